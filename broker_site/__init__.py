@@ -1,0 +1,1 @@
+"""GridBroker's site: wiring, operator commands and what every app stands on."""

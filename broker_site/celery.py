@@ -1,0 +1,50 @@
+"""The Celery application: hands that look where PostgreSQL says there is work.
+
+Messages carry no work, only "look now" (they may be lost or doubled), so results are not kept, publishing is not retried, and
+Redis needs no persistence. The table of agents and their periods is in `beat.py`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+from django.conf import settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "broker_site.settings")
+
+SOFT_LIMIT_S, HARD_LIMIT_S = 110, 120
+
+app = Celery("gridbroker", set_as_current=True)
+app.conf.update(
+    broker_url=settings.REDIS_URL or "memory://",
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_connection_timeout=2,
+    broker_transport_options={
+        "visibility_timeout": 2 * HARD_LIMIT_S,  # seconds until an unacknowledged message is given out again
+        "socket_timeout": 5,
+        "socket_connect_timeout": 1,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+    },
+    result_backend=None,
+    task_ignore_result=True,
+    task_store_errors_even_if_ignored=False,
+    accept_content=["json"],
+    task_serializer="json",
+    result_serializer="json",
+    event_serializer="json",
+    task_acks_late=True,
+    task_default_queue="agents",
+    task_publish_retry=False,
+    task_soft_time_limit=SOFT_LIMIT_S,
+    task_time_limit=HARD_LIMIT_S,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    worker_send_task_events=False,
+    worker_enable_remote_control=False,
+    timezone="UTC",
+    enable_utc=True,
+)
+app.autodiscover_tasks(["workqueues", "brokerage", "broker_site"], related_name="agents")

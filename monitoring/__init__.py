@@ -1,0 +1,1 @@
+"""Reading: pages and the read side of the API, on a read-only database connection."""

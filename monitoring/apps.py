@@ -1,0 +1,11 @@
+"""The Django app `monitoring`."""
+
+from django.apps import AppConfig
+
+
+class MonitoringConfig(AppConfig):
+    """Reading: pages, tables and the read API."""
+
+    name = "monitoring"
+    label = "monitoring"
+    verbose_name = "Monitoring"
