@@ -1,0 +1,26 @@
+"""Whether the memory of a job fits a slot."""
+
+from __future__ import annotations
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.declare import Config, Criterion, Numbers, filters
+from brokerage.rules.needs import memory_mb, slot_cores
+from brokerage.rules.snapshot import Queues
+
+LOW = Criterion("lowmemory", "a job needs {need_mb:.0f} MB, a slot gives {maxrss:.0f}", gap=("need_mb", "maxrss"))
+HIGH = Criterion("highmemory", "a job needs {need_mb:.0f} MB, the slots are for {minrss:.0f} or more", gap=("need_mb", "minrss"))
+
+
+@filters(LOW, HIGH)
+def memory_uncompensated(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+    """base + ram x cores of the slot is within minrss and maxrss, 0 = no limit; without the factor 0.9.
+
+    A task that gives no ram sets no condition; nor does one that names where it runs. Source: facts on the brokerage 4; decision
+    B4.
+    """
+    need = memory_mb(ask, slot_cores(ask, queues.corecount))
+    numbers = {"need_mb": need, "maxrss": queues.maxrss, "minrss": queues.minrss}
+    if not ask.ram_count or ask.preassigned:
+        return (True, True), numbers
+    return ((need <= queues.maxrss) | (queues.maxrss == 0), need >= queues.minrss), numbers

@@ -1,0 +1,29 @@
+"""Which queues take part: those that the task names, those that its lists leave."""
+
+from __future__ import annotations
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.declare import Config, Criterion, Numbers, filter, filters
+from brokerage.rules.naming import named, names_in
+from brokerage.rules.snapshot import Queues
+
+
+@filter("nonpreassigned", "the task runs only at {site}")
+def preassigned_only(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+    """A task that names where it runs goes nowhere else. Source: facts on the brokerage 4 (list), 3.3 (label)."""
+    if not ask.preassigned:
+        return True, {"site": ""}
+    return named(queues, names_in(ask.site)), {"site": ask.site}
+
+
+@filters(
+    Criterion("excluded", "the task excludes it: {excluded}"),
+    Criterion("notincluded", "the task allows only {included}"),
+)
+def site_lists(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+    """excludedSite and includedSite of the task, `*` for any text; not for a task that names where it runs. Source: 3.3."""
+    numbers = {"excluded": ", ".join(ask.excluded_sites), "included": ", ".join(ask.included_sites)}
+    allowed = ~named(queues, ask.excluded_sites) if ask.excluded_sites and not ask.preassigned else True
+    inside = named(queues, ask.included_sites) if ask.included_sites and not ask.preassigned else True
+    return (allowed, inside), numbers

@@ -1,0 +1,14 @@
+"""Whether a queue is in service."""
+
+from __future__ import annotations
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.declare import Config, Numbers, filter
+from brokerage.rules.snapshot import Queues
+
+
+@filter("status", "its status is {status}, not online")
+def online(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+    """The status is online, unless the task itself names the queue. Source: seed 000; facts on the brokerage 4."""
+    return queues.online | ask.preassigned, {"status": queues.status}

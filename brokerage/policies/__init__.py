@@ -1,0 +1,8 @@
+"""One class per (VO, activity).
+
+Ordered lists of rules that read like the page they implement. Importing this package declares ours.
+"""
+
+from brokerage.policies import generic, nucleus
+
+__all__ = ["generic", "nucleus"]

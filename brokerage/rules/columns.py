@@ -1,0 +1,190 @@
+"""Tables as columns: frozen structs of NumPy arrays, made from rows, changed for what-if, kept as compressed bytes.
+
+Here: what every snapshot table shares. Not here: which columns there are (`brokerage.rules.snapshot`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Texts = NDArray[np.str_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+CODEC = 1
+"""Version of the byte format; a reader refuses any other."""
+
+_DTYPES = {"text": np.dtype(np.str_), "int": np.dtype("<i8"), "float": np.dtype("<f8"), "flag": np.dtype("?")}
+
+
+class BadRows(ValueError):
+    """Rows that do not make a table: an unknown column, a value of the wrong type, two rows of one name."""
+
+
+def text(default: str, doc: str) -> dict[str, Any]:
+    """A column of text."""
+    return {"kind": "text", "default": default, "doc": doc}
+
+
+def whole(default: int, doc: str) -> dict[str, Any]:
+    """A column of whole numbers."""
+    return {"kind": "int", "default": default, "doc": doc}
+
+
+def number(default: float, doc: str) -> dict[str, Any]:
+    """A column of numbers."""
+    return {"kind": "float", "default": default, "doc": doc}
+
+
+def flag(default: bool, doc: str) -> dict[str, Any]:
+    """A column of yes and no."""
+    return {"kind": "flag", "default": default, "doc": doc}
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A frozen table of named candidates, one array per column, rows in the order of their names."""
+
+    name: Texts = field(metadata=text("", "unique name of the candidate"))
+
+    def __post_init__(self) -> None:
+        if len({len(getattr(self, f.name)) for f in fields(self)}) > 1:
+            raise BadRows(f"{type(self).__name__}: columns differ in length")
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Name to row."""
+        return {name: i for i, name in enumerate(self.name.tolist())}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the names, in order: equal where rows stand for the same candidates."""
+        return hashlib.sha256("\n".join(self.name.tolist()).encode()).hexdigest()[:16]
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, tuple[str, Any]]:
+        """Column to (kind, value of a row that does not give it)."""
+        return {f.name: (f.metadata["kind"], f.metadata["default"]) for f in fields(cls)}
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
+        """Build from plain rows {column: value}; an absent or null value takes the column's default. Raises BadRows."""
+        ordered = sorted(rows, key=lambda row: str(row.get("name", "")))
+        kinds = cls.kinds()
+        for row in ordered:
+            if not row.keys() <= kinds.keys():
+                raise BadRows(f"{cls.__name__}: no column {sorted(row.keys() - kinds.keys())}")
+        table = cls(**{column: _array(ordered, column, kind, default) for column, (kind, default) in kinds.items()})
+        if len(table.index) < len(table):
+            raise BadRows(f"{cls.__name__}: two rows have the same name")
+        return table
+
+    def with_values(self, changes: Mapping[str, Mapping[str, Any]]) -> Self:
+        """A copy for what-if.
+
+        {name of the candidate, or `*` for all: {column: value}}. Raises BadRows on an unknown name or column.
+        """
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, values in changes.items():
+            if name != "*" and name not in self.index:
+                raise BadRows(f"{type(self).__name__}: no row {name!r}")
+            for column, value in values.items():
+                if column == "name" or column not in self.kinds():
+                    raise BadRows(f"{type(self).__name__}: no column {column!r} to change")
+                array = arrays.setdefault(column, np.array(getattr(self, column), dtype=object))
+                array[slice(None) if name == "*" else self.index[name]] = value
+        typed = {column: _typed(list(array), column, self.kinds()[column][0]) for column, array in arrays.items()}
+        return replace(self, **typed)
+
+    def row(self, i: int) -> dict[str, Any]:
+        """One row as plain values."""
+        return {f.name: getattr(self, f.name)[i].item() for f in fields(self)}
+
+    def to_bytes(self) -> bytes:
+        """The table as compressed columns; text columns hold each distinct value once. Equal tables give equal bytes."""
+        header: dict[str, Any] = {"table": type(self).__name__, "rows": len(self), "columns": {}}
+        body = []
+        for column, (kind, _) in self.kinds().items():
+            values = getattr(self, column)
+            if kind == "text":
+                distinct, codes = np.unique(values, return_inverse=True)
+                header["columns"][column] = distinct.tolist()
+                body.append(codes.astype("<u4").tobytes())
+            else:
+                header["columns"][column] = kind
+                body.append(values.astype(_DTYPES[kind]).tobytes())
+        head = json.dumps(header, separators=(",", ":")).encode()
+        return bytes([CODEC]) + zlib.compress(struct.pack("<I", len(head)) + head + b"".join(body), 6)
+
+    @classmethod
+    def from_bytes(cls, packed: bytes) -> Self:
+        """Read `to_bytes`. A column that the bytes do not have (added since) takes its default, one that is gone is left out."""
+        if not packed or packed[0] != CODEC:
+            raise BadRows(f"{cls.__name__}: bytes of another format")
+        raw = zlib.decompress(packed[1:])
+        (size,) = struct.unpack_from("<I", raw)
+        header = json.loads(raw[4 : 4 + size])
+        if header["table"] != cls.__name__:
+            raise BadRows(f"{cls.__name__}: these bytes are a table of {header['table']}")
+        stored, rows = _unpack(header, raw, 4 + size), int(header["rows"])
+        return cls(
+            **{
+                column: stored[column] if column in stored else _typed([default] * rows, column, kind)
+                for column, (kind, default) in cls.kinds().items()
+            }
+        )
+
+
+def _whole_value(value: Any) -> int:
+    if int(value) != float(value):
+        raise ValueError(f"{value!r} is not a whole number")
+    return int(value)
+
+
+def _flag_value(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return bool(value)
+
+
+_CONVERT: dict[str, Callable[[Any], Any]] = {"text": str, "int": _whole_value, "float": float, "flag": _flag_value}
+
+
+def _array(rows: list[Mapping[str, Any]], column: str, kind: str, default: Any) -> NDArray[Any]:
+    return _typed([default if (value := row.get(column)) is None else value for row in rows], column, kind)
+
+
+def _typed(values: list[Any], column: str, kind: str) -> NDArray[Any]:
+    convert = _CONVERT[kind]
+    try:
+        array = np.array([convert(value) for value in values], dtype=_DTYPES[kind])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadRows(f"column {column!r} ({kind}): {error}") from error
+    array.flags.writeable = False
+    return array
+
+
+def _unpack(header: Mapping[str, Any], raw: bytes, offset: int) -> dict[str, NDArray[Any]]:
+    rows, columns = int(header["rows"]), {}
+    for column, what in header["columns"].items():
+        dtype = np.dtype("<u4") if isinstance(what, list) else _DTYPES[what]
+        values = np.frombuffer(raw, dtype, rows, offset)
+        offset += rows * dtype.itemsize
+        columns[column] = np.array(what, dtype=np.str_)[values] if isinstance(what, list) and rows else values
+        if isinstance(what, list) and not rows:
+            columns[column] = np.array([], dtype=np.str_)
+    return columns

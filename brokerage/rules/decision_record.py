@@ -1,0 +1,112 @@
+"""The stored form of a decision (decision B16): at most 8 KB at 1,000 candidates, equal decisions give equal bytes.
+
+Stored are the verdict bits (the first criterion of a candidate is its lowest bit), the labels that the bits stand for, what was
+chosen with weights and factors, and the outcome. The ask, the configuration values (`policy.keys`) and the snapshot are kept
+beside it by the ledger. Not here: telling the story (`brokerage.rules.explain`).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker_site.kernel.verdict import Kind
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Columns
+from brokerage.rules.declare import Config, Policy
+from brokerage.rules.pipeline import Choice, Decision, decide, first_failed
+
+FORMAT = 1
+"""Version of the byte format; a reader refuses any other."""
+
+
+class BadRecord(ValueError):
+    """Bytes that are not a stored decision of this format."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """A stored decision as read: the decision, and the labels, kinds and factor names that its numbers stand for."""
+
+    decision: Decision
+    labels: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    factors: tuple[str, ...]
+
+
+def encode(decision: Decision, policy: Policy) -> bytes:
+    """The bytes of a decision that `policy` made."""
+    head = {
+        "policy": decision.policy,
+        "version": decision.version,
+        "seed": decision.seed,
+        "outcome": decision.outcome,
+        "closest": decision.closest,
+        "wait_s": decision.wait_s,
+        "candidates": decision.candidates,
+        "n": len(decision.first),
+        "labels": [criterion.label for criterion in policy.criteria],
+        "persistent": [criterion.kind == "persistent" for criterion in policy.criteria],
+        "factors": [factor.name for factor in policy.weights],
+        "chosen": [[choice.row, choice.name, choice.weight, list(choice.factors)] for choice in decision.chosen],
+    }
+    text = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
+    return bytes([FORMAT]) + zlib.compress(struct.pack("<I", len(text)) + text + decision.bits.tobytes(), 9)
+
+
+def decode(packed: bytes) -> Record:
+    """Read `encode`. Raises BadRecord."""
+    if not packed or packed[0] != FORMAT:
+        raise BadRecord("a stored decision of another format")
+    try:
+        raw = zlib.decompress(packed[1:])
+        (size,) = struct.unpack_from("<I", raw)
+        head = json.loads(raw[4 : 4 + size])
+        bits = np.frombuffer(raw, np.uint8, offset=4 + size).reshape(len(head["labels"]), -1)
+        return Record(_decision(head, bits), tuple(head["labels"]), _kinds(head["persistent"]), tuple(head["factors"]))
+    except (zlib.error, struct.error, ValueError, KeyError, TypeError) as error:
+        raise BadRecord(f"a damaged stored decision: {error}") from error
+
+
+def same(a: Decision, b: Decision) -> bool:
+    """Whether two runs are the same (decision B16): policy, candidates, first criteria and outcome; weights may differ."""
+    return (a.version, a.outcome, a.candidates) == (b.version, b.outcome, b.candidates) and np.array_equal(a.first, b.first)
+
+
+def replay(record: Record, policy: Policy, ask: Ask, columns: Columns, config: Config) -> bytes:
+    """Take a stored decision again on its own snapshot, ask and configuration.
+
+    The same bytes, as long as the policy is the same.
+    """
+    return encode(decide(policy, ask, columns, config, record.decision.seed), policy)
+
+
+def config_of(policy: Policy, config: Config) -> dict[str, Any]:
+    """The configuration values that a decision of this policy can have read: what to store beside it."""
+    return {key: config[key] for key in policy.keys}
+
+
+def _decision(head: Mapping[str, Any], bits: NDArray[np.uint8]) -> Decision:
+    return Decision(
+        policy=head["policy"],
+        version=head["version"],
+        seed=head["seed"],
+        outcome=head["outcome"],
+        chosen=tuple(Choice(row, name, weight, tuple(factors)) for row, name, weight, factors in head["chosen"]),
+        first=first_failed(np.unpackbits(bits, axis=1, count=head["n"]).astype(np.bool_)),
+        bits=bits,
+        closest=head["closest"],
+        wait_s=head["wait_s"],
+        candidates=head["candidates"],
+    )
+
+
+def _kinds(persistent: list[bool]) -> tuple[Kind, ...]:
+    return tuple("persistent" if lasting else "temporary" for lasting in persistent)

@@ -1,0 +1,217 @@
+"""How filters, weights and policies are declared: `@filter`, `@filters`, `@weight`, `@policy`.
+
+Here: the shapes of the declarations and their registries. Not here: running them (`brokerage.rules.pipeline`) and the rules
+themselves (`brokerage.filters`, `brokerage.weights`, `brokerage.policies`; other packages declare theirs in the same way).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from random import Random
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker_site.kernel.registry import Registry, UnknownName
+from broker_site.kernel.verdict import Kind
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Columns, Flags, Floats
+
+Config = Mapping[str, Any]
+"""Plain key names to typed values: defaults with overrides, as `gdpconfig.component` gives them."""
+
+Numbers = Mapping[str, Any]
+"""What a filter compared: name to one value, or to one value per candidate."""
+
+Passes = Flags | bool
+Judge = Callable[[Ask, Any, Config], tuple[Passes, Numbers]]
+JudgeMany = Callable[[Ask, Any, Config], tuple[tuple[Passes, ...], Numbers]]
+Factor = Callable[[Ask, Any, Config], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One column of verdicts: its label, the sentence for who is skipped, and whether waiting can help.
+
+    `reason` is a format over the numbers of the filter. `gap` names two of them, what is needed and what there is: their relative
+    distance says how close a skipped candidate is.
+    """
+
+    label: str
+    reason: str
+    kind: Kind = "persistent"
+    gap: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One rule over the columns of all candidates, with one criterion for each label that it can skip by."""
+
+    name: str
+    criteria: tuple[Criterion, ...]
+    keys: tuple[str, ...]
+    doc: str
+    judge: JudgeMany = field(repr=False)
+
+    def __call__(self, ask: Ask, columns: Columns, config: Config) -> tuple[tuple[Passes, ...], Numbers]:
+        """One array per criterion, True where the candidate passes, and the numbers that were compared."""
+        return self.judge(ask, columns, config)
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """One factor of a candidate's weight."""
+
+    name: str
+    keys: tuple[str, ...]
+    doc: str
+    factor: Factor = field(repr=False)
+
+    def __call__(self, ask: Ask, columns: Columns, config: Config) -> Floats:
+        """The factor of every candidate; not a number where it cannot be computed."""
+        return self.factor(ask, columns, config)
+
+
+FILTERS: Registry[Filter] = Registry("filter")
+WEIGHTS: Registry[Weight] = Registry("weight")
+
+
+def filter(
+    label: str, reason: str, *, kind: Kind = "persistent", gap: tuple[str, str] | None = None, keys: tuple[str, ...] = ()
+) -> Callable[[Judge], Filter]:
+    """Declare a filter with one criterion; `keys` are the configuration keys that it reads."""
+
+    def declare(judge: Judge) -> Filter:
+        def one(ask: Ask, columns: Columns, config: Config) -> tuple[tuple[Passes, ...], Numbers]:
+            passes, numbers = judge(ask, columns, config)
+            return (passes,), numbers
+
+        return _declared(judge, (Criterion(label, reason, kind, gap),), keys, one)
+
+    return declare
+
+
+def filters(*criteria: Criterion, keys: tuple[str, ...] = ()) -> Callable[[JudgeMany], Filter]:
+    """Declare a filter that yields several criteria from the same numbers, in this order."""
+
+    def declare(judge: JudgeMany) -> Filter:
+        return _declared(judge, criteria, keys, judge)
+
+    return declare
+
+
+def weight(name: str, *, keys: tuple[str, ...] = ()) -> Callable[[Factor], Weight]:
+    """Declare a weight factor."""
+
+    def declare(factor: Factor) -> Weight:
+        return WEIGHTS.add(name, Weight(name, keys, factor.__doc__ or "", factor))
+
+    return declare
+
+
+def _declared(source: Judge | JudgeMany, criteria: tuple[Criterion, ...], keys: tuple[str, ...], judge: JudgeMany) -> Filter:
+    name = getattr(source, "__name__", "")
+    return FILTERS.add(name, Filter(name, criteria, keys, source.__doc__ or "", judge))
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Take the candidates with the highest weights, as many as the key says; ties by name."""
+
+    key: str
+
+    def __call__(self, weights: Floats, passing: Flags, config: Config, _dice: Random) -> NDArray[np.intp]:
+        """Rows of the chosen, best first; rows are in the order of names, so a stable sort settles ties."""
+        rows = np.flatnonzero(passing)
+        order = np.argsort(-weights[rows], kind="stable")[: config[self.key]]
+        return rows[order]
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Take one candidate at random, each in proportion to its weight."""
+
+    def __call__(self, weights: Floats, passing: Flags, _config: Config, dice: Random) -> NDArray[np.intp]:
+        """The row of the one that is drawn, none if no candidate has a positive weight."""
+        rows = np.flatnonzero(passing & (weights > 0))
+        if not len(rows):
+            return rows
+        reached = np.cumsum(weights[rows])
+        at = int(np.searchsorted(reached, dice.random() * reached[-1], side="right"))
+        return rows[min(at, len(rows) - 1) :][:1]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFor:
+    """Without a candidate the task waits for the duration that the key gives (seconds)."""
+
+    key: str
+
+
+NO_WEIGHT = Criterion("no_weight", "cannot be computed: {what}", "temporary")
+LOW_WEIGHT = Criterion("low_weight", "its weight {weight:.4g} is not among the best", "temporary")
+
+
+class BrokeragePolicy:
+    """Ordered lists of rules that make a brokerage decision; a subclass sets the lists and nothing else.
+
+    `candidates` says who takes part at all, `filters` come before the weights in the document, `late_filters` after them. All are
+    evaluated for every candidate; the order decides which criterion is reported as the first.
+    """
+
+    name: ClassVar[str] = ""
+    vo: ClassVar[str] = "*"
+    activity: ClassVar[str] = ""
+    candidates: ClassVar[Filter]
+    filters: ClassVar[tuple[Filter, ...]] = ()
+    weights: ClassVar[tuple[Weight, ...]] = ()
+    late_filters: ClassVar[tuple[Filter, ...]] = ()
+    select: ClassVar[Best | Draw]
+    otherwise: ClassVar[PendingFor]
+
+    rules: ClassVar[tuple[Filter, ...]] = ()
+    criteria: ClassVar[tuple[Criterion, ...]] = ()
+    keys: ClassVar[tuple[str, ...]] = ()
+    version: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        cls.rules = (cls.candidates, *cls.filters, *cls.late_filters)
+        cls.criteria = (*chain.from_iterable(rule.criteria for rule in cls.rules), NO_WEIGHT, LOW_WEIGHT)
+        read = chain.from_iterable([*(rule.keys for rule in cls.rules), *(factor.keys for factor in cls.weights)])
+        chosen = (cls.select.key,) if isinstance(cls.select, Best) else ()
+        cls.keys = tuple(sorted({*read, *chosen, cls.otherwise.key}))
+        parts = [f"{rule.name}:{[(c.label, c.kind) for c in rule.criteria]}" for rule in cls.rules]
+        parts += [factor.name for factor in cls.weights] + [repr(cls.select), repr(cls.otherwise)]
+        cls.version = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+Policy = type[BrokeragePolicy]
+POLICIES: Registry[Policy] = Registry("policy")
+
+
+def policy(*, vo: str, activity: str) -> Callable[[Policy], Policy]:
+    """Declare a policy for one VO (`*` = any that has no own) and one activity.
+
+    Its name is the activity, with another VO `vo-activity`.
+    """
+
+    def declare(cls: Policy) -> Policy:
+        cls.vo, cls.activity = vo, activity
+        cls.name = activity if vo == "*" else f"{vo}-{activity}"
+        return POLICIES.add(cls.name, cls)
+
+    return declare
+
+
+def policy_for(vo: str, activity: str) -> Policy:
+    """The policy that a VO declared for an activity, else the one for all VOs; UnknownName if there is none."""
+    own = f"{vo}-{activity}"
+    if own in POLICIES:
+        return POLICIES[own]
+    if activity in POLICIES and POLICIES[activity].vo == "*":
+        return POLICIES[activity]
+    raise UnknownName(f"no policy for the activity {activity!r} of {vo!r}; there are: {', '.join(POLICIES)}")

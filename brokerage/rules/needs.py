@@ -1,0 +1,88 @@
+"""What one job of an ask needs at a queue: memory, scratch disk, walltime. One formula each, for a number as for a column.
+
+Units: MB and GB are decimal (decision A4), seconds, HS06. Sources are named per function. What is compared with these figures,
+and how, is for the filters of each policy.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Floats, Ints
+
+Figure = TypeVar("Figure", float, Floats)
+
+CORE_POWER = 10.0
+"""HS06 per core of a queue that publishes none (facts on queues 5.1)."""
+
+CPU_EFFICIENCY = 90.0
+BASE_WALLTIME_S = 600.0
+"""Defaults of a task that gives neither (seed 001, scouts)."""
+
+_SIZE_MB = {"kb": 1e-3, "mb": 1.0, "gb": 1e3}
+
+
+def task_cores(ask: Ask) -> int:
+    """Cores that a job of the task asks for: none given is one; 0 = any number stays 0."""
+    return 1 if ask.core_count is None else ask.core_count
+
+
+def slot_cores(ask: Ask, corecount: Ints) -> Ints:
+    """Cores that a job gets at each queue: those of the slot, else those that the task asks for, at least one."""
+    return np.where(corecount > 0, corecount, max(task_cores(ask), 1))
+
+
+def per_core(ask: Ask) -> bool:
+    """Whether the memory of the task is counted per core; plain MB never is (decision B4)."""
+    return (ask.ram_unit or "MB").startswith("MBPerCore")
+
+
+def memory_mb(ask: Ask, cores: Ints) -> Floats:
+    """Memory of a whole job, MB.
+
+    Base + ram x cores, or base + ram in plain MB (seed 000; decision B4), before any compensation.
+    """
+    ram, base = ask.ram_count or 0.0, ask.base_ram_count or 0.0
+    return base + ram * (cores.astype(np.float64) if per_core(ask) else np.ones(len(cores)))
+
+
+def size_mb(count: float | None, unit: str | None) -> float:
+    """A disk count in MB; its unit begins with kB, MB or GB (any case), else it is MB."""
+    return (count or 0.0) * _SIZE_MB.get((unit or "MB")[:2].lower(), 1.0)
+
+
+def walltime_s(cpu_time: float, n_events: int, cores: Figure, power: Figure, efficiency: float, base_s: float) -> Figure:
+    """Expected walltime, s: cpuTime x events / (cores x power x efficiency) + base (seed 000); efficiency 0 % = base only (seed
+    001).
+
+    cpu_time in HS06 s per event, power in HS06 per core, efficiency in percent.
+    """
+    if efficiency == 0:
+        return cores * 0.0 + base_s
+    return cpu_time * n_events / (cores * power * efficiency / 100.0) + base_s
+
+
+def cpu_time_hs06_s(ask: Ask) -> float | None:
+    """HS06 seconds per event; units that begin with m are thousandths (facts on the brokerage 9)."""
+    if not ask.cpu_time:
+        return None
+    return ask.cpu_time / 1000.0 if (ask.cpu_time_unit or "").startswith("mHS") else ask.cpu_time
+
+
+def expected_walltime_s(ask: Ask, cores: Ints, corepower: Floats) -> Floats | None:
+    """Expected walltime of the smallest job of the chunk at each queue, s.
+
+    The task's own figure, else from its cpuTime, else None.
+    """
+    if ask.walltime_s:
+        return np.full(len(cores), ask.walltime_s)
+    cpu_time = cpu_time_hs06_s(ask)
+    if cpu_time is None:
+        return None
+    efficiency = CPU_EFFICIENCY if ask.cpu_efficiency is None else ask.cpu_efficiency
+    base_s = BASE_WALLTIME_S if ask.base_walltime is None else ask.base_walltime
+    power = np.where(corepower > 0, corepower, CORE_POWER)
+    return walltime_s(cpu_time, ask.chunk.n_events, cores.astype(np.float64), power, efficiency, base_s)

@@ -1,0 +1,1 @@
+"""Named pure weight factors that policies list, each one expression over the columns of a snapshot."""
