@@ -43,12 +43,17 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "broker_site.access.trace.TraceMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "broker_site.access.headers.SecurityHeadersMiddleware",
+    "broker_site.access.problems.ProblemsMiddleware",
+    "broker_site.access.authentication.BearerMiddleware",  # before sessions and CSRF: a bearer request has no cookies
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "broker_site.access.auditing.AuditMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -136,6 +141,18 @@ DATABASES = {
 
 REDIS_URL = ENV.redis_url or ""
 
+# Request limits only; what is in here may be lost at any time, and a cache that does not answer must cost a request little.
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "gridbroker",
+        "OPTIONS": {"socket_timeout": 0.25, "socket_connect_timeout": 0.25},
+    }
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
+
 # --- web ----------------------------------------------------------------------------------------------------------------------
 
 STATIC_URL = "static/"
@@ -169,7 +186,12 @@ X_FRAME_OPTIONS = "DENY"
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["broker_site.access.rest.StrictJSONParser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["broker_site.access.rest.Bearer", "broker_site.access.rest.Session"],
+    "DEFAULT_PERMISSION_CLASSES": ["broker_site.access.rest.ByAction"],
+    "DEFAULT_METADATA_CLASS": None,  # OPTIONS tells nothing
+    "DEFAULT_THROTTLE_RATES": {"submit": "600/min"},
+    "EXCEPTION_HANDLER": "broker_site.access.problems.exception_handler",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "UNAUTHENTICATED_USER": None,
 }
@@ -188,11 +210,12 @@ LOGGING = {
     "formatters": {
         "line": {
             "()": "broker_site.logs.OneLine",
-            "format": "{asctime} {levelname} {name} {message}",
+            "format": "{asctime} {levelname} {name} {trace_id} {message}",
             "style": "{",
         }
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"trace": {"()": "broker_site.access.trace.TraceFilter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["trace"]}},
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
         "django.request": {"level": "ERROR"},

@@ -1,0 +1,1 @@
+"""Operator commands of access: `token`."""
