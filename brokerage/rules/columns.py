@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ def flag(default: bool, doc: str) -> dict[str, Any]:
 @dataclass(frozen=True, eq=False)
 class Columns:
     """A frozen table of named candidates, one array per column, rows in the order of their names."""
+
+    noun: ClassVar[str] = "candidate"
 
     name: Texts = field(metadata=text("", "unique name of the candidate"))
 

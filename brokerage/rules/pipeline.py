@@ -22,6 +22,9 @@ from brokerage.rules.declare import Config, Criterion, Numbers, Policy
 
 Outcome = Literal["assign", "pending"]
 
+Evidence = tuple[Criterion, Numbers]
+"""A criterion with the numbers that it compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -110,12 +113,12 @@ def first_failed(failed: Flags) -> NDArray[np.int16]:
     return first
 
 
-def evidence(policy: Policy, ask: Ask, columns: Columns, config: Config) -> list[tuple[Criterion, Numbers]]:
+def evidence(policy: Policy, ask: Ask, columns: Columns, config: Config) -> list[Evidence]:
     """Per criterion the numbers that it compared, made again for who reads a decision.
 
     Also those of the two made by the choice.
     """
-    found: list[tuple[Criterion, Numbers]] = []
+    found: list[Evidence] = []
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for rule in policy.rules:
             numbers = rule(ask, columns, config)[1]
@@ -128,10 +131,11 @@ def evidence(policy: Policy, ask: Ask, columns: Columns, config: Config) -> list
     return found
 
 
-def skip_of(criterion: Criterion, numbers: Numbers, row: int) -> Skip:
+def skip_of(found: Evidence, row: int) -> Skip:
     """The skip of one candidate by one criterion, its sentence with the numbers of that candidate."""
-    at = {name: _at(value, row) for name, value in numbers.items()}
-    return Skip(f"-{criterion.label}", criterion.kind, criterion.reason.format(**at), at)
+    criterion, numbers = found
+    values = {name: at(value, row) for name, value in numbers.items()}
+    return Skip(f"-{criterion.label}", criterion.kind, criterion.reason.format(**values), values)
 
 
 def skips(decision: Decision, policy: Policy, ask: Ask, columns: Columns, config: Config) -> dict[str, Skip]:
@@ -139,13 +143,12 @@ def skips(decision: Decision, policy: Policy, ask: Ask, columns: Columns, config
     return dict(_skips(decision, evidence(policy, ask, columns, config), columns))
 
 
-def _skips(decision: Decision, found: list[tuple[Criterion, Numbers]], columns: Columns) -> Iterator[tuple[str, Skip]]:
+def _skips(decision: Decision, found: list[Evidence], columns: Columns) -> Iterator[tuple[str, Skip]]:
     for row, (name, first) in enumerate(zip(columns.name.tolist(), decision.first.tolist(), strict=True)):
         if first >= 0:
-            criterion, numbers = found[first]
-            yield name, skip_of(criterion, numbers, row)
+            yield name, skip_of(found[first], row)
 
 
-def _at(value: Any, row: int) -> Any:
+def at(value: Any, row: int) -> Any:
     """The value for one candidate of what may be one value for all."""
     return value[row].item() if isinstance(value, np.ndarray) and value.ndim else value

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import nan
+from typing import ClassVar
 
 from brokerage.rules.columns import Columns, Flags, Floats, Ints, Texts, flag, number, text, whole
 
@@ -16,6 +17,8 @@ from brokerage.rules.columns import Columns, Flags, Floats, Ints, Texts, flag, n
 @dataclass(frozen=True, eq=False)
 class Queues(Columns):
     """All candidate queues, one row each, after unified queues have become pseudo-queues. Counts are jobs of all shares."""
+
+    noun: ClassVar[str] = "queue"
 
     unified_name: Texts = field(
         metadata=text("", "name of the unified queue that a pseudo-queue stands for; empty = the queue itself")
@@ -58,6 +61,8 @@ class Queues(Columns):
 @dataclass(frozen=True, eq=False)
 class Nuclei(Columns):
     """All sites that can be the nucleus of a task, one row each."""
+
+    noun: ClassVar[str] = "site"
 
     state: Texts = field(metadata=text("ACTIVE", "state of the site"))
     free_gb: Floats = field(
