@@ -1,0 +1,198 @@
+"""Filling the job parameters and the output names of one job.
+
+A template is compiled once per task and filled for each job: a few microseconds, so 200,000 jobs take a second or two. Here:
+the forms of file lists and numbers. Not here: the syntax (`placeholders`), what a task may write (`refine`), where the facts of
+a job come from (the generator). Source: facts on splitting 8.4; seed 001, "Naming of output file".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from workqueues.rules.placeholders import NUMBERS, TASK_ID, MalformedText, Placeholder, pieces
+
+_Getter = Callable[["JobFill"], object]
+NAME_DIGITS = 6
+"""Digits of a serial number in a file name, unless the template says another width."""
+
+
+class UnresolvedPlaceholder(ValueError):
+    """A placeholder for which the job has no value: a job that must not be made."""
+
+
+class JobFill(NamedTuple):
+    """What one job puts into its template.
+
+    `streams`: names of files by stream, so input streams (IN, IN2, LOWBKG, ...), OUTPUT0.., LOG0.. (one name each) and, for
+    pseudo streams, the number as text. `n_events`: events of the job's master files, 0 if unknown. `skip_events`: start in the
+    first master file. `first_event`: number of the first event. `seed`: value with the task's offset, None if the task uses
+    none.
+    """
+
+    task_id: int
+    serial: int = 0
+    attempt_nr: int = 0
+    streams: Mapping[str, Sequence[str]] = {}
+    seed: int | None = None
+    n_events: int = 0
+    skip_events: int = 0
+    first_event: int = 0
+
+
+class ParametersTemplate:
+    """A compiled job-parameters text; `names` are the placeholders that it uses."""
+
+    __slots__ = ("_format", "_getters", "names")
+
+    def __init__(self, text: str) -> None:
+        """Raises MalformedText for placeholders that cannot be read or filled."""
+        parts = pieces(text)
+        self.names = frozenset(n for part in parts if isinstance(part, Placeholder) for n in part.names)
+        self._format = "".join("%s" if isinstance(part, Placeholder) else part.replace("%", "%%") for part in parts)
+        self._getters = tuple(_getter(part) for part in parts if isinstance(part, Placeholder))
+
+    def fill(self, job: JobFill) -> str:
+        """The text for one job; UnresolvedPlaceholder where the job has no value."""
+        return self._format % tuple([getter(job) for getter in self._getters])
+
+
+class NameTemplate:
+    """A compiled file-name template: `${SN}`, `${SN/P}`, `${SN:08d}` and `$JEDITASKID`; `numbered`: the serial is in it."""
+
+    __slots__ = ("_format", "numbered")
+
+    def __init__(self, text: str) -> None:
+        """Raises MalformedText for any other placeholder."""
+        parts = [part.replace("%", "%%") if isinstance(part, str) else _in_name(part) for part in pieces(text)]
+        self._format = "".join(parts)
+        self.numbered = any("%(serial)" in part for part in parts)
+
+    def name(self, serial: int, task_id: int) -> str:
+        """The logical file name of the output with this serial number.
+
+        A template without serial number, allowed where one job writes, gets the number behind a dot from the second try on.
+        """
+        name = self._format % {"serial": serial, "task": task_id}
+        return name if self.numbered or serial <= 1 else f"{name}.{serial}"
+
+
+@lru_cache(maxsize=1024)
+def compiled(text: str) -> ParametersTemplate:
+    """The compiled form of `text`, kept for the next job."""
+    return ParametersTemplate(text)
+
+
+@lru_cache(maxsize=4096)
+def compiled_name(text: str) -> NameTemplate:
+    """The compiled form of a file-name template, kept for the next job."""
+    return NameTemplate(text)
+
+
+def fill(template: str | ParametersTemplate, job: JobFill) -> str:
+    """The job parameters of one job."""
+    return (compiled(template) if isinstance(template, str) else template).fill(job)
+
+
+def output_name(template: str, serial: int, task_id: int) -> str:
+    """The logical file name that `template` gives for a serial number; never reused, since serial numbers only grow."""
+    return compiled_name(template).name(serial, task_id)
+
+
+def file_list(names: Sequence[str], form: str = "") -> str:
+    """Several names as one text, sorted, each once.
+
+    One name stands as it is. By default more become the compact form `head[01,02]tail`, which only payloads that know it can
+    read, when they differ in digits only (a `.digits` at the end, an attempt number, is dropped); else, and with form `L`, a
+    comma list. Form `S` separates by spaces.
+    """
+    if len(names) == 1:
+        return names[0]
+    ordered = sorted(set(names))
+    if form == "S":
+        return " ".join(ordered)
+    if form == "L" or len(ordered) < 2:
+        return ",".join(ordered)
+    return _compact(ordered) or ",".join(ordered)
+
+
+def _in_name(part: Placeholder) -> str:
+    if part.names == (TASK_ID,):
+        return "%(task)d"
+    if part.names == ("SN",) and part.form in ("", "P") and part.pick is None:
+        return f"%(serial)0{part.width or NAME_DIGITS}d"
+    raise MalformedText(f"{part.text!r} cannot stand in a file name")
+
+
+def _getter(part: Placeholder) -> _Getter:
+    name = part.names[0]
+    if name == TASK_ID:
+        return lambda job: job.task_id
+    if name in NUMBERS and len(part.names) == 1:
+        return _number_getter(part)
+    if part.form not in ("", "L", "S"):
+        raise MalformedText(f"{part.text!r}: the form /{part.form} is not known")
+    return _files_getter(part)
+
+
+def _number_getter(part: Placeholder) -> _Getter:
+    name = part.names[0]
+    if part.pick is not None or part.form not in (("", "P") if name == "SN" else ("",)):
+        raise MalformedText(f"{part.text!r}: {name} is a number")
+    width = part.width or (NAME_DIGITS if part.form == "P" else 0)
+    value: dict[str, Callable[[JobFill], int]] = {
+        "SN": lambda job: job.serial,
+        "RNDMSEED": _seed,
+        "MAXEVENTS": lambda job: job.n_events or -1,
+        "SKIPEVENTS": lambda job: job.skip_events,
+        "FIRSTEVENT": lambda job: job.first_event,
+        "ATTEMPTNR": lambda job: job.attempt_nr,
+    }
+    getter = value[name]
+    return (lambda job: f"{getter(job):0{width}d}") if width else getter
+
+
+def _seed(job: JobFill) -> int:
+    if job.seed is None:
+        raise UnresolvedPlaceholder("${RNDMSEED}: the job has no seed")
+    return job.seed
+
+
+def _files_getter(part: Placeholder) -> _Getter:
+    names, form, text = part.names, part.form, part.text
+    pick = slice(*part.pick) if part.pick else None
+
+    def files(job: JobFill) -> str:
+        try:
+            found = job.streams[names[0]] if len(names) == 1 else [lfn for name in names for lfn in job.streams[name]]
+        except KeyError as missing:
+            raise UnresolvedPlaceholder(f"{text}: the job has no stream {missing.args[0]}") from None
+        if pick is not None:
+            found = sorted(set(found))[pick]
+        if not found:
+            raise UnresolvedPlaceholder(f"{text}: the job has no file there")
+        return file_list(found, form)
+
+    return files
+
+
+def _compact(names: Sequence[str]) -> str:
+    """`head[1,2]tail` of sorted names that differ in digits only; empty when they differ in more."""
+    shorn = [re.sub(r"\.\d+$", "", name) for name in names]
+    first, last = min(shorn), max(shorn)
+    head = 0
+    while head < min(len(first), len(last)) and first[head] == last[head]:
+        head += 1
+    while head and first[head - 1].isdigit():
+        head -= 1
+    shortest = min(map(len, shorn)) - head
+    tail = 0
+    while tail < shortest and len({name[-1 - tail] for name in shorn}) == 1:
+        tail += 1
+    ending = shorn[0][len(shorn[0]) - tail :].lstrip("0123456789")
+    middles = [name[head : len(name) - len(ending)] for name in shorn]
+    if not all(middle.isascii() and middle.isdigit() for middle in middles) or len(set(middles)) < len(middles):
+        return ""
+    return f"{first[:head]}[{','.join(middles)}]{ending}"

@@ -1,0 +1,260 @@
+"""From accepted parameters to the rows of a task: columns, split rule, datasets, output templates, command line.
+
+Here: what the task becomes, and what the parent and the catalogue have to say. Not here: the parameters by themselves
+(`validate`), reading files into datasets (feed). Source: facts on task parameters 2, 3; facts on workflows 7.5; decision F5.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from broker_site.kernel.verdict import Problem
+from workqueues.rules import split_rule
+from workqueues.rules.lengths import TASK
+from workqueues.rules.refine.contradictions import goal_per_mille, n_records
+from workqueues.rules.refine.items import command_line, read_items
+from workqueues.rules.refine.templates import input_items, output_streams, stream_name
+from workqueues.rules.refine.types import (
+    Broken,
+    DatasetFacts,
+    DatasetPlan,
+    Item,
+    OutputTemplatePlan,
+    ParentFacts,
+    Refined,
+    TaskPlan,
+    Wait,
+)
+from workqueues.rules.refine.validate import read_values, validate
+from workqueues.rules.task_parameters import TASK_PARAMETERS, problem
+
+COMPLETED = ("done", "finished")
+CORRUPTED = ("broken", "aborted", "failed")
+SEED_DATASET = "pseudo_rndmseed"
+PSEUDO_DATASET = "pseudo_dataset"
+
+
+def input_names(params: Mapping[str, object]) -> tuple[str, ...]:
+    """Names of the datasets that the task reads, for looking them up before `plan` or `check_inputs`."""
+    items, _ = read_items(params)
+    return tuple(dict.fromkeys(name for item in input_items(items) for name in item.names))
+
+
+def check_inputs(params: Mapping[str, object], parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> list[Problem]:
+    """Inputs that nobody has: not in the catalogue, no output of the parent, and the task neither waits nor allows it (decision
+    F5).
+    """
+    values, _ = read_values(params)
+    if values.get("waitInput") or values.get("allowEmptyInput"):
+        return []
+    items, _ = read_items(params)
+    made = parent.outputs if parent else frozenset()
+    return [
+        problem(f"{item.path}.dataset", "dataset", f"the catalogue has no dataset {name}")
+        for item in input_items(items)
+        for name in item.names
+        if name not in known and name not in made
+    ]
+
+
+def plan(
+    params: Mapping[str, object],
+    *,
+    task_id: int,
+    user_name: str,
+    parent: ParentFacts | None = None,
+    known: Mapping[str, DatasetFacts],
+) -> Refined:
+    """Refine one task. `known` has the inputs that the catalogue knows; `user_name` owns the task when the parameters do not
+    say.
+
+    Wait: the parent still runs (no clock), or an input is not there yet and the task waits for it. Broken: a parameter is
+    wrong, the parent is unknown or ended badly, or an input does not exist.
+    """
+    if problems := validate(params):
+        return Broken(tuple(problems))
+    values, _ = read_values(params)
+    if (stop := _parent(values, parent)) is not None:
+        return stop
+    if problems := check_inputs(params, parent, known):
+        return Broken(tuple(problems))
+    if (late := _late(params, values, parent, known)) is not None:
+        return late
+    items, _ = read_items(params)
+    streams = output_streams(items)
+    datasets = _datasets(items, values, known)
+    rule = _split_rule(items, values)
+    if len(rule) > TASK["split_rule"]:
+        return Broken((problem("", "length", f"split rule of {len(rule)} characters, the limit is {TASK['split_rule']}"),))
+    return TaskPlan(
+        columns=_columns(values, task_id, user_name, parent, rule),
+        split_rule=rule,
+        datasets=datasets,
+        templates=_templates(items, streams, datasets),
+        job_parameters=command_line(items, streams),
+        max_attempt=1 if values.get("disableAutoRetry") else values.get("maxAttempt", 3),
+        max_failure=values.get("maxFailure"),
+        included_sites=values.get("includedSite", ()),
+        excluded_sites=values.get("excludedSite", ()),
+        notes=_notes(values),
+    )
+
+
+def _parent(values: Mapping[str, Any], parent: ParentFacts | None) -> Wait | Broken | None:
+    name = values.get("parentTaskName")
+    if not name:
+        return None
+    if parent is None:
+        return Broken((problem("parentTaskName", "parent", f"no task of this name: {name}"),))
+    if parent.status in CORRUPTED:
+        return Broken((problem("parentTaskName", "parent", f"the parent, task {parent.task_id}, is {parent.status}"),))
+    if parent.status not in COMPLETED:
+        return Wait(f"waiting for the parent, task {parent.task_id}, which is {parent.status}", clock=False)
+    return None
+
+
+def _late(
+    params: Mapping[str, object], values: Mapping[str, Any], parent: ParentFacts | None, known: Mapping[str, DatasetFacts]
+) -> Wait | None:
+    made = parent.outputs if parent else frozenset()
+    missing = [name for name in input_names(params) if name not in known and name not in made]
+    if missing and values.get("waitInput"):
+        return Wait(f"waiting for the input {', '.join(missing[:3])}", clock=True)
+    return None
+
+
+def _datasets(items: Sequence[Item], values: Mapping[str, Any], known: Mapping[str, DatasetFacts]) -> tuple[DatasetPlan, ...]:
+    """Masters first, then seeds, then outputs and logs."""
+    rows = [_records(items, values)] if values.get("noInput") else _masters(items, values, known)
+    if any("${RNDMSEED}" in item.value for item in items):
+        rows.append(DatasetPlan(SEED_DATASET, "random_seed", "RNDMSEED", master_index=0, offset=_offset(items, "RNDMSEED")))
+    source = 0 if not values.get("noInput") else None
+    seen: dict[str, int] = {}
+    streams = output_streams(items)
+    for item in items:
+        if item.type not in ("output", "log") or item.names[0] in seen:
+            continue
+        seen[item.names[0]] = len(rows)
+        rows.append(
+            DatasetPlan(
+                name=item.names[0],
+                type=item.type,
+                stream_name=streams[item.path],
+                provenance_index=source,
+                attributes="an" if item.optional else "",
+                container=item.container,
+                storage_token=item.token,
+                optional=item.optional,
+            )
+        )
+    return tuple(rows)
+
+
+def _records(items: Sequence[Item], values: Mapping[str, Any]) -> DatasetPlan:
+    """The numbered pseudo files of a task without input; they are its sequence too, so a retried file keeps its number."""
+    sequence = next((item for item in items if item.type == "pseudo_input"), None)
+    offset = sequence.offset if sequence else 0
+    return DatasetPlan(
+        name=PSEUDO_DATASET,
+        type="pseudo_input",
+        stream_name=stream_name(sequence) if sequence else "SEQNUMBER",
+        state="closed",
+        attributes=f"of={offset}" if offset else "",
+        n_files=n_records(values),
+        n_events=values.get("nEvents"),
+        events_per_file=values.get("nEventsPerJob"),
+        offset=offset,
+    )
+
+
+def _masters(items: Sequence[Item], values: Mapping[str, Any], known: Mapping[str, DatasetFacts]) -> list[DatasetPlan]:
+    first = input_items(items)[0]
+    return [
+        DatasetPlan(
+            name=name,
+            type="input",
+            stream_name=stream_name(first),
+            state=known[name].state if name in known else "missing",
+            n_files=values.get("nFiles"),
+            n_events=values.get("nEvents"),
+            events_per_file=values.get("nEventsPerInputFile"),
+            container=first.container,
+            storage_token=first.token,
+        )
+        for name in first.names
+    ]
+
+
+def _templates(
+    items: Sequence[Item], streams: Mapping[str, str], datasets: Sequence[DatasetPlan]
+) -> tuple[OutputTemplatePlan, ...]:
+    index = {d.name: i for i, d in enumerate(datasets) if d.type in ("output", "log")}
+    return tuple(
+        OutputTemplatePlan(
+            dataset_index=index[item.names[0]],
+            filename_template=item.file_name,
+            stream_name=streams[item.path],
+            serial_nr=item.offset,
+            out_type=item.type,
+            optional=item.optional,
+        )
+        for item in items
+        if item.type == "output" or item.type == "log"
+    )
+
+
+def _offset(items: Sequence[Item], name: str) -> int:
+    return next((item.offset for item in items if item.type == "number" and "${" + name + "}" in item.value), 0)
+
+
+def _split_rule(items: Sequence[Item], values: Mapping[str, Any]) -> str:
+    """Codes of what the task sets; nEventsPerJob of whole input files becomes files a job."""
+    codes = {}
+    for name, parameter in TASK_PARAMETERS.items():
+        if parameter.code and parameter.supported and parameter.code not in ("LS", "US") and values.get(name):
+            codes[parameter.code] = int(values[name])
+    per_job, per_file = values.get("nEventsPerJob"), values.get("nEventsPerInputFile")
+    if per_job and per_file and not values.get("noInput"):
+        codes["NF"] = min(per_job // per_file, codes.get("NF", per_job))
+    if sites := bool(values.get("includedSite")) + 2 * bool(values.get("excludedSite")):
+        codes["LS"] = sites
+    if any("${RNDMSEED}" in item.value for item in items):
+        codes["RS"] = _offset(items, "RNDMSEED")
+    if first := _offset(items, "FIRSTEVENT"):
+        codes["FT"] = first
+    codes["US"] = 1
+    return split_rule.written(codes)
+
+
+def _columns(values: Mapping[str, Any], task_id: int, user_name: str, parent: ParentFacts | None, rule: str) -> dict[str, object]:
+    columns: dict[str, object] = {
+        p.column: values[name] for name, p in TASK_PARAMETERS.items() if p.column and p.supported and name in values
+    }
+    columns["task_name"] = values["taskName"]
+    columns["user_name"] = values.get("userName") or user_name
+    columns["task_type"] = values.get("taskType") or "anal"
+    columns["task_priority"] = values.get("taskPriority", 0)
+    columns["current_priority"] = values.get("currentPriority", columns["task_priority"])
+    columns["core_count"] = values.get("coreCount", 1)
+    columns["ram_count"] = values.get("ramCount", 0)
+    columns["ram_unit"] = values.get("ramUnit") or values.get("ramCountUnit") or "MB"
+    columns["base_ram_count"] = values.get("baseRamCount", 0)
+    columns["cpu_efficiency"] = values.get("cpuEfficiency", 90)
+    columns["base_walltime"] = values.get("baseWalltime", 600)
+    columns["req_id"] = values.get("reqID", task_id)
+    columns["parent_tid"] = parent.task_id if parent and values.get("parentTaskName") else task_id
+    columns["goal"] = goal_per_mille(values)
+    columns["split_rule"] = rule
+    if isinstance(values.get("architecture"), Mapping):
+        columns["architecture"] = json.dumps(values["architecture"])
+    return columns
+
+
+def _notes(values: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """What the submitter should know: wishes that are kept but have no effect yet."""
+    notes = [problem(name, "note", p.note) for name, p in TASK_PARAMETERS.items() if p.note and p.supported and values.get(name)]
+    if values.get("disableAutoRetry") and values.get("maxAttempt", 1) > 1:
+        notes.append(problem("maxAttempt", "note", "disableAutoRetry is set: each file is tried once"))
+    return tuple(notes)

@@ -1,0 +1,141 @@
+"""What refining a task takes and gives: frozen records, shapes only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from broker_site.kernel.verdict import Problem
+
+ItemType = Literal["constant", "input", "pseudo_input", "number", "output", "log"]
+DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of jobParameters or log. `path` is where it stands, as `jobParameters[2]`.
+
+    `names` are its datasets (several only for input), `stream` the placeholder that stands for its files, `file_name` the
+    template of an output's or log's names. `offset` counts serials, seeds, records or events, by type. `on_command_line` is
+    false in `log`.
+    """
+
+    path: str
+    type: ItemType
+    value: str = ""
+    names: tuple[str, ...] = ()
+    stream: str = ""
+    file_name: str = ""
+    container: str = ""
+    token: str = ""
+    offset: int = 0
+    hidden: bool = False
+    padding: bool = True
+    optional: bool = False
+    on_command_line: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ParentFacts:
+    """The parent task: its id, its status, and the names of the datasets that it writes."""
+
+    task_id: int
+    status: str
+    outputs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFacts:
+    """A dataset that the catalogue knows: its state is `open` or `closed`."""
+
+    name: str
+    state: str = "closed"
+    n_files: int | None = None
+    n_events: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPlan:
+    """One dataset of a task, in the order in which rows are made; indexes point into the plan's `datasets`.
+
+    `master`: no `master_index`, and its files make jobs. `n_files`, `n_events`: how much of it the task wants, None for all;
+    for pseudo_input the number of records to make. `offset`: records, seeds or serials begin at 1 + offset. `state`: the
+    catalogue's word, empty for outputs and pseudo datasets, `missing` if it is not there yet.
+    """
+
+    name: str
+    type: DatasetType
+    stream_name: str = ""
+    master_index: int | None = None
+    provenance_index: int | None = None
+    state: str = ""
+    attributes: str = ""
+    n_files: int | None = None
+    n_events: int | None = None
+    events_per_file: int | None = None
+    offset: int = 0
+    container: str = ""
+    storage_token: str = ""
+    optional: bool = False
+
+    @property
+    def master(self) -> bool:
+        """Whether jobs are cut from its files."""
+        return self.type in ("input", "pseudo_input") and self.master_index is None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTemplatePlan:
+    """How the files of one output are named. `serial_nr` is the last serial number used: the first file gets the next one."""
+
+    dataset_index: int
+    filename_template: str
+    stream_name: str
+    serial_nr: int = 0
+    out_type: Literal["output", "log"] = "output"
+    source_name: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """A refined task. `columns`: values of the task's row by column name, the split rule included.
+
+    `max_attempt` and `max_failure` hold for each input file (None: no limit). `notes` is what the submitter should know although
+    nothing is wrong.
+    """
+
+    columns: Mapping[str, object]
+    split_rule: str
+    datasets: tuple[DatasetPlan, ...]
+    templates: tuple[OutputTemplatePlan, ...]
+    job_parameters: str
+    max_attempt: int | None = 3
+    max_failure: int | None = None
+    included_sites: tuple[str, ...] = ()
+    excluded_sites: tuple[str, ...] = ()
+    notes: tuple[Problem, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The task cannot be refined yet; `clock`: whether the time counts towards the pending timeout (frozen time)."""
+
+    reason: str
+    clock: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The task can never be refined."""
+
+    problems: tuple[Problem, ...]
+
+    @property
+    def reason(self) -> str:
+        """All problems in one line."""
+        return "; ".join(f"{p.field}: {p.message}" if p.field else p.message for p in self.problems)
+
+
+Refined = TaskPlan | Wait | Broken

@@ -1,0 +1,68 @@
+"""The split rule of a task: one text of two-letter codes, and its meaning.
+
+Format and codes: facts on task parameters 3.1, 3.2. A flag stands as `XX=1`; a code that is absent is off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+_RULE = re.compile(r"([A-Z]{2})=(-?\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRules:
+    """The rules that work today, read from the text; None or False where the task does not set them.
+
+    `limited_sites`: 1 a list of queues to use, 2 one of queues to avoid, 3 both. `first_event` and `random_seed` are offsets.
+    """
+
+    files_per_job: int | None = None
+    max_files_per_job: int | None = None
+    events_per_job: int | None = None
+    events_per_file: int | None = None
+    random_seed: int = 0
+    first_event: int = 0
+    limited_sites: int = 0
+    allow_empty_input: bool = False
+    wait_input: bool = False
+    no_retry: bool = False
+    fail_goal_unreached: bool = False
+    use_exhausted: bool = False
+    use_local_io: bool = False
+
+
+NUMBERS: Mapping[str, str] = {
+    "NF": "files_per_job",
+    "MF": "max_files_per_job",
+    "NE": "events_per_job",
+    "EI": "events_per_file",
+    "RS": "random_seed",
+    "FT": "first_event",
+    "LS": "limited_sites",
+}
+FLAGS: Mapping[str, str] = {
+    "AE": "allow_empty_input",
+    "WI": "wait_input",
+    "DR": "no_retry",
+    "FG": "fail_goal_unreached",
+    "UX": "use_exhausted",
+    "LI": "use_local_io",
+}
+
+
+def written(codes: Mapping[str, int]) -> str:
+    """The text of the split rule; codes in the order given."""
+    return ",".join(f"{code}={value}" for code, value in codes.items())
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> SplitRules:
+    """Read a split rule; codes without a meaning here are passed over."""
+    codes = {code: int(value) for code, value in _RULE.findall(text)}
+    numbers = {field: codes[code] for code, field in NUMBERS.items() if code in codes}
+    flags = {field: codes.get(code, 0) > 0 for code, field in FLAGS.items()}
+    return SplitRules(**{**numbers, **flags})  # type: ignore[arg-type]
