@@ -1,0 +1,108 @@
+"""`python -m brokerage.pilot`: arguments and exit codes.
+
+Exit code 0: told to stop or nothing more to do; 2: arguments, or the server refuses this pilot; 3: a payload cannot be ended; 4:
+slot taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from brokerage.pilot.clocks import Wake
+from brokerage.pilot.joblog import Log
+from brokerage.pilot.loop import Offer, Pilot, Refused, SlotTaken
+from brokerage.pilot.run import Place
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m brokerage.pilot", description="Run jobs of one computing queue in one slot of this machine."
+    )
+    parser.add_argument(
+        "--server", required=True, type=address, metavar="URL", help="address of the server, http(s)://host[:port]"
+    )
+    parser.add_argument("--queue", required=True, help="computing queue")
+    parser.add_argument("--slot", required=True, help="name of the slot, unique on this machine")
+    parser.add_argument("--enrolment-file", required=True, type=Path, metavar="FILE", help="file that holds the enrolment secret")
+    parser.add_argument("--work", required=True, type=Path, metavar="DIR", help="folder of this slot; jobs run below it")
+    parser.add_argument("--software", required=True, type=Path, metavar="DIR", help="folder of the transformations of this site")
+    parser.add_argument(
+        "--journal", type=Path, metavar="DIR", help="folder shared by the pilots of the queue (default: journal beside --work)"
+    )
+    parser.add_argument("--cores", type=int, default=1, help="cores of the slot (default %(default)s)")
+    parser.add_argument(
+        "--memory-mb", type=int, default=2000, metavar="MB", help="memory of the slot in 10^6 bytes (default %(default)s)"
+    )
+    parser.add_argument("--disk-mb", type=int, default=5000, metavar="MB", help="scratch disk of the slot (default %(default)s)")
+    parser.add_argument("--walltime-s", type=float, default=86400.0, metavar="S", help="life of the pilot (default %(default)s)")
+    parser.add_argument("--once", action="store_true", help="end after one job")
+    parser.add_argument(
+        "--idle-exit", type=float, metavar="S", help="end after so many seconds without a job (0: at the first empty answer)"
+    )
+    return parser
+
+
+def address(text: str) -> str:
+    """An http(s) address; ValueError for anything else."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(text)
+    return text
+
+
+def main() -> int:
+    """Run a pilot; its exit code."""
+    _open_standard_streams()
+    options = arguments().parse_args()
+    if not sys.platform.startswith("linux"):
+        print("the local pilot needs Linux", file=sys.stderr)
+        return 2
+    work = options.work.resolve()
+    place = Place(
+        url=options.server,
+        slot=options.slot,
+        work=work,
+        software=options.software.resolve(),
+        journal=options.journal.resolve() if options.journal else work.parent / "journal",
+    )
+    offer = Offer(
+        queue=options.queue,
+        enrolment_file=options.enrolment_file,
+        cores=options.cores,
+        memory_mb=options.memory_mb,
+        disk_mb=options.disk_mb,
+        walltime_s=options.walltime_s,
+        once=options.once,
+        idle_exit_s=options.idle_exit,
+    )
+    log = Log(options.slot)
+    wake = Wake()
+    wake.stop_on_signals()
+    pilot = Pilot(place, offer, wake, log)
+    try:
+        pilot.serve()
+    except Refused as problem:
+        log.say(f"ends: {problem}")
+        return 2
+    except SlotTaken as problem:
+        log.say(f"ends: {problem}")
+        return 4
+    return 3 if pilot.unusable else 0
+
+
+def _open_standard_streams() -> None:
+    """A closed standard stream would give its number to a pipe or socket, which a payload would then find as its own."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

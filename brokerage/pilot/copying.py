@@ -1,0 +1,63 @@
+"""Copying one file while size and adler32 are taken; knows neither jobs nor storage."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Size in bytes and adler32 as 8 hex digits."""
+
+    size: int
+    checksum: str
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells one file from another that may later stand under the same path."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+def identity(path: Path) -> Identity | None:
+    """The identity of the file at `path`; None when there is none."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Identity(found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor to read a regular file; OSError for anything else (a pipe would block for ever)."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(f"not a regular file: {path}")
+    return fd
+
+
+def copy(source: int, target: Path, check: Callable[[], None]) -> Sum:
+    """Copy from an open file to the new file `target`; `check` is called before each chunk and may raise to stop."""
+    size, adler = 0, 1
+    with target.open("xb", buffering=0) as out:
+        while True:
+            check()
+            chunk = os.read(source, CHUNK)
+            if not chunk:
+                return Sum(size, f"{adler:08x}")
+            size += len(chunk)
+            adler = zlib.adler32(chunk, adler)
+            rest = memoryview(chunk)
+            while rest:
+                rest = rest[out.write(rest) :]

@@ -1,0 +1,317 @@
+"""The guardian: a forked process that starts one payload, holds it to its limits and leaves nothing of it alive.
+
+It ends the payload when it is told to, when a limit is passed, when its lease was not renewed in time, and when the pilot is gone
+(its pipe ends) - also when the pilot is stopped or was killed. It touches neither storage nor the server.
+
+Pipe from the pilot, a line each: `go UNTIL`, `until UNTIL` (lease end on the clock of `clocks.now`), `stop GRACE_SECONDS`.
+Pipe to the pilot: `started PID`, then one JSON object, the fields of `Outcome`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from brokerage.pilot import processes
+from brokerage.pilot.clocks import Wake, now
+
+MB = 10**6
+WATCH_S = 0.5
+"""How often memory is looked at."""
+DISK_WATCH_S = 2.0
+"""How often, at most, the working folder is measured."""
+WALLTIME_GRACE_S = 3.0
+"""Between SIGTERM and SIGKILL for a payload over its walltime."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to start, where, and its limits (0 = none): seconds, MB of memory, MB in the working folder."""
+
+    argv: tuple[str, ...]
+    folder: Path
+    environment: dict[str, str]
+    stdout: Path
+    stderr: Path
+    walltime_s: float
+    memory_mb: int
+    disk_mb: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a payload ended. `reason`: exit, start (could not be started), walltime, memory, disk, lease, stop or orphaned.
+
+    exit_code: of the program; 128 + n when signal n ended it; `message` has the system's words when it could not be started.
+    """
+
+    reason: str
+    exit_code: int
+    signal: int = 0
+    message: str = ""
+    cpu_s: float = 0.0
+    max_rss_mb: float = 0.0
+    wall_s: float = 0.0
+
+
+def fork_guardian(program: Program) -> tuple[int, int, int]:
+    """Fork the guardian: (its pid, descriptor to command it, descriptor to hear from it). No other thread may run now."""
+    commands_read, commands_write = os.pipe()
+    results_read, results_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 70
+        try:
+            _isolate(commands_read, results_write)
+            Guardian(program, commands_read, results_write).serve()
+            code = 0
+        finally:  # whatever happens: nothing stays alive, and the pilot's own code is never entered
+            if sys.exc_info()[0] is not None:
+                traceback.print_exc()
+            processes.end_descendants()
+            os._exit(code)
+    os.close(commands_read)
+    os.close(results_write)
+    return pid, commands_write, results_read
+
+
+def _isolate(*keep: int) -> None:
+    """Own session (a signal to the pilot's group misses it), no descriptor of the pilot's (sockets, locks), adopts orphans."""
+    os.setsid()
+    low = 3
+    for fd in sorted(keep):
+        os.closerange(low, fd)
+        low = fd + 1
+    os.closerange(low, os.sysconf("SC_OPEN_MAX"))
+    processes.become_subreaper()
+    processes.set_name("gb-guardian")
+
+
+class Guardian:
+    """One payload, from its start until nothing of it is left."""
+
+    def __init__(self, program: Program, commands: int, results: int) -> None:
+        self.program = program
+        self.commands = commands
+        self.results = results
+        self.wake = Wake()
+        self.words = b""
+        self.payload = 0
+        self.started = now()
+        self.until: float | None = None
+        self.reason: str | None = None
+        self.message = ""
+        self.kill_at: float | None = None
+        self.next_watch = 0.0
+        self.next_disk = 0.0
+        self.peak_bytes = 0
+        self.cpu_s = 0.0
+        self.status: int | None = None
+
+    def serve(self) -> None:
+        """Listen, watch and reap until the payload has ended, then end what it left and tell the pilot."""
+        self.wake.stop_on_signals()
+        signal.signal(signal.SIGCHLD, lambda signum, frame: None)  # its arrival alone ends the wait
+        while self.status is None and not (self.reason and not self.payload):
+            self._listen(self._pause())
+            if self.wake.stopping:
+                self._end("stop", 0.0)
+            if self.payload:
+                self._check()
+                self._reap(*processes.reap()[1])
+        self._reap(*processes.end_descendants()[1])
+        self._tell(self._outcome())
+
+    def _pause(self) -> float:
+        """Seconds until something has to be looked at."""
+        if not self.payload:
+            return 60.0
+        times = [self.next_watch]
+        if self.until is not None:
+            times.append(self.until)
+        if self.kill_at is not None:
+            times.append(self.kill_at)
+        if self.program.walltime_s and self.reason is None:
+            times.append(self.started + self.program.walltime_s)
+        return max(0.0, min(times) - now())
+
+    def _listen(self, seconds: float) -> None:
+        """Wait for words of the pilot; its end of the pipe closed means that it is dead."""
+        if not self.wake.wait(seconds, self.commands):
+            return
+        read = os.read(self.commands, 65536)
+        if not read:
+            self._end("orphaned", 0.0)
+            return
+        *lines, self.words = (self.words + read).split(b"\n")
+        for line in lines:
+            verb, _, number = line.decode().partition(" ")
+            if verb == "stop":
+                self._end("stop", float(number))
+            else:
+                self.until = float(number)
+                if verb == "go" and self.reason is None:
+                    self._start()
+
+    def _start(self) -> None:
+        """Start the payload, unless the lease is over already (the pilot may have been stopped in between)."""
+        self.started = now()
+        if self.until is not None and self.started >= self.until:
+            self.reason = "lease"
+            return
+        self.next_watch = self.started + WATCH_S
+        self.next_disk = self.started + DISK_WATCH_S
+        try:
+            self.payload = start(self.program)
+        except OSError as error:
+            self.status, self.reason, self.message = 127 << 8, "start", str(error.strerror)
+            return
+        self._tell_line(f"started {self.payload}")
+
+    def _end(self, reason: str, grace: float) -> None:
+        """Begin to end the payload: SIGTERM to its group, SIGKILL to everything after `grace` seconds.
+
+        The first reason counts.
+        """
+        at = now() + grace
+        if self.reason is None:
+            self.reason = reason
+            if self.payload and grace > 0:
+                processes.send([-self.payload], signal.SIGTERM)
+        self.kill_at = at if self.kill_at is None else min(at, self.kill_at)
+
+    def _check(self) -> None:
+        """Pass every limit once; SIGKILL when the grace is over."""
+        time = now()
+        if self.until is not None and time >= self.until:
+            self._end("lease", 0.0)
+        if self.program.walltime_s and time >= self.started + self.program.walltime_s and self.reason is None:
+            self._end("walltime", WALLTIME_GRACE_S)
+        if time >= self.next_watch:
+            self.next_watch = time + WATCH_S
+            self._watch_memory()
+        if time >= self.next_disk:
+            self._watch_disk(time)
+        if self.kill_at is not None and time >= self.kill_at:
+            self._reap(*processes.end_descendants()[1])
+
+    def _watch_memory(self) -> None:
+        """Resident memory of all descendants; only when that is too much the slower fair share, which decides."""
+        pids = processes.descendants(os.getpid())
+        resident = processes.usage(pids)[1]
+        limit = self.program.memory_mb * MB
+        if limit and resident > limit:
+            resident = processes.proportional_bytes(pids)
+            if resident > limit:
+                self._end("memory", 0.0)
+        self.peak_bytes = max(self.peak_bytes, resident)
+
+    def _watch_disk(self, time: float) -> None:
+        """Size of the working folder, at most 2 % of the time spent on measuring it."""
+        if self.program.disk_mb and folder_bytes(self.program.folder) > self.program.disk_mb * MB:
+            self._end("disk", 0.0)
+        self.next_disk = now() + max(DISK_WATCH_S, 50 * (now() - time))
+
+    def _reap(self, *ended: tuple[int, int, float, int]) -> None:
+        for pid, status, cpu_s, resident in ended:
+            self.cpu_s += cpu_s
+            self.peak_bytes = max(self.peak_bytes, resident)
+            if pid == self.payload:
+                self.status = status
+
+    def _outcome(self) -> Outcome:
+        reason = self.reason or "exit"
+        status = self.status or 0
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        code = 128 + number if number else os.waitstatus_to_exitcode(status)
+        if number == signal.SIGXFSZ and reason == "exit":
+            reason = "disk"
+        return Outcome(reason, code, number, self.message, self.cpu_s, self.peak_bytes / MB, now() - self.started)
+
+    def _tell(self, outcome: Outcome) -> None:
+        self._tell_line(json.dumps(asdict(outcome)))
+
+    def _tell_line(self, text: str) -> None:
+        try:
+            os.write(self.results, text.encode() + b"\n")
+        except BrokenPipeError:
+            return  # the pilot is dead, nobody wants to know
+
+
+def start(program: Program) -> int:
+    """Fork and execute the program in its own session under its limits; its pid. OSError when it cannot be executed."""
+    guardian = os.getpid()
+    errors_read, errors_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _become(program, guardian)
+        except OSError as error:
+            os.write(errors_write, str(error.errno).encode())
+        finally:
+            os._exit(127)
+    os.close(errors_write)
+    with os.fdopen(errors_read, "rb") as errors:
+        number = errors.read()
+    if number:
+        os.waitpid(pid, 0)
+        raise OSError(int(number), os.strerror(int(number)))
+    return pid
+
+
+def _become(program: Program, guardian: int) -> NoReturn:
+    processes.die_with_parent(guardian)
+    processes.gain_no_privileges()
+    os.setsid()
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(signum, signal.SIG_DFL)
+    _limit(resource.RLIMIT_CORE, 0)
+    if (
+        program.memory_mb
+    ):  # address space is only a bound for bursts, the watch decides: many programs reserve far more than they use
+        _limit(resource.RLIMIT_AS, 2 * program.memory_mb * MB + 1000 * MB)
+    if program.disk_mb:
+        _limit(resource.RLIMIT_FSIZE, program.disk_mb * MB)
+    _offer_to_oom_killer()
+    os.chdir(program.folder)
+    for fd, path, flags in (
+        (0, Path(os.devnull), os.O_RDONLY),
+        (1, program.stdout, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+        (2, program.stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+    ):
+        os.dup2(os.open(path, flags, 0o644), fd)
+    os.execve(program.argv[0], program.argv, program.environment)  # noqa: S606 - a list, no shell
+
+
+def _limit(kind: int, value: int) -> None:
+    """Lower a limit; never above what the pilot itself may have."""
+    hard = resource.getrlimit(kind)[1]
+    bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (bound, bound))
+
+
+def _offer_to_oom_killer() -> None:
+    """When the machine runs out of memory the kernel shall take a payload, not the pilot or a database."""
+    try:
+        Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
+    except OSError:
+        return  # a container may forbid it; only a preference is lost
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes on disk below a folder; what vanishes while looking counts nothing."""
+    total = 0
+    for root, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total += (Path(root) / name).lstat().st_blocks * 512
+            except FileNotFoundError:
+                continue
+    return total

@@ -1,0 +1,140 @@
+"""A job as the server hands it out, checked and frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+class BadJob(Exception):
+    """The server's words cannot be run; the text says why."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file to fetch.
+
+    Name, size in bytes and adler32 as 8 hex digits (None = not checked), absolute paths to try, nearest first.
+    """
+
+    lfn: str
+    size: int | None
+    checksum: str | None
+    sources: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file to write: name, storage endpoint and absolute path there; a log is made by the pilot."""
+
+    lfn: str
+    storage: str
+    path: Path
+    is_log: bool
+    optional: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    """One attempt at a job. lease_s: seconds the server waits for a heartbeat; limits 0 = none (MB = 10^6 bytes, seconds)."""
+
+    id: int
+    epoch: int
+    token: str
+    lease_s: float
+    task_id: int
+    attempt_nr: int
+    queue: str
+    transformation: str
+    parameters: str
+    cores: int
+    memory_mb: int
+    disk_mb: int
+    walltime_s: float
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def name(self) -> str:
+        """`<id>.<epoch>`: this attempt, in file names and logs."""
+        return f"{self.id}.{self.epoch}"
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """What is needed to answer for a job, readable even when the rest of it is not."""
+
+    id: int
+    epoch: int
+    token: str
+
+
+def read_ticket(document: dict[str, Any]) -> Ticket:
+    """Id, epoch and token of a handed-out job; BadJob when not even they are there."""
+    try:
+        return Ticket(int(document["id"]), int(document["epoch"]), str(document["token"]))
+    except (KeyError, TypeError, ValueError) as problem:
+        raise BadJob(f"no id, epoch or token: {problem!r}") from problem
+
+
+def read_job(document: dict[str, Any]) -> Job:
+    """The job of a match answer; BadJob names what is wrong."""
+    ticket = read_ticket(document)
+    try:
+        return Job(
+            id=ticket.id,
+            epoch=ticket.epoch,
+            token=ticket.token,
+            lease_s=float(document["lease_s"]),
+            task_id=int(document.get("task_id") or 0),
+            attempt_nr=int(document.get("attempt_nr") or 1),
+            queue=str(document["queue"]),
+            transformation=str(document["transformation"]),
+            parameters=str(document.get("parameters") or ""),
+            cores=int(document.get("cores") or 1),
+            memory_mb=int(document.get("memory_mb") or 0),
+            disk_mb=int(document.get("disk_mb") or 0),
+            walltime_s=float(document.get("walltime_s") or 0),
+            inputs=tuple(_input(entry) for entry in document.get("inputs") or ()),
+            outputs=tuple(_output(entry) for entry in document.get("outputs") or ()),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise BadJob(f"{type(problem).__name__}: {problem}") from problem
+
+
+def _input(entry: dict[str, Any]) -> Input:
+    size = entry.get("size")
+    sources = tuple(_absolute(source["path"]) for source in entry.get("sources") or ())
+    return Input(_file_name(entry["lfn"]), None if size is None else int(size), _checksum(entry.get("checksum")), sources)
+
+
+def _output(entry: dict[str, Any]) -> Output:
+    kind = entry.get("type", "output")
+    if kind not in ("output", "log"):
+        raise BadJob(f"unknown type of output: {kind!r}")
+    lfn, path = _file_name(entry["lfn"]), _absolute(entry["path"])
+    return Output(lfn, str(entry["storage"]), path, kind == "log", bool(entry.get("optional")))
+
+
+def _file_name(value: object) -> str:
+    """A plain file name: it becomes a path in the working folder."""
+    if not isinstance(value, str) or value in ("", ".", "..") or "/" in value or "\0" in value:
+        raise BadJob(f"not a file name: {value!r}")
+    return value
+
+
+def _absolute(value: object) -> Path:
+    if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
+        raise BadJob(f"not an absolute path: {value!r}")
+    return Path(value)
+
+
+def _checksum(value: object) -> str | None:
+    """adler32 as 8 lower-case hex digits; `ad:` and `adler32:` in front are taken off."""
+    if not value:
+        return None
+    text = str(value).lower().rpartition(":")[2].rjust(8, "0")
+    if len(text) != 8 or set(text) - set("0123456789abcdef"):
+        raise BadJob(f"not an adler32: {value!r}")
+    return text

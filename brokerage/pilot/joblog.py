@@ -1,0 +1,80 @@
+"""What the pilot says: lines to its standard error and to the log of the present job; texts of payloads made fit to report.
+
+No credential is ever passed to this file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import tarfile
+from pathlib import Path
+
+from brokerage.pilot.clocks import wall_time
+
+MESSAGE_LIMIT = 500
+TAIL_BYTES = 1_000_000
+"""At most this much of each stream goes into the log archive: its end."""
+
+
+class Log:
+    """Writes lines `time slot text`."""
+
+    def __init__(self, slot: str) -> None:
+        self.slot = slot
+        self.job_file: Path | None = None
+
+    def say(self, text: str) -> None:
+        """One line, to standard error and to the log file of the job when there is one."""
+        line = f"{wall_time()} {self.slot} {printable(text)}\n"
+        with contextlib.suppress(OSError):  # a full disk or a reader that has gone must not stop the work
+            sys.stderr.write(line)
+            sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            if self.job_file is not None:
+                with self.job_file.open("a", encoding="utf-8") as file:
+                    file.write(line)
+
+
+def printable(text: str) -> str:
+    """The text with every control character, lone surrogate and NUL replaced by a blank."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def read_tail(path: Path, size: int) -> bytes:
+    """The last `size` bytes of a file; empty when it does not exist."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read(size)
+    except FileNotFoundError:
+        return b""
+
+
+def last_lines(path: Path) -> str:
+    """The last lines of a stream that fit into a report (at most 500 characters, joined by ` | `), whatever bytes it has."""
+    lines = read_tail(path, 4 * MESSAGE_LIMIT).decode("utf-8", "replace").splitlines()
+    kept: list[str] = []
+    room = MESSAGE_LIMIT
+    for line in reversed([text for line in lines if (text := " ".join(printable(line).split()))]):
+        if len(line) > room:
+            break
+        kept.append(line)
+        room -= len(line) + len(" | ")
+    if not kept and lines:
+        kept = [" ".join(printable(lines[-1]).split())[-MESSAGE_LIMIT:]]
+    return " | ".join(reversed(kept))
+
+
+def pack(archive: Path, members: dict[str, Path]) -> None:
+    """Write a .tgz with the ends of the files `members` (name in the archive -> path); missing ones are left out."""
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        for name, path in members.items():
+            if path.exists():
+                content = read_tail(path, TAIL_BYTES)
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                entry.mtime = int(path.stat().st_mtime)
+                tar.addfile(entry, io.BytesIO(content))

@@ -1,0 +1,187 @@
+"""What a job wrote to storage before it was settled, so that somebody can remove it again if it never is.
+
+One file per attempt, `<job>.<epoch>.journal`, in a folder shared by the pilots of a queue. Its writer holds a lock on it as long
+as it lives (the kernel drops the lock of a killed one); a journal whose lock is free belongs to a dead pilot. A line is written
+before each change on storage, so a kill at any moment leaves at most files that the journal names. A file is only removed when it
+is the very one that was written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from brokerage.pilot.copying import Identity, identity
+
+SUFFIX = ".journal"
+EMPTY_S = 60.0
+"""An empty journal older than this is litter of a pilot that was killed before it wrote anything."""
+BATCH = 100
+
+
+Entries = list[dict[str, object]]
+Found = tuple[tuple[int, int], tuple[Path, Entries]]
+
+
+class Journal:
+    """The open journal of a running attempt."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Create and lock it; FileExistsError when this attempt has one already."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / (name + SUFFIX)
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)  # at most a cleaner that looks into it just now is waited for
+        self._entries: Entries = []
+
+    def will_write(self, temporary: Path) -> None:
+        """About to create the file `temporary` on storage."""
+        self._add({"temporary": str(temporary)})
+
+    def will_publish(self, temporary: Path, path: Path, written: Identity) -> None:
+        """About to give the whole file `temporary` its final name `path`."""
+        self._add({"temporary": str(temporary), "path": str(path), "identity": asdict(written)})
+
+    def published(self, path: Path) -> bool:
+        """True when the file at `path` is one that this attempt wrote."""
+        found = identity(path)
+        return found is not None and any(e.get("path") == str(path) and e.get("identity") == asdict(found) for e in self._entries)
+
+    def discard(self) -> None:
+        """Remove everything written from storage, then the journal.
+
+        OSError when storage refuses, the journal is then kept for a cleaner.
+        """
+        try:
+            _remove(self._entries, published_too=True)
+        except OSError:
+            self.leave()
+            raise
+        self.settle()
+
+    def settle(self) -> None:
+        """The outputs are settled (or removed): nothing is left to remember."""
+        self.path.unlink(missing_ok=True)
+        self.leave()
+
+    def leave(self) -> None:
+        """Unlock without removing: whoever cleans next asks the server what became of the job."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _add(self, entry: dict[str, object]) -> None:
+        self._entries.append(entry)
+        os.write(self._fd, json.dumps(entry).encode() + b"\n")
+
+
+def clean(folder: Path, outcomes: Callable[[list[tuple[int, int]]], dict[tuple[int, int], str]]) -> list[str]:
+    """Tidy up after dead pilots: one line for each journal that was dealt with.
+
+    `outcomes` maps (job, epoch) pairs to "finished", "live" or "gone" (see the wire); pairs that it leaves out are looked at
+    another time.
+    """
+    with contextlib.ExitStack() as locks:
+        found = dict(_left_behind(folder, locks))
+        said: list[str] = []
+        pairs = list(found)
+        for start in range(0, len(pairs), BATCH):
+            batch = pairs[start : start + BATCH]
+            answers = outcomes(batch)
+            for pair in batch:
+                if answers.get(pair) in ("finished", "gone"):
+                    said.append(_close(pair, *found[pair], gone=answers[pair] == "gone"))
+        return said
+
+
+def _close(pair: tuple[int, int], path: Path, entries: Entries, *, gone: bool) -> str:
+    """Remove what has to go and the journal itself; in words. A storage that refuses is tried again another time."""
+    about = f"job {pair[0]}.{pair[1]} of an ended pilot {'is gone' if gone else 'had finished'}"
+    try:
+        removed = _remove(entries, published_too=gone)
+    except OSError as problem:
+        return f"{about}: cannot clean yet: {problem}"
+    path.unlink()
+    return f"{about}: {removed} files removed from storage"
+
+
+def _left_behind(folder: Path, locks: contextlib.ExitStack) -> Iterator[Found]:
+    """Journals whose writer is dead, locked until `locks` is closed: ((job, epoch), (path, entries))."""
+    try:
+        paths = sorted(folder.iterdir())
+    except FileNotFoundError:
+        return
+    for path in paths:
+        job, _, epoch = path.name.removesuffix(SUFFIX).partition(".")
+        if path.suffix != SUFFIX or not (job.isdigit() and epoch.isdigit()):
+            continue
+        content = _lock_and_read(path, locks)
+        if content:
+            yield (int(job), int(epoch)), (path, _parse(content))
+
+
+def _lock_and_read(path: Path, locks: contextlib.ExitStack) -> bytes:
+    """The content, locked.
+
+    Empty when its writer lives, it has gone meanwhile, or nothing was written (old empty ones are removed).
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return b""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(file.fileno()).st_nlink == 0:
+            content = b""
+        else:
+            content = file.read()
+            if not content and time.time() - os.fstat(file.fileno()).st_mtime > EMPTY_S:
+                path.unlink()
+    except BlockingIOError:
+        content = b""
+    if content:
+        locks.enter_context(file)
+    else:
+        file.close()
+    return content
+
+
+def _parse(content: bytes) -> Entries:
+    """Entries in order; a last line cut short by a kill announces nothing that was done."""
+    return [entry for line in content.splitlines() if (entry := _entry(line)) is not None]
+
+
+def _entry(line: bytes) -> dict[str, object] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _remove(entries: Entries, *, published_too: bool) -> int:
+    """Remove temporary files, and published ones that still are the files written; how many were there."""
+    removed = 0
+    for entry in entries:
+        temporary, path = entry.get("temporary"), entry.get("path")
+        if isinstance(temporary, str):
+            removed += _unlink(Path(temporary))
+        if published_too and isinstance(path, str):
+            found = identity(Path(path))
+            if found is not None and asdict(found) == entry.get("identity"):
+                removed += _unlink(Path(path))
+    return removed
+
+
+def _unlink(path: Path) -> int:
+    try:
+        path.unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    return 1

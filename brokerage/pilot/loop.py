@@ -1,0 +1,232 @@
+"""The pilot's life: register, clean up, ask for a job, run it, ask again, until told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import random
+import socket
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from brokerage.pilot import journal, processes
+from brokerage.pilot.clocks import Wake, now
+from brokerage.pilot.job import BadJob, read_job, read_ticket
+from brokerage.pilot.joblog import Log
+from brokerage.pilot.payload import end_leftovers
+from brokerage.pilot.run import Place, Run, remove_folder
+from brokerage.pilot.server import Answer, Server
+
+CLEAN_EVERY_S = 2.0
+"""How often, at most, the server is asked about journals of dead pilots."""
+SLOT_PATIENCE_S = 5.0
+SHORTEST_LIFE_S = 60.0
+"""A pilot with less of its walltime left asks for nothing more."""
+STOP_GRACE_S = 1.0
+
+
+class Refused(Exception):
+    """The server will not have this pilot; the text says why."""
+
+
+class SlotTaken(Exception):
+    """Another living pilot holds the slot."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the pilot offers and how long it stays: cores, MB, seconds; once = one job.
+
+    Idle_exit_s = leave after that long without job.
+    """
+
+    queue: str
+    enrolment_file: Path
+    cores: int = 1
+    memory_mb: int = 2000
+    disk_mb: int = 5000
+    walltime_s: float = 86400.0
+    once: bool = False
+    idle_exit_s: float | None = None
+
+
+class Pilot:
+    """One slot of a computing queue. unusable: something of a payload could not be ended, the slot must not get another."""
+
+    def __init__(self, place: Place, offer: Offer, wake: Wake, log: Log) -> None:
+        self.place, self.offer, self.wake, self.log = place, offer, wake, log
+        self.server = Server(place.url, wake, log.say)
+        self.token = ""
+        self.token_until = 0.0
+        self.poll_s = 1.0
+        self.unusable = False
+        self.born = now()
+        self.busy_at = self.born
+        self.cleaned_at = float("-inf")
+
+    def serve(self) -> None:
+        """Work until told to stop, done with `once`, idle for too long, or at the end of the walltime.
+
+        Raises Refused, SlotTaken.
+        """
+        processes.become_subreaper()
+        self.place.work.mkdir(parents=True, exist_ok=True)
+        with self._slot():
+            self._clear()
+            while not self.wake.stopping and not self._over():
+                if self.token_until < now():
+                    self._register()
+                self._clean()
+                if not self._once():
+                    break
+        self.server.close()
+        self.log.say("ends")
+
+    def _once(self) -> bool:
+        """Ask for a job and run it, or rest; False when the pilot shall end."""
+        answer = self._match()
+        if answer is None:
+            return self._patience() > 0
+        if answer.status == 200:
+            self._take(answer)
+            self.busy_at = now()
+            return not (self.offer.once or self.unusable)
+        if answer.status in (401, 403):
+            self.log.say(f"match refused with status {answer.status}, registering again")
+            self.token_until = 0.0
+        elif answer.status != 204:
+            self.log.say(f"match answered with status {answer.status}: {answer.body.get('detail', '')}")
+        rest = self.poll_s if answer.retry_after is None else answer.retry_after
+        if answer.status != 204:
+            rest = max(rest, 1.0)
+        self.wake.sleep(min(rest * random.uniform(0.9, 1.1), max(0.0, self._patience())))  # noqa: S311 - jitter, no secret
+        return self._patience() > 0
+
+    def _patience(self) -> float:
+        """Seconds until an idle pilot leaves."""
+        return float("inf") if self.offer.idle_exit_s is None else self.busy_at + self.offer.idle_exit_s - now()
+
+    def _life(self) -> float:
+        return self.born + self.offer.walltime_s - now()
+
+    def _over(self) -> bool:
+        return self._life() < min(SHORTEST_LIFE_S, self.offer.walltime_s / 2)
+
+    @contextlib.contextmanager
+    def _slot(self) -> Iterator[None]:
+        """Hold the lock of the work folder: one pilot per slot. The kernel frees the lock of a killed one."""
+        with (self.place.work / "slot.lock").open("w", encoding="ascii") as file:
+            limit = now() + SLOT_PATIENCE_S
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if now() > limit:
+                        raise SlotTaken(f"another pilot works in {self.place.work}") from None
+                    self.wake.wait(0.1)
+            yield
+
+    def _clear(self) -> None:
+        """End and remove what an earlier pilot at this slot left."""
+        ended = end_leftovers(self.place.slot, self.place.work)
+        if ended:
+            self.log.say(f"ended {len(ended)} processes that an earlier pilot left at this slot")
+        for entry in list(self.place.work.iterdir()):
+            if entry.name.startswith("job-"):
+                remove_folder(entry)
+
+    def _register(self) -> None:
+        """Get a pilot token; Refused when the server does not take the enrolment."""
+        try:
+            secret = self.offer.enrolment_file.read_text(encoding="ascii").strip()
+        except (OSError, ValueError) as problem:
+            raise Refused(f"cannot read the enrolment secret: {problem}") from problem
+        body = {
+            "queue": self.offer.queue,
+            "host": socket.gethostname(),
+            "slot": self.place.slot,
+            "pid": os.getpid(),
+            **self._resources(),
+        }
+        sent = now()
+        answer = self.server.ask("/api/v1/pilots/", body, secret, deadline=self._deadline())
+        if answer is None:
+            return
+        if answer.status not in (200, 201) or not answer.body.get("token"):
+            raise Refused(f"registration refused with status {answer.status}: {answer.body.get('detail', '')}")
+        self.token = str(answer.body["token"])
+        self.token_until = sent + 0.9 * float(answer.body.get("expires_in") or 3600.0)
+        self.poll_s = float(answer.body.get("poll_s") or 1.0)
+        self.log.say(f"registered as {answer.body.get('pilot_id')} for queue {self.offer.queue}")
+
+    def _resources(self) -> dict[str, Any]:
+        offer = self.offer
+        return {
+            "cores": offer.cores,
+            "memory_mb": offer.memory_mb,
+            "disk_mb": offer.disk_mb,
+            "walltime_s": max(1, int(self._life())),
+        }
+
+    def _deadline(self) -> float | None:
+        """How long a silent server is waited for."""
+        return None if self.offer.idle_exit_s is None else max(self.busy_at + self.offer.idle_exit_s, now() + 5.0)
+
+    def _match(self) -> Answer | None:
+        """Ask for a job; the ask has a name, so that a lost answer is given again instead of a second job."""
+        if not self.token:
+            return None
+        body = {"request": str(uuid.uuid4()), **self._resources()}
+        return self.server.ask("/api/v1/pilots/match/", body, self.token, deadline=self._deadline(), stop_grace_s=STOP_GRACE_S)
+
+    def _take(self, answer: Answer) -> None:
+        """Run the job of an answer."""
+        document = answer.body.get("job")
+        try:
+            if not isinstance(document, dict):
+                raise BadJob("no job in the answer")
+            job = read_job(document)
+        except BadJob as problem:
+            self._refuse(document, str(problem))
+            return
+        run = Run(job, self.place, self.server, self.wake, self.log)
+        run.execute()
+        if run.unkillable:
+            self.unusable = True
+            self.log.say("something of the payload cannot be ended, this slot is not used any more")
+
+    def _refuse(self, document: object, problem: str) -> None:
+        """Report a job whose description cannot be run."""
+        self.log.say(f"cannot read the job: {problem}")
+        with contextlib.suppress(BadJob):
+            ticket = read_ticket(document if isinstance(document, dict) else {})
+            body = {"status": "failed", "exit_code": 0, "error": {"code": "BAD_JOB", "message": problem[:500]}, "killed": False}
+            lists: dict[str, list[str]] = {"missing_inputs": [], "corrupt_inputs": [], "outputs": []}
+            self.server.ask(
+                f"/api/v1/jobs/{ticket.id}/report/", {**body, **lists, "metrics": {}}, ticket.token, stop_grace_s=STOP_GRACE_S
+            )
+        self.wake.sleep(self.poll_s)
+
+    def _clean(self) -> None:
+        """Remove outputs of dead pilots of this queue that were never settled."""
+        if now() < self.cleaned_at + CLEAN_EVERY_S or not self.token:
+            return
+        for line in journal.clean(self.place.journal, self._outcomes):
+            self.log.say(line)
+        self.cleaned_at = now()
+
+    def _outcomes(self, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], str]:
+        answer = self.server.ask(
+            "/api/v1/pilots/settled/", {"jobs": [list(pair) for pair in pairs]}, self.token, deadline=now() + 10.0
+        )
+        if answer is None or answer.status != 200:
+            return {}
+        found = {}
+        for entry in answer.body.get("outcomes") or ():
+            found[int(entry["job_id"]), int(entry["epoch"])] = str(entry["outcome"])
+        return found

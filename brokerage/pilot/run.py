@@ -1,0 +1,265 @@
+"""One attempt at a job, from the first heartbeat to the settled report.
+
+Everything made on the way is gone afterwards, but for settled outputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from brokerage.pilot.clocks import Wake, now, wall_time
+from brokerage.pilot.failure import Failure, LeaseLost
+from brokerage.pilot.guardian import Outcome, Program
+from brokerage.pilot.job import Job
+from brokerage.pilot.joblog import Log, last_lines, pack
+from brokerage.pilot.journal import Journal
+from brokerage.pilot.lease import Lease
+from brokerage.pilot.payload import KILL_GRACE_S, STOP_GRACE_S, Payload, command, describe, environment
+from brokerage.pilot.server import Server
+from brokerage.pilot.stage_in import stage_in
+from brokerage.pilot.stage_out import Written, stage_out
+
+REPORT_GRACE_S = 3.5
+"""How long after a request to stop the report is still tried."""
+KEPT_LOGS = 20
+"""Log archives of failed jobs that a slot keeps, in its work folder."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a pilot works: server address, slot, absolute folders for work, software and journals."""
+
+    url: str
+    slot: str
+    work: Path
+    software: Path
+    journal: Path
+
+
+class Run:
+    """The attempt. `unkillable` is set when something of the payload could not be ended: the slot must not be used any more."""
+
+    def __init__(self, job: Job, place: Place, server: Server, wake: Wake, log: Log) -> None:
+        self.job, self.place, self.server, self.wake, self.log = job, place, server, wake, log
+        self.base = place.work / f"job-{job.name}"
+        self.folder = self.base / "run"
+        self.payload: Payload | None = None
+        self.journal: Journal | None = None
+        self.lease = Lease(job, place.url, wake, self._renewed, self._usage)
+        self.outcome: Outcome | None = None
+        self.started = wall_time()
+        self.unkillable = False
+
+    def execute(self) -> None:
+        """Run the job and report it, or drop it when its lease is lost."""
+        began = now()
+        self.log.say(f"job {self.job.name} of task {self.job.task_id}: {self.job.transformation}, attempt {self.job.attempt_nr}")
+        try:
+            report = self._work()
+        except LeaseLost:
+            self._end_payload(0.0)
+            self._withdraw()
+            self.log.say(f"job {self.job.name} dropped: {self.lease.lost}")
+            report = None
+        finally:
+            self.lease.close()
+        if report is not None:
+            self._report(report)
+        self.log.say(f"job {self.job.name} over after {now() - began:.3f} s")
+        self.log.job_file = None
+        remove_folder(self.base)
+
+    def check(self) -> None:
+        """Raise when the work must not go on. Called before every step that others see and between the chunks of copies."""
+        if not self.lease.holds():
+            raise LeaseLost
+        if self.lease.kill_asked:
+            raise Failure("KILLED", "killed by a command")
+        if self.wake.stopping:
+            raise Failure("PILOT_STOPPED", "the pilot was told to stop")
+
+    def _work(self) -> dict[str, Any]:
+        """The body of the final report. Raises LeaseLost."""
+        try:
+            self._beat("starting" if self.job.inputs else "running")
+            written = self._run()
+        except Failure as failure:
+            self._end_payload(
+                KILL_GRACE_S if failure.code == "KILLED" else STOP_GRACE_S if failure.code == "PILOT_STOPPED" else 0.0
+            )
+            self._withdraw()
+            self._keep_log(failure)
+            if not self.lease.holds():
+                raise LeaseLost from failure
+            return self._body(failure, [])
+        self.check_lease()
+        return self._body(None, written)
+
+    def _run(self) -> list[Written]:
+        """Stage in, run, stage out. Raises Failure, also when the pilot's own disk does not work."""
+        try:
+            return self._stages()
+        except OSError as problem:
+            raise Failure("PILOT_ERROR", f"{problem.strerror or problem}: {problem.filename or self.base}") from problem
+
+    def _stages(self) -> list[Written]:
+        self.folder.mkdir(parents=True)
+        self.log.job_file = self.base / "pilot.log"
+        program = self._program()
+        self.payload = Payload(program, self.wake)
+        self.lease.keep()
+        if self.job.inputs:
+            copied = stage_in(self.job.inputs, self.folder, self.check)
+            self.log.say(f"staged in {len(self.job.inputs)} files, {copied} bytes")
+            self._beat("running")
+        self.check()
+        self.payload.go(self.lease.until)
+        self.outcome = self.payload.wait(self.check)
+        self._end_payload(0.0)
+        self.check()
+        last_words = last_lines(program.stderr) if self.outcome.exit_code else ""
+        failure = describe(self.outcome, program, last_words)
+        if failure is not None:
+            raise failure
+        return self._stage_out(program)
+
+    def _program(self) -> Program:
+        return Program(
+            argv=command(self.job, self.place.software),
+            folder=self.folder,
+            environment=environment(self.job, self.place.slot, self.place.work, self.folder),
+            stdout=self.base / "stdout",
+            stderr=self.base / "stderr",
+            walltime_s=self.job.walltime_s,
+            memory_mb=self.job.memory_mb,
+            disk_mb=self.job.disk_mb,
+        )
+
+    def _stage_out(self, program: Program) -> list[Written]:
+        for output in self.job.outputs:
+            if output.is_log:
+                self._pack_log(self.folder / output.lfn)
+        if not self.job.outputs:
+            return []
+        try:
+            self.journal = Journal(self.place.journal, self.job.name)
+        except OSError as problem:
+            raise Failure("STAGEOUT_FAILED", f"journal: {problem.strerror}") from problem
+        written = stage_out(self.job.outputs, self.folder, self.job.name, self.journal, self.check)
+        self.log.say(f"staged out {len(written)} files, {sum(entry.sum.size for entry in written)} bytes")
+        return written
+
+    def check_lease(self) -> None:
+        """Raise LeaseLost when it is."""
+        if not self.lease.holds():
+            raise LeaseLost
+
+    def _beat(self, status: str) -> None:
+        """Tell the server the status; the job only goes on when the server agrees that it is ours."""
+        if not self.lease.beat(self.server, status):
+            self.check()
+            raise LeaseLost
+        self.check()
+
+    def _renewed(self, until: float) -> None:
+        if self.payload is not None:
+            self.payload.renew(until)
+
+    def _usage(self) -> tuple[float, int]:
+        return self.payload.usage() if self.payload is not None else (0.0, 0)
+
+    def _end_payload(self, grace: float) -> None:
+        if self.payload is not None:
+            self.payload.end(grace)
+            self.unkillable = self.payload.unkillable
+
+    def _withdraw(self) -> None:
+        """Remove from storage what was written there."""
+        if self.journal is not None:
+            try:
+                self.journal.discard()
+            except OSError as problem:
+                self.log.say(f"cannot remove outputs of job {self.job.name} now, a later clean-up will: {problem}")
+            self.journal = None
+
+    def _body(self, failure: Failure | None, written: list[Written]) -> dict[str, Any]:
+        outcome = self.outcome or Outcome("none", 0)
+        return {
+            "status": "finished" if failure is None else "failed",
+            "start_time": self.started,
+            "end_time": wall_time(),
+            "exit_code": outcome.exit_code,
+            "error": None if failure is None else {"code": failure.code, "message": failure.message[:500]},
+            "killed": failure is not None and failure.code == "KILLED",
+            "missing_inputs": [] if failure is None else list(failure.missing),
+            "corrupt_inputs": [] if failure is None else list(failure.corrupt),
+            "outputs": [entry.as_report() for entry in written],
+            "metrics": {
+                "cpu_s": round(outcome.cpu_s, 3),
+                "max_rss_mb": round(outcome.max_rss_mb, 1),
+                "wall_s": round(outcome.wall_s, 3),
+            },
+        }
+
+    def _report(self, body: dict[str, Any]) -> None:
+        """Report until there is a definite answer; keep the outputs only when the server has them as finished.
+
+        An answer other than 200 and 409 leaves in doubt whether an earlier, unanswered report was taken: the journal stays and
+        the clean-up asks for the outcome.
+        """
+        path = f"/api/v1/jobs/{self.job.id}/report/"
+        answer = self.server.ask(path, body, self.lease.token, stop_grace_s=REPORT_GRACE_S)
+        error = body["error"]
+        said = f"job {self.job.name} {body['status']}" + (f" {error['code']}: {error['message']}" if error else "")
+        recorded = (
+            None
+            if answer is None
+            else answer.body.get("status")
+            if answer.status == 200
+            else f"refused with status {answer.status}"
+        )
+        self.log.say(f"{said}; recorded: {recorded}")
+        if self.journal is None:
+            return
+        if answer is None or answer.status not in (200, 409):
+            self.journal.leave()
+        elif recorded == "finished":
+            self.journal.settle()
+        else:
+            self._withdraw()
+
+    def _pack_log(self, archive: Path) -> None:
+        members = {name: self.base / name for name in ("stdout", "stderr", "pilot.log")}
+        try:
+            pack(archive, members)
+        except OSError as problem:
+            raise Failure("STAGEOUT_FAILED", f"log: {problem.strerror or problem}") from problem
+
+    def _keep_log(self, failure: Failure) -> None:
+        """Failed jobs leave no file on storage; their last logs stay with the slot, for who looks for the reason."""
+        self.log.say(f"job {self.job.name} fails: {failure.code}: {failure.message}")
+        folder = self.place.work / "failed"
+        with contextlib.suppress(Failure, OSError):
+            folder.mkdir(exist_ok=True)
+            self._pack_log(folder / f"{self.job.name}.log.tgz")
+            kept = sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime_ns)
+            for entry in kept[:-KEPT_LOGS]:
+                entry.unlink()
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder with all below it, whatever rights a payload gave to it; what still cannot be removed stays."""
+    shutil.rmtree(path, ignore_errors=True)
+    if path.is_dir():
+        with contextlib.suppress(OSError):
+            path.chmod(stat.S_IRWXU)
+            for root, folders, _ in os.walk(path):
+                for name in folders:
+                    (Path(root) / name).chmod(stat.S_IRWXU)
+        shutil.rmtree(path, ignore_errors=True)
