@@ -17,7 +17,7 @@ SOFT_LIMIT_S, HARD_LIMIT_S = 110, 120
 
 app = Celery("gridbroker", set_as_current=True)
 app.conf.update(
-    broker_url=settings.REDIS_URL or "memory://",
+    broker_url=settings.REDIS_URL,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     broker_connection_timeout=2,

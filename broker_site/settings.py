@@ -139,7 +139,11 @@ DATABASES = {
     ),
 }
 
-REDIS_URL = ENV.redis_url or ""
+MONITORING_DATABASE = "monitoring"
+"""The alias through which pages read."""
+
+REDIS_URL = ENV.redis_url or "redis://127.0.0.1:1/0"
+"""Without REDIS_URL an address where nobody answers: messages are lost at once, and the agents' periods do their work."""
 
 # Request limits only; what is in here may be lost at any time, and a cache that does not answer must cost a request little.
 CACHES: dict[str, dict[str, Any]] = {

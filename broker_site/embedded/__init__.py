@@ -1,0 +1,11 @@
+"""Private PostgreSQL and Redis for `make up`, `make demo`, tests and benchmarks, under `.gridbroker/` of the working folder.
+
+Here: where they live, how they start, stop and are found again after a crash. Not here: our own processes
+(`broker_site.supervisor`). Nothing in here knows Django.
+"""
+
+from broker_site.embedded.instance import Instance, Services, attached
+from broker_site.embedded.place import NoPlace
+from broker_site.embedded.postgres import NotStarted
+
+__all__ = ["Instance", "NoPlace", "NotStarted", "Services", "attached"]

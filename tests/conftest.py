@@ -1,0 +1,123 @@
+"""What all tests share: private PostgreSQL and Redis, begun by the first test that needs them, and the browser of the page tests.
+
+Every worker of a parallel run uses the same two servers, with a database and a Redis number of its own; the last to leave stops
+them. With DATABASE_URL or REDIS_URL set, those servers are used. A crashed run leaves servers that the next one finds and uses.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from django.conf import settings
+from django.db import connections
+
+from broker_site.embedded import Instance, NoPlace, Services
+from broker_site.env import Env
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+INSTANCE = "test"
+HOW_TO_INSTALL = "page tests need chromium on PATH; on Debian: apt-get install chromium"
+CHROMIUM_FLAGS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+chromium_missing = pytest.StashKey[bool]()
+
+
+@pytest.fixture(scope="session")
+def services() -> Iterator[Services]:
+    """The private servers of this test run (or those that the environment names)."""
+    instance = Instance(INSTANCE)
+    yield instance.start(need_redis=False)
+    instance.stop()
+
+
+@pytest.fixture(scope="session")
+def database_url(services: Services) -> str:
+    """A PostgreSQL server for tests that connect by themselves; its database is not the one of Django's tests."""
+    return services.database_url
+
+
+@pytest.fixture(scope="session")
+def redis_url(services: Services, request: pytest.FixtureRequest) -> str:
+    """A Redis database that no other worker of this run uses."""
+    if not services.redis_url:
+        raise NoPlace("no Redis for the tests: set REDIS_URL, or install redis-server or valkey-server")
+    worker = getattr(request.config, "workerinput", {}).get("workerid", "gw0")
+    server, _, _ = services.redis_url.rpartition("/")
+    return f"{server}/{int(worker.removeprefix('gw')) % 16}"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(services: Services, django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Point Django at the private PostgreSQL before it makes the test database."""
+    database = Env.read({"GRIDBROKER_PROFILE": "local", "DATABASE_URL": services.database_url}).database
+    if database is None:
+        raise NoPlace("the private PostgreSQL gave no URL")
+    for entry in settings.DATABASES.values():
+        entry.update(NAME=database.name, USER=database.user, PASSWORD=database.password, HOST=database.host, PORT=database.port)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """Close what the read-only alias left open, so that the test database can be dropped."""
+    yield
+    connections.close_all()
+
+
+@pytest.fixture
+def redis_settings(redis_url: str, settings: pytest.FixtureRequest) -> str:
+    """Point Django's settings at the private Redis for one test; the URL."""
+    settings.REDIS_URL = redis_url  # type: ignore[attr-defined]
+    return redis_url
+
+
+@pytest.fixture(scope="session")
+def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
+    """Chromium without a window; the tests that want it are skipped where there is none, and fail with CI=true."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        request.config.stash[chromium_missing] = True
+        if os.environ.get("CI") == "true":
+            pytest.fail(HOW_TO_INSTALL, pytrace=False)
+        pytest.skip(HOW_TO_INSTALL)
+    from playwright.sync_api import sync_playwright
+
+    # Playwright's loop lives in this thread, so Django would refuse the ORM calls that tests make between clicks.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    flags = [*CHROMIUM_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=flags)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A fresh browser page; its console errors and failed requests fail the test."""
+    context = browser.new_context()
+    opened = context.new_page()
+    problems: list[str] = []
+    opened.on("pageerror", lambda error: problems.append(f"script error: {error}"))
+    opened.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    yield opened
+    context.close()
+    assert not problems, "\n".join(problems)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say at the end how to get the page tests that were skipped."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if config.stash.get(chromium_missing, False) or any(HOW_TO_INSTALL in str(report.longrepr) for report in skipped):
+        terminalreporter.write_line(f"skipped: {HOW_TO_INSTALL}")

@@ -1,0 +1,11 @@
+"""Settings under which tests and type checks run: the local profile, and a password hash that costs nothing."""
+
+import os
+
+os.environ.setdefault("GRIDBROKER_PROFILE", "local")
+
+from broker_site.settings import *  # noqa: F403
+
+# A second connection would not see what a test's open transaction wrote.
+MONITORING_DATABASE = "default"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
