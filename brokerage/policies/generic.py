@@ -5,6 +5,7 @@ from __future__ import annotations
 from brokerage.filters.cores import enough_cores
 from brokerage.filters.disk import output_space, scratch_unscaled
 from brokerage.filters.memory import memory_uncompensated
+from brokerage.filters.processing import processing_type
 from brokerage.filters.sites import preassigned_only, site_lists
 from brokerage.filters.status import online
 from brokerage.filters.walltime import walltime_within
@@ -25,6 +26,7 @@ class Generic(BrokeragePolicy):
         walltime_within,
         enough_cores,
         memory_uncompensated,
+        processing_type,
     )
     weights = (running_over_waiting,)
     select, otherwise = Best("BEST_GENERIC"), PendingFor("PENDING_GENERIC")

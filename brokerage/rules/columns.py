@@ -77,6 +77,18 @@ class Columns:
         """A digest of the names, in order: equal where rows stand for the same candidates."""
         return hashlib.sha256("\n".join(self.name.tolist()).encode()).hexdigest()[:16]
 
+    def coded(self, column: str) -> tuple[tuple[str, ...], Ints]:
+        """A text column as its distinct values and, per row, the place of its value among them: so a rule looks at few texts."""
+        known = self._coded.get(column)
+        if known is None:
+            distinct, codes = np.unique(getattr(self, column), return_inverse=True)
+            known = self._coded[column] = (tuple(distinct.tolist()), codes.astype(np.int64))
+        return known
+
+    @cached_property
+    def _coded(self) -> dict[str, tuple[tuple[str, ...], Ints]]:
+        return {}
+
     @classmethod
     def kinds(cls) -> Mapping[str, tuple[str, Any]]:
         """Column to (kind, value of a row that does not give it)."""

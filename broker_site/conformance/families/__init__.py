@@ -1,0 +1,5 @@
+"""The families of conformance cases by the part of the system that decides; importing this package maps all of them."""
+
+from broker_site.conformance.families import endings, jobs
+
+__all__ = ["endings", "jobs"]

@@ -1,0 +1,74 @@
+"""Which function answers a case: chosen by its family and the keys of what is given and expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker_site.conformance.cases import Case
+
+Given = Mapping[str, Any]
+Answer = Mapping[str, Any]
+
+
+class NoFunction(LookupError):
+    """No function is mapped to the family of a case, or none to the keys that it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """One mapping: the keys that must be given, those that may be, those that it answers, and the errors that mean `error`."""
+
+    needed: frozenset[str]
+    allowed: frozenset[str]
+    answered: frozenset[str]
+    errors: tuple[type[Exception], ...]
+    function: Callable[[Given], Answer]
+
+    def takes(self, case: Case) -> bool:
+        """Whether the case has this mapping's keys."""
+        given = case.given.keys() - {"tolerance"}
+        return self.needed <= given <= self.allowed and case.expect.keys() <= self.answered | (
+            {"error"} if self.errors else set()
+        )
+
+
+_FAMILIES: dict[str, list[Mapped]] = {}
+
+
+def family(
+    name: str, *, given: str, expect: str, errors: tuple[type[Exception], ...] = ()
+) -> Callable[[Callable[[Given], Answer]], Callable[[Given], Answer]]:
+    """Map a family's cases with these keys to a function; keys in [brackets] may be absent.
+
+    The function gets what is given without its nulls (null = not given), and renames and converts units, nothing else.
+    """
+    words = given.split()
+    optional = {word.strip("[]") for word in words if word.startswith("[")}
+    needed = frozenset(word for word in words if not word.startswith("["))
+
+    def declare(function: Callable[[Given], Answer]) -> Callable[[Given], Answer]:
+        mapped = Mapped(needed, needed | optional, frozenset(expect.split()), errors, function)
+        _FAMILIES.setdefault(name, []).append(mapped)
+        return function
+
+    return declare
+
+
+def families() -> frozenset[str]:
+    """The families that have a function."""
+    return frozenset(_FAMILIES)
+
+
+def answer(case: Case) -> Answer:
+    """What the real function says to a case. Raises NoFunction, or what the function raises and no mapping calls an error."""
+    if case.family not in _FAMILIES:
+        raise NoFunction(f"the family {case.family!r} is not known")
+    for mapped in _FAMILIES[case.family]:
+        if mapped.takes(case):
+            try:
+                return mapped.function({key: value for key, value in case.given.items() if value is not None})
+            except mapped.errors:
+                return {"error": True}
+    raise NoFunction(f"no function of the family {case.family!r} takes these keys")
