@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-Activity = Literal["production", "analysis", "generic"]
+from workqueues.rules.activity import Activity
+
 MASTER_TYPES = ("input", "pseudo_input")
 JUDGED = ("running", "scouting", "ready", "throttled", "preprocessing")
 """States of a task in which it may be through."""
@@ -97,17 +98,17 @@ def completeness(datasets: Iterable[DatasetCounts]) -> int:
     return 1000 * sum(d.n_files_finished for d in inputs) // files if files else 0
 
 
-def goal_reached(goal: int | None, datasets: Sequence[DatasetCounts], output_events: int = 0) -> bool:
-    """Whether a task that still runs has reached its goal (per mille) and may be finished softly (decision D10).
+def goal_reached(goal: int | None, datasets: Sequence[DatasetCounts], *, untried_files: int, output_events: int) -> bool:
+    """Whether a running or pending task has reached its goal (per mille) and may be finished softly (decision D10).
 
-    With known input events it is judged by the events of the first output, else by finished files. Not while files may still
-    come.
+    With known input events it is judged by `output_events`, those of the first output, else by finished files. Not while files
+    may still come, nor while `untried_files`, ready files of the masters without a failure, are left.
     """
     inputs = masters(datasets)
-    if goal is None or not inputs or any(d.mutable for d in inputs):
+    if goal is None or not inputs or untried_files or any(d.mutable for d in inputs):
         return False
     if events := sum(d.n_events for d in inputs):
-        return 1000 * max(output_events, sum(d.n_events_used for d in inputs)) >= goal * events
+        return 1000 * output_events >= goal * events
     return completeness(datasets) >= goal and any(d.n_files_finished for d in inputs)
 
 

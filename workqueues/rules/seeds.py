@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def next_seeds(free: Iterable[int], largest: int, wanted: int) -> tuple[list[int], list[int]]:
+def choose_seeds(free: Iterable[int], largest: int, wanted: int) -> tuple[list[int], list[int]]:
     """Row numbers for `wanted` jobs: free ones to use again, lowest first, and new ones behind `largest` (0 if there is none
     yet).
     """

@@ -21,6 +21,11 @@ PSEUDO_NAMES = ("seq_number", "pseudo_dataset")
 
 _DATASET = r"[A-Za-z0-9][A-Za-z0-9._:/-]*"
 _LFN = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
+MOST_PROBLEMS = 200
+"""Problems after which further items are not looked at: a body that is wrong throughout must not cost seconds."""
+MOST_ITEMS = 1000
+MOST_CHARACTERS = 20_000
+"""Most items in one list, and most characters in the text of one."""
 _MADE_BY_US = ("random_seed", "pp_input", "in_constituent")
 LONGEST = (9_999_999, 999_999_999_999)
 """Largest serial number and task id, for the longest name that a template can give."""
@@ -35,7 +40,7 @@ KEYS: Mapping[str, Parameter] = {
     for p in (
         Parameter("type", "text", "constant or template.", choices=("constant", "template")),
         Parameter("param_type", "text", "What a template stands for."),
-        Parameter("value", "text", "Text with placeholders."),
+        Parameter("value", "text", "Text with placeholders.", length=MOST_CHARACTERS),
         Parameter("dataset", "text", "Name of the dataset; input: also a comma list."),
         Parameter("container", "text", "Container of the dataset.", length=DATASET["container_name"], pattern=_DATASET),
         Parameter("token", "text", "Storage token.", length=DATASET["storage_token"]),
@@ -76,7 +81,12 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
             wanted = "a list of items" if field == "jobParameters" else "an item or a list of items"
             problems.append(problem(field, "type", f"expected {wanted}, found {found(params.get(field))}"))
             continue
-        for path, raw in several:
+        if len(several) > MOST_ITEMS:
+            problems.append(problem(field, "range", f"{len(several)} items, at most {MOST_ITEMS}"))
+        for path, raw in several[:MOST_ITEMS]:
+            if len(problems) >= MOST_PROBLEMS:
+                problems.append(problem(path, "more", "further items were not looked at"))
+                break
             item, wrong = _item(path, raw, in_log=field == "log")
             problems += wrong
             if item is not None:

@@ -16,6 +16,8 @@ from workqueues.rules.refine.types import Item
 from workqueues.rules.task_parameters import nearest, problem
 
 _LATER_FORMS = "AEFMT"
+_HINTS = 20
+"""Unknown placeholders for which the nearest known one is looked up."""
 Found = Iterator[tuple[str, str, str]]
 
 
@@ -143,6 +145,7 @@ def _texts(items: Sequence[Item]) -> Found:
     """Every placeholder on the command line can be filled."""
     streams = {stream_name(item) for item in items if item.type in ("input", "pseudo_input")}
     known = {*streams, *output_streams(items).values(), *NUMBERS, TASK_ID}
+    strange: set[str] = set()
     for item in items:
         text = item.value.rpartition("=")[0] if item.type in ("output", "log") else item.value
         try:
@@ -160,7 +163,9 @@ def _texts(items: Sequence[Item]) -> Found:
                 )
                 continue
             unknown = [name for name in mark.names if name not in known]
-            yield from ((f"{item.path}.value", *_unknown(name, known)) for name in unknown)
+            for name in unknown:
+                strange.add(name)
+                yield f"{item.path}.value", *_unknown(name, known if len(strange) <= _HINTS else ())
             if not unknown:
                 yield from _form(f"{item.path}.value", mark.text)
 

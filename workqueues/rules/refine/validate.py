@@ -16,6 +16,8 @@ from workqueues.rules.refine.items import read_items
 from workqueues.rules.refine.templates import check_items
 from workqueues.rules.task_parameters import TASK_PARAMETERS, find, nearest, problem, read
 
+_MOST = 500
+"""Problems that one answer lists."""
 _HINTS = 50
 """Unknown names for which the nearest known one is looked up: the search is not free, and more are noise."""
 
@@ -29,15 +31,20 @@ def validate(params: Mapping[str, object]) -> list[Problem]:
     """
     values, problems = read_values(params)
     deep = check_characters(params)
-    if any(p.rule == "depth" for p in deep):
-        return deep + problems
+    if any(p.rule in ("depth", "range") for p in deep):
+        return deep + problems  # not even the texts of these values can be made: no rule may touch them
     items, wrong = read_items(params)
     problems += wrong
     if not params.get("jobParameters") and not any(p.field == "jobParameters" for p in problems):
         problems.append(problem("jobParameters", "required", "the task needs at least one item"))
     problems += check_together(values)
     problems += check_items(items, values)
-    return deep + list(dict.fromkeys(problems))
+    return _bounded(deep + list(dict.fromkeys(problems)))
+
+
+def _bounded(problems: list[Problem]) -> list[Problem]:
+    left = len(problems) - _MOST
+    return problems if left <= 0 else [*problems[:_MOST], problem("", "more", f"and {left} problems more")]
 
 
 def read_values(params: Mapping[str, object]) -> tuple[dict[str, Any], list[Problem]]:
