@@ -76,7 +76,8 @@ class Key:
         kind = KINDS[self.type]
         for bound in ("low", "high"):
             given = getattr(self, bound)
-            object.__setattr__(self, bound, kind.read(given) if isinstance(given, str) else given)
+            if given is not None and self.type not in ("str", "list"):
+                object.__setattr__(self, bound, kind.read(given) if isinstance(given, str) else kind.accept(given))
         if self.default is not None:
             object.__setattr__(self, "default", self.accept(self.default))
 
@@ -152,7 +153,10 @@ class Key:
     def _bound(self, bound: Any) -> str:
         if bound is None:
             return ""
-        return KINDS[self.type].write(bound) if self.type in ("duration", "size") else f"{bound:g}"
+        if self.type in ("duration", "size"):
+            return KINDS[self.type].write(bound)
+        short = f"{bound:g}"
+        return short if float(short) == bound else str(bound)
 
     def _checked(self, value: Any) -> Any:
         words = (value,) if self.type == "enum" else value if self.type == "list" and self.choices else ()

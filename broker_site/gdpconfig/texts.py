@@ -263,7 +263,7 @@ def _accept_list(value: object) -> tuple[str, ...]:
 
 def _write_list(items: tuple[str, ...]) -> str:
     text = ", ".join(items)
-    return text if text != UNSET and _read_list(text) == items else json.dumps(items, ensure_ascii=False)
+    return text if text != UNSET and text[:1] != "[" and _read_list(text) == items else json.dumps(items, ensure_ascii=False)
 
 
 def _said(value: object) -> str:
@@ -281,18 +281,22 @@ def _short(text: str) -> str:
 class Kind:
     """One type: `read` takes a text, `accept` a Python value (seconds for durations, bytes for sizes), `write` makes the text."""
 
-    read: Callable[[str], Any]
+    parse: Callable[[str], Any]
     accept: Callable[[object], Any]
     write: Callable[[Any], str]
     form: str
+
+    def read(self, text: str) -> Any:
+        """The value that a text says, blanks around it left out; Nonsense where it says none."""
+        return self.parse(plain(text))
 
 
 KINDS: Final[Mapping[str, Kind]] = {
     "int": Kind(_read_int, _accept_int, str, "a whole number"),
     "float": Kind(_read_float, _accept_float, repr, "a number"),
     "bool": Kind(_read_bool, _accept_bool, lambda value: "true" if value else "false", "true or false"),
-    "str": Kind(plain, _accept_str, str, "a text"),
-    "enum": Kind(plain, _accept_str, str, "one of a few words"),
+    "str": Kind(str, _accept_str, str, "a text"),
+    "enum": Kind(str, _accept_str, str, "one of a few words"),
     "duration": Kind(_read_duration, _accept_duration, _write_duration, "a time with unit, such as 90s, 0.5s, 20min, 12h or 7d"),
     "size": Kind(_read_size, _accept_size, _write_size, "a size with unit, such as 500MB or 1.5GB"),
     "json": Kind(_read_json, frozen, _write_json, "JSON"),
