@@ -11,6 +11,15 @@ Ending = Literal["finished", "failed", "closed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """A job as somebody read it: what is done to it later holds only if it is still so."""
+
+    id: int
+    epoch: int
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReportedOutput:
     """An output as the pilot stored it: size in bytes, adler32 as 8 hex digits, the storage endpoint it is on."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from broker_site.gdpconfig.values import pick
 from brokerage.rules.declare import Config
@@ -77,3 +77,20 @@ def silence_s(state: str, sub_status: str | None, label: str, queue: QueueFacts,
 def _value(config: Mapping[str, Any], key: str) -> float | None:
     value = config.get(key)
     return None if value is None else float(value)
+
+
+ENDINGS: Mapping[str, Literal["closed", "failed"]] = {
+    "pending": "closed",
+    "defined": "closed",
+    "waiting": "closed",
+    "assigned": "closed",
+    "throttled": "closed",
+    "activated": "closed",
+    "starting": "closed",
+    "running": "closed",
+    "sent": "failed",
+    "holding": "failed",
+    "transferring": "failed",
+    "merging": "closed",
+}
+"""How a job ends that stayed too long in a state: closed is no failure of its inputs, failed is one (facts on timeouts 4.1)."""

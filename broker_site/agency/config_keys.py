@@ -1,0 +1,51 @@
+"""Configuration keys of the agents as such: whether, how often and for how long they run."""
+
+from broker_site.gdpconfig.keys import Key, declare
+
+_DEFAULTS = {
+    "refine": 10.0,
+    "feed": 10.0,
+    "assign": 10.0,
+    "generate": 10.0,
+    "command": 10.0,
+    "wake": 30.0,
+    "reap": 15.0,
+    "finish": 20.0,
+}
+
+for _name, _period in _DEFAULTS.items():
+    declare(
+        Key(
+            component="agents",
+            name=f"PERIOD_{_name}",
+            type="duration",
+            default=_period,
+            low=0.05,
+            high=86400.0,
+            doc=f"Longest time between two runs of the agent {_name}; a look message makes it run sooner.",
+            source="facts, agents 6; decisions A3, G4",
+        )
+    )
+    declare(
+        Key(
+            component="agents",
+            name=f"ENABLED_{_name}",
+            type="bool",
+            default=True,
+            doc=f"Whether the agent {_name} runs. Off stops its part of the system until it is on again.",
+            source="mission U4",
+        )
+    )
+
+declare(
+    Key(
+        component="agents",
+        name="CLAIM",
+        type="duration",
+        default=120.0,
+        low=0.5,
+        high=3600.0,
+        doc="How long an agent run may hold a task before another may take it over.",
+        source="reliability 4",
+    )
+)

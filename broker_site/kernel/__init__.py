@@ -1,0 +1,1 @@
+"""Pure foundations, standard library only: machine, clock, dice, registry, verdict. Nothing here knows Django."""

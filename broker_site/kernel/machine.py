@@ -1,0 +1,150 @@
+"""A state machine written as a text table; everything else about states is derived from it.
+
+Here: parsing, adjacency, the PostgreSQL guard trigger and the drawing. Not here: the tables themselves (`states` of each
+app) and the code that moves rows (`ledger` of each app).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+NEW = "-"
+
+
+class MachineError(ValueError):
+    """The table of a machine is malformed; the message names the machine and the line."""
+
+
+class NotAllowed(Exception):
+    """A move that the table of the machine does not have."""
+
+    def __init__(self, machine: str, old: str, new: str) -> None:
+        super().__init__(f"{machine}: no move from {old!r} to {new!r}")
+        self.machine, self.old, self.new = machine, old, new
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One arrow: `event` takes the machine from `source` to `target`; source `-` is the insertion of a row."""
+
+    event: str
+    source: str
+    target: str
+
+
+class Machine:
+    """States and arrows of one kind of row.
+
+    `table` has one line per event and group of sources: `event | from ... | to ...`; `#` starts a comment. `final` names the
+    states in which the work is over; where it is not given, the states that no arrow leaves are final.
+    """
+
+    def __init__(self, name: str, table: str, final: str = "") -> None:
+        self.name = name
+        self.transitions = tuple(_parse(name, table))
+        self.states = tuple(dict.fromkeys(s for t in self.transitions for s in (t.source, t.target) if s != NEW))
+        self.initial = frozenset(t.target for t in self.transitions if t.source == NEW)
+        leaving = {t.source for t in self.transitions}
+        self.final = frozenset(final.split()) or frozenset(s for s in self.states if s not in leaving)
+        self._pairs = frozenset((t.source, t.target) for t in self.transitions)
+        if unknown := self.final - set(self.states):
+            raise MachineError(f"{name}: final states {sorted(unknown)} are not in the table")
+        if not self.initial:
+            raise MachineError(f"{name}: no line with the source '{NEW}' says how a row begins")
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The states that are not final, in the order of the table."""
+        return tuple(s for s in self.states if s not in self.final)
+
+    def allows(self, old: str, new: str) -> bool:
+        """Whether an arrow leads from `old` to `new`; staying where one is is not a move."""
+        return (old, new) in self._pairs
+
+    def check(self, old: str, new: str) -> None:
+        """Raise NotAllowed unless the table has the arrow."""
+        if not self.allows(old, new):
+            raise NotAllowed(self.name, old, new)
+
+    def sources(self, target: str) -> tuple[str, ...]:
+        """The states from which an arrow leads to `target`."""
+        return tuple(s for s in self.states if self.allows(s, target))
+
+    def targets(self, source: str) -> tuple[str, ...]:
+        """The states to which an arrow leads from `source`."""
+        return tuple(s for s in self.states if self.allows(source, s))
+
+    def events(self, source: str) -> tuple[str, ...]:
+        """The events that can happen in `source`, in the order of the table."""
+        return tuple(dict.fromkeys(t.event for t in self.transitions if t.source == source))
+
+    def accepting(self, event: str) -> tuple[str, ...]:
+        """The states in which `event` can happen, in the order of the table."""
+        return tuple(dict.fromkeys(t.source for t in self.transitions if t.event == event and t.source != NEW))
+
+    def guard_sql(self, db_table: str, only: str = "TRUE") -> str:
+        """SQL that (re)creates the triggers that refuse every insertion and move that the table does not have.
+
+        `only` is a condition over NEW that says which rows of `db_table` this machine rules, where two machines share a table.
+        The whole test stands in WHEN, so PostgreSQL calls a function only to refuse.
+        """
+        arms = " OR ".join(
+            f"(OLD.status = '{s}' AND NEW.status IN ({_quoted(self.targets(s))}))" for s in self.states if self.targets(s)
+        )
+        born = _quoted(s for s in self.states if s in self.initial)
+        return f"""
+CREATE OR REPLACE FUNCTION {self.name}_refused() RETURNS trigger LANGUAGE plpgsql AS $guard$
+BEGIN
+  RAISE EXCEPTION '{self.name}: no move from % to %', CASE TG_OP WHEN 'UPDATE' THEN OLD.status ELSE '{NEW}' END, NEW.status
+    USING ERRCODE = 'check_violation', TABLE = '{db_table}', COLUMN = 'status';
+END $guard$;
+CREATE OR REPLACE TRIGGER {self.name}_guard BEFORE UPDATE OF status ON {db_table} FOR EACH ROW
+  WHEN ({only} AND OLD.status IS DISTINCT FROM NEW.status AND ({arms}) IS NOT TRUE) EXECUTE FUNCTION {self.name}_refused();
+CREATE OR REPLACE TRIGGER {self.name}_birth BEFORE INSERT ON {db_table} FOR EACH ROW
+  WHEN ({only} AND (NEW.status IN ({born})) IS NOT TRUE) EXECUTE FUNCTION {self.name}_refused();
+"""
+
+    def unguard_sql(self, db_table: str) -> str:
+        """SQL that undoes `guard_sql`."""
+        return f"""
+DROP TRIGGER IF EXISTS {self.name}_guard ON {db_table};
+DROP TRIGGER IF EXISTS {self.name}_birth ON {db_table};
+DROP FUNCTION IF EXISTS {self.name}_refused();
+"""
+
+    def drawing(self) -> str:
+        """The machine as a Mermaid state diagram."""
+        lines = ["stateDiagram-v2"]
+        for t in self.transitions:
+            lines.append(f"    {'[*]' if t.source == NEW else t.source} --> {t.target}: {t.event}")
+        lines += [f"    {s} --> [*]" for s in self.states if s in self.final]
+        return "\n".join(lines)
+
+    def is_path(self, states: list[str]) -> bool:
+        """Whether `states`, oldest first, is a path from an insertion along the arrows."""
+        return bool(states) and states[0] in self.initial and all(self.allows(a, b) for a, b in pairwise(states))
+
+
+def _quoted(states: Iterable[str]) -> str:
+    return ", ".join(f"'{s}'" for s in states)
+
+
+def _parse(name: str, table: str) -> Iterator[Transition]:
+    seen: set[Transition] = set()
+    for number, raw in enumerate(table.splitlines(), 1):
+        line = raw.split("#", 1)[0].strip()
+        if not line:
+            continue
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) != 3 or not all(cells):
+            raise MachineError(f"{name}, line {number}: expected 'event | from ... | to ...', found {line!r}")
+        event, sources, targets = cells
+        for source in sources.split():
+            for target in targets.split():
+                transition = Transition(event, source, target)
+                if transition in seen:
+                    raise MachineError(f"{name}, line {number}: {source} -> {target} on {event} stands twice")
+                seen.add(transition)
+                yield transition

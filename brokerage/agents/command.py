@@ -1,0 +1,49 @@
+"""Agent command. Takes tasks with an accepted command. Leaves them aborted, passed or ready once no job is in the way. Next: finish or
+generate."""
+
+from __future__ import annotations
+
+from broker_site.agency.run import Run, agent
+from brokerage.ledger.ending import kill_jobs
+from brokerage.queries.jobs import live_jobs
+from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.commands import kill_children, killed, retried, stopped
+from workqueues.ledger.moves import Stale
+from workqueues.models import Task
+
+BATCH = 50
+SOFT_SPARES = ("running", "holding", "transferring")
+"""Jobs that a soft finish lets end by themselves."""
+
+
+@agent("command")
+def command(run: Run) -> int:
+    """Carry on with every accepted command: how many tasks were done with."""
+    tasks = claim_tasks(run.id, run.claim_s, ["aborting", "finishing", "toretry"], BATCH)
+    done = 0
+    for task in tasks:
+        try:
+            done += carry_out(run, task)
+        except Stale:
+            continue  # another run has the task by now
+    return done
+
+
+def carry_out(run: Run, task: Task) -> bool:
+    """Do what can be done of one claimed task's command: whether it is done."""
+    if task.status == "toretry":
+        retried(run.id, task.id, task.params.task_params.get("maxAttempt") or 3, run.who)
+        return True
+    live = live_jobs(task.id)
+    if not live:
+        if task.status == "aborting":
+            kill_children(task.id, run.who)
+            killed(run.id, task.id, run.who)
+        else:
+            stopped(run.id, task.id, run.who)
+        return True
+    soft = task.status == "finishing" and "soft" in task.command_comment
+    doomed = [j for j in live if not (soft and j.status in SOFT_SPARES)]
+    kill_jobs(doomed, task.command_by or run.who, f"task command {task.command}")
+    release(task.id, run.id)
+    return False

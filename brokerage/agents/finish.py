@@ -1,0 +1,81 @@
+"""Agent finish. Takes tasks whose inputs are all settled, and those prepared, passed or to be broken. Leaves them in a final state.
+Next: children and users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker_site.agency.look import look
+from broker_site.agency.run import Run, agent
+from brokerage.ledger.ending import kill_jobs
+from brokerage.queries.jobs import live_jobs
+from workqueues.catalogue import catalogue
+from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.commands import kill_children
+from workqueues.ledger.finish import end_task, note_progress, prepare_task
+from workqueues.ledger.holds import kick_children
+from workqueues.ledger.moves import Stale
+from workqueues.models import Task
+from workqueues.queries.endings import dataset_counts, output_names
+from workqueues.queries.parents import parent_facts
+from workqueues.rules.finish import Activity, final_status, ready_to_finish
+from workqueues.rules.split_rule import parse
+
+BATCH = 50
+ACTIVITY: dict[str, Activity] = {"managed": "production", "test": "production", "user": "analysis", "panda": "analysis"}
+
+
+@agent("finish")
+def finish(run: Run) -> int:
+    """Bring every task that is through to its end: how many moved."""
+    moved = 0
+    for task in claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="all inputs settled"):
+        moved += _unless_stale(prepare, run, task)
+    for task in claim_tasks(run.id, run.claim_s, ["prepared", "passed", "tobroken"], BATCH):
+        moved += _unless_stale(end, run, task)
+    note_progress()
+    return moved
+
+
+def _unless_stale(step: Callable[[Run, Task], bool], run: Run, task: Task) -> bool:
+    try:
+        return step(run, task)
+    except Stale:
+        return False  # a command or a later run has the task by now
+
+
+def prepare(run: Run, task: Task) -> bool:
+    """Close the inputs of one claimed task if it is through: whether it was."""
+    readiness = ready_to_finish(task.status, dataset_counts(task.id))
+    if readiness.target != "prepared":
+        release(task.id, run.id)
+        return False
+    prepare_task(run.id, task.id, run.who, readiness.reason)
+    return True
+
+
+def end(run: Run, task: Task) -> bool:
+    """Bring one claimed task to its final state, once none of its jobs lives: whether it got there."""
+    if live := live_jobs(task.id):
+        kill_jobs(live, run.who, "the task ends")
+        release(task.id, run.id)
+        return False
+    rules = parse(task.split_rule)
+    parent = parent_facts(task)
+    ending = final_status(
+        task.status,
+        dataset_counts(task.id),
+        activity=ACTIVITY.get(task.prod_source_label, "generic"),
+        parent=parent.status if parent else None,
+        goal=task.goal,
+        use_exhausted=rules.use_exhausted,
+        fail_goal_unreached=rules.fail_goal_unreached,
+    )
+    if ending.status != "exhausted":
+        catalogue().close(output_names(task.id))
+    end_task(run.id, task.id, ending, run.who)
+    if ending.status in ("failed", "broken", "aborted"):
+        kill_children(task.id, run.who)
+    elif kick_children(task.id):
+        look("wake")
+    return True

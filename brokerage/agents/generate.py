@@ -1,0 +1,145 @@
+"""Agent generate. Takes ready and running tasks with files to use. Leaves jobs activated, or the task pending with the reasons.
+Next: pilots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from broker_site import gdpconfig
+from broker_site.agency.run import Run, agent
+from brokerage.agents.making import Placed, make_jobs
+from brokerage.ledger.decisions import record_decision, store_snapshot
+from brokerage.queries.asks import task_ask
+from brokerage.queries.places import QueuePlace, queue_places
+from brokerage.queries.snapshot import load_queues
+from brokerage.rules.ask import Ask
+from brokerage.rules.decision_record import config_of
+from brokerage.rules.declare import Config, policy_for
+from brokerage.rules.pipeline import Decision, decide
+from brokerage.rules.placement import Place, spread_idle_first
+from brokerage.rules.slots import cap, queued, room
+from brokerage.rules.snapshot import Queues
+from broker_site.kernel.dice import dice
+from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.files import give_back_picked, take_files
+from workqueues.ledger.holds import hold, stay
+from workqueues.ledger.moves import Stale
+from workqueues.models import Dataset, File, Task
+from workqueues.rules.split_rule import SplitRules, parse
+from workqueues.splitters.choice import splitter_for
+from workqueues.splitters.protocol import Files, JobPlan, QueueLimits
+
+BATCH = 20
+MOST_FILES = 20_000
+FULL = "every queue has as many waiting jobs as it may"
+
+
+@dataclass(slots=True)
+class Cycle:
+    """What one run knows of the grid: queues as columns, their places, and the jobs given to them since."""
+
+    queues: Queues
+    places: dict[str, QueuePlace]
+    snapshot_id: int | None = None
+    given: dict[str, int] = field(default_factory=dict)
+
+    def stored(self) -> int:
+        """The id of the stored snapshot; stored at the first decision that refers to it."""
+        if self.snapshot_id is None:
+            self.snapshot_id = store_snapshot(self.queues)
+        return self.snapshot_id
+
+
+@agent("generate")
+def generate(run: Run) -> int:
+    """Make jobs for every task that has files to use and for which there is room."""
+    tasks = claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="unused inputs")
+    cycle = Cycle(load_queues(), queue_places()) if tasks else None
+    made = 0
+    for task in tasks:
+        try:
+            made += generate_for(run, task, cycle) if cycle else 0
+        except Stale:
+            continue  # a command or a later run has the task by now
+    return made
+
+
+def generate_for(run: Run, task: Task, cycle: Cycle) -> int:
+    """Make jobs for one claimed task and give it back: how many."""
+    give_back_picked(run.id, task.id)
+    made = 0
+    masters = Dataset.objects.filter(
+        task_id=task.id, type__in=["input", "pseudo_input"], master=None, status="ready", excluded=False
+    )
+    for dataset in masters.order_by("id"):
+        outcome = _generate_from(run, task, dataset, cycle)
+        if isinstance(outcome, str):
+            return made
+        made += outcome
+    give_back_picked(run.id, task.id)
+    release(task.id, run.id)
+    return made
+
+
+def _generate_from(run: Run, task: Task, dataset: Dataset, cycle: Cycle) -> int | str:
+    """Jobs made from one dataset, or why the task was put aside."""
+    config = gdpconfig.component("jobbroker", vo=task.vo)
+    rooms = room(cycle.queues, config["NQUEUELIMITSITE"], cycle.given)
+    if not any(rooms.values()) and rooms:
+        stay(run.id, task.id, FULL, 0.0)
+        return FULL
+    rules = parse(task.split_rule)
+    per_job = rules.files_per_job or rules.max_files_per_job or QueueLimits().max_files
+    most = max(sum(rooms.values()), 1)
+    files = take_files(run.id, task.id, dataset.id, min(most * per_job, MOST_FILES))
+    jobs = _split(dataset, files, rules, most)
+    if not jobs:
+        return 0
+    ask = task_ask(task, dataset, files, min(job.n_events for job in jobs))
+    decided, decision_id = _decide(task, ask, cycle, config)
+    if decided.outcome == "pending":
+        give_back_picked(run.id, task.id)
+        hold(run.id, task.id, _verdict(decided), decided.wait_s, run.who)
+        return "pending"
+    blocks = spread_idle_first(
+        _places(decided, cycle, rooms, config), len(jobs), config["JOBS_PER_BLOCK"], dice(task.id, decision_id)
+    )
+    placed, at = [], 0
+    for name, n in blocks:
+        placed += [Placed(cycle.places[name], cycle.queues.index[name], job) for job in jobs[at : at + n]]
+        cycle.given[name] = cycle.given.get(name, 0) + n
+        at += n
+    make_jobs(run, task, dataset, files, placed, ask, cycle.queues, decision_id)
+    return len(placed)
+
+
+def _split(dataset: Dataset, files: list[File], rules: SplitRules, most: int) -> list[JobPlan]:
+    columns = Files(
+        ids=[f.id for f in files],
+        sizes=[f.fsize or 0 for f in files],
+        n_events=[f.n_events or 0 for f in files],
+        complete=dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open",
+    )
+    return list(splitter_for(dataset.type)(columns, rules, QueueLimits(), most))
+
+
+def _decide(task: Task, ask: Ask, cycle: Cycle, config: Config) -> tuple[Decision, int]:
+    policy = policy_for(task.vo, "generic")
+    used = config_of(policy, config)
+    decided = decide(policy, ask, cycle.queues, used, f"{task.id}.{task.epoch}")
+    return decided, record_decision(ask, decided, policy, used, gdpconfig.revision(), cycle.stored())
+
+
+def _places(decided: Decision, cycle: Cycle, rooms: dict[str, int], config: Config) -> list[Place]:
+    places = []
+    for choice in decided.chosen:
+        row = cycle.queues.index[choice.name]
+        waiting = queued(cycle.queues, row) + cycle.given.get(choice.name, 0)
+        limit = cap(int(cycle.queues.running[row]), config["NQUEUELIMITSITE"])
+        places.append(Place(choice.name, choice.weight, waiting, limit))
+    return places
+
+
+def _verdict(decided: Decision) -> str:
+    closest = f"; closest is {decided.closest}" if decided.closest else ""
+    return f"0 of {len(decided.first)} queues passed{closest}; see why"

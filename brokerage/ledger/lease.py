@@ -1,0 +1,112 @@
+"""Handing a job to a pilot and keeping its lease: the hot path. Each verb is one statement, so one transaction and one round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from brokerage.ledger.prepared import Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A job that a pilot holds from now on, for `lease_s` seconds unless renewed; `epoch` fences everything it reports."""
+
+    job_id: int
+    epoch: int
+    attempt_nr: int
+    task_id: int
+    lease_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """The answer to a heartbeat."""
+
+    status: str
+    kill: bool
+
+
+_AGAIN = Prepared(
+    "lease_again",
+    "uuid, uuid, float8",
+    """
+    UPDATE brokerage_job SET lease_until = now() + make_interval(secs => $3), last_seen = now()
+    WHERE lease_holder = $1 AND lease_request = $2 AND status = 'sent' RETURNING id, epoch, attempt_nr, task_id
+    """,
+)
+
+_LEASE = Prepared(
+    "lease",
+    "int, uuid, uuid, float8, text",
+    """
+    WITH picked AS (
+        SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
+        ORDER BY ready_priority, id LIMIT 1 FOR UPDATE SKIP LOCKED
+    ), sent AS (
+        UPDATE brokerage_job j
+        SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = $2, lease_request = $3,
+            lease_until = now() + make_interval(secs => $4), last_seen = now()
+        FROM picked WHERE j.id = picked.id RETURNING j.id, j.epoch, j.attempt_nr, j.task_id
+    ), noted AS (
+        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who) SELECT id, 'activated', 'sent', epoch, $5 FROM sent
+    )
+    SELECT id, epoch, attempt_nr, task_id FROM sent
+    """,
+)
+
+_RENEW = Prepared(
+    "renew",
+    "bigint, int, float8",
+    """
+    UPDATE brokerage_job SET last_seen = now(), lease_until = now() + make_interval(secs => $3)
+    WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL RETURNING status, kill_requested
+    """,
+)
+
+_ADVANCE = Prepared(
+    "advance",
+    "bigint, int, float8, text, text[], text",
+    """
+    WITH seen AS (
+        SELECT id, status FROM brokerage_job WHERE id = $1 AND epoch = $2 AND status = ANY($5) FOR UPDATE
+    ), moved AS (
+        UPDATE brokerage_job j SET status = $4, status_since = now(), last_seen = now(),
+            lease_until = now() + make_interval(secs => $3)
+        FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch, j.kill_requested
+    ), noted AS (
+        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who) SELECT id, old, $4, epoch, $6 FROM moved
+    )
+    SELECT kill_requested FROM moved
+    """,
+)
+
+
+def lease_again(pilot: UUID, request: UUID, lease_s: float) -> Leased | None:
+    """The job that this very ask got before, if its answer was lost and the job is still only sent."""
+    for job_id, epoch, attempt_nr, task_id in _AGAIN.run(pilot, request, lease_s):
+        return Leased(job_id, epoch, attempt_nr, task_id, lease_s)
+    return None
+
+
+def lease(task_queues: Sequence[int], pilot: UUID, request: UUID, lease_s: float) -> Leased | None:
+    """Give the pilot the first ready job of the first of `task_queues` that has one; None when none has."""
+    for task_queue in task_queues:
+        for job_id, epoch, attempt_nr, task_id in _LEASE.run(task_queue, pilot, request, lease_s, f"pilot:{pilot}"):
+            return Leased(job_id, epoch, attempt_nr, task_id, lease_s)
+    return None
+
+
+def renew(job_id: int, epoch: int, lease_s: float) -> Renewed | None:
+    """Prolong the lease; None when it is over (another epoch, or the job ended)."""
+    for status, kill in _RENEW.run(job_id, epoch, lease_s):
+        return Renewed(status, kill)
+    return None
+
+
+def advance(job_id: int, epoch: int, lease_s: float, status: str, sources: Sequence[str], who: str) -> Renewed | None:
+    """Prolong the lease and move the job to `status` (starting, running) from one of `sources`; None when it is in none of them."""
+    for (kill,) in _ADVANCE.run(job_id, epoch, lease_s, status, list(sources), who):
+        return Renewed(status, kill)
+    return None

@@ -1,0 +1,187 @@
+"""Jobs: a narrow row that scheduling and heartbeats touch, a wide one written once, inputs, result and history (decision G1)."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from brokerage.models.grid import ComputingQueue
+from brokerage.models.taskqueue import TaskQueue
+from brokerage.states import JOB, LEASED
+
+
+class Job(models.Model):
+    """The hot row of a job. No index stands on a column that a heartbeat changes, so heartbeats stay on the page (HOT)."""
+
+    id = models.BigAutoField(primary_key=True, help_text="job identifier (PandaID)")
+    task_id = models.BigIntegerField()
+    status = models.CharField(max_length=16, choices=[(s, s) for s in JOB.states])
+    sub_status = models.CharField(max_length=40, default="", db_default="", blank=True)
+    status_since = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="when a final state was entered; set exactly in one")
+    epoch = models.IntegerField(default=0, db_default=0, help_text="number of leases given and ended by us; fences reports")
+    priority = models.IntegerField(default=0, db_default=0)
+    ready_priority = models.IntegerField(
+        null=True, blank=True, help_text="-priority while activated: the order in which jobs are handed out"
+    )
+    task_queue = models.ForeignKey(TaskQueue, models.PROTECT, db_index=False, related_name="+")
+    computing_queue = models.ForeignKey(ComputingQueue, models.PROTECT, db_index=False, related_name="+")
+    work_queue_id = models.IntegerField(null=True, blank=True)
+    resource_type = models.CharField(max_length=56, default="", db_default="")
+    core_count = models.SmallIntegerField(default=1, db_default=1)
+    attempt_nr = models.SmallIntegerField(default=1, db_default=1, help_text="1 + largest attemptNr of its inputs")
+    lease_holder = models.UUIDField(null=True, blank=True, help_text="pilot that holds the job")
+    lease_request = models.UUIDField(null=True, blank=True, help_text="the ask that got the job: a repeated ask gets it again")
+    lease_until = models.DateTimeField(null=True, blank=True, help_text="when the lease ends; set exactly while leased")
+    last_seen = models.DateTimeField(null=True, blank=True, help_text="last sign of life")
+    kill_requested = models.BooleanField(
+        default=False, db_default=False, help_text="the next heartbeat is answered with tobekilled"
+    )
+    kill_outcome = models.CharField(
+        max_length=16, default="", db_default="", blank=True, help_text="final state of a requested kill"
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="job_ended_exactly_when_final", condition=Q(status__in=sorted(JOB.final), ended_at__isnull=False)
+                | (~Q(status__in=sorted(JOB.final)) & Q(ended_at__isnull=True))
+            ),
+            models.CheckConstraint(
+                name="job_leased_exactly_while_held", condition=Q(status__in=LEASED, lease_until__isnull=False, lease_holder__isnull=False)
+                | (~Q(status__in=LEASED) & Q(lease_until__isnull=True, lease_holder__isnull=True))
+            ),
+            models.CheckConstraint(
+                name="job_ready_exactly_while_activated", condition=Q(status="activated", ready_priority__isnull=False)
+                | (~Q(status="activated") & Q(ready_priority__isnull=True))
+            ),
+        ]  # fmt: skip
+        indexes = [
+            models.Index(
+                fields=["task_queue", "ready_priority", "id"], name="job_ready", condition=Q(ready_priority__isnull=False)
+            ),
+            models.Index(fields=["task_id", "id"], name="job_of_task"),
+            models.Index(fields=["computing_queue", "id"], name="job_open", condition=Q(ended_at__isnull=True)),
+            models.Index(fields=["lease_holder"], name="job_leased", condition=Q(lease_holder__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class JobSpec(models.Model):
+    """What a job is: written once, when the job is made."""
+
+    job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="spec")
+    job_name = models.CharField(max_length=256)
+    vo = models.CharField(max_length=32, default="", db_default="")
+    user_name = models.CharField(max_length=128, default="", db_default="")
+    prod_source_label = models.CharField(max_length=20, default="", db_default="")
+    processing_type = models.CharField(max_length=64, default="", db_default="")
+    working_group = models.CharField(max_length=32, default="", db_default="")
+    transformation = models.CharField(max_length=128, default="", db_default="")
+    software_release = models.CharField(max_length=192, default="", db_default="")
+    job_parameters = models.TextField(default="", db_default="")
+    ram_mb = models.IntegerField(default=0, db_default=0, help_text="memory of the whole job, MB; 0: unknown")
+    disk_mb = models.IntegerField(default=0, db_default=0, help_text="scratch disk of the whole job, MB; 0: unknown")
+    walltime_s = models.IntegerField(default=0, db_default=0, help_text="longest run, s; 0: no limit")
+    n_input_files = models.IntegerField(default=0, db_default=0)
+    input_bytes = models.BigIntegerField(default=0, db_default=0)
+    n_events = models.BigIntegerField(default=0, db_default=0)
+    nucleus = models.CharField(max_length=60, default="", db_default="")
+    storage = models.CharField(max_length=60, default="", db_default="", help_text="storage endpoint its outputs go to")
+    decision_id = models.BigIntegerField(null=True, blank=True, help_text="brokerage decision that placed the job")
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.job_name
+
+
+class JobInput(models.Model):
+    """One use of one input file, or of one event range, by one job.
+
+    A tracked unit has at most one live and at most one successful use (decision F1): the database refuses a second one.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    job = models.ForeignKey(Job, models.CASCADE, related_name="inputs")
+    file_id = models.BigIntegerField()
+    dataset_id = models.BigIntegerField()
+    event_range_id = models.BigIntegerField(null=True, blank=True)
+    tracked = models.BooleanField(default=True, db_default=True, help_text="counts for the limit of one use")
+    attempt_nr = models.SmallIntegerField(default=0, db_default=0, help_text="attemptNr of the file when it was given to the job")
+    status = models.CharField(max_length=8, default="live", db_default="live", help_text="live, used, or returned")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["file_id"], name="job_input_one_live", condition=Q(status="live", tracked=True, event_range_id__isnull=True)
+            ),
+            models.UniqueConstraint(fields=["file_id"], name="job_input_used_once", condition=Q(status="used", tracked=True, event_range_id__isnull=True)
+            ),
+            models.UniqueConstraint(fields=["event_range_id"], name="job_input_one_live_range",
+                condition=Q(status="live", tracked=True, event_range_id__isnull=False),
+            ),
+            models.UniqueConstraint(fields=["event_range_id"], name="job_input_used_once_range",
+                condition=Q(status="used", tracked=True, event_range_id__isnull=False),
+            ),
+            models.CheckConstraint(name="job_input_status", condition=Q(status__in=["live", "used", "returned"])),
+        ]  # fmt: skip
+        indexes = [models.Index(fields=["file_id"], name="job_input_returned", condition=Q(status="returned"))]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} {self.file_id}"
+
+
+class JobResult(models.Model):
+    """How a job ended: written once, at its end."""
+
+    job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="result")
+    reported_status = models.CharField(
+        max_length=16, default="", db_default="", help_text="what the pilot reported; empty: nothing"
+    )
+    pilot_id = models.UUIDField(null=True, blank=True)
+    host = models.CharField(max_length=255, default="", db_default="")
+    start_time = models.DateTimeField(null=True, blank=True, help_text="when the payload began on the node")
+    end_time = models.DateTimeField(null=True, blank=True, help_text="when the payload ended on the node")
+    exit_code = models.IntegerField(null=True, blank=True)
+    error_code = models.CharField(max_length=40, default="", db_default="")
+    error_message = models.CharField(max_length=500, default="", db_default="")
+    metrics = models.JSONField(default=dict, db_default={})
+
+    def __str__(self) -> str:
+        return f"result of {self.job_id}"
+
+
+class JobChange(models.Model):
+    """One move of a job."""
+
+    id = models.BigAutoField(primary_key=True)
+    job_id = models.BigIntegerField(db_index=True)
+    at = models.DateTimeField(db_default=Now())
+    old = models.CharField(max_length=16, help_text="state before; '-' for an insertion")
+    new = models.CharField(max_length=16, help_text="state after")
+    epoch = models.IntegerField(help_text="the job's epoch after the move")
+    who = models.CharField(max_length=128, help_text="agent, user or pilot")
+    why = models.CharField(max_length=255, default="", db_default="")
+
+    def __str__(self) -> str:
+        return f"{self.job_id}: {self.old} -> {self.new}"
+
+
+class JobRetryHistory(models.Model):
+    """Which job came from which: JEDI_Job_Retry_History of seed 001."""
+
+    id = models.BigAutoField(primary_key=True)
+    task_id = models.BigIntegerField()
+    old_job_id = models.BigIntegerField(db_index=True)
+    new_job_id = models.BigIntegerField(db_index=True)
+    origin_job_id = models.BigIntegerField(db_index=True)
+    relation_type = models.CharField(max_length=32, default="retry", db_default="retry")
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["old_job_id", "new_job_id", "origin_job_id"], name="job_retry_once")]
+
+    def __str__(self) -> str:
+        return f"{self.old_job_id} -> {self.new_job_id}"

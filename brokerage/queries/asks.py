@@ -1,0 +1,58 @@
+"""What the brokerage is asked for a task and a chunk of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from brokerage.rules.ask import Ask, Chunk, ChunkDataset
+from workqueues.models import Dataset, File, Task
+
+GB = 1e9
+
+
+def task_ask(task: Task, dataset: Dataset, files: Sequence[File], least_events: int) -> Ask:
+    """The ask for the files picked from a master dataset; `least_events`: events of the smallest job to be made of them."""
+    params: dict[str, Any] = task.params.task_params
+    gb = sum(f.fsize or 0 for f in files) / GB if dataset.type == "input" else 0.0
+    n = len(files) if dataset.type == "input" else 0
+    chunk = Chunk(
+        n_events=least_events,
+        files=n,
+        gb=gb,
+        datasets=(ChunkDataset(dataset.dataset_name, True, n, gb),) if dataset.type == "input" else (),
+    )
+    return Ask(
+        task_id=task.id,
+        vo=task.vo,
+        prod_source_label=task.prod_source_label,
+        processing_type=task.processing_type,
+        working_group=task.working_group or None,
+        user=task.user_name,
+        share=task.gshare or None,
+        resource_type=task.resource_type or None,
+        priority=task.current_priority,
+        nucleus=task.nucleus or None,
+        site=task.site or None,
+        included_sites=tuple(params.get("includedSite") or ()),
+        excluded_sites=tuple(params.get("excludedSite") or ()),
+        core_count=task.core_count,
+        ram_count=task.ram_count,
+        ram_unit=task.ram_unit or None,
+        base_ram_count=task.base_ram_count,
+        cpu_time=task.cpu_time,
+        cpu_time_unit=task.cpu_time_unit or None,
+        cpu_efficiency=task.cpu_efficiency,
+        base_walltime=task.base_walltime,
+        walltime_s=task.walltime or None,
+        out_disk_count=task.out_disk_count,
+        out_disk_unit=task.out_disk_unit or None,
+        work_disk_count=task.work_disk_count,
+        work_disk_unit=task.work_disk_unit or None,
+        io_intensity=task.io_intensity,
+        disk_io=task.disk_io,
+        architecture=task.architecture or None,
+        release=task.trans_uses or None,
+        container_name=task.container_name or None,
+        chunk=chunk,
+    )

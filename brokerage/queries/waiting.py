@@ -1,0 +1,63 @@
+"""The task queues of a computing queue that have waiting jobs, for matching. Kept for a moment per process: groups change slowly."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from threading import Lock
+
+from django.db import connection
+
+from brokerage.rules.matching import Requirement, Waiting
+
+FRESH_S = 0.5
+"""How old the list may be. A match that finds nothing in it reads again, so a new job waits no longer than the pilot's next ask."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    at: float
+    groups: list[Waiting]
+
+
+@dataclass(slots=True)
+class WaitingWork:
+    """The kept lists of this process, by computing queue."""
+
+    _kept: dict[int, _Kept] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def of(self, queue_id: int, queue_name: str, *, fresh: bool = False) -> list[Waiting]:
+        """Task queues with at least one ready job, with the priority of the best."""
+        with self._lock:
+            kept = self._kept.get(queue_id)
+            if kept is None or fresh or time.monotonic() - kept.at > FRESH_S:
+                kept = _Kept(time.monotonic(), _read(queue_id, queue_name))
+                self._kept[queue_id] = kept
+            return kept.groups
+
+    def forget(self) -> None:
+        """Read anew at the next use."""
+        with self._lock:
+            self._kept.clear()
+
+
+WAITING = WaitingWork()
+
+
+def _read(queue_id: int, queue_name: str) -> list[Waiting]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT t.id, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, best.ready_priority
+            FROM brokerage_taskqueue t CROSS JOIN LATERAL (
+                SELECT j.ready_priority FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
+                ORDER BY j.ready_priority, j.id LIMIT 1) best
+            WHERE t.computing_queue_id = %s
+            """,
+            [queue_id],
+        )
+        return [
+            Waiting(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, 0)
+            for id_, cores, ram, disk, walltime, vo, ready in cursor.fetchall()
+        ]

@@ -1,0 +1,1 @@
+"""Demand: what has to be done. Tasks, datasets, files, events, work queues, splitting, closing."""

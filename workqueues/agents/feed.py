@@ -1,0 +1,108 @@
+"""Agent feed. Takes tasks defined, and running ones with files that jobs could not read. Leaves them ready or assigning, pending or
+tobroken. Next: assign or generate."""
+
+from __future__ import annotations
+
+from broker_site import gdpconfig
+from broker_site.agency.run import Run, agent
+from workqueues.catalogue import CatalogueUnavailable, catalogue
+from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.define import break_task
+from workqueues.ledger.feed import NewFile, add_files, fed, outputs_registered, resolve_held
+from workqueues.ledger.holds import hold
+from workqueues.ledger.moves import Stale
+from workqueues.models import Dataset, Task
+from workqueues.queries.held import held_files, reporting_queues
+from workqueues.queries.parents import parent_facts
+from workqueues.rules.pseudo_files import pseudo_files
+from workqueues.rules.refine import DatasetPlan, TaskPlan, input_names, plan
+
+BATCH = 20
+
+
+@agent("feed")
+def feed(run: Run) -> int:
+    """Feed every defined task; ask the catalogue about every held file."""
+    defined = claim_tasks(run.id, run.claim_s, ["defined"], BATCH)
+    for task in defined:
+        feed_task(run, task)
+    holding = claim_tasks(run.id, run.claim_s, ["ready", "running", "scouting"], BATCH, work="held inputs")
+    for task in holding:
+        ask_about_held(run, task)
+    return len(defined) + len(holding)
+
+
+def feed_task(run: Run, task: Task) -> None:
+    """Fill the datasets of one claimed task and send it on."""
+    wait_s = gdpconfig.value("watchdog", "PENDING_WAIT")
+    try:
+        params = task.params.task_params
+        known = catalogue().look_up(input_names(params))
+        planned = plan(params, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
+        if not isinstance(planned, TaskPlan):
+            hold(run.id, task.id, getattr(planned, "reason", "inputs are not there"), wait_s, run.who)
+            return
+        _register_outputs(run, task)
+        usable = _fill_inputs(run, task, planned)
+        if usable == 0:
+            break_task(run.id, task.id, "the input has no files", run.who)
+            return
+        fed(run.id, task.id, "assigning" if task.prod_source_label in ("managed", "test") else "ready", run.who)
+    except CatalogueUnavailable as error:
+        hold(run.id, task.id, f"the catalogue does not answer: {error}", wait_s, run.who)
+    except Stale:
+        return  # a command or a later run has the task by now
+
+
+def _register_outputs(run: Run, task: Task) -> None:
+    names = Dataset.objects.filter(task_id=task.id, type__in=["output", "log"]).values_list("dataset_name", flat=True)
+    catalogue().register(list(names))
+    outputs_registered(run.id, task.id, run.who)
+
+
+def _fill_inputs(run: Run, task: Task, planned: TaskPlan) -> int:
+    """Fill every input dataset; the number of files of the masters that may be used."""
+    plans = {(p.name, p.type): p for p in planned.datasets}
+    for dataset in Dataset.objects.filter(task_id=task.id, type__in=["input", "pseudo_input", "random_seed"]).order_by("id"):
+        p = plans[dataset.dataset_name, dataset.type]
+        files = _files(p)
+        tracked = dataset.type != "random_seed"
+        add_files(
+            run.id,
+            dataset.id,
+            files,
+            "closed",
+            planned.max_attempt if tracked else None,
+            planned.max_failure if tracked else None,
+            run.who,
+        )
+    masters = Dataset.objects.filter(task_id=task.id, type__in=["input", "pseudo_input"], master=None)
+    return sum(masters.values_list("n_files_to_be_used", flat=True))
+
+
+def _files(p: DatasetPlan) -> list[NewFile]:
+    """The files of a dataset: from the catalogue, or numbered records for a pseudo dataset; seeds are made as jobs need them."""
+    if p.type == "input":
+        return list(catalogue().files(p.name))
+    if p.type == "pseudo_input":
+        records = pseudo_files(p.n_files or 0, offset=p.offset, n_events=p.n_events, events_per_file=p.events_per_file)
+        return [NewFile(r.lfn, n_events=r.n_events or None, first_event=r.first_event or None) for r in records]
+    return []
+
+
+def ask_about_held(run: Run, task: Task) -> None:
+    """Ask the catalogue about the held files of one claimed task (decision D9)."""
+    verdicts: dict[int, str] = {}
+    try:
+        for dataset, files in held_files(task.id).items():
+            conditions = catalogue().check(dataset, [lfn for _, lfn in files])
+            for file_id, lfn in files:
+                condition = conditions[lfn]
+                twice = condition == "ok" and len(reporting_queues(file_id)) > 1
+                verdicts[file_id] = "lost" if twice else "ready" if condition == "ok" else condition
+        resolve_held(run.id, task.id, verdicts, run.who)  # type: ignore[arg-type]
+        release(task.id, run.id)
+    except CatalogueUnavailable:
+        release(task.id, run.id)
+    except Stale:
+        return  # a command or a later run has the task by now

@@ -1,0 +1,72 @@
+"""The local catalogue: our own tables, and for a check the directories of the storage endpoints themselves."""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from django.db.models import Count, Sum
+
+from workqueues.catalogue.port import Condition, storage_paths
+from workqueues.ledger.feed import NewFile
+from workqueues.ledger.outputs import close_dataset, register_dataset
+from workqueues.models import CatalogueDataset, CatalogueFile
+from workqueues.rules.refine import DatasetFacts
+
+CHUNK = 1 << 20
+
+
+class LocalCatalogue:
+    """Implements `Catalogue` on the tables of this installation."""
+
+    def look_up(self, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
+        """The datasets that exist, by name."""
+        rows = CatalogueDataset.objects.filter(name__in=names).annotate(n=Count("files"), events=Sum("files__n_events"))
+        return {d.name: DatasetFacts(d.name, d.state, d.n, d.events) for d in rows}
+
+    def files(self, name: str) -> Sequence[NewFile]:
+        """The files of a dataset, in the order of their names."""
+        rows = CatalogueFile.objects.filter(dataset__name=name).order_by("lfn")
+        return [NewFile(*row) for row in rows.values_list("lfn", "fsize", "checksum", "guid", "n_events")]
+
+    def register(self, names: Sequence[str]) -> None:
+        """Make sure that the datasets exist and are open."""
+        for name in names:
+            register_dataset(name)
+
+    def close(self, names: Sequence[str]) -> None:
+        """No more files come to these datasets."""
+        for name in names:
+            close_dataset(name)
+
+    def check(self, dataset: str, lfns: Sequence[str]) -> Mapping[str, Condition]:
+        """Look at every copy: lost when none is left, broken when none has the size and adler32 that are registered."""
+        paths = storage_paths()
+        copies: dict[str, list[Path]] = defaultdict(list)
+        facts: dict[str, tuple[int, str]] = {}
+        rows = CatalogueFile.objects.filter(dataset__name=dataset, lfn__in=lfns)
+        for lfn, size, checksum, storage, path in rows.values_list(
+            "lfn", "fsize", "checksum", "replicas__storage", "replicas__path"
+        ):
+            facts[lfn] = (size, checksum)
+            if storage in paths:
+                copies[lfn].append(Path(paths[storage]) / (path or lfn))
+        return {lfn: _condition([p for p in copies[lfn] if p.is_file()], facts.get(lfn)) for lfn in lfns}
+
+
+def _condition(copies: Sequence[Path], facts: tuple[int, str] | None) -> Condition:
+    if not copies or facts is None:
+        return "lost"
+    size, checksum = facts
+    intact = any(path.stat().st_size == size and _adler32(path) == checksum.removeprefix("ad:") for path in copies)
+    return "ok" if intact else "broken"
+
+
+def _adler32(path: Path) -> str:
+    total = 1
+    with path.open("rb") as stream:
+        while block := stream.read(CHUNK):
+            total = zlib.adler32(block, total)
+    return f"{total:08x}"

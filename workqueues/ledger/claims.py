@@ -1,0 +1,59 @@
+"""Claims: an agent run takes tasks for a while, so that two runs do not work on one; a claim not renewed may be taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import connection
+
+from workqueues.ledger.moves import Stale
+from workqueues.models import Task
+
+WORK = {
+    "any": "TRUE",
+    "unused inputs": """EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND d.status = 'ready'
+        AND d.type IN ('input', 'pseudo_input') AND d.master_id IS NULL AND d.n_files_to_be_used > d.n_files_used)""",
+    "held inputs": "EXISTS (SELECT 1 FROM workqueues_file f WHERE f.task_id = t.id AND f.type = 'input' AND f.held <> '')",
+    "all inputs settled": """NOT EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND NOT d.excluded
+        AND d.type IN ('input', 'pseudo_input') AND d.master_id IS NULL AND d.status NOT IN ('done', 'broken')
+        AND d.n_files_to_be_used > d.n_files_finished + d.n_files_failed)""",
+    "not waiting": "(t.next_look_at IS NULL OR t.next_look_at <= now())",
+    "due": "t.next_look_at <= now()",
+    "dead claim": "t.locked_by <> '' AND t.locked_time < now()",
+}
+"""What a task must have for a claim to be worth it."""
+
+
+def claim_tasks(run_id: str, seconds: float, statuses: Sequence[str], limit: int, work: str = "any") -> list[Task]:
+    """Claim up to `limit` unclaimed tasks in one of `statuses`, highest priority first, for `seconds`: the tasks as they are now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            UPDATE workqueues_task SET locked_by = %(run)s, locked_time = now() + make_interval(secs => %(seconds)s)
+            WHERE id IN (
+                SELECT t.id FROM workqueues_task t
+                WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now()) AND {WORK[work]}
+                ORDER BY t.current_priority DESC, t.modification_time, t.id LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
+            RETURNING id
+            """,  # noqa: S608 - WORK holds constants of this module
+            {"run": run_id, "seconds": seconds, "statuses": list(statuses), "limit": limit},
+        )
+        ids = [row[0] for row in cursor.fetchall()]
+    return list(Task.objects.filter(id__in=ids, locked_by=run_id).order_by("-current_priority", "id"))
+
+
+def hold_claim(task_id: int, run_id: str) -> Task:
+    """Lock the task's row for this transaction and return it; Stale if the claim has gone to somebody else."""
+    task = Task.objects.select_for_update().filter(id=task_id, locked_by=run_id).first()
+    if task is None:
+        raise Stale(f"the claim of {run_id} on task {task_id} is gone")
+    return task
+
+
+def release(task_id: int, run_id: str) -> None:
+    """Give the claim back; nothing happens if it is no longer ours."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE workqueues_task SET locked_by = '', locked_time = NULL, modification_time = now() WHERE id = %s AND locked_by = %s",
+            [task_id, run_id],
+        )

@@ -1,0 +1,166 @@
+"""Commands on tasks: accepted at once in the states that allow them (first half), carried out by the agent command (second half)."""
+
+from __future__ import annotations
+
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+
+from broker_site.agency.look import look_after_commit
+from broker_site.kernel.machine import NotAllowed
+from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.moves import move_dataset, move_task
+from workqueues.models import Dataset, File, FileChange, Task
+from workqueues.states import TASK
+
+DOING = {"kill": "aborting", "finish": "finishing", "retry": "toretry"}
+"""Command -> state in which it is carried out."""
+
+
+def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
+    """Accept a command: the task as it is then. Raises NotAllowed in a state that does not take it; a command that is already being
+    carried out is accepted again and changes nothing. It takes the task from whatever agent holds it."""
+    with transaction.atomic():
+        task = Task.objects.select_for_update().get(id=task_id)
+        doing = DOING[name]
+        if task.status == doing:
+            return task
+        if task.status not in TASK.accepting(name):
+            raise NotAllowed("task", task.status, doing)
+        before = task.old_status if task.status == "pending" else task.status
+        move_task(
+            task,
+            doing,
+            who,
+            comment or name,
+            old_status=before,
+            command=name,
+            command_by=who[:128],
+            command_comment=comment[:255],
+            command_time=Now(),
+            next_look_at=None,
+            locked_by="",
+            locked_time=None,
+            error_dialog=comment[:510],
+        )
+        look_after_commit("command")
+        return task
+
+
+DONE = {"command": "", "command_by": "", "command_comment": "", "command_time": None, "locked_by": "", "locked_time": None}
+"""Columns of a task whose command has been carried out."""
+
+
+def killed(run_id: str, task_id: int, who: str) -> None:
+    """No job of a claimed aborting task lives any more: aborted."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        _return_picked(task_id)
+        _close_outputs(task_id, who, "the task was aborted")
+        move_task(task, "aborted", who, "all jobs are gone", old_status="", **DONE)
+
+
+def kill_children(parent_id: int, who: str) -> int:
+    """Kill the children of a task that ended badly, and theirs in turn as they end: how many took it."""
+    taken = 0
+    for child_id in Task.objects.filter(parent_tid=parent_id).exclude(id=parent_id).order_by("id").values_list("id", flat=True):
+        try:
+            command(child_id, "kill", who, f"the parent task {parent_id} ended badly")
+            taken += 1
+        except NotAllowed:
+            continue  # it has ended, or is about to
+    return taken
+
+
+def stopped(run_id: str, task_id: int, who: str) -> None:
+    """No job of a claimed finishing task lives any more: inputs that were not used are given up, and the task is passed."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        _return_picked(task_id)
+        for dataset in (
+            Dataset.objects.select_for_update().filter(task_id=task_id, type__in=["input", "pseudo_input"]).order_by("id")
+        ):
+            unused = list(File.objects.select_for_update().filter(dataset_id=dataset.id, status="ready").order_by("id"))
+            _give_up(dataset, unused, task_id, who)
+        move_task(task, "passed", who, "all jobs are gone", old_status="", **DONE)
+        look_after_commit("finish")
+
+
+def _give_up(dataset: Dataset, unused: list[File], task_id: int, who: str) -> None:
+    ids = [f.id for f in unused]
+    wanted = max(dataset.n_files_to_be_used - dataset.n_files_used, 0)
+    File.objects.filter(id__in=ids[:wanted]).update(status="failed", attempt_nr=_at_limit(), held="")
+    FileChange.objects.bulk_create(
+        FileChange(file_id=i, task_id=task_id, old="ready", new="failed", who=who, why="the task was finished before it was used")
+        for i in ids[:wanted]
+    )
+    n = len(ids[:wanted])
+    Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") + n, n_files_failed=F("n_files_failed") + n)
+
+
+def _at_limit() -> Coalesce:
+    return Coalesce(F("max_attempt"), F("attempt_nr"))
+
+
+def retried(run_id: str, task_id: int, more: int, who: str) -> None:
+    """Carry out a retry: given-up inputs get `more` tries (decision D2) and are ready again; the task is ready, or what it was if
+    nothing is left to run."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        _return_picked(task_id)
+        again = 0
+        datasets = Dataset.objects.select_for_update().filter(task_id=task_id, type__in=["input", "pseudo_input"], excluded=False)
+        for dataset in datasets.order_by("id"):
+            again += _reopen(dataset, task_id, more, who)
+        if again or task.old_status == "exhausted":
+            move_task(
+                task, "ready", who, f"{again} files to run", old_status="", start_time=None, frozen_time=None,
+                attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), **DONE,
+            )  # fmt: skip
+            look_after_commit("generate")
+        else:
+            move_task(task, task.old_status, who, "nothing is left to run", old_status="", **DONE)
+
+
+def _reopen(dataset: Dataset, task_id: int, more: int, who: str) -> int:
+    failed = list(File.objects.select_for_update().filter(dataset_id=dataset.id, status="failed").order_by("id"))
+    for file in failed:
+        file.status = "ready"
+        file.max_attempt = None if file.max_attempt is None else max(file.max_attempt, file.attempt_nr) + more
+        file.max_failure = None if file.max_failure is None else max(file.max_failure, file.failed_attempt) + more
+    File.objects.bulk_update(failed, ["status", "max_attempt", "max_failure"], batch_size=1000)
+    FileChange.objects.bulk_create(
+        FileChange(file_id=f.id, task_id=task_id, old="failed", new="ready", who=who, why="task retry") for f in failed
+    )
+    n = len(failed)
+    Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") - n, n_files_failed=F("n_files_failed") - n)
+    left = dataset.n_files_to_be_used - dataset.n_files_finished - dataset.n_files_failed + n
+    if left and dataset.status == "done":
+        dataset.refresh_from_db()
+        move_dataset(dataset, "ready", who, f"{left} files to run again")
+    return left
+
+
+def _return_picked(task_id: int) -> None:
+    """Files that a generator had picked when the command took its claim away are ready again."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH locked AS (
+                SELECT id FROM workqueues_dataset WHERE task_id = %s AND type IN ('input', 'pseudo_input', 'random_seed')
+                ORDER BY id FOR UPDATE
+            ), back AS (
+                UPDATE workqueues_file SET status = 'ready'
+                WHERE dataset_id IN (SELECT id FROM locked) AND status = 'picked' RETURNING dataset_id
+            )
+            UPDATE workqueues_dataset d SET n_files_used = n_files_used - b.n
+            FROM (SELECT dataset_id, count(*) AS n FROM back GROUP BY dataset_id) b WHERE d.id = b.dataset_id
+            """,
+            [task_id],
+        )
+
+
+def _close_outputs(task_id: int, who: str, why: str) -> None:
+    outputs = Dataset.objects.select_for_update().filter(task_id=task_id, type__in=["output", "log"]).exclude(status="done")
+    for dataset in outputs.order_by("id"):
+        move_dataset(dataset, "done", who, why)

@@ -1,0 +1,76 @@
+"""A refined task: datasets, output templates and job parameters stored in one transaction with the move to defined."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from broker_site.agency.look import look_after_commit
+from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.moves import datasets_born, move_task
+from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQueue
+from workqueues.rules.refine import TaskPlan
+
+
+def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, who: str) -> None:
+    """Store the plan of a claimed task and release it; Stale if the claim is gone."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        datasets = _datasets(task_id, task.vo, plan)
+        datasets_born(datasets, who, "defined with the task")
+        OutputTemplate.objects.bulk_create(
+            OutputTemplate(
+                task_id=task_id,
+                dataset=datasets[t.dataset_index],
+                filename_template=t.filename_template,
+                source_name=t.source_name,
+                serial_nr=t.serial_nr,
+                stream_name=t.stream_name,
+                out_type=t.out_type,
+            )
+            for t in plan.templates
+        )
+        JobParamsTemplate.objects.update_or_create(task_id=task_id, defaults={"job_params_template": plan.job_parameters})
+        move_task(
+            task,
+            "defined",
+            who,
+            "refined",
+            work_queue=work_queue,
+            locked_by="",
+            locked_time=None,
+            error_dialog="",
+            **plan.columns,
+        )
+        look_after_commit("feed")
+
+
+def _datasets(task_id: int, vo: str, plan: TaskPlan) -> list[Dataset]:
+    """Insert the datasets in the plan's order; one refers only to datasets that stand before it."""
+    made: list[Dataset] = []
+    for p in plan.datasets:
+        made.append(
+            Dataset.objects.create(
+                task_id=task_id,
+                vo=vo,
+                dataset_name=p.name,
+                type=p.type,
+                stream_name=p.stream_name,
+                attributes=p.attributes,
+                container_name=p.container,
+                storage_token=p.storage_token,
+                state=p.state,
+                status="defined",
+                n_files_wanted=p.n_files,
+                master=None if p.master_index is None else made[p.master_index],
+                provenance=None if p.provenance_index is None else made[p.provenance_index],
+            )
+        )
+    return made
+
+
+def break_task(run_id: str, task_id: int, reason: str, who: str) -> None:
+    """A claimed task that can never be done: tobroken, then broken by the agent finish."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        move_task(task, "tobroken", who, reason, error_dialog=reason[:510], locked_by="", locked_time=None)
+        look_after_commit("finish")

@@ -1,0 +1,137 @@
+"""The files of a task's datasets: inserted as the catalogue has them; the task goes on when all its inputs are ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from broker_site.agency.look import look_after_commit
+from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.copying import copy_rows
+from workqueues.ledger.moves import move_dataset, move_task
+from workqueues.models import Dataset, File, FileChange
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """One file as the catalogue or a pseudo dataset gives it. Size in bytes; None where unknown."""
+
+    lfn: str
+    size: int | None = None
+    checksum: str = ""
+    guid: str = ""
+    n_events: int | None = None
+    first_event: int | None = None
+
+
+def add_files(
+    run_id: str, dataset_id: int, files: Sequence[NewFile], state: str, max_attempt: int | None, max_failure: int | None, who: str
+) -> int:
+    """Insert the files that the dataset does not have yet, as many as the task wants, and make it ready: how many are new.
+
+    Running it again adds nothing.
+    """
+    with transaction.atomic():
+        seen = Dataset.objects.values_list("task_id", flat=True).get(id=dataset_id)
+        hold_claim(seen, run_id)
+        dataset = Dataset.objects.select_for_update().get(id=dataset_id)
+        known = set(File.objects.filter(dataset_id=dataset_id).values_list("lfn", flat=True)) if dataset.n_files else set()
+        room = None if dataset.n_files_wanted is None else max(dataset.n_files_wanted - dataset.n_files, 0)
+        new = [f for f in files if f.lfn not in known][:room]
+        copy_rows(
+            "workqueues_file",
+            ["dataset_id", "task_id", "lfn", "type", "status", "fsize", "checksum", "guid", "n_events", "first_event", "max_attempt",
+             "max_failure"],
+            (
+                (dataset_id, dataset.task_id, f.lfn, dataset.type, "ready", f.size, f.checksum, f.guid, f.n_events, f.first_event,
+                 max_attempt, max_failure)
+                for f in new
+            ),
+        )  # fmt: skip
+        n_files = dataset.n_files + len(new)
+        events = sum(f.n_events or 0 for f in new)
+        counts = {
+            "n_files": n_files,
+            "n_files_to_be_used": n_files,
+            "n_events": (dataset.n_events or 0) + events or None,
+            "state": state,
+            "state_check_time": Now(),
+        }
+        if dataset.status == "ready":
+            Dataset.objects.filter(id=dataset_id).update(**counts)
+        else:
+            move_dataset(dataset, "ready", who, f"{len(new)} files", **counts)
+        return len(new)
+
+
+def outputs_registered(run_id: str, task_id: int, who: str) -> None:
+    """The output datasets of a claimed task are in the catalogue: defined -> ready."""
+    with transaction.atomic():
+        hold_claim(task_id, run_id)
+        outputs = Dataset.objects.select_for_update().filter(task_id=task_id, type__in=["output", "log"], status="defined")
+        for dataset in outputs.order_by("id"):
+            move_dataset(dataset, "ready", who, "registered in the catalogue")
+
+
+def fed(run_id: str, task_id: int, target: str, who: str) -> None:
+    """All inputs of a claimed task are ready: on to assigning or ready, and release."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        frozen = {"frozen_time": Now() if target == "assigning" else None}
+        move_task(task, target, who, "all inputs are fed", locked_by="", locked_time=None, error_dialog="", **frozen)
+        look_after_commit("assign" if target == "assigning" else "generate")
+
+
+def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str) -> None:
+    """The brokerage chose a nucleus for a claimed task (or the grid has none): ready, and release."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        Dataset.objects.filter(task_id=task_id, type__in=["output", "log"]).update(destination=nucleus)
+        move_task(
+            task,
+            "ready",
+            who,
+            why,
+            nucleus=nucleus,
+            locked_by="",
+            locked_time=None,
+            frozen_time=None,
+            error_dialog="",
+            next_look_at=None,
+        )
+        look_after_commit("generate")
+
+
+def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, Literal["lost", "broken", "ready"]], who: str) -> None:
+    """The catalogue was asked about files that jobs could not read (decision D9): `verdicts` by file id.
+
+    Lost and broken files leave the counts of their dataset, the others are ready for another try.
+    """
+    with transaction.atomic():
+        hold_claim(task_id, run_id)
+        ids = sorted(verdicts)
+        dataset_ids = set(File.objects.filter(id__in=ids).values_list("dataset_id", flat=True))
+        list(Dataset.objects.select_for_update().filter(id__in=sorted(dataset_ids)).order_by("id").values_list("id"))
+        files = list(File.objects.select_for_update().filter(id__in=ids, status="ready").exclude(held="").order_by("id"))
+        notes = []
+        for file in files:
+            verdict = verdicts[file.id]
+            said = "not confirmed" if verdict == "ready" else "confirmed"
+            notes.append(
+                FileChange(file_id=file.id, task_id=task_id, old="held", new=verdict, who=who, why=f"{file.held}; {said}"[:510])
+            )
+            file.held, file.status = "", verdict
+            if verdict != "ready":
+                Dataset.objects.filter(id=file.dataset_id).update(
+                    n_files=F("n_files") - 1,
+                    n_files_to_be_used=F("n_files_to_be_used") - 1,
+                    n_files_missing=F("n_files_missing") + 1,
+                )
+        File.objects.bulk_update(files, ["status", "held"], batch_size=1000)
+        FileChange.objects.bulk_create(notes)
+        look_after_commit("generate", "finish")

@@ -1,0 +1,70 @@
+"""The end of a task: its inputs closed when all are settled, then its final state with everything that goes with it."""
+
+from __future__ import annotations
+
+from django.db import connection, transaction
+
+from broker_site.agency.look import look_after_commit
+from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.moves import move_dataset, move_task
+from workqueues.models import Dataset
+from workqueues.rules.finish import Ending
+from workqueues.states import INPUT_TYPES, TASK
+
+
+def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
+    """All inputs of a claimed task are settled: inputs done, outputs prepared, the task prepared; release."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        for dataset in Dataset.objects.select_for_update().filter(task_id=task_id).order_by("id"):
+            if dataset.type in INPUT_TYPES and dataset.status in ("defined", "ready", "toupdate"):
+                move_dataset(dataset, "done", who, why)
+            elif dataset.type not in INPUT_TYPES and dataset.status in ("defined", "ready", "running"):
+                move_dataset(dataset, "prepared", who, why)
+        move_task(task, "prepared", who, why, locked_by="", locked_time=None, next_look_at=None, error_dialog="")
+        look_after_commit("finish")
+
+
+def end_task(run_id: str, task_id: int, ending: Ending, who: str) -> None:
+    """Bring a claimed task to the end that was decided; release."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        columns: dict[str, object] = {"locked_by": "", "locked_time": None, "next_look_at": None, "old_status": ""}
+        if ending.status in TASK.final:
+            for dataset in Dataset.objects.select_for_update().filter(task_id=task_id).order_by("id"):
+                if dataset.type not in INPUT_TYPES and dataset.status != "done":
+                    move_dataset(dataset, "done", who, ending.reason)
+            columns["progress"] = _progress(task_id)
+        if ending.status in ("done", "finished"):
+            columns["ami_flag"] = "READY"
+        if ending.status not in ("broken", "aborted"):
+            columns["error_dialog"] = "" if ending.status == "done" else ending.reason[:510]
+        move_task(task, ending.status, who, ending.reason, **columns)
+
+
+def _progress(task_id: int) -> int:
+    rows = Dataset.objects.filter(task_id=task_id, type__in=["input", "pseudo_input"], master=None, excluded=False)
+    counts = list(rows.values_list("n_files", "n_files_finished"))
+    files = sum(n for n, _ in counts)
+    return 100 * sum(done for _, done in counts) // files if files else 0
+
+
+def note_progress() -> int:
+    """Bring the progress column of the tasks that run up to their counters: how many changed. Rows that somebody works on wait."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH counted AS (
+                SELECT t.id, 100 * sum(d.n_files_finished) / greatest(sum(d.n_files), 1) AS progress
+                FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id
+                WHERE t.status IN ('ready', 'running', 'scouting', 'pending') AND d.type IN ('input', 'pseudo_input')
+                  AND d.master_id IS NULL AND NOT d.excluded
+                GROUP BY t.id
+            ), changed AS (
+                SELECT t.id, counted.progress FROM workqueues_task t JOIN counted ON counted.id = t.id
+                WHERE t.progress <> counted.progress ORDER BY t.id FOR UPDATE OF t SKIP LOCKED
+            )
+            UPDATE workqueues_task t SET progress = changed.progress FROM changed WHERE changed.id = t.id
+            """
+        )
+        return int(cursor.rowcount)

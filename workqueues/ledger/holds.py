@@ -1,0 +1,71 @@
+"""Tasks that wait: put on hold with a reason, woken, timed out while pending."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Value
+from django.db.models.functions import Coalesce, Now
+
+from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.moves import Stale, move_task
+from workqueues.models import Task
+
+
+def hold(run_id: str, task_id: int, reason: str, wait_s: float, who: str, *, clock: bool = True) -> None:
+    """Put a claimed task on hold for `wait_s` seconds and give the claim back.
+
+    `clock`: whether the wait counts towards the time-out of pending tasks (not while a parent runs; facts, timeouts 4.4).
+    """
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        columns: dict[str, Any] = {
+            "old_status": task.status,
+            "error_dialog": reason[:510],
+            "next_look_at": Now() + Value(timedelta(seconds=wait_s)),
+            "locked_by": "",
+            "locked_time": None,
+            "frozen_time": Coalesce(task.frozen_time, Now()) if clock else None,
+        }
+        move_task(task, "pending", who, reason, **columns)
+
+
+def stay(run_id: str, task_id: int, reason: str, wait_s: float) -> None:
+    """A claimed task stays in its state for `wait_s` seconds before the next look; say why, and give the claim back."""
+    Task.objects.filter(id=task_id, locked_by=run_id).update(
+        error_dialog=reason[:510], next_look_at=Now() + Value(timedelta(seconds=wait_s)), locked_by="", locked_time=None
+    )
+
+
+def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
+    """Bring a claimed pending task back to the state before, or to exhausted when it was pending for too long; release it."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        if task.status != "pending":
+            raise Stale(f"task {task_id} is {task.status}, not pending")
+        if exhausted:
+            move_task(
+                task,
+                "exhausted",
+                who,
+                f"pending for too long: {task.error_dialog}",
+                next_look_at=None,
+                locked_by="",
+                locked_time=None,
+            )
+        else:
+            move_task(
+                task, task.old_status, who, "looked at again", old_status="", next_look_at=None, locked_by="", locked_time=None
+            )
+
+
+def kick_children(parent_id: int) -> int:
+    """Let pending children of a task be looked at now; how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE workqueues_task SET next_look_at = now() WHERE parent_tid = %s AND id <> %s AND status = 'pending'",
+            [parent_id, parent_id],
+        )
+        return int(cursor.rowcount)

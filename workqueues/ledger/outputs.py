@@ -1,0 +1,62 @@
+"""Outputs in the local catalogue: their datasets when a task is defined, their files and replicas when a job finishes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from workqueues.models import CatalogueDataset
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """One file to register: size in bytes, adler32 as 8 hex digits, storage endpoint."""
+
+    dataset_name: str
+    lfn: str
+    size: int
+    checksum: str
+    storage: str
+    n_events: int | None = None
+
+
+def register_dataset(name: str) -> None:
+    """Make sure that the catalogue knows the dataset; an existing one is opened again for the new files."""
+    CatalogueDataset.objects.update_or_create(name=name, defaults={"state": "open"})
+
+
+def close_dataset(name: str) -> None:
+    """Say that no more files come."""
+    CatalogueDataset.objects.filter(name=name).update(state="closed")
+
+
+def register_files(files: Sequence[Registered]) -> None:
+    """Register files with one replica each, in the caller's transaction. Registering a file again changes nothing."""
+    if not files:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH given AS (
+                SELECT d.id AS dataset_id, g.* FROM unnest(%(names)s::text[], %(lfns)s::text[], %(sizes)s::bigint[], %(sums)s::text[],
+                    %(storages)s::text[], %(events)s::int[]) AS g(name, lfn, size, checksum, storage, events)
+                JOIN workqueues_cataloguedataset d ON d.name = g.name
+            ), filed AS (
+                INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
+                SELECT dataset_id, lfn, size, checksum, events FROM given
+                ON CONFLICT (dataset_id, lfn) DO NOTHING RETURNING id, dataset_id, lfn
+            )
+            INSERT INTO workqueues_replica (file_id, storage)
+            SELECT filed.id, given.storage FROM filed JOIN given USING (dataset_id, lfn)
+            """,
+            {
+                "names": [f.dataset_name for f in files],
+                "lfns": [f.lfn for f in files],
+                "sizes": [f.size for f in files],
+                "sums": [f.checksum for f in files],
+                "storages": [f.storage for f in files],
+                "events": [f.n_events for f in files],
+            },
+        )

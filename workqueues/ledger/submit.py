@@ -1,0 +1,53 @@
+"""A task comes in: registered once per idempotency key, with its parameters as they came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from broker_site.agency.look import look_after_commit
+from workqueues.ledger.moves import task_born
+from workqueues.models import Submission, Task, TaskParams
+
+
+class KeyReused(Exception):
+    """The idempotency key was used before with another body."""
+
+
+def submitted_before(user_name: str, key: str, body_sha256: str) -> Task | None:
+    """The task that this key submitted; KeyReused if that was with another body."""
+    known = Submission.objects.filter(user_name=user_name, key=key).first()
+    if known is None:
+        return None
+    if known.body_sha256 != body_sha256:
+        raise KeyReused(key)
+    return Task.objects.get(id=known.task_id)
+
+
+def submit(
+    params: Mapping[str, Any], columns: Mapping[str, Any], user_name: str, who: str, key: str = "", body_sha256: str = ""
+) -> tuple[Task, bool]:
+    """Register a task whose parameters were found valid: the task and whether it is new.
+
+    `columns`: what is known of the task before it is refined. A repeated key gives the first task; raises KeyReused.
+    """
+    if key and (task := submitted_before(user_name, key, body_sha256)) is not None:
+        return task, False
+    try:
+        with transaction.atomic():
+            task = Task.objects.create(status="registered", user_name=user_name, **columns)
+            if task.parent_tid is None:
+                task.parent_tid = task.id
+                task.save(update_fields=["parent_tid"])
+            TaskParams.objects.create(task=task, task_params=dict(params))
+            if key:
+                Submission.objects.create(user_name=user_name, key=key, body_sha256=body_sha256, task_id=task.id)
+            task_born(task, who, "submitted")
+            look_after_commit("refine")
+            return task, True
+    except IntegrityError:
+        if key and (first := submitted_before(user_name, key, body_sha256)) is not None:
+            return first, False  # the same submission at the same time: the other one was first
+        raise

@@ -1,0 +1,54 @@
+"""The local catalogue: datasets, files and replicas that exist, whoever made them. A task's view of them is in dataset and file."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class CatalogueDataset(models.Model):
+    """A dataset that exists."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=255, unique=True)
+    state = models.CharField(max_length=20, default="open", help_text="open: files may come; closed: complete")
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class CatalogueFile(models.Model):
+    """A file of a dataset that exists."""
+
+    id = models.BigAutoField(primary_key=True)
+    dataset = models.ForeignKey(CatalogueDataset, models.CASCADE, db_index=False, related_name="files")
+    lfn = models.CharField(max_length=256, db_index=True)
+    guid = models.CharField(max_length=64, blank=True, default="", db_default="")
+    fsize = models.BigIntegerField(help_text="size, bytes")
+    checksum = models.CharField(max_length=36, help_text="adler32, 8 hex digits")
+    n_events = models.IntegerField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset", "lfn"], name="catalogue_file_once")]
+
+    def __str__(self) -> str:
+        return self.lfn
+
+
+class Replica(models.Model):
+    """A copy of a file on a storage endpoint."""
+
+    id = models.BigAutoField(primary_key=True)
+    file = models.ForeignKey(CatalogueFile, models.CASCADE, db_index=False, related_name="replicas")
+    storage = models.CharField(max_length=60, db_index=True, help_text="name of the storage endpoint")
+    path = models.CharField(
+        max_length=1024, blank=True, default="", db_default="", help_text="path below the endpoint; empty: the LFN"
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["file", "storage"], name="replica_once")]
+
+    def __str__(self) -> str:
+        return f"{self.file_id} at {self.storage}"

@@ -1,0 +1,81 @@
+"""Files of the datasets of a task: JEDI_Dataset_Contents of seed 001."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from workqueues.models.dataset import Dataset
+from workqueues.models.task import Task
+from workqueues.states import INPUT_FILE, OUTPUT_FILE
+
+STATUSES = tuple(dict.fromkeys(INPUT_FILE.states + OUTPUT_FILE.states))
+
+
+class File(models.Model):
+    """One file as one task uses or makes it. The same LFN stands in as many rows as tasks use it."""
+
+    id = models.BigAutoField(primary_key=True, help_text="file identifier (FILEID)")
+    dataset = models.ForeignKey(Dataset, models.CASCADE, db_index=False, related_name="files")
+    task = models.ForeignKey(Task, models.CASCADE, db_index=False, related_name="+")
+    lfn = models.CharField(max_length=256, help_text="logical file name")
+    scope = models.CharField(max_length=30, blank=True, default="", db_default="")
+    guid = models.CharField(max_length=64, blank=True, default="", db_default="")
+    type = models.CharField(max_length=20, help_text="type of its dataset")
+    fsize = models.BigIntegerField(null=True, blank=True, help_text="size, bytes")
+    checksum = models.CharField(max_length=36, blank=True, default="", db_default="", help_text="adler32, 8 hex digits")
+    n_events = models.IntegerField(null=True, blank=True, help_text="events in the file")
+    start_event = models.IntegerField(null=True, blank=True, help_text="first serial number used in the file")
+    end_event = models.IntegerField(null=True, blank=True, help_text="last serial number used in the file")
+    first_event = models.IntegerField(null=True, blank=True, help_text="event number of the first processed event, or a seed")
+    boundary_id = models.BigIntegerField(null=True, blank=True, help_text="files of different boundaries do not share a job")
+    lumi_block_nr = models.IntegerField(null=True, blank=True)
+
+    status = models.CharField(max_length=64, choices=[(s, s) for s in STATUSES])
+    held = models.CharField(
+        max_length=255, blank=True, default="", db_default="", help_text="why a ready file is not given to jobs"
+    )
+    attempt_nr = models.SmallIntegerField(default=0, db_default=0, help_text="tries made, also closed and cancelled ones")
+    max_attempt = models.SmallIntegerField(null=True, blank=True, help_text="tries allowed; null: no limit")
+    failed_attempt = models.SmallIntegerField(default=0, db_default=0, help_text="tries that failed")
+    max_failure = models.SmallIntegerField(null=True, blank=True, help_text="failures allowed; null: no limit")
+    keep_track = models.BooleanField(default=True, db_default=True, help_text="its use is tracked: used once")
+    ram_count = models.IntegerField(
+        default=0, db_default=0, help_text="memory need after memory failures, in the task's ram_unit"
+    )
+    job_id = models.BigIntegerField(null=True, blank=True, help_text="last job that used the file (PANDAID)")
+    out_job_id = models.BigIntegerField(null=True, blank=True, help_text="job that makes or made the file (OUTPANDAID)")
+    job_set_id = models.BigIntegerField(null=True, blank=True, help_text="job set that uses the file")
+    is_waiting = models.CharField(
+        max_length=1, blank=True, default="", db_default="", help_text="Y: waits for a real co-jumbo job"
+    )
+    proc_status = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="state of the job that uses it"
+    )
+    no_output = models.BooleanField(default=False, db_default=False, help_text="an optional output that the job did not make")
+    lost_at = models.DateTimeField(null=True, blank=True, help_text="when a finished output was lost")
+    creation_date = models.DateTimeField(db_default=Now())
+    last_attempt_time = models.DateTimeField(null=True, blank=True, help_text="when it was last given to a job")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="file_attempts_within_limits",
+                condition=Q(attempt_nr__gte=0, failed_attempt__gte=0)
+                & (Q(max_attempt__isnull=True) | Q(attempt_nr__lte=F("max_attempt"))),
+            ),
+            models.UniqueConstraint(
+                fields=["dataset", "lfn"], name="file_output_name_once", condition=Q(out_job_id__isnull=False)
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["dataset", "status", "id"], name="file_by_state"),
+            models.Index(fields=["task", "type", "id"], name="file_of_task"),
+            models.Index(fields=["lfn"], name="file_by_lfn"),
+            models.Index(fields=["task"], name="file_held", condition=~Q(held="")),
+            models.Index(fields=["out_job_id"], name="file_out_job", condition=Q(out_job_id__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return self.lfn

@@ -1,0 +1,51 @@
+"""Who moved what, when and why: one row per move of a task or dataset, and per move of a file that no job caused."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Change(models.Model):
+    """What every history row says."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(db_default=Now())
+    old = models.CharField(max_length=64, help_text="state before; '-' for an insertion")
+    new = models.CharField(max_length=64, help_text="state after")
+    who = models.CharField(max_length=128, help_text="agent, user or pilot")
+    why = models.CharField(max_length=510, blank=True, default="", db_default="")
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.old} -> {self.new}"
+
+
+class TaskChange(Change):
+    """One move of a task."""
+
+    task_id = models.BigIntegerField()
+    epoch = models.IntegerField(help_text="the task's epoch after the move")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task_id", "epoch"], name="task_change_once")]
+
+
+class DatasetChange(Change):
+    """One move of a dataset."""
+
+    dataset_id = models.BigIntegerField()
+    task_id = models.BigIntegerField()
+    epoch = models.IntegerField(help_text="the dataset's epoch after the move")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset_id", "epoch"], name="dataset_change_once")]
+
+
+class FileChange(Change):
+    """One move or note of a file that no job caused: lost, missing, held, reopened, broken."""
+
+    file_id = models.BigIntegerField(db_index=True)
+    task_id = models.BigIntegerField(db_index=True)

@@ -1,0 +1,166 @@
+"""Tasks and their parameters: JEDI_Tasks, JEDI_TaskParams, JEDI_JobParams_Template of seed 001."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from workqueues.states import TASK
+
+
+def _text(length: int, help_text: str) -> models.CharField[str, str]:
+    return models.CharField(max_length=length, blank=True, default="", db_default="", help_text=help_text)
+
+
+def _count(help_text: str) -> models.IntegerField[int | None, int | None]:
+    return models.IntegerField(null=True, blank=True, help_text=help_text)
+
+
+def _amount(help_text: str) -> models.FloatField[float | None, float | None]:
+    return models.FloatField(null=True, blank=True, help_text=help_text)
+
+
+def _time(help_text: str) -> models.DateTimeField[object, object]:
+    return models.DateTimeField(null=True, blank=True, help_text=help_text)
+
+
+class Task(models.Model):
+    """One task: what a user asked for and how far it is."""
+
+    id = models.BigAutoField(primary_key=True, help_text="task identifier (JEDITASKID)")
+    task_name = _text(256, "name of the task")
+    user_name = _text(128, "user who owns the task")
+    working_group = _text(32, "working group that owns the task")
+    country_group = _text(20, "country group of the user")
+    vo = _text(32, "virtual organization that owns the task")
+    prod_source_label = _text(20, "source label: managed, user, test, ...")
+    task_type = _text(64, "type of the task: prod, anal, ...")
+    processing_type = _text(64, "type of the processing: evgen, simul, reco, ...")
+    request_type = _text(32, "type of the request")
+    campaign = _text(32, "campaign to which the task belongs")
+    req_id = models.BigIntegerField(null=True, blank=True, help_text="identifier of the request")
+    parent_tid = models.BigIntegerField(null=True, blank=True, help_text="parent task; the task itself when there is none")
+    ticket_id = _text(50, "ticket that keeps track of the task")
+    ticket_system_type = _text(16, "ticket system")
+    gshare = _text(32, "leaf of the global share tree")
+    work_queue = models.ForeignKey(
+        "workqueues.WorkQueue", models.PROTECT, null=True, blank=True, db_index=False, help_text="work queue (WORKQUEUE_ID)"
+    )
+    resource_type = _text(56, "class of the jobs' resources: SCORE, MCORE, ...")
+
+    status = models.CharField(max_length=64, choices=[(s, s) for s in TASK.states], help_text="state of the machine `task`")
+    old_status = _text(64, "state that pending, throttled and paused come back to")
+    status_since = models.DateTimeField(db_default=Now(), help_text="when status was entered (STATECHANGETIME)")
+    ended_at = _time("when a final state was entered (ENDTIME); set exactly in one")
+    super_status = _text(64, "last status told to the request system")
+    epoch = models.IntegerField(default=0, db_default=0, help_text="number of moves so far; fences concurrent writers")
+    error_dialog = _text(510, "why the task is where it is, in words")
+    command = _text(32, "command accepted and not yet carried out")
+    command_by = _text(128, "who gave the command")
+    command_comment = _text(255, "comment and qualifiers of the command")
+    command_time = _time("when the command was accepted")
+    next_look_at = _time("when a pending or throttled task is looked at again")
+
+    creation_date = models.DateTimeField(db_default=Now(), help_text="when the record was inserted")
+    modification_time = models.DateTimeField(db_default=Now(), help_text="when an agent last worked on the task; orders pick-up")
+    start_time = _time("when the first job was made")
+    frozen_time = _time("start of the unbroken spell without success")
+    throttled_time = _time("when throttling ends")
+    num_throttled = models.SmallIntegerField(null=True, blank=True, help_text="how many times throttled so far")
+    assessment_time = _time("when the statistics were updated")
+    rescue_time = _time("when the rescue process last checked the task")
+    locked_by = _text(56, "agent run that holds the claim")
+    locked_time = _time("when the claim ends unless renewed")
+
+    task_priority = models.IntegerField(default=0, db_default=0, help_text="priority asked for")
+    current_priority = models.IntegerField(default=0, db_default=0, help_text="priority now")
+    attempt_nr = models.SmallIntegerField(default=0, db_default=0, help_text="tries of the task: +1 per retry or incremental run")
+    progress = models.SmallIntegerField(default=0, db_default=0, help_text="percent of input files finished")
+    failure_rate = models.SmallIntegerField(null=True, blank=True, help_text="percent of job tries that failed")
+    goal = models.SmallIntegerField(null=True, blank=True, help_text="wanted completeness, percent x 10; null: all")
+    term_condition = _text(100, "termination condition in words")
+    split_rule = _text(200, "rules for splitting, `XX=value` joined by commas")
+
+    architecture = _text(256, "platform and hardware the payload needs")
+    trans_uses = _text(64, "software release")
+    trans_home = _text(128, "software cache with the transformation")
+    trans_path = _text(128, "name of the transformation")
+    container_name = _text(200, "image of the payload")
+    core_count = models.IntegerField(default=1, db_default=1, help_text="cores per job; 0: may vary")
+    ram_count = _count("memory, in ram_unit")
+    ram_unit = _text(32, "MB or MBPerCore")
+    base_ram_count = _count("memory that does not scale with cores, MB")
+    walltime = _count("wall time per MB of input, s")
+    walltime_unit = _text(32, "unit of walltime")
+    base_walltime = _count("wall time that does not scale, s")
+    cpu_time = _amount("HS06 x CPU time per event, in cpu_time_unit")
+    cpu_time_unit = _text(32, "HS06sPerEvent or mHS06sPerEvent")
+    cpu_efficiency = models.SmallIntegerField(null=True, blank=True, help_text="single-core efficiency, percent; 0: no scaling")
+    out_disk_count = _amount("output size per MB of input or per event, in out_disk_unit")
+    out_disk_unit = _text(32, "kB, MB or GB; with PerEvent: per event")
+    work_disk_count = _amount("size of the work directory, in work_disk_unit")
+    work_disk_unit = _text(32, "kB, MB or GB")
+    io_intensity = _amount("(input + output size) / wall time / cores, in io_intensity_unit")
+    io_intensity_unit = _text(32, "kBPerS")
+    disk_io = _amount("local disk access, in disk_io_unit")
+    disk_io_unit = _text(32, "kBPerS")
+    merge_core_count = _count("cores per merge job; 0: may vary")
+    merge_ram_count = _count("memory of merge jobs, in merge_ram_unit")
+    merge_ram_unit = _text(32, "unit of merge_ram_count")
+    merge_walltime = _count("wall time of merge jobs per MB of input, s")
+    merge_walltime_unit = _text(32, "unit of merge_walltime")
+
+    cloud = _text(16, "cloud of the task; WORLD: a nucleus is chosen")
+    site = _text(255, "comma list of computing queues; empty: normal brokerage")
+    nucleus = _text(52, "site that collects the outputs")
+    event_service = models.SmallIntegerField(default=0, db_default=0, help_text="1: event service")
+    use_jumbo = _text(1, "state of jumbo jobs: W, R, P, L, D")
+    ami_flag = _text(10, "READY once done or finished")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="task_ended_exactly_when_final",
+                condition=Q(status__in=sorted(TASK.final), ended_at__isnull=False)
+                | (~Q(status__in=sorted(TASK.final)) & Q(ended_at__isnull=True)),
+            ),
+            models.CheckConstraint(name="task_goal_per_mille", condition=Q(goal__isnull=True) | Q(goal__gte=0, goal__lte=1000)),
+            models.CheckConstraint(name="task_progress_percent", condition=Q(progress__gte=0, progress__lte=100)),
+        ]
+        indexes = [
+            models.Index(fields=["status", "vo", "task_type", "-current_priority", "id"], name="task_by_state_priority"),
+            models.Index(fields=["work_queue", "status", "-current_priority", "id"], name="task_by_work_queue"),
+            models.Index(fields=["user_name", "vo", "task_type", "status", "-current_priority", "id"], name="task_by_user"),
+            models.Index(fields=["status", "task_type", "vo", "user_name"], name="task_users_by_state"),
+            models.Index(fields=["status", "task_type", "creation_date"], name="task_slow"),
+            models.Index(fields=["command_time"], name="task_commanded", condition=~Q(command="")),
+            models.Index(fields=["locked_time"], name="task_locked", condition=~Q(locked_by="")),
+            models.Index(fields=["next_look_at"], name="task_next_look", condition=Q(next_look_at__isnull=False)),
+            models.Index(fields=["parent_tid"], name="task_by_parent"),
+            models.Index(fields=["vo", "user_name", "task_name"], name="task_by_name"),
+            models.Index(fields=["status", "-id"], name="task_list_by_state"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.task_name}"
+
+
+class TaskParams(models.Model):
+    """The parameters a task was submitted with, as they came (JEDI_TaskParams)."""
+
+    task = models.OneToOneField(Task, models.CASCADE, primary_key=True, related_name="params")
+    task_params = models.JSONField(help_text="PanDA's task parameters")
+
+    def __str__(self) -> str:
+        return f"parameters of task {self.task_id}"
+
+
+class JobParamsTemplate(models.Model):
+    """The template that the job parameters of a task are filled from (JEDI_JobParams_Template)."""
+
+    task = models.OneToOneField(Task, models.CASCADE, primary_key=True, related_name="job_params_template")
+    job_params_template = models.TextField(help_text="command line with placeholders")
+
+    def __str__(self) -> str:
+        return f"job parameters of task {self.task_id}"
