@@ -5,16 +5,69 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+
+PURE = frozenset(
+    {"check", "collectstatic", "conformance", "decide", "diffsettings", "findstatic", "help", "makemigrations", "spectacular"}
+    | {"test", "version"}
+)
+"""Commands that need no server: they never start one."""
+
+OWN_INSTANCE = {"demo": "demo"}
+"""Commands with a private instance of their own, so that they run beside `up`."""
+
+PREPARES = frozenset({"up", "demo", "migrate"})
+"""Commands that make the tables themselves."""
 
 
-def main() -> None:
+def main(argv: Sequence[str] = sys.argv) -> int:
+    """Run one command; its exit code. What is wrong with environment or servers is told in one line, without a trace."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "broker_site.settings")
     if not os.environ.get("SECRET_KEY") and not os.environ.get("SECRET_KEY_FILE"):
-        os.environ.setdefault("GRIDBROKER_PROFILE", "local")
+        os.environ.setdefault("GRIDBROKER_PROFILE", "local")  # who gives a key runs a real installation
+    from broker_site.env import BadEnvironment, Env
+
+    try:
+        env = Env.read(os.environ)
+    except BadEnvironment as error:
+        print(error, file=sys.stderr)
+        return 2
+    command = next((part for part in argv[1:] if not part.startswith("-")), "help")
+    if command in PURE or not {"-h", "--help", "--version"}.isdisjoint(argv) or (env.database and env.redis_url):
+        return execute(argv)
+    return with_private_servers(command, OWN_INSTANCE.get(command, env.instance), argv)
+
+
+def with_private_servers(command: str, name: str, argv: Sequence[str]) -> int:
+    """Run the command while the servers of this instance run; they stay if somebody else uses them."""
+    from broker_site.embedded import NoPlace, NotStarted, attached
+
+    runs_system = command in OWN_INSTANCE or command == "up"
+    say = print if runs_system else quiet
+    try:
+        with attached(
+            os.environ.get("GRIDBROKER_INSTANCE") or name, say=say, need_redis=runs_system, follow=runs_system
+        ) as instance:
+            os.environ.update(instance.services.environment())
+            if command not in PREPARES and instance.empty():
+                execute([argv[0], "migrate", "--verbosity", "0"])
+            return execute(argv)
+    except (NoPlace, NotStarted) as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def quiet(line: str) -> None:
+    """Say nothing: the output of an operator command is its own."""
+
+
+def execute(argv: Sequence[str]) -> int:
+    """Let Django run the command; 0, since a command that fails leaves by SystemExit."""
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    execute_from_command_line(list(argv))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -160,7 +160,7 @@ CACHES: dict[str, dict[str, Any]] = {
 # --- web ----------------------------------------------------------------------------------------------------------------------
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / ".gridbroker" / "static"
+STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None  # `manage.py collectstatic` fills it
 WHITENOISE_USE_FINDERS = not PRODUCTION
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

@@ -13,10 +13,12 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
+
+import psycopg2
 
 from broker_site.embedded import process
 from broker_site.embedded.place import STATE, NoPlace, Place, find_place, locked, read_private, write_private
@@ -38,7 +40,7 @@ def quiet(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a process needs to use the servers."""
+    """What a process needs to use the servers. The key is empty where the environment names a file that holds it."""
 
     database_url: str
     redis_url: str
@@ -75,6 +77,7 @@ class Instance:
         self._database_url = _foreign(environ.get("DATABASE_URL", ""), own.get("password"))
         self._redis_url = _foreign(environ.get("REDIS_URL", ""), own.get("redis_password"))
         self._secret_key = environ.get("SECRET_KEY", "")
+        self._key_in_file = bool(environ.get("SECRET_KEY_FILE"))
         self._place: Place | None = None
         self._users: IO[str] | None = None
 
@@ -124,6 +127,15 @@ class Instance:
             secret_key=self._secret_key,
         )
 
+    def empty(self) -> bool:
+        """Whether nobody has made tables in the database yet."""
+        with (
+            closing(psycopg2.connect(self.services.database_url, connect_timeout=5)) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("SELECT FROM pg_tables WHERE tablename = 'django_migrations'")
+            return cursor.rowcount == 0
+
     def _find_place(self) -> Place:
         if self._place is None:
             # With both URLs given no binary is needed, only the folder for logs and locks.
@@ -135,7 +147,8 @@ class Instance:
 
     def _start(self, place: Place, *, follow: bool, need_redis: bool) -> None:
         kept = self._secrets(place)
-        self._secret_key = self._secret_key or kept["secret_key"]
+        if not self._key_in_file:
+            self._secret_key = self._secret_key or kept["secret_key"]
         if not self._database_url:
             self._start_postgres(place, kept, follow)
         if not self._redis_url and (need_redis or _has_redis()):
@@ -225,10 +238,12 @@ class Instance:
 
 
 @contextmanager
-def attached(name: str, *, say: Say = quiet, need_redis: bool = False, root: Path = ROOT) -> Iterator[Instance]:
+def attached(
+    name: str, *, say: Say = quiet, need_redis: bool = False, follow: bool = False, root: Path = ROOT
+) -> Iterator[Instance]:
     """Use the instance for the time of a block: found running, or started and then stopped again by whoever leaves last."""
     instance = Instance(name, root=root, say=say)
-    instance.start(need_redis=need_redis)
+    instance.start(need_redis=need_redis, follow=follow)
     try:
         yield instance
     finally:

@@ -140,13 +140,13 @@ class Postgres:
         """End the server, cleanly if it can; nothing happens when none runs."""
         identity = self.identity() or (Identity.of(self._child.pid) if self._child else None)
         if identity:
-            process.stop(identity, STOPPING, self._child)
+            process.stop(identity, STOPPING)
+        if self._child:
+            self._child.wait()
         self._child = None
 
     def alive(self) -> bool:
         """Whether the server process is there; it may be recovering."""
-        if self._child is not None:
-            self._child.poll()
         return self.identity() is not None
 
     def version(self) -> str:
@@ -190,7 +190,7 @@ class Postgres:
                 with self.administer():
                     return True
             except psycopg2.OperationalError:
-                if process.gone(identity, 0.05, self._child):
+                if process.gone(identity, 0.05):
                     return False
         return False
 

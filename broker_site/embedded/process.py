@@ -106,21 +106,19 @@ def _follower(number: int) -> Callable[[], None]:
     return follow
 
 
-def stop(identity: Identity, steps: Iterable[tuple[int, float]], child: subprocess.Popen[bytes] | None = None) -> bool:
+def stop(identity: Identity, steps: Iterable[tuple[int, float]]) -> bool:
     """Signal the process step by step, each (signal, seconds to wait), until it is gone; whether it is."""
     for number, seconds in steps:
         identity.signal(number)
-        if gone(identity, seconds, child):
+        if gone(identity, seconds):
             return True
     return not identity.alive()
 
 
-def gone(identity: Identity, seconds: float, child: subprocess.Popen[bytes] | None = None) -> bool:
-    """Wait at most `seconds` for the process to end."""
+def gone(identity: Identity, seconds: float) -> bool:
+    """Wait at most `seconds` for the process to end. A child of ours is not collected here, so its pid stays taken."""
     end = time.monotonic() + seconds
     while True:
-        if child is not None:
-            child.poll()
         if not identity.alive():
             return True
         if time.monotonic() >= end:

@@ -91,13 +91,13 @@ class RedisServer:
     def stop(self) -> None:
         """End the server; nothing happens when none runs."""
         if identity := self.identity():
-            process.stop(identity, STOPPING, self._child)
+            process.stop(identity, STOPPING)
+        if self._child:
+            self._child.wait()
         self._child = self.known = None
 
     def alive(self) -> bool:
         """Whether the process that we started or found is there."""
-        if self._child is not None:
-            self._child.poll()
         return self.known is not None and self.known.alive()
 
     def _answers(self) -> bool:
