@@ -82,7 +82,7 @@ def alike(wanted: Any, found: Any, *, as_set: bool = False, tolerance: float | N
         return wanted.keys() == found.keys() and all(alike(wanted[key], found[key], tolerance=tolerance) for key in wanted)
     if _listed(wanted) and _listed(found):
         if as_set:
-            return _unordered(wanted) == _unordered(found)
+            return bool(_unordered(wanted) == _unordered(found))
         return len(wanted) == len(found) and all(alike(a, b, tolerance=tolerance) for a, b in zip(wanted, found, strict=True))
     return bool(wanted == found)
 

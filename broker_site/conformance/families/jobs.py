@@ -14,7 +14,8 @@ QUEUE_FACTS = {"site_status": "status"} | {name: name for name in ("catchall", "
 
 @family(
     "timeout",
-    given="state [priority] [event] [workflow] [hb] [substatus] [laststart_h] [transtimehi] [transtimelo] [site_status] [catchall]",
+    given="state [priority] [event] [workflow] [hb] [substatus] [laststart_h] [transtimehi] [transtimelo] "
+    "[site_status] [catchall]",
     expect="timeout_h",
 )
 def timeout(given: Given) -> Answer:

@@ -1,0 +1,86 @@
+"""Small grids and random ones for the tests of the broker, and the configuration without overrides."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+import brokerage.config_keys  # noqa: F401 - declares the keys
+from broker_site.gdpconfig.values import Config
+from brokerage.rules.ask import Ask, Chunk
+from brokerage.rules.snapshot import Queues
+
+CONFIG = {**Config().component("jobbroker"), **Config().component("taskbrokerage")}
+
+
+def queues(**columns: Any) -> Queues:
+    """One queue Q with these values."""
+    return Queues.from_rows([{"name": "Q", **columns}])
+
+
+def ask(**values: Any) -> Ask:
+    """A task of one core that gives nothing else; `events` and `gb` are those of its chunk."""
+    chunk = Chunk(n_events=values.pop("events", 0), gb=values.pop("gb", 0.0))
+    return Ask(**values, chunk=chunk)
+
+
+ROWS: dict[str, list[Any]] = {
+    "site": ["A", "B", "C"],
+    "status": ["online", "online", "online", "offline", "test"],
+    "corecount": [-1, 0, 1, 4, 8],
+    "corepower": [0.0, 10.0, 12.5],
+    "maxrss": [0.0, 2000.0, 4000.0, 16000.0],
+    "minrss": [0.0, 0.0, 2001.0],
+    "maxtime": [0.0, 3600.0, 86400.0],
+    "mintime": [0.0, 0.0, 1800.0],
+    "maxwdir": [0.0, 5000.0, 80000.0],
+    "direct_access_lan": [False, True],
+    "space_gb": [None, 100.0, 200.0, 5000.0],
+    "allowed_processing": ["", "", "simul|reco", "reco"],
+    "excluded_processing": ["", "", "simul"],
+    "defined": [0, 0, 1, 3],
+    "activated": [0, 1, 7, 20],
+    "running": [0, 1, 10, 20],
+}
+"""The values that random queues are made of."""
+
+ASKS: dict[str, list[Any]] = {
+    "task_id": [1, 2],
+    "processing_type": ["simul", "reco", ""],
+    "site": [None, None, None, "Q01", "Q0*, B"],
+    "included_sites": [(), (), ("A", "Q02"), ("*1*",)],
+    "excluded_sites": [(), (), ("C",), ("Q*0",)],
+    "core_count": [None, 0, 1, 4, 8],
+    "ram_count": [None, 0, 1900, 2000],
+    "ram_unit": [None, "MB", "MBPerCore"],
+    "base_ram_count": [None, 100],
+    "cpu_time": [None, 100, 3600],
+    "cpu_time_unit": ["HS06sPerEvent", "mHS06sPerEvent"],
+    "cpu_efficiency": [None, 0, 90],
+    "base_walltime": [None, 0, 1800],
+    "out_disk_count": [None, 500],
+    "out_disk_unit": [None, "kBPerEvent", "MB", "GB"],
+    "work_disk_count": [None, 1000],
+    "events": [0, 100, 1000],
+    "gb": [0.0, 4.0, 60.0],
+}
+"""The values that random tasks are made of."""
+
+
+def numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with names of their own."""
+    return [{"name": f"Q{i:02}", **row} for i, row in enumerate(rows)]
+
+
+def random_case(dice: Random, size: int) -> tuple[Ask, list[dict[str, Any]]]:
+    """A task and a grid of that many queues."""
+    rows = [{column: dice.choice(values) for column, values in ROWS.items()} for _ in range(size)]
+    return ask(**{name: dice.choice(values) for name, values in ASKS.items()}), numbered(rows)
+
+
+grids = st.lists(st.fixed_dictionaries({name: st.sampled_from(values) for name, values in ROWS.items()}), max_size=8).map(
+    numbered
+)
+asks = st.builds(ask, **{name: st.sampled_from(values) for name, values in ASKS.items()})

@@ -1,0 +1,144 @@
+"""A decision of the generic broker: right queue by queue, whatever the grid, and always with a reason."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerage.policies.generic import Generic
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Floats
+from brokerage.rules.declare import Config, Weight, weight
+from brokerage.rules.pipeline import decide, skips
+from brokerage.rules.snapshot import Queues
+from tests.unit.brokerage import oracle
+from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, random_case
+
+GRID = [
+    {"name": "EMPTY", "running": 9},
+    {"name": "BUSY", "running": 10, "activated": 9},
+    {"name": "SMALL", "maxrss": 1000, "running": 50},
+    {"name": "CLOSED", "status": "offline", "running": 50},
+]
+
+
+GRIDS = int(os.environ.get("GRIDBROKER_GRIDS", "400"))
+"""How many random grids are compared; more in long runs."""
+
+
+def compare_with_the_oracle(asked: Ask, rows: list[dict[str, Any]], best: int) -> None:
+    table = Queues.from_rows(rows)
+    config = {**CONFIG, "BEST_GENERIC": best}
+    decision = decide(Generic, asked, table, config, "1")
+    chosen, failed = oracle.decide(asked, rows, best)
+    assert [choice.name for choice in decision.chosen] == [name for name, _ in chosen]
+    assert [choice.weight for choice in decision.chosen] == pytest.approx([weight for _, weight in chosen])
+    assert decision.outcome == ("assign" if chosen else "pending")
+    matrix = decision.failed()
+    labels = [criterion.label for criterion in Generic.criteria]
+    for name, row in table.index.items():
+        assert [labels[i] for i in np.flatnonzero(matrix[:, row])] == failed.get(name, [])
+    reported = skips(decision, Generic, asked, table, config)
+    assert {name: skip.criterion for name, skip in reported.items()} == {name: f"-{found[0]}" for name, found in failed.items()}
+
+
+@settings(max_examples=40, deadline=None)
+@given(asks, grids, st.integers(1, 3))
+def test_columns_and_the_plain_oracle_agree(asked: Ask, rows: list[dict[str, Any]], best: int) -> None:
+    compare_with_the_oracle(asked, rows, best)
+
+
+def test_columns_and_the_plain_oracle_agree_on_many_grids() -> None:
+    dice = Random(20261121)
+    for _ in range(GRIDS):
+        compare_with_the_oracle(*random_case(dice, dice.randint(0, 12)), dice.randint(1, 5))
+
+
+@settings(max_examples=40, deadline=None)
+@given(asks, grids)
+def test_every_queue_is_chosen_or_has_a_reason_and_never_both(asked: Ask, rows: list[dict[str, Any]]) -> None:
+    table = Queues.from_rows(rows)
+    decision = decide(Generic, asked, table, CONFIG, "1")
+    reasons = skips(decision, Generic, asked, table, CONFIG)
+    chosen = {choice.name for choice in decision.chosen}
+    assert chosen | reasons.keys() == set(table.index)
+    assert not chosen & reasons.keys()
+    assert all(skip.reason and skip.criterion.startswith("-") for skip in reasons.values())
+    assert bool(decision.closest) == (decision.outcome == "pending" and bool(rows))
+
+
+@settings(max_examples=40, deadline=None)
+@given(asks, grids, st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_changes_nothing(asked: Ask, rows: list[dict[str, Any]], shuffler: Random) -> None:
+    shuffled = list(rows)
+    shuffler.shuffle(shuffled)
+    one = decide(Generic, asked, Queues.from_rows(rows), CONFIG, "1")
+    other = decide(Generic, asked, Queues.from_rows(shuffled), CONFIG, "1")
+    assert one.chosen == other.chosen
+    assert one.closest == other.closest
+    assert np.array_equal(one.bits, other.bits)
+    assert np.array_equal(one.first, other.first)
+
+
+def test_the_emptiest_queues_come_first_and_the_others_say_why_not() -> None:
+    table = Queues.from_rows(GRID)
+    asked = ask(ram_count=2000, ram_unit="MB")
+    decision = decide(Generic, asked, table, CONFIG, "1")
+    assert [choice.name for choice in decision.chosen] == ["EMPTY", "BUSY"]
+    reasons = skips(decision, Generic, asked, table, CONFIG)
+    assert reasons["SMALL"].criterion == "-lowmemory"
+    assert reasons["SMALL"].reason == "a job needs 2000 MB, a slot gives 1000"
+    assert reasons["SMALL"].numbers["need_mb"] == 2000
+    assert reasons["CLOSED"].reason == "its status is offline, not online"
+
+
+def test_equal_weights_are_settled_by_name() -> None:
+    table = Queues.from_rows([{"name": name, "running": 3} for name in "DBAC"])
+    decision = decide(Generic, ask(), table, {**CONFIG, "BEST_GENERIC": 2}, "1")
+    assert [choice.name for choice in decision.chosen] == ["A", "B"]
+
+
+def test_without_any_queue_the_task_waits() -> None:
+    decision = decide(Generic, ask(), Queues.from_rows([]), CONFIG, "1")
+    assert (decision.outcome, decision.closest, decision.wait_s) == ("pending", "", CONFIG["PENDING_GENERIC"])
+
+
+def test_a_task_that_names_its_queue_gets_it_also_when_that_is_not_online() -> None:
+    decision = decide(Generic, ask(site="CLOSED"), Queues.from_rows(GRID), CONFIG, "1")
+    assert [choice.name for choice in decision.chosen] == ["CLOSED"]
+
+
+def test_a_weight_that_cannot_be_computed_skips_with_the_name_of_the_factor() -> None:
+    def per_core(_ask: Ask, queues: Queues, _config: Config) -> Floats:
+        return queues.running / queues.corecount
+
+    ours = Weight("per_core_test", (), "", per_core)
+
+    class Odd(Generic):
+        weights = (ours,)
+
+    table = Queues.from_rows([{"name": "NONE", "corecount": 0}, {"name": "SOME", "corecount": 2, "running": 4}])
+    decision = decide(Odd, ask(), table, CONFIG, "1")
+    assert [choice.name for choice in decision.chosen] == []
+    assert skips(decision, Odd, ask(), table, CONFIG)["NONE"].reason == "cannot be computed: per_core_test"
+    open_to_all = replace(ask(), core_count=0)
+    decision = decide(Odd, open_to_all, table, CONFIG, "1")
+    assert [choice.name for choice in decision.chosen] == ["SOME"]
+
+
+def test_a_rule_is_declared_once() -> None:
+    with pytest.raises(ValueError, match="declared twice"):
+        weight("running_over_waiting")(lambda _ask, queues, _config: queues.corepower)
+
+
+def test_a_policy_reads_only_the_keys_that_it_declares() -> None:
+    table = Queues.from_rows(GRID)
+    narrow = {key: CONFIG[key] for key in Generic.keys}
+    assert decide(Generic, ask(), table, narrow, "1").chosen == decide(Generic, ask(), table, CONFIG, "1").chosen
