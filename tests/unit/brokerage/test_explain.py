@@ -1,0 +1,129 @@
+"""What a reader is told about a decision."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from brokerage.policies.generic import Generic
+from brokerage.rules.ask import Ask
+from brokerage.rules.decision_record import Record, decode, encode
+from brokerage.rules.declare import BrokeragePolicy
+from brokerage.rules.explain import explain, why_not
+from brokerage.rules.pipeline import decide
+from brokerage.rules.snapshot import Queues
+from tests.unit.brokerage.grids import CONFIG, ask, asks, grids
+
+GRID = Queues.from_rows(
+    [
+        {"name": "CLOSED", "status": "offline", "maxrss": 1000},
+        {"name": "FULL", "space_gb": 10},
+        {"name": "GOOD", "running": 9, "activated": 4},
+        {"name": "SMALL", "maxrss": 1000},
+    ]
+)
+ASK = ask(ram_count=2000, ram_unit="MB")
+
+
+def stored(asked: Ask, table: Queues) -> Record:
+    return decode(encode(decide(Generic, asked, table, CONFIG, "1"), Generic))
+
+
+def test_the_story_of_an_assignment() -> None:
+    told = explain(stored(ASK, GRID), Generic, ASK, GRID, CONFIG)
+    assert told.verdict == "1 of 4 queues taken; the best is GOOD with the weight 2"
+    assert [(step.criterion, step.skipped, step.left) for step in told.funnel] == [
+        ("-status", 1, 3),
+        ("-disk", 1, 2),
+        ("-lowmemory", 1, 1),
+    ]
+    assert told.chosen[0].factors == {"running_over_waiting": 2.0}
+    assert [(skip.name, skip.criterion, skip.kind) for skip in told.skipped] == [
+        ("CLOSED", "-status", "persistent"),
+        ("FULL", "-disk", "temporary"),
+        ("SMALL", "-lowmemory", "persistent"),
+    ]
+    assert told.matrix is not None
+    status, space, memory = (told.criteria.index("-status"), 5, told.criteria.index("-lowmemory"))
+    assert (told.matrix["CLOSED"][status], told.matrix["CLOSED"][memory]) == ("P", "p")
+    assert told.matrix["FULL"][space] == "T"
+    assert set(told.matrix["GOOD"]) == {"."}
+
+
+def test_a_pending_task_is_told_until_when_and_what_the_closest_queue_lacks() -> None:
+    asked = ask(ram_count=2100, ram_unit="MB", site=None, included_sites=("SMALL", "CLOSED"))
+    told = explain(stored(asked, GRID), Generic, asked, GRID, CONFIG, datetime(2026, 11, 21, 12, 0, tzinfo=UTC))
+    assert told.verdict == (
+        "Pending: none of 4 queues fits; the closest is SMALL, a job needs 2100 MB, a slot gives 1000 (-lowmemory); "
+        "next try at 12:20:00 UTC"
+    )
+    assert [skip.numbers["need_mb"] for skip in told.lacks] == [2100]
+
+
+def test_when_waiting_can_help_the_verdict_does_not_say_that_none_fits() -> None:
+    table = Queues.from_rows([{"name": "FULL", "space_gb": 150}])
+    told = explain(stored(ask(), table), Generic, ask(), table, CONFIG)
+    assert told.verdict == (
+        "Pending: 0 of 1 queue passed; the closest is FULL, its output storage has 150 GB free, 200 are wanted (-disk); "
+        "next try in 20 min"
+    )
+
+
+def test_no_queue_at_all_is_said() -> None:
+    none = Queues.from_rows([])
+    assert (
+        explain(stored(ask(), none), Generic, ask(), none, CONFIG).verdict
+        == "Pending: there is no queue at all; next try in 20 min"
+    )
+
+
+@pytest.mark.parametrize("gone", ["snapshot", "policy"])
+def test_what_the_record_alone_says_is_left_when_the_rest_is_gone(gone: str) -> None:
+    other = Queues.from_rows([{"name": "OTHER"}])
+
+    class Newer(BrokeragePolicy):
+        candidates, select, otherwise = Generic.candidates, Generic.select, Generic.otherwise
+        filters = Generic.filters[1:]
+
+    told = explain(stored(ASK, GRID), Newer if gone == "policy" else Generic, ASK, other if gone == "snapshot" else GRID, CONFIG)
+    assert not told.detailed
+    assert told.funnel[0].criterion == "-status"
+    assert told.chosen[0].name == "GOOD"
+    assert told.skipped == ()
+
+
+def test_why_not_shows_every_check_of_one_queue_with_its_numbers() -> None:
+    told = why_not(stored(ASK, GRID), Generic, ASK, GRID, CONFIG, "CLOSED")
+    assert told.first is not None
+    assert told.first.criterion == "-status"
+    assert not told.chosen
+    failed = {check.criterion: check.reason for check in told.checks if not check.passed}
+    assert failed == {"-status": "its status is offline, not online", "-lowmemory": "a job needs 2000 MB, a slot gives 1000"}
+    walltime = next(check for check in told.checks if check.criterion == "-shortwalltime")
+    assert walltime.numbers["maxtime"] == 0
+    chosen = why_not(stored(ASK, GRID), Generic, ASK, GRID, CONFIG, "GOOD")
+    assert (chosen.chosen, chosen.weight, chosen.first) == (True, 2.0, None)
+
+
+def test_why_not_refuses_what_it_cannot_tell() -> None:
+    with pytest.raises(KeyError):
+        why_not(stored(ASK, GRID), Generic, ASK, GRID, CONFIG, "NOWHERE")
+    with pytest.raises(ValueError, match="another"):
+        why_not(stored(ASK, GRID), Generic, ASK, Queues.from_rows([{"name": "GOOD"}]), CONFIG, "GOOD")
+
+
+@settings(max_examples=40, deadline=None)
+@given(asks, grids)
+def test_every_decision_can_be_told_as_json(asked: Ask, rows: list[dict[str, Any]]) -> None:
+    table = Queues.from_rows(rows)
+    record = stored(asked, table)
+    told = explain(record, Generic, asked, table, CONFIG)
+    json.dumps(told.to_document(), allow_nan=False)
+    assert len(told.skipped) + len(told.chosen) == told.candidates
+    assert sum(step.skipped for step in told.funnel) == len(told.skipped)
+    for name in table.index:
+        json.dumps(why_not(record, Generic, asked, table, CONFIG, name).to_document(), allow_nan=False)
