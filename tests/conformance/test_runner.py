@@ -73,7 +73,7 @@ def test_a_family_that_is_not_due_is_left_out_and_counted_apart() -> None:
 @pytest.mark.parametrize("rows", ["{", {"id": "X"}, [{"id": "X"}], [case() | {"expect": {}}], [case(), case()], [7]])
 def test_a_file_without_proper_cases_is_refused(write: Write, rows: Any) -> None:
     path = write(rows)
-    with pytest.raises(BadCases, match="cases.json"):
+    with pytest.raises(BadCases, match=r"cases\.json"):
         read_cases(Path(path))
     assert said(path)[0] == 2
 
