@@ -49,5 +49,6 @@ lock: ## write requirements.lock anew from pyproject.toml; needs uv
 	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras --generate-hashes \
 		--no-header --no-annotate --no-emit-index-url --quiet --output-file requirements.lock
 
-clean: ## remove the environment and all local state (a running `make up` must be stopped before)
+clean: ## remove the environment and all local state (stop a running `make up` before)
+	@if [ -x $(PY) ]; then $(PY) -m broker_site.embedded; fi
 	rm -rf .venv .gridbroker .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

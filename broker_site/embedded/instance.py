@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -21,8 +22,8 @@ from typing import IO
 import psycopg2
 
 from broker_site.embedded import process
-from broker_site.embedded.place import STATE, NoPlace, Place, find_place, locked, read_private, write_private
-from broker_site.embedded.postgres import Access, NotStarted, Postgres, find_software, recorded
+from broker_site.embedded.place import STATE, NoPlace, Place, find_place, locked, read_private, shared_folder, write_private
+from broker_site.embedded.postgres import STARTED, Access, NotStarted, Postgres, end_servers_in, find_software, recorded
 from broker_site.embedded.process import Identity
 from broker_site.embedded.redis_server import RedisServer, find_binary
 
@@ -104,6 +105,24 @@ class Instance:
         with locked(self.folder / "lock"):
             return self._leave(force=force)
 
+    def remove(self) -> bool:
+        """Stop what a crash left and remove all that this instance keeps; False when somebody is using it."""
+        with locked(self.folder / "lock"):
+            self._users = (self.folder / "users").open("a")
+            try:
+                fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            finally:
+                self._users.close()
+                self._users = None
+            self._redis_left().stop()
+            homes = [self.folder] if os.geteuid() else [self.folder, shared_folder(self.root) / self.name]
+            for servers in homes:
+                end_servers_in(servers / "pg")
+                shutil.rmtree(servers, ignore_errors=True)
+        return True
+
     def revive(self, *, follow: bool = False) -> list[str]:
         """Start again, on the same ports, the private servers that have died; their names."""
         dead = [
@@ -152,7 +171,7 @@ class Instance:
         if not self._database_url:
             self._start_postgres(place, kept, follow)
         if not self._redis_url and (need_redis or _has_redis()):
-            self._start_redis(place, kept, follow)
+            self._start_redis(follow)
         self._note()
 
     def _start_postgres(self, place: Place, kept: Mapping[str, str], follow: bool) -> None:
@@ -170,25 +189,32 @@ class Instance:
                     raise
                 wanted = 0
         self.postgres = server
-        self._say(f"PostgreSQL {server.version()} {how} in {time.monotonic() - before:.1f} s")
+        if how == STARTED:
+            self._say(f"PostgreSQL {server.version()} started in {time.monotonic() - before:.1f} s")
 
-    def _start_redis(self, place: Place, kept: Mapping[str, str], follow: bool) -> None:
+    def _start_redis(self, follow: bool) -> None:
         before = time.monotonic()
-        state = read_private(self.folder / "state.json")
-        wanted, pid, began = (_number(state.get(name)) for name in ("redis_port", "redis_pid", "redis_began_ms"))
+        server = self._redis_left()
         for left in reversed(range(TRIES)):
-            server = RedisServer(place, wanted, kept["redis_password"], Identity(pid, began / 1000) if pid else None)
             if not server.identity():
-                server.port = process.free_port(wanted)
+                server.port = process.free_port(server.port)
             try:
                 how = server.start(follow=follow)
                 break
             except NotStarted:
                 if not left:
                     raise
-                wanted = pid = 0
+                server = RedisServer(self.folder, 0, server.password)
         self.redis = server
-        self._say(f"Redis {how} in {time.monotonic() - before:.1f} s")
+        if how == STARTED:
+            self._say(f"Redis started in {time.monotonic() - before:.1f} s")
+
+    def _redis_left(self) -> RedisServer:
+        """The Redis that the last run noted, whether it still runs or not."""
+        state, kept = read_private(self.folder / "state.json"), read_private(self.folder / "secrets.json")
+        port, pid, began = (_number(state.get(name)) for name in ("redis_port", "redis_pid", "redis_began_ms"))
+        known = Identity(pid, began / 1000) if pid else None
+        return RedisServer(self.folder, port, str(kept.get("redis_password", "")), known)
 
     def _leave(self, *, force: bool) -> bool:
         """Give up our share; stop the servers when nobody else has one. The caller holds the lock."""
@@ -234,7 +260,8 @@ class Instance:
         """The folder `.gridbroker` was removed to begin anew, but the data lay elsewhere: remove them too."""
         if place.servers == self.folder:
             raise NoPlace(f"{self.folder} has data but no secrets.json; remove the folder to begin anew")
-        Postgres(place, Access(0, "", ""), durable=False).remove()
+        end_servers_in(place.data)
+        shutil.rmtree(place.data)
 
 
 @contextmanager

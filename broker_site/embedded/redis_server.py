@@ -15,8 +15,8 @@ from pathlib import Path
 import redis
 
 from broker_site.embedded import process
-from broker_site.embedded.place import NoPlace, Place
-from broker_site.embedded.postgres import NotStarted
+from broker_site.embedded.place import NoPlace
+from broker_site.embedded.postgres import REUSED, STARTED, NotStarted
 from broker_site.embedded.process import Identity
 
 ON_PATH = ("redis-server", "valkey-server")
@@ -42,12 +42,12 @@ def find_binary() -> Path:
 class RedisServer:
     """One server of an instance. Callers hold the instance's lock around `start` and `stop`."""
 
-    def __init__(self, place: Place, port: int, password: str, known: Identity | None = None) -> None:
-        self.place, self.port, self.password = place, port, password
+    def __init__(self, folder: Path, port: int, password: str, known: Identity | None = None) -> None:
+        self._folder, self.port, self.password = folder, port, password
         self.known = known
         """The process that an earlier run noted, which may have crashed or still be there."""
         self._child: subprocess.Popen[bytes] | None = None
-        self._log = place.logs / "redis.log"
+        self._log = folder / "logs" / "redis.log"
 
     @property
     def url(self) -> str:
@@ -69,13 +69,13 @@ class RedisServer:
         """Make sure that the server answers: `reused` or `started`. With `follow` it ends when the thread that starts it does."""
         if self._answers():
             self.known = self.identity()
-            return "reused"
+            return REUSED
         self.stop()
         self._child = process.launch(
             [find_binary(), "-"],
             log=self._log,
             env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
-            cwd=self.place.folder,
+            cwd=self._folder,
             text=self._configuration().encode(),
             parent_death=signal.SIGTERM if follow else None,
         )
@@ -83,7 +83,7 @@ class RedisServer:
         end = time.monotonic() + READY_S
         while self._child.poll() is None and time.monotonic() < end:
             if self._answers():
-                return "started"
+                return STARTED
             time.sleep(process.POLL_S)
         self.stop()
         raise NotStarted(f"Redis did not start; {self._log} ends with:\n{process.last_lines(self._log)}")
