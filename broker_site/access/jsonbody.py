@@ -23,7 +23,7 @@ MAX_DEPTH = 50
 """Nesting of lists and objects."""
 MAX_ITEMS = 10_000
 """Members of one list or object."""
-MAX_TOKENS = 500_000
+MAX_TOKENS = 250_000
 """Strings, brackets and commas of one body: bounds the time and memory that its wide parts can take."""
 _INT64 = 1 << 63
 _LONGEST_NUMBER = 400

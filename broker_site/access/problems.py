@@ -113,8 +113,10 @@ class ProblemsMiddleware:
         response = self.get_response(request)
         if not _is_api(request) or response.status_code < 400 or "json" in response.get("Content-Type", ""):
             return response
-        kept = {name: response[name] for name in ("Allow", "Retry-After", "WWW-Authenticate") if response.has_header(name)}
-        return problem_response(response.status_code, headers=kept)
+        kept = {name: value for name, value in response.items() if name not in ("Content-Type", "Content-Length")}
+        answer = problem_response(response.status_code, headers=kept)
+        answer.cookies = response.cookies
+        return answer
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
         """Answer for a plain view; pages outside the API keep Django's own way."""

@@ -1,0 +1,68 @@
+"""`manage.py token`: what an operator does from the shell."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from broker_site.access.authentication import principal_of_token
+from broker_site.access.models import Credential, User
+from broker_site.access.tokens import BadToken
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*words: str) -> str:
+    out = StringIO()
+    call_command("token", *words, stdout=out, stderr=StringIO())
+    return out.getvalue().strip()
+
+
+def test_create_prints_a_token_that_stands_on_the_users_roles(alice: User) -> None:
+    text = run("create", "alice")
+    assert principal_of_token(text).roles == {"atlas": {"submitter"}}
+
+
+def test_grant_makes_user_and_role_and_limits_the_token() -> None:
+    text = run("create", "bob", "--vo", "cms", "--role", "operator", "--role", "submitter", "--grant", "--days", "2")
+    assert principal_of_token(text).roles == {"cms": {"operator", "submitter"}}
+    assert not User.objects.get(username="bob").has_usable_password()
+
+
+def test_without_grant_a_role_that_is_not_held_is_an_error(alice: User) -> None:
+    with pytest.raises(CommandError, match="alice is not operator in atlas; --grant"):
+        run("create", "alice", "--vo", "atlas", "--role", "operator")
+    with pytest.raises(CommandError, match="no user 'zoe'"):
+        run("create", "zoe")
+    with pytest.raises(CommandError, match="--grant needs"):
+        run("create", "zoe", "--grant")
+    assert not Credential.objects.exists()
+    assert not User.objects.filter(username="zoe").exists()
+
+
+def test_enrol_prints_a_secret_of_the_queue() -> None:
+    found = principal_of_token(run("enrol", "ALPHA", "--site", "A", "--vo", "atlas"))
+    assert (found.kind, found.queue, found.site, found.vo) == ("enrolment", "ALPHA", "A", "atlas")
+
+
+def test_revoke_by_prefix_or_by_the_whole_secret(alice: User) -> None:
+    first, second = run("create", "alice"), run("enrol", "ALPHA")
+    assert run("revoke", first[:12]) == "1 revoked"
+    assert run("revoke", second) == "1 revoked"
+    for text in (first, second):
+        with pytest.raises(BadToken):
+            principal_of_token(text)
+    with pytest.raises(CommandError, match="no credential"):
+        run("revoke", "gbu_nothing1")
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "nan", "1e9"])
+def test_a_life_out_of_range_is_an_error(alice: User, days: str) -> None:
+    with pytest.raises(CommandError, match="--days"):
+        run("create", "alice", "--days", days)
+
+
+def test_prune_says_how_many_it_forgot() -> None:
+    assert run("prune") == "0 forgotten"

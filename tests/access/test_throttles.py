@@ -1,0 +1,53 @@
+"""Limits of submissions: too many are 429 with the time to wait, per credential; without Redis work goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from pytest_django import Settings
+
+from broker_site.access import throttles
+from broker_site.access.credentials import ensure_user, issue_user_token
+from broker_site.access.models import User
+
+Bearer = Callable[[str], Client]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sample_site")]
+
+
+@pytest.fixture(autouse=True)
+def two_an_hour(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    settings.REST_FRAMEWORK = {**settings.REST_FRAMEWORK, "DEFAULT_THROTTLE_RATES": {"submit": "2/hour"}}
+    monkeypatch.setattr(throttles, "_blind_until", 0.0)
+    cache.clear()
+
+
+def submit(client: Client) -> int:
+    return client.post("/api/v1/tasks/", {"name": "t"}, content_type="application/json").status_code
+
+
+def test_one_too_many_must_wait_and_the_others_need_not(alice: User, bearer: Bearer) -> None:
+    client = bearer(issue_user_token(alice).text)
+    assert [submit(client), submit(client), submit(client)] == [201, 201, 429]
+    refused = client.post("/api/v1/tasks/", {"name": "t"}, content_type="application/json")
+    assert 1 <= int(refused["Retry-After"]) <= 3600
+    assert refused["Content-Type"] == "application/problem+json"
+    assert client.get("/api/v1/tasks/").status_code == 200
+    assert submit(bearer(issue_user_token(ensure_user("bob", roles=[("atlas", "submitter")])).text)) == 201
+
+
+def test_without_redis_nothing_is_limited_and_nothing_waits(alice: User, bearer: Bearer, settings: Settings) -> None:
+    settings.CACHES = {
+        "default": {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": "redis://127.0.0.1:1/0",
+            "OPTIONS": {"socket_connect_timeout": 0.2, "socket_timeout": 0.2},
+        }
+    }
+    client = bearer(issue_user_token(alice).text)
+    assert [submit(client) for _ in range(5)] == [201] * 5
+    assert throttles._blind_until > 0
