@@ -47,4 +47,3 @@ app.conf.update(
     timezone="UTC",
     enable_utc=True,
 )
-app.autodiscover_tasks(["workqueues", "brokerage", "broker_site"], related_name="agents")

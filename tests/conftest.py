@@ -11,6 +11,8 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import psutil
+import psycopg2
 import pytest
 from django.conf import settings
 from django.db import connections
@@ -67,6 +69,20 @@ def django_db_modify_db_settings(services: Services, django_db_modify_db_setting
         raise NoPlace("the private PostgreSQL gave no URL")
     for entry in settings.DATABASES.values():
         entry.update(NAME=database.name, USER=database.user, PASSWORD=database.password, HOST=database.host, PORT=database.port)
+    _drop_databases_of_dead_runs(services.database_url)
+    settings.DATABASES["default"]["TEST"]["NAME"] = f"test_{os.getpid()}"  # two runs at once do not share one
+
+
+def _drop_databases_of_dead_runs(url: str) -> None:
+    """A killed run leaves its database behind."""
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT datname FROM pg_database WHERE datname ~ '^test_[0-9]+$'")
+        for (name,) in cursor.fetchall():
+            if not psutil.pid_exists(int(name.removeprefix("test_"))):
+                cursor.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+    connection.close()
 
 
 @pytest.fixture(scope="session")

@@ -18,11 +18,11 @@ from workqueues.ledger.moves import Stale
 from workqueues.models import Task
 from workqueues.queries.endings import dataset_counts, output_names
 from workqueues.queries.parents import parent_facts
-from workqueues.rules.finish import Activity, final_status, ready_to_finish
+from workqueues.rules.activity import activity_of
+from workqueues.rules.finish import final_status, ready_to_finish
 from workqueues.rules.split_rule import parse
 
 BATCH = 50
-ACTIVITY: dict[str, Activity] = {"managed": "production", "test": "production", "user": "analysis", "panda": "analysis"}
 
 
 @agent("finish")
@@ -65,7 +65,7 @@ def end(run: Run, task: Task) -> bool:
     ending = final_status(
         task.status,
         dataset_counts(task.id),
-        activity=ACTIVITY.get(task.prod_source_label, "generic"),
+        activity=activity_of(task.task_type, task.prod_source_label),
         parent=parent.status if parent else None,
         goal=task.goal,
         use_exhausted=rules.use_exhausted,

@@ -18,7 +18,7 @@ BATCH = 1000
 @agent("reap")
 def reap(run: Run) -> int:
     """End what is over: how many jobs."""
-    config = gdpconfig.component("job_timeout")
+    config = gdpconfig.component("job_timeout", app="pandaserver")
     limits = [limit for queue in ComputingQueue.objects.all() for limit in queue_limits(run, queue, config)]
     return expire_leases(run.who, BATCH) + end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH)
 

@@ -15,7 +15,7 @@ from workqueues.ledger.claims import hold_claim
 from workqueues.ledger.copying import copy_rows, take_ids
 from workqueues.ledger.moves import Stale, move_dataset, move_task
 from workqueues.models import Dataset, File, OutputTemplate, Task
-from workqueues.rules.seeds import next_seeds
+from workqueues.rules.seeds import choose_seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def _take_seeds(task_id: int, n: int) -> list[File]:
     known = File.objects.filter(dataset_id=dataset.id)
     free = list(known.filter(status="ready").order_by("first_event")[:n])
     largest = known.order_by("-id").values_list("first_event", flat=True).first() or 0
-    reused, fresh = next_seeds([f.first_event or 0 for f in free], largest, n)
+    reused, fresh = choose_seeds([f.first_event or 0 for f in free], largest, n)
     File.objects.bulk_create(
         File(dataset_id=dataset.id, task_id=task_id, lfn=f"pseudo_seed_{s}", type="random_seed", first_event=s, status="ready")
         for s in fresh

@@ -3,19 +3,21 @@ tobroken. Next: assign or generate."""
 
 from __future__ import annotations
 
-from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
+from workqueues.agents.waiting import rest_s
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
-from workqueues.ledger.feed import NewFile, add_files, fed, outputs_registered, resolve_held
+from workqueues.ledger.feed import NewFile, add_files, fed, finish_empty, outputs_registered, resolve_held
 from workqueues.ledger.holds import hold
 from workqueues.ledger.moves import Stale
 from workqueues.models import Dataset, Task
 from workqueues.queries.held import held_files, reporting_queues
 from workqueues.queries.parents import parent_facts
+from workqueues.rules.feeding import after_feeding, used_part
 from workqueues.rules.pseudo_files import pseudo_files
 from workqueues.rules.refine import DatasetPlan, TaskPlan, input_names, plan
+from workqueues.rules.split_rule import parse
 
 BATCH = 20
 
@@ -34,22 +36,27 @@ def feed(run: Run) -> int:
 
 def feed_task(run: Run, task: Task) -> None:
     """Fill the datasets of one claimed task and send it on."""
-    wait_s = gdpconfig.value("watchdog", "PENDING_WAIT")
     try:
         params = task.params.task_params
         known = catalogue().look_up(input_names(params))
         planned = plan(params, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
         if not isinstance(planned, TaskPlan):
-            hold(run.id, task.id, getattr(planned, "reason", "inputs are not there"), wait_s, run.who)
+            hold(run.id, task.id, getattr(planned, "reason", "inputs are not there"), rest_s(task), run.who)
             return
         _register_outputs(run, task)
         usable = _fill_inputs(run, task, planned)
-        if usable == 0:
-            break_task(run.id, task.id, "the input has no files", run.who)
-            return
-        fed(run.id, task.id, "assigning" if task.prod_source_label in ("managed", "test") else "ready", run.who)
+        rules = parse(task.split_rule)
+        match after_feeding(usable, allow_empty=rules.allow_empty_input, wait_input=rules.wait_input, still_open=_open(planned)):
+            case "go":
+                fed(run.id, task.id, "assigning" if task.prod_source_label in ("managed", "test") else "ready", run.who)
+            case "wait":
+                hold(run.id, task.id, "the input has no files yet", rest_s(task), run.who)
+            case "finish":
+                finish_empty(run.id, task.id, run.who)
+            case "break":
+                break_task(run.id, task.id, "the input has no files", run.who)
     except CatalogueUnavailable as error:
-        hold(run.id, task.id, f"the catalogue does not answer: {error}", wait_s, run.who)
+        hold(run.id, task.id, f"the catalogue does not answer: {error}", rest_s(task), run.who)
     except Stale:
         return  # a command or a later run has the task by now
 
@@ -60,12 +67,17 @@ def _register_outputs(run: Run, task: Task) -> None:
     outputs_registered(run.id, task.id, run.who)
 
 
+def _open(planned: TaskPlan) -> bool:
+    """Whether files may still come to an input."""
+    return any(p.state == "open" for p in planned.datasets if p.type == "input")
+
+
 def _fill_inputs(run: Run, task: Task, planned: TaskPlan) -> int:
     """Fill every input dataset; the number of files of the masters that may be used."""
     plans = {(p.name, p.type): p for p in planned.datasets}
     for dataset in Dataset.objects.filter(task_id=task.id, type__in=["input", "pseudo_input", "random_seed"]).order_by("id"):
         p = plans[dataset.dataset_name, dataset.type]
-        files = _files(p)
+        files = _used(_files(p), p)
         tracked = dataset.type != "random_seed"
         add_files(
             run.id,
@@ -78,6 +90,11 @@ def _fill_inputs(run: Run, task: Task, planned: TaskPlan) -> int:
         )
     masters = Dataset.objects.filter(task_id=task.id, type__in=["input", "pseudo_input"], master=None)
     return sum(masters.values_list("n_files_to_be_used", flat=True))
+
+
+def _used(files: list[NewFile], p: DatasetPlan) -> list[NewFile]:
+    """The part of the dataset that the task asked for; of files with unknown events all, when it asked for events."""
+    return files[: used_part([f.n_events for f in files], p.n_files, p.n_events)]
 
 
 def _files(p: DatasetPlan) -> list[NewFile]:

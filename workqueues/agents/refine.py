@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
+from workqueues.agents.waiting import rest_s
 from workqueues.catalogue import catalogue
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.define import break_task, define
@@ -33,13 +33,13 @@ def refine_task(run: Run, task: Task) -> None:
     try:
         match refined:
             case Wait(reason, clock):
-                hold(run.id, task.id, reason, gdpconfig.value("watchdog", "PENDING_WAIT"), run.who, clock=clock)
+                hold(run.id, task.id, reason, rest_s(task), run.who, clock=clock)
             case Broken():
                 break_task(run.id, task.id, refined.reason, run.who)
             case _:
                 queue = WorkQueue.objects.filter(status="active", is_partition=False, criteria="").order_by("queue_order").first()
                 if queue is None:
-                    hold(run.id, task.id, "no work queue takes the task", gdpconfig.value("watchdog", "PENDING_WAIT"), run.who)
+                    hold(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
                 else:
                     define(run.id, task.id, refined, queue, run.who)
     except Stale:

@@ -11,6 +11,8 @@ from workqueues.ledger.files import give_back_picked
 from workqueues.ledger.holds import wake as wake_task
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
+from workqueues.queries.parents import parent_facts
+from workqueues.rules.pending import woken
 from workqueues.states import TASK
 
 BATCH = 100
@@ -31,9 +33,11 @@ def wake(run: Run) -> int:
 def wake_one(run: Run, task: Task) -> None:
     """Wake one claimed task."""
     limit = gdpconfig.value("watchdog", "PENDING_TIMEOUT_<label>", label=task.prod_source_label)
-    spell = (run.now - task.frozen_time).total_seconds() if task.frozen_time else 0.0
+    spell = (run.now - task.frozen_time).total_seconds() if task.frozen_time else None
+    parent = parent_facts(task)
+    target = woken(spell, limit, parent is not None and parent.status not in TASK.final)
     try:
-        wake_task(run.id, task.id, run.who, exhausted=spell > limit)
+        wake_task(run.id, task.id, run.who, exhausted=target == "exhausted")
     except Stale:
         return  # a command has the task by now
 

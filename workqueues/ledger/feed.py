@@ -87,6 +87,14 @@ def fed(run_id: str, task_id: int, target: str, who: str) -> None:
         look_after_commit("assign" if target == "assigning" else "generate")
 
 
+def finish_empty(run_id: str, task_id: int, who: str) -> None:
+    """A claimed task whose input is empty, and may be: on to finishing, which finds nothing to stop; release."""
+    with transaction.atomic():
+        task = hold_claim(task_id, run_id)
+        move_task(task, "finishing", who, "the input has no files, which the task allows", locked_by="", locked_time=None)
+        look_after_commit("command")
+
+
 def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str) -> None:
     """The brokerage chose a nucleus for a claimed task (or the grid has none): ready, and release."""
     with transaction.atomic():
