@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, cast
 
 from django import forms
+from django.utils.html import escape
 
 from broker_site.gdpconfig import keys
 from broker_site.gdpconfig.keys import MAX_VO, BadConfig, Key
@@ -32,7 +33,8 @@ class OverrideForm(forms.ModelForm):
 
     class Meta:
         model = Override
-        fields: ClassVar[list[str]] = []
+        # The form's own fields of the same names are checked by the key, not by the columns.
+        exclude: ClassVar[list[str]] = ["app", "component", "name", "vo", "value", "change"]
 
     def clean(self) -> dict[str, Any]:
         """Fill in the name, check key, VO and value, and keep other writers out until the save; problems go to their fields."""
@@ -63,7 +65,7 @@ def form_for(key: Key, override: Override | None) -> type[OverrideForm]:
     if override is None:
         for part in key.parts:
             fields[f"part_{part}"] = forms.CharField(
-                label=part, max_length=keys.MAX_NAME, help_text=f"Stands for <{part}> in {key.name}."
+                label=part, max_length=keys.MAX_NAME, help_text=escape(f"Stands for <{part}> in {key.name}.")
             )
         fields["vo"] = forms.CharField(
             label="VO", max_length=MAX_VO, required=False, help_text="Empty: for all VOs that have no override of their own."
@@ -92,12 +94,14 @@ def _value_field(key: Key, now: str) -> forms.Field:
         if key.type == "json"
         else forms.TextInput(attrs={"size": 40, "autocomplete": "off", "spellcheck": "false"})
     )
+    # What is long is edited from what holds.
+    now = now or (key.write(key.default) if key.type in ("json", "list") else "")
     form = KINDS[key.type].form
     help_text = f"{form}{f', in {key.unit}' if key.unit else ''}{f'; {key.bounds}' if key.bounds != form else ''}"
     if key.default is None:
-        help_text += f"; {UNSET} = as without an override for all VOs"
+        help_text += f"; or {UNSET}, as the default"
     # An empty text and an empty list are values too.
     required = key.type not in ("str", "list")
     return forms.CharField(
-        label="Value", widget=widget, initial=now, required=required, help_text=f"{help_text[:1].upper()}{help_text[1:]}."
+        label="Value", widget=widget, initial=now, required=required, help_text=escape(f"{help_text[:1].upper()}{help_text[1:]}.")
     )

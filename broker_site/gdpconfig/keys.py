@@ -155,8 +155,7 @@ class Key:
             return ""
         if self.type in ("duration", "size"):
             return KINDS[self.type].write(bound)
-        short = f"{bound:g}"
-        return short if float(short) == bound else str(bound)
+        return str(int(bound) if float(bound).is_integer() and abs(bound) < 1e15 else bound)
 
     def _checked(self, value: Any) -> Any:
         words = (value,) if self.type == "enum" else value if self.type == "list" and self.choices else ()

@@ -67,6 +67,16 @@ def effective(component: str | None = None, app: str | None = None, vo: str | No
     return rows + [Effective(*place, None, tuple(settings)) for place, settings in sorted(by_key.items())]
 
 
+def fault_of(override: Override) -> str:
+    """Why an override is not used, in words: its key is gone or no longer takes the value. Empty where it is used."""
+    try:
+        for key in keys.KEYS.matching(override.component, override.name, override.app):
+            key.read(override.value)
+    except BadConfig as bad:
+        return str(bad)
+    return ""
+
+
 def _declared(component: str | None, app: str | None) -> Iterable[Key]:
     chosen = (key for key in keys.KEYS if component in (None, key.component) and app in (None, key.app))
     return sorted(chosen, key=lambda key: (key.app, key.component))
@@ -74,12 +84,8 @@ def _declared(component: str | None, app: str | None) -> Iterable[Key]:
 
 def _judged(override: Override) -> tuple[str, Setting]:
     """The declared name that an override belongs to, and the override with what is wrong with it."""
-    name, fault = override.name, ""
     try:
-        fitting = keys.KEYS.matching(override.component, override.name, override.app)
-        name = fitting[0].name
-        for key in fitting:
-            key.read(override.value)
-    except BadConfig as bad:
-        fault = str(bad)
-    return name, Setting(override.name, override.vo, override.value, override.change, override.pk, fault)
+        name = keys.KEYS.matching(override.component, override.name, override.app)[0].name
+    except BadConfig:
+        name = override.name
+    return name, Setting(override.name, override.vo, override.value, override.change, override.pk, fault_of(override))

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 
-from broker_site.gdpconfig.admin.shown import NO_OVERRIDE, author, confirm, cut
+from broker_site.gdpconfig.admin.shown import NO_OVERRIDE, at, author, confirm, cut, place
 from broker_site.gdpconfig.forms import ReasonForm
 from broker_site.gdpconfig.keys import BadConfig
 from broker_site.gdpconfig.models import Change, Override
@@ -24,10 +24,9 @@ from broker_site.gdpconfig.store import revert
 class ChangeAdmin(admin.ModelAdmin):
     """The history, newest first: nobody edits it; a change can be reverted, which is a change of its own."""
 
-    list_display = ("revision", "at", "who", "key_name", "vo_shown", "before_shown", "after_shown", "why_shown", "reverts")
-    list_filter = ("app", "component", "who", "vo")
+    list_display = ("revision", "key_name", "change", "made_by", "why_shown")
+    list_filter = ("component", "who", "vo")
     search_fields = ("name", "who", "why", "before", "after")
-    list_select_related = ("reverts",)
     show_full_result_count = False
     actions = ("revert_selected",)
     change_form_template = "gdpconfig/change_form.html"
@@ -59,28 +58,23 @@ class ChangeAdmin(admin.ModelAdmin):
 
     @admin.display(description="key", ordering="name")
     def key_name(self, obj: Change) -> str:
-        """Component and name."""
-        return f"{obj.component}.{obj.name}"
+        """Component, name and VO."""
+        return f"{place(obj)} for {obj.vo}" if obj.vo else place(obj)
 
-    @admin.display(description="VO", ordering="vo")
-    def vo_shown(self, obj: Change) -> str:
-        """The VO, or that it was for all."""
-        return obj.vo or "all"
+    @admin.display(description="by", ordering="at")
+    def made_by(self, obj: Change) -> str:
+        """Who made it and when."""
+        return f"{obj.who}, {at(obj.at)}"
 
-    @admin.display(description="before")
-    def before_shown(self, obj: Change) -> str:
-        """The override before, cut where it is long."""
-        return cut(obj.before)
-
-    @admin.display(description="after")
-    def after_shown(self, obj: Change) -> str:
-        """The override after, cut where it is long."""
-        return cut(obj.after)
+    @admin.display(description="change")
+    def change(self, obj: Change) -> str:
+        """The override before and after, cut where they are long."""
+        return f"{cut(obj.before)} \N{RIGHTWARDS ARROW} {cut(obj.after)}"
 
     @admin.display(description="reason")
     def why_shown(self, obj: Change) -> str:
         """The reason, cut where it is long."""
-        return cut(obj.why)
+        return f"reverts {obj.reverts_id}: {cut(obj.why)}" if obj.reverts_id else cut(obj.why)
 
     @admin.action(description="Revert the selected changes", permissions=["revert"])
     def revert_selected(self, request: HttpRequest, queryset: QuerySet[Change]) -> HttpResponse:

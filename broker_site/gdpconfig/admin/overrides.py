@@ -15,10 +15,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from broker_site.gdpconfig import keys
-from broker_site.gdpconfig.admin.shown import author, confirm, cut
+from broker_site.gdpconfig.admin.shown import at, author, confirm, cut, place
 from broker_site.gdpconfig.forms import OverrideForm, ReasonForm, form_for
 from broker_site.gdpconfig.keys import BadConfig, Key
-from broker_site.gdpconfig.listing import Effective, effective
+from broker_site.gdpconfig.listing import Effective, effective, fault_of
 from broker_site.gdpconfig.models import Override
 from broker_site.gdpconfig.store import remove_override, set_override
 
@@ -27,8 +27,8 @@ from broker_site.gdpconfig.store import remove_override, set_override
 class OverrideAdmin(admin.ModelAdmin):
     """Overrides; "add" begins at the list of all keys with their documentation, defaults and what is set."""
 
-    list_display = ("key_name", "vo_shown", "value_shown", "default_shown", "who", "at", "why", "fault")
-    list_filter = ("app", "component", "vo")
+    list_display = ("key_name", "vo_shown", "value_shown", "default_shown", "set_by", "why")
+    list_filter = ("component", "vo")
     search_fields = ("name", "component", "value")
     list_select_related = ("change",)
     show_full_result_count = False
@@ -57,7 +57,7 @@ class OverrideAdmin(admin.ModelAdmin):
     @admin.display(description="key", ordering="name")
     def key_name(self, obj: Override) -> str:
         """Component and name."""
-        return f"{obj.component}.{obj.name}"
+        return place(obj)
 
     @admin.display(description="VO", ordering="vo")
     def vo_shown(self, obj: Override) -> str:
@@ -73,32 +73,18 @@ class OverrideAdmin(admin.ModelAdmin):
     def default_shown(self, obj: Override) -> str:
         """The default of the key and its unit."""
         key = _key_of(obj)
-        return f"{cut(key.write(key.default))} {key.unit}".strip() if key else "-"
+        return _default(key) if key else "-"
 
-    @admin.display(description="set by", ordering="change__who")
-    def who(self, obj: Override) -> str:
-        """Who set it."""
-        return obj.change.who
-
-    @admin.display(description="since", ordering="change__at")
-    def at(self, obj: Override) -> Any:
-        """When it was set."""
-        return obj.change.at
+    @admin.display(description="set by", ordering="change__at")
+    def set_by(self, obj: Override) -> str:
+        """Who set it and when."""
+        return f"{obj.change.who}, {at(obj.change.at)}"
 
     @admin.display(description="reason")
     def why(self, obj: Override) -> str:
-        """Why it was set."""
-        return cut(obj.change.why)
-
-    @admin.display(description="problem")
-    def fault(self, obj: Override) -> str:
-        """Why it is not used, where the key has changed since."""
-        try:
-            for key in keys.KEYS.matching(obj.component, obj.name, obj.app):
-                key.read(obj.value)
-        except BadConfig as bad:
-            return f"not used: {bad}"
-        return ""
+        """Why it was set; or why it is not used, where the key has changed since."""
+        fault = fault_of(obj)
+        return f"NOT USED: {fault}" if fault else cut(obj.change.why)
 
     def keys_view(self, request: HttpRequest) -> HttpResponse:
         """Every declared key with documentation, type, range, default and overrides; `?q=` looks in names and documentation."""
@@ -226,16 +212,20 @@ def _key_of(override: Override) -> Key | None:
         return None
 
 
+def _default(key: Key) -> str:
+    text = cut(key.write(key.default))
+    return text if key.default is None else f"{text} {key.unit}".strip()
+
+
 def _described(key: Key) -> SafeString:
     """The head of the form: documentation, default, form of the value, source."""
-    default = f"{key.write(key.default)} {key.unit}".strip()
     return format_html(
         "<strong>{}</strong> (app {}, {})<br>{}<br>Default: <code>{}</code>. Value: {}.{}",
         f"{key.component}.{key.name}",
         key.app,
         key.type,
         key.doc,
-        default,
+        _default(key),
         key.bounds,
         f" Source: {key.source}." if key.source else "",
     )

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from broker_site.gdpconfig.forms import ReasonForm
+from broker_site.gdpconfig.keys import APP
+from broker_site.gdpconfig.models import Change, Override
 
-SHOWN = 80
+SHOWN = 60
 NO_OVERRIDE = "no override"
 
 
 def author(request: HttpRequest) -> str:
     """Who the history names."""
     return request.user.get_username()
+
+
+def at(time: datetime) -> str:
+    """A time as short as lists need it, UTC."""
+    return f"{time:%Y-%m-%d %H:%M}"
+
+
+def place(row: Override | Change) -> str:
+    """The key of a row, as the forms of keys name it."""
+    return f"{row.component}.{row.name}" if row.app == APP else f"{row.app}:{row.component}.{row.name}"
 
 
 def cut(text: str | None) -> str:
