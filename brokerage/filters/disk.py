@@ -13,13 +13,13 @@ from brokerage.rules.snapshot import Queues
 
 @filter("disk", "a job needs {need_mb:.0f} MB of scratch disk, a slot gives {maxwdir:.0f}", gap=("need_mb", "maxwdir"))
 def scratch_unscaled(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
-    """output + work + input of the smallest job is within maxwdir, 0 = no limit.
+    """output + work + largest input of one job is within maxwdir, 0 = no limit.
 
     The output is not scaled with events or input, maxwdir not divided by cores; where input is read directly it takes no room.
     Source: facts on the brokerage 4.
     """
     fixed = size_mb(ask.out_disk_count, ask.out_disk_unit) + size_mb(ask.work_disk_count, ask.work_disk_unit)
-    need = fixed + np.where(queues.direct_access_lan, 0.0, ask.chunk.gb * 1000.0)
+    need = fixed + np.where(queues.direct_access_lan, 0.0, ask.chunk.largest_gb * 1000.0)
     return (need <= queues.maxwdir) | (queues.maxwdir == 0), {"need_mb": need, "maxwdir": queues.maxwdir}
 
 

@@ -36,12 +36,21 @@ class ChunkDataset:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The input to place: smallest number of events in one job, and files and size (GB = 10^9 bytes) of its input."""
+    """The input to place: smallest number of events in one job, and files and size (GB = 10^9 bytes) of all of it.
+
+    `job_gb` is the largest input of one job; None where the whole chunk may be one job.
+    """
 
     n_events: int = 0
     files: int = 0
     gb: float = 0.0
+    job_gb: float | None = None
     datasets: tuple[ChunkDataset, ...] = ()
+
+    @property
+    def largest_gb(self) -> float:
+        """Size of the largest input of one job, GB."""
+        return self.gb if self.job_gb is None else self.job_gb
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,9 @@ def spread(places: Sequence[Place], jobs: int, block: int, dice: Random) -> list
 
 
 def spread_idle_first(places: Sequence[Place], jobs: int, block: int, dice: Random) -> list[tuple[str, int]]:
-    """Like `spread`, but queues where nothing waits get the first jobs, one each in random order: an idle queue starts at once and
-    shows soon how it runs (facts on the brokerage 8.1, queues without weight).
+    """Like `spread`, but queues where nothing waits get the first jobs, one each in random order.
+
+    An idle queue starts at once and shows soon how it runs (facts on the brokerage 8.1, queues without weight).
     """
     idle = [place for place in places if place.queued == 0 and place.cap >= 1]
     dice.shuffle(idle)

@@ -21,8 +21,8 @@ def queues(**columns: Any) -> Queues:
 
 
 def ask(**values: Any) -> Ask:
-    """A task of one core that gives nothing else; `events` and `gb` are those of its chunk."""
-    chunk = Chunk(n_events=values.pop("events", 0), gb=values.pop("gb", 0.0))
+    """A task of one core that gives nothing else; `events`, `gb` and `job_gb` are those of its chunk."""
+    chunk = Chunk(n_events=values.pop("events", 0), gb=values.pop("gb", 0.0), job_gb=values.pop("job_gb", None))
     return Ask(**values, chunk=chunk)
 
 

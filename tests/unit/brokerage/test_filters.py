@@ -64,6 +64,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         {"maxwdir": 2000, "direct_access_lan": True},
         IN,
     ),
+    ("one job takes part of the chunk", {"gb": 60.0, "job_gb": 2.0}, {"maxwdir": 2000}, IN),
     ("output of kB is small", {"out_disk_count": 2000, "out_disk_unit": "kBPerEvent"}, {"maxwdir": 2}, IN),
     ("storage at its limit", {}, {"space_gb": 200}, IN),
     ("storage below it", {}, {"space_gb": 199.9}, "-disk"),
