@@ -178,3 +178,16 @@ declare(
         source="seed 000",
     ),
 )
+
+declare(
+    Key(
+        component="dispatch",
+        name="POLL",
+        type="duration",
+        default=1.0,
+        low=0.05,
+        high=3600.0,
+        doc="How long a pilot that got no job waits before it asks again.",
+        source="reliability 4; facts on matching",
+    )
+)

@@ -236,13 +236,14 @@ def _record_retries(task_id: int, jobs: Sequence[NewJob]) -> None:
         )
 
 
-def start_noted(queue_id: int) -> None:
-    """Note that a job began to run at the queue, at most once a minute."""
+def start_noted(job_id: int) -> None:
+    """Note that a job began to run at its queue, at most once a minute per queue."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
             UPDATE brokerage_computingqueue SET last_start = now()
-            WHERE id = %s AND (last_start IS NULL OR last_start < now() - interval '1 minute')
+            WHERE id = (SELECT computing_queue_id FROM brokerage_job WHERE id = %s)
+              AND (last_start IS NULL OR last_start < now() - interval '1 minute')
             """,
-            [queue_id],
+            [job_id],
         )

@@ -22,17 +22,18 @@ class Leased:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """The answer to a heartbeat."""
+    """The answer to a heartbeat: the job's state, whether it is to be killed, and how long the lease is from now (seconds)."""
 
     status: str
     kill: bool
+    lease_s: float
 
 
 _AGAIN = Prepared(
     "lease_again",
     "uuid, uuid, float8",
     """
-    UPDATE brokerage_job SET lease_until = now() + make_interval(secs => $3), last_seen = now()
+    UPDATE brokerage_job SET lease_until = now() + make_interval(secs => $3), lease_s = $3, last_seen = now()
     WHERE lease_holder = $1 AND lease_request = $2 AND status = 'sent' RETURNING id, epoch, attempt_nr, task_id
     """,
 )
@@ -47,7 +48,7 @@ _LEASE = Prepared(
     ), sent AS (
         UPDATE brokerage_job j
         SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = $2, lease_request = $3,
-            lease_until = now() + make_interval(secs => $4), last_seen = now()
+            lease_until = now() + make_interval(secs => $4), lease_s = $4, last_seen = now()
         FROM picked WHERE j.id = picked.id RETURNING j.id, j.epoch, j.attempt_nr, j.task_id
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who) SELECT id, 'activated', 'sent', epoch, $5 FROM sent
@@ -58,27 +59,27 @@ _LEASE = Prepared(
 
 _RENEW = Prepared(
     "renew",
-    "bigint, int, float8",
+    "bigint, int",
     """
-    UPDATE brokerage_job SET last_seen = now(), lease_until = now() + make_interval(secs => $3)
-    WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL RETURNING status, kill_requested
+    UPDATE brokerage_job SET last_seen = now(), lease_until = now() + make_interval(secs => lease_s)
+    WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL RETURNING status, kill_requested, lease_s
     """,
 )
 
 _ADVANCE = Prepared(
     "advance",
-    "bigint, int, float8, text, text[], text",
+    "bigint, int, text, text[], text",
     """
     WITH seen AS (
-        SELECT id, status FROM brokerage_job WHERE id = $1 AND epoch = $2 AND status = ANY($5) FOR UPDATE
+        SELECT id, status FROM brokerage_job WHERE id = $1 AND epoch = $2 AND status = ANY($4) FOR UPDATE
     ), moved AS (
-        UPDATE brokerage_job j SET status = $4, status_since = now(), last_seen = now(),
-            lease_until = now() + make_interval(secs => $3)
-        FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch, j.kill_requested
+        UPDATE brokerage_job j SET status = $3, status_since = now(), last_seen = now(),
+            lease_until = now() + make_interval(secs => j.lease_s)
+        FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch, j.kill_requested, j.lease_s
     ), noted AS (
-        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who) SELECT id, old, $4, epoch, $6 FROM moved
+        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who) SELECT id, old, $3, epoch, $5 FROM moved
     )
-    SELECT kill_requested FROM moved
+    SELECT kill_requested, lease_s FROM moved
     """,
 )
 
@@ -98,15 +99,15 @@ def lease(task_queues: Sequence[int], pilot: UUID, request: UUID, lease_s: float
     return None
 
 
-def renew(job_id: int, epoch: int, lease_s: float) -> Renewed | None:
+def renew(job_id: int, epoch: int) -> Renewed | None:
     """Prolong the lease; None when it is over (another epoch, or the job ended)."""
-    for status, kill in _RENEW.run(job_id, epoch, lease_s):
-        return Renewed(status, kill)
+    for status, kill, lease_s in _RENEW.run(job_id, epoch):
+        return Renewed(status, kill, lease_s)
     return None
 
 
-def advance(job_id: int, epoch: int, lease_s: float, status: str, sources: Sequence[str], who: str) -> Renewed | None:
+def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: str) -> Renewed | None:
     """Prolong the lease and move the job to `status` (starting, running) from one of `sources`; None when it is in none of them."""
-    for (kill,) in _ADVANCE.run(job_id, epoch, lease_s, status, list(sources), who):
-        return Renewed(status, kill)
+    for kill, lease_s in _ADVANCE.run(job_id, epoch, status, list(sources), who):
+        return Renewed(status, kill, lease_s)
     return None

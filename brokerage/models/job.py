@@ -34,6 +34,7 @@ class Job(models.Model):
     lease_holder = models.UUIDField(null=True, blank=True, help_text="pilot that holds the job")
     lease_request = models.UUIDField(null=True, blank=True, help_text="the ask that got the job: a repeated ask gets it again")
     lease_until = models.DateTimeField(null=True, blank=True, help_text="when the lease ends; set exactly while leased")
+    lease_s = models.FloatField(default=0, db_default=0, help_text="length of the lease at each renewal, s")
     last_seen = models.DateTimeField(null=True, blank=True, help_text="last sign of life")
     kill_requested = models.BooleanField(
         default=False, db_default=False, help_text="the next heartbeat is answered with tobekilled"

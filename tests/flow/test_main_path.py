@@ -33,7 +33,7 @@ def run_jobs(queue, end="finished") -> int:
         if leased is None:
             return n
         n += 1
-        assert advance(leased.job_id, leased.epoch, 60, "running", ["sent", "starting"], "pilot")
+        assert advance(leased.job_id, leased.epoch, "running", ["sent", "starting"], "pilot")
         document = job_document(leased.job_id)
         outputs = [ReportedOutput(o["lfn"], 10, "0000000a", o["storage"]) for o in document["outputs"]]
         settle_job(leased.job_id, leased.epoch, Report(end, outputs if end == "finished" else ()), "pilot")

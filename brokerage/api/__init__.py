@@ -1,0 +1,1 @@
+"""HTTP of supply: parse, authorise, call ledger or queries, answer."""

@@ -1,0 +1,194 @@
+"""What pilots call: register, match, heartbeat, report, and what became of the jobs of a pilot that died.
+
+Plain views, since every job passes here several times. Who may: enrolment secret -> pilot token -> job token bound to (job, epoch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_POST
+
+from broker_site import gdpconfig
+from broker_site.access.credentials import PILOT_SECONDS, issue_pilot_token
+from broker_site.access.guards import requires
+from broker_site.access.jsonbody import read_object
+from broker_site.access.principal import JobClaim, Principal
+from broker_site.access.problems import Refused
+from broker_site.access.tokens import mint_job_token
+from broker_site.kernel.verdict import Problem
+from brokerage.ledger.generate import start_noted
+from brokerage.ledger.lease import Leased, advance, lease, lease_again, renew
+from brokerage.ledger.pilots import register, seen
+from brokerage.ledger.settle import settle_job
+from brokerage.models import ComputingQueue, Pilot
+from brokerage.queries.offer import job_document
+from brokerage.queries.pilots import local_storages, outcomes, queue_of
+from brokerage.queries.waiting import WAITING
+from brokerage.rules.matching import Resource, order
+from brokerage.rules.pilot_messages import (
+    Asking,
+    BadMessage,
+    read_asking,
+    read_heartbeat,
+    read_registration,
+    read_report,
+    read_settled,
+)
+from brokerage.states import JOB
+from workqueues.ledger.moves import Stale
+
+T = TypeVar("T")
+OVERLAP_S = 60.0
+"""How much longer than its lease a job token lives: a late report is refused by its epoch, with a reason that says so."""
+SOURCES = {status: tuple(s for s in JOB.sources(status)) for status in ("starting", "running")}
+
+
+@require_POST
+@requires("pilot:register")
+def register_pilot(request: HttpRequest) -> HttpResponse:
+    """A pilot begins: it gets its token and learns its storage. A pilot may only serve the queue of its enrolment."""
+    principal: Principal = request.principal  # type: ignore[attr-defined]
+    asked = _read(request, read_registration)
+    if principal.queue and asked.queue != principal.queue:
+        raise Refused(403, "Another queue", f"The enrolment is for {principal.queue}, not for {asked.queue}.")
+    queue = ComputingQueue.objects.filter(name=asked.queue).first()
+    if queue is None:
+        raise _unprocessable("queue", "exists", f"there is no computing queue {asked.queue}")
+    pilot_id = uuid4()
+    with transaction.atomic():
+        issued = issue_pilot_token(principal, pilot_id)
+        register(
+            Pilot(
+                id=pilot_id,
+                queue=queue,
+                host=asked.host,
+                slot=asked.slot,
+                pid=asked.pid,
+                core_count=asked.cores,
+                memory_mb=asked.memory_mb,
+                disk_mb=asked.disk_mb,
+            )
+        )
+    return JsonResponse(
+        {
+            "pilot_id": str(pilot_id),
+            "token": issued.text,
+            "expires_in": PILOT_SECONDS,
+            "storages": local_storages(queue.id),
+            "poll_s": gdpconfig.value("dispatch", "POLL"),
+        },
+        status=201,
+    )
+
+
+@require_POST
+@requires("pilot:match")
+def match(request: HttpRequest) -> HttpResponse:
+    """A pilot asks for a job: 200 with one, or 204 when nothing suits it."""
+    principal: Principal = request.principal  # type: ignore[attr-defined]
+    asked = _read(request, read_asking)
+    queue = queue_of(principal.queue)
+    pilot_id = _pilot(principal)
+    if queue is None or queue.status not in ("online", "brokeroff", "test"):
+        return _nothing()
+    lease_s = _lease_s(queue.workflow)
+    leased = lease_again(pilot_id, asked.request, lease_s) or _lease(queue.id, queue.name, pilot_id, asked, lease_s)
+    if leased is None:
+        seen(pilot_id)
+        return _nothing()
+    token = mint_job_token(leased.job_id, leased.epoch, lease_s + OVERLAP_S, pilot=principal.credential or 0)
+    lease_facts = {"epoch": leased.epoch, "token": token, "lease_s": lease_s}
+    return JsonResponse({"job": job_document(leased.job_id) | lease_facts})
+
+
+@require_POST
+@requires("job:report")
+def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
+    """A sign of life prolongs the lease and carries the state; the answer carries the next token and a kill."""
+    claim = _claim(request)
+    status = _read(request, read_heartbeat).status
+    renewed = renew(job_id, claim.epoch)
+    if renewed is not None and renewed.status != status:
+        moved = advance(job_id, claim.epoch, status, SOURCES[status], f"job:{job_id}")
+        if moved is not None and status == "running":
+            start_noted(job_id)
+        renewed = moved or renewed
+    if renewed is None:
+        raise _over(job_id)
+    token = mint_job_token(job_id, claim.epoch, renewed.lease_s + OVERLAP_S, pilot=claim.pilot)
+    return JsonResponse({"token": token, "lease_s": renewed.lease_s, "command": "tobekilled" if renewed.kill else None})
+
+
+@require_POST
+@requires("job:report")
+def report(request: HttpRequest, job_id: int) -> HttpResponse:
+    """The pilot's last word: the job ends. Said again, it gets the same answer."""
+    claim = _claim(request)
+    said = _read(request, read_report)
+    try:
+        ended = settle_job(job_id, claim.epoch, said, f"job:{job_id}")
+    except Stale:
+        raise _over(job_id) from None
+    return JsonResponse({"status": ended.status})
+
+
+@require_POST
+@requires("pilot:settled")
+def settled(request: HttpRequest) -> HttpResponse:
+    """What became of jobs that an earlier pilot left: finished, live (its lease still runs), or gone."""
+    pairs = _read(request, read_settled)
+    return JsonResponse({"outcomes": outcomes(pairs)})
+
+
+def _read(request: HttpRequest, reader: Callable[[Mapping[str, Any]], T]) -> T:
+    body = read_object(request)
+    try:
+        return reader(body)
+    except BadMessage as bad:
+        raise Refused(422, "The message breaks rules", str(bad), bad.problems) from None
+
+
+def _unprocessable(field: str, rule: str, message: str) -> Refused:
+    return Refused(422, "The message breaks rules", message, [Problem(field, rule, message)])
+
+
+def _over(job_id: int) -> Refused:
+    return Refused(409, "The lease is over", f"Job {job_id} is not held under this token any more; stop its payload.")
+
+
+def _nothing() -> HttpResponse:
+    answer = HttpResponse(status=204)
+    answer["Retry-After"] = str(max(1, round(gdpconfig.value("dispatch", "POLL"))))
+    return answer
+
+
+def _pilot(principal: Principal) -> UUID:
+    if principal.subject is None:
+        raise Refused(403, "No pilot", "The token names no pilot.")
+    return principal.subject
+
+
+def _claim(request: HttpRequest) -> JobClaim:
+    principal: Principal = request.principal  # type: ignore[attr-defined]
+    if principal.job is None:
+        raise Refused(403, "No job", "The token names no job.")
+    return principal.job
+
+
+def _lease_s(workflow: str) -> float:
+    name = "HEARTBEAT_TIMEOUT_<workflow>"
+    return float(gdpconfig.value("watcher", name, app="pandaserver", workflow=workflow or "production"))
+
+
+def _lease(queue_id: int, queue_name: str, pilot_id: UUID, asked: Asking, lease_s: float) -> Leased | None:
+    offer = Resource(queue_name, asked.cores, asked.memory_mb, asked.disk_mb, asked.walltime_s)
+    for fresh in (False, True):
+        groups = [w.id for w in order(WAITING.of(queue_id, queue_name, fresh=fresh), offer)]
+        if (leased := lease(groups, pilot_id, asked.request, lease_s)) is not None:
+            return leased
+    return None

@@ -1,0 +1,54 @@
+"""What the pilot verbs read: the pilot's queue, its storage, and what became of jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from brokerage.models import ComputingQueue, Job, QueueStorage
+
+FRESH_S = 1.0
+"""How old the kept facts of queues may be: a queue taken offline hands out jobs no longer than this."""
+
+
+class QueueFacts(NamedTuple):
+    """The facts of a queue that every match needs."""
+
+    id: int
+    name: str
+    status: str
+    workflow: str
+
+
+_kept: dict[str, tuple[float, QueueFacts | None]] = {}
+
+
+def queue_of(name: str) -> QueueFacts | None:
+    """The queue of this name, as it was at most FRESH_S ago."""
+    kept = _kept.get(name)
+    if kept is None or time.monotonic() - kept[0] > FRESH_S:
+        row = ComputingQueue.objects.filter(name=name).values_list("id", "name", "status", "workflow").first()
+        kept = (time.monotonic(), QueueFacts(*row) if row else None)
+        _kept[name] = kept
+    return kept[1]
+
+
+def local_storages(queue_id: int) -> list[dict[str, str]]:
+    """The storage endpoints of a queue that have a directory."""
+    rows = QueueStorage.objects.filter(queue_id=queue_id).exclude(storage__path="").values_list("storage_id", "storage__path")
+    return [{"name": name, "path": path} for name, path in sorted(set(rows))]
+
+
+def outcomes(pairs: Sequence[tuple[int, int]]) -> list[dict[str, object]]:
+    """For each (job, epoch): finished under that epoch, live while that lease runs, else gone."""
+    jobs = {j.id: j for j in Job.objects.filter(id__in=[job_id for job_id, _ in pairs]).only("id", "epoch", "status", "ended_at")}
+    return [{"job_id": job_id, "epoch": epoch, "outcome": _outcome(jobs.get(job_id), epoch)} for job_id, epoch in pairs]
+
+
+def _outcome(job: Job | None, epoch: int) -> str:
+    if job is None or job.epoch != epoch:
+        return "gone"
+    if job.ended_at is None:
+        return "live"
+    return "finished" if job.status == "finished" else "gone"
