@@ -54,7 +54,7 @@ declare(
         default=7 * _DAY,
         low=0.05,
         high=3650 * _DAY,
-        doc="A task of this source label that was pending for longer without success becomes exhausted; not while its parent runs.",
+        doc="A task of this source label pending for longer without success becomes exhausted; not while its parent runs.",
         source="facts on gdpconfig 1.2.7",
     ),
     Key(

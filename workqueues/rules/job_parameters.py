@@ -7,7 +7,6 @@ a job come from (the generator). Source: facts on splitting 8.4; seed 001, "Nami
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from workqueues.rules.placeholders import NUMBERS, TASK_ID, MalformedText, Placeholder, pieces
 
 _Getter = Callable[["JobFill"], object]
+_DIGITS = "0123456789"
 NAME_DIGITS = 6
 """Digits of a serial number in a file name, unless the template says another width."""
 
@@ -179,20 +179,25 @@ def _files_getter(part: Placeholder) -> _Getter:
 
 
 def _compact(names: Sequence[str]) -> str:
-    """`head[1,2]tail` of sorted names that differ in digits only; empty when they differ in more."""
-    shorn = [re.sub(r"\.\d+$", "", name) for name in names]
+    """`head[1,2]tail` of sorted names that differ in one run of digits only; empty when they differ in more."""
+    shorn = [_without_attempt(name) if name[-1:] in _DIGITS else name for name in names]
     first, last = min(shorn), max(shorn)
     head = 0
-    while head < min(len(first), len(last)) and first[head] == last[head]:
+    for one, other in zip(first, last, strict=False):
+        if one != other:
+            break
         head += 1
-    while head and first[head - 1].isdigit():
+    while head and first[head - 1] in _DIGITS:
         head -= 1
-    shortest = min(map(len, shorn)) - head
-    tail = 0
-    while tail < shortest and len({name[-1 - tail] for name in shorn}) == 1:
-        tail += 1
-    ending = shorn[0][len(shorn[0]) - tail :].lstrip("0123456789")
-    middles = [name[head : len(name) - len(ending)] for name in shorn]
-    if not all(middle.isascii() and middle.isdigit() for middle in middles) or len(set(middles)) < len(middles):
+    tail = first[head:].lstrip(_DIGITS)
+    cut = -len(tail) or None
+    middles = [name[head:cut] for name in shorn if name.endswith(tail)]
+    joined = "".join(middles)
+    if not (joined.isdigit() and joined.isascii() and all(middles)) or len(set(middles)) < len(names):
         return ""
-    return f"{first[:head]}[{','.join(middles)}]{ending}"
+    return f"{first[:head]}[{','.join(middles)}]{tail}"
+
+
+def _without_attempt(name: str) -> str:
+    head, dot, end = name.rpartition(".")
+    return head if dot and end.isdigit() else name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from workqueues.rules.split_rule import SplitRules
 from workqueues.splitters.protocol import Files, JobPlan, QueueLimits, Split
@@ -17,25 +17,38 @@ from workqueues.splitters.protocol import Files, JobPlan, QueueLimits, Split
 def by_files(files: Files, rules: SplitRules, limits: QueueLimits, most: int | None = None) -> Split:
     """Jobs of nFilesPerJob files; without it of at most nMaxFilesPerJob or the queue's number of files, and the queue's bytes.
 
-    nFilesPerJob replaces the queue's number of files and is never cut by bytes: where it does not fit the queue's filters have
+    nFilesPerJob replaces the queue's number of files and is never cut by bytes: where it does not fit, the queue's filters have
     said so. One file at least is always taken.
     """
-    wanted = rules.files_per_job
-    ceiling = wanted or rules.max_files_per_job or limits.max_files
-    before = _running_sum(files.sizes)
-    events = _running_sum(files.n_events)
-    cut_bytes = limits.max_bytes if wanted is None and before is not None else None
-    jobs: list[JobPlan] = []
-    start, end = 0, len(files)
-    while start < end and (most is None or len(jobs) < most):
-        stop = min(start + ceiling, end)
-        if cut_bytes is not None and before is not None:
-            stop = max(start + 1, min(stop, bisect_right(before, before[start] + cut_bytes, start, end + 1) - 1))
-        if stop == end and end - start < ceiling and not files.complete:
-            return Split(tuple(jobs), end - start, f"{end - start} files wait for more: a job takes {ceiling}")
-        jobs.append(JobPlan(start, stop, _between(events, start, stop), _between(before, start, stop)))
-        start = stop
-    return Split(tuple(jobs), end - start, "as many jobs as were asked for" if start < end else "")
+    ceiling = rules.files_per_job or rules.max_files_per_job or limits.max_files
+    sizes, events = _running_sum(files.sizes), _running_sum(files.n_events)
+    end = len(files)
+    if rules.files_per_job is None and limits.max_bytes is not None and sizes is not None:
+        ends = _ends_by_bytes(sizes, ceiling, limits.max_bytes)
+    else:
+        ends = [*range(ceiling, end, ceiling), end] if end else []
+    reason = ""
+    if ends and not files.complete and end - (ends[-2] if len(ends) > 1 else 0) < ceiling:
+        ends.pop()
+        reason = f"the last files wait for more: a job takes {ceiling}"
+    if most is not None and len(ends) > most:
+        del ends[max(most, 0) :]
+        reason = "as many jobs as were asked for"
+    jobs = tuple(map(JobPlan, [0, *ends], ends, _between(events, ends), _between(sizes, ends)))
+    return Split(jobs, end - (ends[-1] if ends else 0), reason)
+
+
+def _ends_by_bytes(sizes: list[int], ceiling: int, max_bytes: int) -> list[int]:
+    """Where each job ends, when a job takes neither more than `ceiling` files nor, with two files or more, more than
+    `max_bytes`.
+    """
+    ends: list[int] = []
+    start, end = 0, len(sizes) - 1
+    while start < end:
+        fitting = bisect_right(sizes, sizes[start] + max_bytes, start, end + 1) - 1
+        start = max(start + 1, min(start + ceiling, fitting))
+        ends.append(start)
+    return ends
 
 
 def _running_sum(column: Sequence[int]) -> list[int] | None:
@@ -43,5 +56,9 @@ def _running_sum(column: Sequence[int]) -> list[int] | None:
     return list(accumulate(column, initial=0)) if len(column) else None
 
 
-def _between(sums: list[int] | None, start: int, stop: int) -> int:
-    return sums[stop] - sums[start] if sums is not None else 0
+def _between(sums: list[int] | None, ends: list[int]) -> list[int]:
+    """The part of the sum that lies in each job."""
+    if sums is None:
+        return [0] * len(ends)
+    at = [0, *(sums[stop] for stop in ends)]
+    return [after - before for before, after in pairwise(at)]

@@ -42,7 +42,7 @@ def _walk(params: Mapping[str, object]) -> Iterator[tuple[str, str, str]]:
                 yield path, "depth", f"nested deeper than {DEEPEST} levels"
                 continue
             waiting += reversed(list(_inside(path, depth + 1, value)))
-            if isinstance(value, Mapping) and any(_text(str(key)) for key in value):
+            if isinstance(value, Mapping) and _text("".join(map(str, value))):
                 yield path, "characters", "a name holds a character that cannot be stored"
 
 

@@ -82,14 +82,24 @@ def plan(
         return Broken(tuple(problems))
     if (late := _late(params, values, parent, known)) is not None:
         return late
+    rule = _split_rule(read_items(params)[0], values)
+    if len(rule) > TASK["split_rule"]:
+        return Broken((problem("", "length", f"split rule of {len(rule)} characters, the limit is {TASK['split_rule']}"),))
+    return _plan(params, values, rule, _columns(values, task_id, user_name, parent, rule), known)
+
+
+def _plan(
+    params: Mapping[str, object],
+    values: Mapping[str, Any],
+    rule: str,
+    columns: Mapping[str, object],
+    known: Mapping[str, DatasetFacts],
+) -> TaskPlan:
     items, _ = read_items(params)
     streams = output_streams(items)
     datasets = _datasets(items, values, known)
-    rule = _split_rule(items, values)
-    if len(rule) > TASK["split_rule"]:
-        return Broken((problem("", "length", f"split rule of {len(rule)} characters, the limit is {TASK['split_rule']}"),))
     return TaskPlan(
-        columns=_columns(values, task_id, user_name, parent, rule),
+        columns=columns,
         split_rule=rule,
         datasets=datasets,
         templates=_templates(items, streams, datasets),

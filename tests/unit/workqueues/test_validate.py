@@ -1,0 +1,310 @@
+"""What a user is told about a task that cannot be accepted: every fault at once, each with its field and rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.workqueues.examples import Params, analysis, constant, event_service, generation, pile_up, processing, template
+from workqueues.rules.refine import Broken, Wait, plan, validate
+from workqueues.rules.task_parameters import TASK_PARAMETERS, not_yet
+
+
+def faults(params: Params) -> set[tuple[str, str]]:
+    return {(p.field, p.rule) for p in validate(params)}
+
+
+def with_item(params: Params, index: int, **changes: Any) -> Params:
+    params["jobParameters"][index] = {**params["jobParameters"][index], **changes}
+    return params
+
+
+@pytest.mark.parametrize("task", [generation, processing])
+def test_good_tasks_have_no_fault(task: Callable[[], Params]) -> None:
+    assert validate(task()) == []
+
+
+def test_each_required_parameter_is_named_when_it_is_missing() -> None:
+    assert faults({}) >= {(name, "required") for name, p in TASK_PARAMETERS.items() if p.required}
+    for name, parameter in TASK_PARAMETERS.items():
+        if parameter.required:
+            task = processing()
+            del task[name]
+            assert (name, "required") in faults(task)
+
+
+def test_all_faults_come_at_once() -> None:
+    task = generation()
+    task |= {"nFilesPerJobs": 2, "maxAttempt": "five", "ramCount": -1, "mergeOutput": True, "taskName": "x" * 300, "vo": "a\0b"}
+    with_item(task, 4, dataset="")
+    assert faults(task) == {
+        ("nFilesPerJobs", "unknown"),
+        ("maxAttempt", "type"),
+        ("ramCount", "range"),
+        ("mergeOutput", "not_supported_yet"),
+        ("taskName", "length"),
+        ("vo", "characters"),
+        ("jobParameters[4].dataset", "required"),
+    }
+
+
+def test_an_unknown_parameter_names_the_nearest_known_one() -> None:
+    [fault] = validate({**processing(), "nFilePerJob": 3})
+    assert (fault.field, fault.rule) == ("nFilePerJob", "unknown")
+    assert "nFilesPerJob" in fault.message
+
+
+def test_a_length_fault_names_column_and_limit() -> None:
+    [fault] = validate({**processing(), "workingGroup": "G" * 33})
+    assert fault.message == "33 characters, the limit of the column working_group is 32"
+
+
+@pytest.mark.parametrize(("name", "row"), sorted(not_yet().items()))
+def test_every_feature_that_is_not_built_is_refused_with_its_row(name: str, row: str) -> None:
+    parameter = TASK_PARAMETERS[name]
+    text = parameter.choices[0] if parameter.choices else "x"
+    value = {"flag": True, "text": text, "object": {"a": 1}, "any": ["x"]}.get(parameter.kind, 3)
+    found = [p for p in validate({**processing(), name: value}) if p.field == name and p.rule == "not_supported_yet"]
+    assert found and f"row {row}" in found[0].message
+
+
+@pytest.mark.parametrize("name", sorted(not_yet()))
+def test_what_asks_for_nothing_is_accepted(name: str) -> None:
+    off = {"flag": False, "text": None, "object": None, "any": None}.get(TASK_PARAMETERS[name].kind, 0)
+    assert validate({**processing(), name: off}) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"nEventsPerJob": 10, "nEventsPerRange": 5}, ("nEventsPerJob", "contradiction")),
+        ({"nEventsPerJob": 10, "minGranularity": 5}, ("nEventsPerJob", "contradiction")),
+        ({"nEventsPerJob": 10, "tgtNumEventsPerJob": 5}, ("nEventsPerJob", "contradiction")),
+        ({"nEventsPerJob": 10, "useJobCloning": "runonce"}, ("nEventsPerJob", "contradiction")),
+        ({"groupBoundaryID": 3}, ("nFilesPerJob", "contradiction")),
+        ({"groupBoundaryID": 4, "nGBPerJob": 1}, ("nGBPerJob", "contradiction")),
+        ({"groupBoundaryID": 4, "nEventsPerJob": 1}, ("nEventsPerJob", "contradiction")),
+        ({"nMaxFilesPerJob": 1}, ("nFilesPerJob", "contradiction")),
+        ({"nFilesPerMergeJob": 9, "nMaxFilesPerMergeJob": 8}, ("nFilesPerMergeJob", "contradiction")),
+        ({"nEventsPerJob": 500}, ("nEventsPerJob", "not_supported_yet")),
+        ({"nEventsPerJob": 500, "nEventsPerInputFile": 1000}, ("nEventsPerJob", "not_supported_yet")),
+        ({"site": "A,B", "excludedSite": ["B"]}, ("excludedSite", "contradiction")),
+        ({"site": "A", "includedSite": "B,C"}, ("site", "contradiction")),
+        ({"includedSite": ["A"], "excludedSite": ["A"]}, ("excludedSite", "contradiction")),
+        ({"coreCount": 0}, ("coreCount", "not_supported_yet")),
+        ({"ramUnit": "MB", "ramCountUnit": "MBPerCore"}, ("ramCountUnit", "contradiction")),
+        ({"ramUnit": "GB"}, ("ramUnit", "format")),
+        ({"goal": 101}, ("goal", "range")),
+        ({"goal": 90, "termCondition": "80% of files"}, ("termCondition", "contradiction")),
+        ({"termCondition": "when it looks good"}, ("termCondition", "format")),
+        ({"transPath": "../escape.py"}, ("transPath", "format")),
+        ({"transPath": "/bin/sh"}, ("transPath", "format")),
+        ({"noInput": True}, ("jobParameters[0].dataset", "not_supported_yet")),
+        ({"nFilesPerJob": 0}, ("nFilesPerJob", "range")),
+        ({"nFilesPerJob": 2.5}, ("nFilesPerJob", "type")),
+        ({"nFilesPerJob": True}, ("nFilesPerJob", "type")),
+        ({"noInput": "yes"}, ("noInput", "type")),
+        ({"maxAttempt": 10**30}, ("maxAttempt", "range")),
+        ({"ramCount": float("nan")}, ("ramCount", "range")),
+        ({"altStageOut": "perhaps"}, ("altStageOut", "choice")),
+        ({"architecture": ["x86"]}, ("architecture", "type")),
+        ({"architecture": {"cpu": "x" * 300}}, ("architecture", "length")),
+        ({"mergeSpec": "text"}, ("mergeSpec", "type")),
+        ({"includedSite": [1]}, ("includedSite", "type")),
+        ({"jobParameters": "x"}, ("jobParameters", "type")),
+        ({"jobParameters": []}, ("jobParameters", "required")),
+        ({"jobParameters": [[]]}, ("jobParameters[0]", "type")),
+        ({"log": "x"}, ("log", "type")),
+        ({"log": constant("x")}, ("log.type", "choice")),
+        ({"log": [template("output", "some.log", "x.${SN}")]}, ("log[0].param_type", "choice")),
+        ({"cliParams": "\ud800"}, ("cliParams", "characters")),
+    ],
+)
+def test_a_fault_in_one_parameter(changes: Params, fault: tuple[str, str]) -> None:
+    assert fault in faults({**processing(), **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"nEvents": None}, ("nFiles", "required")),
+        ({"nFiles": 41}, ("nFiles", "contradiction")),
+        ({"nEventsPerJob": None, "nFiles": 5}, ("nEvents", "contradiction")),
+        ({"nEvents": 10**12, "nEventsPerJob": 1}, ("nFiles", "range")),
+        ({"nFilesPerJob": 2}, ("nFilesPerJob", "contradiction")),
+        ({"nEventsPerInputFile": 10}, ("nEventsPerInputFile", "contradiction")),
+    ],
+)
+def test_a_fault_in_a_task_without_input(changes: Params, fault: tuple[str, str]) -> None:
+    assert fault in faults({**generation(), **changes})
+
+
+@pytest.mark.parametrize(
+    ("index", "changes", "fault"),
+    [
+        (0, {"type": None}, ("jobParameters[0].type", "required")),
+        (0, {"type": "magic"}, ("jobParameters[0].type", "choice")),
+        (0, {"param_type": None}, ("jobParameters[0].param_type", "required")),
+        (0, {"param_type": "random_seed"}, ("jobParameters[0].param_type", "choice")),
+        (0, {"dataset": None}, ("jobParameters[0].dataset", "required")),
+        (0, {"dataset": "bad name"}, ("jobParameters[0].dataset", "format")),
+        (0, {"dataset": "x" * 256}, ("jobParameters[0].dataset", "length")),
+        (0, {"dataset": "DBR_LATEST"}, ("jobParameters[0].dataset", "not_supported_yet")),
+        (0, {"ratio": 0}, ("jobParameters[0].ratio", "range")),
+        (0, {"eventRatio": -1}, ("jobParameters[0].eventRatio", "range")),
+        (0, {"attributes": "repeat"}, ("jobParameters[0].attributes", "not_supported_yet")),
+        (0, {"datasets": "x"}, ("jobParameters[0].datasets", "unknown")),
+        (0, {"value": "--in ${IN"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN} ${MAXEVENT}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN/Q}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN/T}"}, ("jobParameters[0].value", "not_supported_yet")),
+        (0, {"value": "--in ${IN} ${MIDDLENAME}"}, ("jobParameters[0].value", "not_supported_yet")),
+        (0, {"value": "--in ${IN} -l ${TRN_LOG0}"}, ("jobParameters[0].value", "not_supported_yet")),
+        (0, {"value": "--in ${IN} ${MAXEVENTS[0:1]}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${OUTPUT0}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN} --first ${FIRSTEVENT}"}, ("jobParameters[0].value", "not_supported_yet")),
+        (0, {"value": 5}, ("jobParameters[0].value", "type")),
+        (1, {"dataset": "mc26.gen.boson.EVT"}, ("jobParameters[1].dataset", "contradiction")),
+        (1, {"value": "--out=all.root"}, ("jobParameters[1].value", "template")),
+        (1, {"value": "--out all.${SN}.root"}, ("jobParameters[1].value", "template")),
+        (1, {"value": "--out=../../${SN}"}, ("jobParameters[1].value", "template")),
+        (1, {"value": "--out=x.${RNDMSEED}.${SN}"}, ("jobParameters[1].value", "template")),
+        (1, {"value": "--out=" + "x" * 250 + "${SN}"}, ("jobParameters[1].value", "length")),
+        (1, {"dataset": "mc26.reco.boson.log"}, ("log.dataset", "contradiction")),
+        (1, {"value": "--out=mc26.reco.boson.log.${SN/P}.tgz"}, ("log.value", "contradiction")),
+        (1, {"destination": "SOMEWHERE"}, ("jobParameters[1].destination", "not_supported_yet")),
+    ],
+)
+def test_a_fault_in_one_item(index: int, changes: Params, fault: tuple[str, str]) -> None:
+    assert fault in faults(with_item(processing(), index, **changes))
+
+
+def test_one_job_may_write_without_serial_number() -> None:
+    task = with_item({**processing(), "nFiles": 2}, 1, value="--out=histogram.root")
+    task["log"] = None
+    assert validate(task) == []
+
+
+@pytest.mark.parametrize(
+    ("items", "fault"),
+    [
+        ([template("input", "other.data", "--more ${IN2}")], ("jobParameters[2].dataset", "not_supported_yet")),
+        ([template("input", "mc26.gen.boson.EVT", "--again ${IN9}")], ("jobParameters[2].value", "contradiction")),
+        ([template("pseudo_input", "seq_number", "${SEQNUMBER}")], ("jobParameters[2].dataset", "not_supported_yet")),
+        ([template("pseudo_input", "numbers", "${SEQNUMBER}")], ("jobParameters[2].dataset", "choice")),
+        ([constant("${SEQNUMBER}")], ("jobParameters[2].value", "template")),
+        ([{"type": "template", "param_type": "number", "value": "5", "offset": 4}], ("jobParameters[2].offset", "contradiction")),
+        ([{"type": "template", "param_type": "number"}], ("jobParameters[2].value", "required")),
+        ([{**constant("x"), "dataset": "a.b"}], ("jobParameters[2].dataset", "contradiction")),
+    ],
+)  # fmt: skip
+def test_a_fault_in_a_further_item(items: list[Params], fault: tuple[str, str]) -> None:
+    task = processing()
+    task["jobParameters"] += items
+    assert fault in faults(task)
+
+
+def test_two_offsets_for_one_thing_contradict() -> None:
+    task = generation()
+    task["jobParameters"] += [
+        {"type": "template", "param_type": "number", "value": "-s ${RNDMSEED}", "offset": 1},
+        {**template("pseudo_input", "seq_number", "${SEQNUMBER}"), "offset": 7},
+    ]
+    assert faults(task) == {("jobParameters[5].offset", "contradiction"), ("jobParameters[6].dataset", "contradiction")}
+
+
+def test_the_same_input_may_stand_twice() -> None:
+    task = processing()
+    task["jobParameters"].append(template("input", "mc26.gen.boson.EVT", "--first ${IN[0:1]}"))
+    assert validate(task) == []
+
+
+def test_pile_up_says_what_is_not_there_yet() -> None:
+    assert faults(pile_up()) == {
+        ("jobParameters[1].ratio", "not_supported_yet"),
+        ("jobParameters[1].attributes", "not_supported_yet"),
+        ("jobParameters[1].expand", "not_supported_yet"),
+        ("jobParameters[1].dataset", "not_supported_yet"),
+        ("jobParameters[2].attributes", "not_supported_yet"),
+        ("jobParameters[2].dataset", "not_supported_yet"),
+    }
+
+
+def test_analysis_says_what_is_not_there_yet() -> None:
+    found = faults(analysis())
+    assert found == {
+        ("transPath", "required"),
+        *((name, "not_supported_yet") for name in ("nGBPerJob", "sourceURL", "mergeOutput", "buildSpec", "mergeSpec")),
+        ("jobParameters[0].value", "not_supported_yet"),
+        ("jobParameters[4].expand", "not_supported_yet"),
+        ("jobParameters[4].exclude", "not_supported_yet"),
+        ("jobParameters[4].value", "not_supported_yet"),
+    }
+
+
+def test_event_service_says_what_is_not_there_yet() -> None:
+    assert faults(event_service()) == {
+        *(
+            (name, "not_supported_yet")
+            for name in ("coreCount", "nEventsPerJob", "nEventsPerWorker", "nEsConsumers", "nJumboJobs")
+        ),
+        ("inFilePosEvtNum", "not_supported_yet"),
+        ("esmergeSpec", "not_supported_yet"),
+        ("jobParameters[2].es_only", "not_supported_yet"),
+    }
+
+
+def test_nesting_without_end_is_refused() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert any(p.rule == "depth" for p in validate({**processing(), "outputPostProcessing": deep}))
+
+
+def test_a_body_that_is_wrong_throughout_is_answered_shortly() -> None:
+    body: Params = {f"unknown{i}": i for i in range(2000)}
+    body["jobParameters"] = [{f"key{j}": j for j in range(30)} for _ in range(2000)]
+    found = validate(body)
+    assert len(found) <= 501
+    assert found[-1].rule == "more"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=10,
+)
+item_keys = st.sampled_from(["type", "param_type", "value", "dataset", "offset", "hidden", "padding", "ratio", "token", "x"])
+item_words = st.sampled_from(
+    [
+        "constant",
+        "template",
+        "input",
+        "output",
+        "log",
+        "number",
+        "pseudo_input",
+        "a.b",
+        "c.d",
+        "seq_number",
+        "--o=${SN}",
+        "${IN}",
+        "${",
+    ]
+)
+items = st.lists(st.dictionaries(item_keys, item_words | json_values, max_size=6), max_size=4)
+arbitrary_tasks = st.dictionaries(st.sampled_from(sorted(TASK_PARAMETERS)) | st.text(max_size=8), json_values, max_size=12)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(arbitrary_tasks, items, items | json_values)
+def test_no_json_makes_it_raise(params: Params, job_parameters: Any, log: Any) -> None:
+    for body in (params, {**params, "jobParameters": job_parameters, "log": log}, {**processing(), **params}):
+        problems = validate(body)
+        assert all(p.rule and p.message for p in problems)
+        refined = plan(body, task_id=1, user_name="eve", known={})
+        assert isinstance(refined, Broken | Wait) or not problems
