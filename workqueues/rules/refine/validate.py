@@ -69,5 +69,5 @@ def read_values(params: Mapping[str, object]) -> tuple[dict[str, Any], list[Prob
             problems.append(problem(name, "not_supported_yet", f"{known.doc} Not supported yet (row {known.row})"))
     for name, known in TASK_PARAMETERS.items():
         if known.required and params.get(name) is None:
-            problems.append(problem(name, "required", known.doc))
+            problems.append(problem(name, "required", f"must be given: {known.doc}"))
     return values, problems
