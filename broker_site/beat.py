@@ -1,4 +1,6 @@
-"""Every agent, in the order in which a task meets them. Celery beat ticks each one; the agent itself keeps its period (PERIOD_<agent>).
+"""Every agent, in the order in which a task meets them.
+
+Celery beat ticks each one; the agent itself keeps its period (PERIOD_<agent>).
 
 Importing this module declares all agents; nothing else does.
 """

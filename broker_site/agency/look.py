@@ -1,4 +1,7 @@
-"""The message "look": wakes an agent sooner than its period. It carries nothing, so losing one costs a period and doubling one nothing."""
+"""The message "look": wakes an agent sooner than its period.
+
+It carries nothing, so losing one costs a period and doubling one nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One run of an agent: the gate that keeps its period, the record in the database, and the loop that no error ends.
 
-An agent is a function `Run -> number of rows handled`. It may be killed at any instruction and run twice at once; what makes that harmless
-are the claims and epochs of the ledgers, not anything here.
+An agent is a function `Run -> number of rows handled`. It may be killed at any instruction and run twice at once; what makes that
+harmless are the claims and epochs of the ledgers, not anything here.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def _begin(run: Run, period_s: float) -> bool:
 def _succeeded(run: Run, rows: int, duration_s: float) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE agency_agent SET last_success = now(), rows = %s, total_rows = total_rows + %s, duration_s = %s WHERE name = %s",
+            "UPDATE agency_agent SET last_success = now(), rows = %s, total_rows = total_rows + %s, duration_s = %s"
+            " WHERE name = %s",
             [rows, rows, duration_s, run.agent],
         )
 

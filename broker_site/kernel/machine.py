@@ -116,11 +116,9 @@ DROP FUNCTION IF EXISTS {self.name}_refused();
 
     def drawing(self) -> str:
         """The machine as a Mermaid state diagram."""
-        lines = ["stateDiagram-v2"]
-        for t in self.transitions:
-            lines.append(f"    {'[*]' if t.source == NEW else t.source} --> {t.target}: {t.event}")
-        lines += [f"    {s} --> [*]" for s in self.states if s in self.final]
-        return "\n".join(lines)
+        arrows = [f"    {'[*]' if t.source == NEW else t.source} --> {t.target}: {t.event}" for t in self.transitions]
+        ends = [f"    {s} --> [*]" for s in self.states if s in self.final]
+        return "\n".join(["stateDiagram-v2", *arrows, *ends])
 
     def is_path(self, states: list[str]) -> bool:
         """Whether `states`, oldest first, is a path from an insertion along the arrows."""

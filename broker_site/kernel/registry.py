@@ -1,7 +1,7 @@
 """Named things that code declares once: policies, filters, weights, splitters, configuration keys.
 
-A registry refuses a second declaration of a name, so that a plugin cannot replace ours unseen, and answers an unknown name with the
-nearest known ones.
+A registry refuses a second declaration of a name, so that a plugin cannot replace ours unseen, and answers an unknown name with
+the nearest known ones.
 """
 
 from __future__ import annotations

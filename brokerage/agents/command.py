@@ -1,5 +1,6 @@
-"""Agent command. Takes tasks with an accepted command. Leaves them aborted, passed or ready once no job is in the way. Next: finish or
-generate."""
+"""Agent command. Takes tasks with an accepted command. Leaves them aborted, passed or ready once no job is in the way. Next:
+finish or generate.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Agent finish. Takes tasks whose inputs are all settled, and those prepared, passed or to be broken. Leaves them in a final state.
-Next: children and users."""
+"""Agent finish. Takes tasks whose inputs are all settled, and those prepared, passed or to be broken.
+
+Leaves them in a final state. Next: children and users.
+"""
 
 from __future__ import annotations
 

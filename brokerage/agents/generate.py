@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
+from broker_site.kernel.dice import dice
 from brokerage.agents.making import Placed, make_jobs
 from brokerage.ledger.decisions import record_decision, store_snapshot
 from brokerage.queries.asks import task_ask
@@ -19,7 +20,6 @@ from brokerage.rules.pipeline import Decision, decide
 from brokerage.rules.placement import Place, spread_idle_first
 from brokerage.rules.slots import cap, queued, room
 from brokerage.rules.snapshot import Queues
-from broker_site.kernel.dice import dice
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.files import give_back_picked, take_files
 from workqueues.ledger.holds import hold, stay

@@ -1,5 +1,6 @@
-"""Agent reap. Takes jobs whose lease ran out or that stayed too long in a state. Leaves them failed or closed, their files ready. Next:
-generate."""
+"""Agent reap. Takes jobs whose lease ran out or that stayed too long in a state. Leaves them failed or closed, their files ready.
+Next: generate.
+"""
 
 from __future__ import annotations
 

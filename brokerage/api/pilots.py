@@ -1,6 +1,7 @@
 """What pilots call: register, match, heartbeat, report, and what became of the jobs of a pilot that died.
 
-Plain views, since every job passes here several times. Who may: enrolment secret -> pilot token -> job token bound to (job, epoch).
+Plain views, since every job passes here several times. Who may: enrolment secret -> pilot token -> job token bound to (job,
+epoch).
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from django.db.models.functions import Now
 from brokerage.models import Decision, GridSnapshot
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Columns
-from brokerage.rules.declare import Policy
 from brokerage.rules.decision_record import decode, encode, same
+from brokerage.rules.declare import Policy
 from brokerage.rules.pipeline import Decision as Decided
 
 KEPT_SNAPSHOTS = 50

@@ -1,4 +1,7 @@
-"""Ending jobs in bulk: leases that ran out, states that lasted too long, commands. One job that moved meanwhile does not hold up the rest."""
+"""Ending jobs in bulk: leases that ran out, states that lasted too long, commands.
+
+One job that moved meanwhile does not hold up the rest.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,8 @@ def expire_leases(who: str, limit: int) -> int:
     """Fail the jobs whose lease ran out by the database's clock: how many."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id, epoch, status FROM brokerage_job WHERE lease_holder IS NOT NULL AND lease_until < now() ORDER BY id LIMIT %s",
+            "SELECT id, epoch, status FROM brokerage_job WHERE lease_holder IS NOT NULL AND lease_until < now()"
+            " ORDER BY id LIMIT %s",
             [limit],
         )
         expired = [Seen(*row) for row in cursor.fetchall()]
@@ -78,7 +82,8 @@ def end_overdue(limits: Sequence[Limit], high_priority: int, endings: Mapping[st
         cursor.execute(
             """
             SELECT j.id, j.epoch, j.status
-            FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[]) AS l(queue, state, low, high)
+            FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[])
+                AS l(queue, state, low, high)
             JOIN brokerage_job j ON j.computing_queue_id = l.queue AND j.status = l.state AND j.ended_at IS NULL
             WHERE j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s THEN l.high ELSE l.low END)
             ORDER BY j.id LIMIT %(batch)s
@@ -106,14 +111,19 @@ SUB_STATUS: dict[Ending, str] = {"closed": "toreassign", "failed": "timeout", "c
 
 
 def kill_jobs(jobs: Sequence[Seen], who: str, why: str, outcome: Ending = "cancelled") -> int:
-    """Kill jobs: those that no pilot holds end at once, for the others the next heartbeat is answered with the kill. How many were new."""
+    """Kill jobs: those that no pilot holds end at once, for the others the next heartbeat is answered with the kill.
+
+    How many were new.
+    """
     waiting = [j for j in jobs if j.status not in LEASED]
     held = [j.id for j in jobs if j.status in LEASED]
     with connection.cursor() as cursor:
         cursor.execute(
             """
             UPDATE brokerage_job SET kill_requested = true, kill_outcome = %s
-            WHERE id IN (SELECT id FROM brokerage_job WHERE id = ANY(%s) AND NOT kill_requested AND ended_at IS NULL ORDER BY id FOR UPDATE)
+            WHERE id IN (
+                SELECT id FROM brokerage_job WHERE id = ANY(%s) AND NOT kill_requested AND ended_at IS NULL
+                ORDER BY id FOR UPDATE)
             """,
             [outcome, held],
         )

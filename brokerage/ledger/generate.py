@@ -1,4 +1,7 @@
-"""Making jobs: serial numbers and seeds reserved, then the jobs with their inputs, outputs and history, all by COPY in one transaction."""
+"""Making jobs.
+
+Serial numbers and seeds reserved, then the jobs with their inputs, outputs and history, all by COPY in one transaction.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,10 @@ class Reserved:
 
 
 def reserve(run_id: str, task_id: int, n: int) -> Reserved:
-    """Reserve ids, serial numbers and, where the task uses them, seeds for `n` jobs. What is not used leaves a gap, never a twin."""
+    """Reserve ids, serial numbers and, where the task uses them, seeds for `n` jobs.
+
+    What is not used leaves a gap, never a twin.
+    """
     with transaction.atomic():
         hold_claim(task_id, run_id)
         seeds = _take_seeds(task_id, n)
@@ -197,8 +203,8 @@ def _copy_jobs(task: Task, jobs: Sequence[NewJob], who: str, decision_id: int | 
          "software_release", "job_parameters", "ram_mb", "disk_mb", "walltime_s", "n_input_files", "input_bytes", "n_events",
          "nucleus", "storage", "decision_id"],
         (
-            (j.id, f"{task.task_name[:230]}.{j.id}", *constant, release, j.parameters, j.ram_mb, j.disk_mb, j.walltime_s, len(j.inputs),
-             j.input_bytes, j.n_events, task.nucleus, j.storage, decision_id)
+            (j.id, f"{task.task_name[:230]}.{j.id}", *constant, release, j.parameters, j.ram_mb, j.disk_mb, j.walltime_s,
+             len(j.inputs), j.input_bytes, j.n_events, task.nucleus, j.storage, decision_id)
             for j in jobs
         ),
     )  # fmt: skip
@@ -220,7 +226,10 @@ def _copy_outputs(task: Task, jobs: Sequence[NewJob]) -> None:
 
 
 def _record_retries(task_id: int, jobs: Sequence[NewJob]) -> None:
-    """Old job -> new job for every input that an earlier job gave back; the origin is the smallest one recorded for the old job."""
+    """Old job -> new job for every input that an earlier job gave back.
+
+    The origin is the smallest one recorded for the old job.
+    """
     pairs = sorted({(u.previous_job_id, j.id) for j in jobs for u in j.inputs if u.previous_job_id})
     if not pairs:
         return
@@ -228,8 +237,8 @@ def _record_retries(task_id: int, jobs: Sequence[NewJob]) -> None:
         cursor.execute(
             """
             INSERT INTO brokerage_jobretryhistory (task_id, old_job_id, new_job_id, origin_job_id, relation_type)
-            SELECT %s, v.old, v.new, COALESCE((SELECT min(h.origin_job_id) FROM brokerage_jobretryhistory h WHERE h.new_job_id = v.old), v.old),
-                   'retry'
+            SELECT %s, v.old, v.new, COALESCE(
+                (SELECT min(h.origin_job_id) FROM brokerage_jobretryhistory h WHERE h.new_job_id = v.old), v.old), 'retry'
             FROM unnest(%s::bigint[], %s::bigint[]) AS v(old, new) ON CONFLICT DO NOTHING
             """,
             [task_id, [p[0] for p in pairs], [p[1] for p in pairs]],

@@ -1,4 +1,7 @@
-"""Handing a job to a pilot and keeping its lease: the hot path. Each verb is one statement, so one transaction and one round trip."""
+"""Handing a job to a pilot and keeping its lease: the hot path.
+
+Each verb is one statement, so one transaction and one round trip.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,8 @@ _LEASE = Prepared(
         ORDER BY ready_priority, id LIMIT 1 FOR UPDATE SKIP LOCKED
     ), sent AS (
         UPDATE brokerage_job j
-        SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = $2, lease_request = $3,
-            lease_until = now() + make_interval(secs => $4), lease_s = $4, last_seen = now()
+        SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = $2,
+            lease_request = $3, lease_until = now() + make_interval(secs => $4), lease_s = $4, last_seen = now()
         FROM picked WHERE j.id = picked.id RETURNING j.id, j.epoch, j.attempt_nr, j.task_id
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who) SELECT id, 'activated', 'sent', epoch, $5 FROM sent
@@ -107,7 +110,10 @@ def renew(job_id: int, epoch: int) -> Renewed | None:
 
 
 def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: str) -> Renewed | None:
-    """Prolong the lease and move the job to `status` (starting, running) from one of `sources`; None when it is in none of them."""
+    """Prolong the lease and move the job to `status` (starting, running) from one of `sources`.
+
+    None when it is in none of them.
+    """
     for kill, lease_s in _ADVANCE.run(job_id, epoch, status, list(sources), who):
         return Renewed(status, kill, lease_s)
     return None

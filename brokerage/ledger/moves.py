@@ -12,7 +12,8 @@ ANY_EPOCH = -1
 
 _MOVE = """
 WITH seen AS (
-    SELECT j.id, j.status FROM brokerage_job j JOIN unnest(%(ids)s::bigint[], %(epochs)s::int[]) AS asked(id, epoch) ON asked.id = j.id
+    SELECT j.id, j.status FROM brokerage_job j
+    JOIN unnest(%(ids)s::bigint[], %(epochs)s::int[]) AS asked(id, epoch) ON asked.id = j.id
     WHERE j.status = ANY(%(sources)s) AND (asked.epoch = -1 OR {fence}) AND {only}
     ORDER BY j.id FOR UPDATE OF j
 ), moved AS (
@@ -54,8 +55,8 @@ def move_jobs(
 ) -> list[int]:
     """Move those of `ids` that are in a state from which `new` can be reached: the ids that moved, in order.
 
-    `epochs`, parallel to `ids`, fences each move; `sources` narrows the states; `bump` ends the lease's epoch (1) or keeps it (0);
-    `only` names a condition of ONLY.
+    `epochs`, parallel to `ids`, fences each move; `sources` narrows the states; `bump` ends the lease's epoch (1) or keeps it
+    (0); `only` names a condition of ONLY.
     """
     if not ids:
         return []

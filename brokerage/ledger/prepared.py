@@ -1,4 +1,7 @@
-"""Statements that PostgreSQL plans once per connection: psycopg2 has no server-side binding, so PREPARE and EXECUTE do it (decision G2)."""
+"""Statements that PostgreSQL plans once per connection.
+
+Psycopg2 has no server-side binding, so PREPARE and EXECUTE do it (decision G2).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ class Prepared:
         self._prepare = f"PREPARE {name} ({types}) AS {sql}"
         self._execute = f"EXECUTE {name} ({', '.join(['%s'] * n)})"
 
-    def run(self, *values: object) -> list[tuple[Any, ...]]:
+    def run(self, *values: Any) -> list[tuple[Any, ...]]:
         """Execute with `values`: all rows."""
         with connection.cursor() as cursor:
             known = _prepared.setdefault(connection.connection, set())

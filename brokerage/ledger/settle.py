@@ -69,8 +69,8 @@ def end_jobs(
 ) -> None:
     """End jobs without a report (lost lease, time-out, command), all of them or, raising Stale, none.
 
-    `sources`, `epochs` and `only` say what must still hold (`move_jobs`). The epoch goes up, so that whatever a pilot still reports
-    for the old lease is refused.
+    `sources`, `epochs` and `only` say what must still hold (`move_jobs`). The epoch goes up, so that whatever a pilot still
+    reports for the old lease is refused.
     """
     with transaction.atomic():
         _end_files(dict.fromkeys(ids, ending), {}, {})
@@ -101,8 +101,8 @@ def _end_files(
     for job_id, file_id in JobInput.objects.filter(job_id__in=endings, status="live").values_list("job_id", "file_id"):
         inputs[job_id].append(file_id)
     outputs: dict[int, list[int]] = defaultdict(list)
-    for job_id, file_id in File.objects.filter(out_job_id__in=endings).values_list("out_job_id", "id"):
-        outputs[job_id or 0].append(file_id)
+    for maker, file_id in File.objects.filter(out_job_id__in=endings).values_list("out_job_id", "id"):
+        outputs[maker or 0].append(file_id)
     facts = {file_id: MadeFile(o.size, o.checksum, o.n_events) for file_id, o in made.items()}
     settle_files(
         [
@@ -118,7 +118,7 @@ def _end_files(
 
 def _suspects(job: Job, report: Report) -> dict[int, str]:
     """The inputs the pilot could not read, with what to ask the catalogue about them."""
-    why = {lfn: "missing" for lfn in report.missing_inputs} | {lfn: "corrupt" for lfn in report.corrupt_inputs}
+    why = dict.fromkeys(report.missing_inputs, "missing") | dict.fromkeys(report.corrupt_inputs, "corrupt")
     if not why:
         return {}
     ids = JobInput.objects.filter(job_id=job.id).values_list("file_id", flat=True)

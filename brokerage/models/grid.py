@@ -1,4 +1,7 @@
-"""The grid: sites, storage endpoints, computing queues and which storage a queue uses. Attribute names and units: facts on queues 5.1."""
+"""The grid: sites, storage endpoints, computing queues and which storage a queue uses.
+
+Attribute names and units: facts on queues 5.1.
+"""
 
 from __future__ import annotations
 

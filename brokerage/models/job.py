@@ -46,18 +46,21 @@ class Job(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                name="job_ended_exactly_when_final", condition=Q(status__in=sorted(JOB.final), ended_at__isnull=False)
-                | (~Q(status__in=sorted(JOB.final)) & Q(ended_at__isnull=True))
+                name="job_ended_exactly_when_final",
+                condition=Q(status__in=sorted(JOB.final), ended_at__isnull=False)
+                | (~Q(status__in=sorted(JOB.final)) & Q(ended_at__isnull=True)),
             ),
             models.CheckConstraint(
-                name="job_leased_exactly_while_held", condition=Q(status__in=LEASED, lease_until__isnull=False, lease_holder__isnull=False)
-                | (~Q(status__in=LEASED) & Q(lease_until__isnull=True, lease_holder__isnull=True))
+                name="job_leased_exactly_while_held",
+                condition=Q(status__in=LEASED, lease_until__isnull=False, lease_holder__isnull=False)
+                | (~Q(status__in=LEASED) & Q(lease_until__isnull=True, lease_holder__isnull=True)),
             ),
             models.CheckConstraint(
-                name="job_ready_exactly_while_activated", condition=Q(status="activated", ready_priority__isnull=False)
-                | (~Q(status="activated") & Q(ready_priority__isnull=True))
+                name="job_ready_exactly_while_activated",
+                condition=Q(status="activated", ready_priority__isnull=False)
+                | (~Q(status="activated") & Q(ready_priority__isnull=True)),
             ),
-        ]  # fmt: skip
+        ]
         indexes = [
             models.Index(
                 fields=["task_queue", "ready_priority", "id"], name="job_ready", condition=Q(ready_priority__isnull=False)
@@ -116,18 +119,28 @@ class JobInput(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["file_id"], name="job_input_one_live", condition=Q(status="live", tracked=True, event_range_id__isnull=True)
+            models.UniqueConstraint(
+                fields=["file_id"],
+                name="job_input_one_live",
+                condition=Q(status="live", tracked=True, event_range_id__isnull=True),
             ),
-            models.UniqueConstraint(fields=["file_id"], name="job_input_used_once", condition=Q(status="used", tracked=True, event_range_id__isnull=True)
+            models.UniqueConstraint(
+                fields=["file_id"],
+                name="job_input_used_once",
+                condition=Q(status="used", tracked=True, event_range_id__isnull=True),
             ),
-            models.UniqueConstraint(fields=["event_range_id"], name="job_input_one_live_range",
+            models.UniqueConstraint(
+                fields=["event_range_id"],
+                name="job_input_one_live_range",
                 condition=Q(status="live", tracked=True, event_range_id__isnull=False),
             ),
-            models.UniqueConstraint(fields=["event_range_id"], name="job_input_used_once_range",
+            models.UniqueConstraint(
+                fields=["event_range_id"],
+                name="job_input_used_once_range",
                 condition=Q(status="used", tracked=True, event_range_id__isnull=False),
             ),
             models.CheckConstraint(name="job_input_status", condition=Q(status__in=["live", "used", "returned"])),
-        ]  # fmt: skip
+        ]
         indexes = [models.Index(fields=["file_id"], name="job_input_returned", condition=Q(status="returned"))]
 
     def __str__(self) -> str:

@@ -25,9 +25,21 @@ class TaskQueue(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["computing_queue", "vo", "prod_source_label", "work_queue_id", "resource_type", "core_count", "ram_mb", "disk_mb", "walltime_s"], name="task_queue_requirements_once",
+            models.UniqueConstraint(
+                fields=[
+                    "computing_queue",
+                    "vo",
+                    "prod_source_label",
+                    "work_queue_id",
+                    "resource_type",
+                    "core_count",
+                    "ram_mb",
+                    "disk_mb",
+                    "walltime_s",
+                ],
+                name="task_queue_requirements_once",
             )
-        ]  # fmt: skip
+        ]
 
     def __str__(self) -> str:
         return f"{self.computing_queue_id}/{self.vo}/{self.prod_source_label}/{self.core_count}"

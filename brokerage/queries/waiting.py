@@ -1,4 +1,7 @@
-"""The task queues of a computing queue that have waiting jobs, for matching. Kept for a moment per process: groups change slowly."""
+"""The task queues of a computing queue that have waiting jobs, for matching.
+
+Kept for a moment per process: groups change slowly.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from django.db import connection
 from brokerage.rules.matching import Requirement, Waiting
 
 FRESH_S = 0.5
-"""How old the list may be. A match that finds nothing in it reads again, so a new job waits no longer than the pilot's next ask."""
+"""How old the list may be.
+
+A match that finds nothing in it reads again, so a new job waits no longer than the pilot's next ask.
+"""
 
 
 @dataclass(slots=True)

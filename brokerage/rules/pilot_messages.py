@@ -195,7 +195,11 @@ def read_report(body: Mapping[str, Any]) -> Report:
         error = {}
     said = _Reader(error, "error.")
     metrics = body.get("metrics") or {}
-    if not isinstance(metrics, Mapping) or any(not isinstance(v, int | float | str) for v in metrics.values()) or len(metrics) > 100:
+    if (
+        not isinstance(metrics, Mapping)
+        or any(not isinstance(v, int | float | str) for v in metrics.values())
+        or len(metrics) > 100
+    ):
         r.wrong("metrics", "type", "must be an object of at most 100 numbers and texts")
         metrics = {}
     missing, corrupt = r.names("missing_inputs"), r.names("corrupt_inputs")

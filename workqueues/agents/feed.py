@@ -1,5 +1,7 @@
-"""Agent feed. Takes tasks defined, and running ones with files that jobs could not read. Leaves them ready or assigning, pending or
-tobroken. Next: assign or generate."""
+"""Agent feed. Takes tasks defined, and running ones with files that jobs could not read.
+
+Leaves them ready or assigning, pending or tobroken. Next: assign or generate.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ def _open(planned: TaskPlan) -> bool:
 
 def _fill_inputs(run: Run, task: Task, planned: TaskPlan) -> int:
     """Fill every input dataset; the number of files of the masters that may be used."""
-    plans = {(p.name, p.type): p for p in planned.datasets}
+    plans: dict[tuple[str, str], DatasetPlan] = {(p.name, p.type): p for p in planned.datasets}
     for dataset in Dataset.objects.filter(task_id=task.id, type__in=["input", "pseudo_input", "random_seed"]).order_by("id"):
         p = plans[dataset.dataset_name, dataset.type]
         files = _used(_files(p), p)

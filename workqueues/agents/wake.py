@@ -1,5 +1,6 @@
-"""Agent wake. Takes pending tasks whose wait is over, and files picked by generators that died. Leaves the tasks in the state before, or
-exhausted after the time-out. Next: whoever works on that state."""
+"""Agent wake. Takes pending tasks whose wait is over, and files picked by generators that died. Leaves the tasks in the state
+before, or exhausted after the time-out. Next: whoever works on that state.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,10 @@ WORK = {
 
 
 def claim_tasks(run_id: str, seconds: float, statuses: Sequence[str], limit: int, work: str = "any") -> list[Task]:
-    """Claim up to `limit` unclaimed tasks in one of `statuses`, highest priority first, for `seconds`: the tasks as they are now."""
+    """Claim up to `limit` unclaimed tasks in one of `statuses`, highest priority first, for `seconds`.
+
+    The tasks as they are now.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
@@ -35,7 +38,7 @@ def claim_tasks(run_id: str, seconds: float, statuses: Sequence[str], limit: int
                 WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now()) AND {WORK[work]}
                 ORDER BY t.current_priority DESC, t.modification_time, t.id LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
             RETURNING id
-            """,  # noqa: S608 - WORK holds constants of this module
+            """,
             {"run": run_id, "seconds": seconds, "statuses": list(statuses), "limit": limit},
         )
         ids = [row[0] for row in cursor.fetchall()]
@@ -54,6 +57,7 @@ def release(task_id: int, run_id: str) -> None:
     """Give the claim back; nothing happens if it is no longer ours."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE workqueues_task SET locked_by = '', locked_time = NULL, modification_time = now() WHERE id = %s AND locked_by = %s",
+            "UPDATE workqueues_task SET locked_by = '', locked_time = NULL, modification_time = now()"
+            " WHERE id = %s AND locked_by = %s",
             [task_id, run_id],
         )

@@ -1,4 +1,7 @@
-"""Commands on tasks: accepted at once in the states that allow them (first half), carried out by the agent command (second half)."""
+"""Commands on tasks.
+
+Accepted at once in the states that allow them (first half), carried out by the agent command (second half).
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,10 @@ DOING = {"kill": "aborting", "finish": "finishing", "retry": "toretry"}
 
 
 def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
-    """Accept a command: the task as it is then. Raises NotAllowed in a state that does not take it; a command that is already being
-    carried out is accepted again and changes nothing. It takes the task from whatever agent holds it."""
+    """Accept a command: the task as it is then. Raises NotAllowed in a state that does not take it.
+
+    A command that is already being carried out is accepted again and changes nothing. It ends the claim on the task.
+    """
     with transaction.atomic():
         task = Task.objects.select_for_update().get(id=task_id)
         doing = DOING[name]

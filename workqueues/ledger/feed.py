@@ -45,8 +45,8 @@ def add_files(
         new = [f for f in files if f.lfn not in known][:room]
         copy_rows(
             "workqueues_file",
-            ["dataset_id", "task_id", "lfn", "type", "status", "fsize", "checksum", "guid", "n_events", "first_event", "max_attempt",
-             "max_failure"],
+            ["dataset_id", "task_id", "lfn", "type", "status", "fsize", "checksum", "guid", "n_events", "first_event",
+             "max_attempt", "max_failure"],
             (
                 (dataset_id, dataset.task_id, f.lfn, dataset.type, "ready", f.size, f.checksum, f.guid, f.n_events, f.first_event,
                  max_attempt, max_failure)

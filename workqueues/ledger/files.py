@@ -34,9 +34,10 @@ class MadeFile:
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """The end of one job as its files see it. `made` maps ids of output files to what was made; the others failed, unless they are
-    among `not_needed`, which a finished job may leave out.
+    """The end of one job as its files see it.
 
+    `made` maps ids of output files to what was made; the others failed, unless they are among `not_needed`, which a finished job
+    may leave out.
     `suspects` maps ids of input files that the job could not read to the reason: they are held until the catalogue was asked.
     """
 

@@ -50,7 +50,10 @@ def _progress(task_id: int) -> int:
 
 
 def note_progress() -> int:
-    """Bring the progress column of the tasks that run up to their counters: how many changed. Rows that somebody works on wait."""
+    """Bring the progress column of the tasks that run up to their counters: how many changed.
+
+    Rows that somebody works on wait.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -40,8 +40,8 @@ def register_files(files: Sequence[Registered]) -> None:
         cursor.execute(
             """
             WITH given AS (
-                SELECT d.id AS dataset_id, g.* FROM unnest(%(names)s::text[], %(lfns)s::text[], %(sizes)s::bigint[], %(sums)s::text[],
-                    %(storages)s::text[], %(events)s::int[]) AS g(name, lfn, size, checksum, storage, events)
+                SELECT d.id AS dataset_id, g.* FROM unnest(%(names)s::text[], %(lfns)s::text[], %(sizes)s::bigint[],
+                    %(sums)s::text[], %(storages)s::text[], %(events)s::int[]) AS g(name, lfn, size, checksum, storage, events)
                 JOIN workqueues_cataloguedataset d ON d.name = g.name
             ), filed AS (
                 INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)

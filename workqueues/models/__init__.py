@@ -1,4 +1,7 @@
-"""Tables of demand: columns, constraints and indexes; no logic. Columns are those of seed 001 in snake_case (row J3, decision E3)."""
+"""Tables of demand: columns, constraints and indexes; no logic.
+
+Columns are those of seed 001 in snake_case (row J3, decision E3).
+"""
 
 from workqueues.models.catalogue import CatalogueDataset, CatalogueFile, Replica
 from workqueues.models.claim import ProcessLock, Submission

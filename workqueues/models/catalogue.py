@@ -1,4 +1,7 @@
-"""The local catalogue: datasets, files and replicas that exist, whoever made them. A task's view of them is in dataset and file."""
+"""The local catalogue: datasets, files and replicas that exist, whoever made them.
+
+A task's view of them is in dataset and file.
+"""
 
 from __future__ import annotations
 

@@ -84,11 +84,17 @@ class Dataset(models.Model):
             models.CheckConstraint(
                 name="dataset_counts_not_negative",
                 condition=Q(
-                    n_files__gte=0, n_files_to_be_used__gte=0, n_files_used__gte=0, n_files_finished__gte=0, n_files_failed__gte=0,
-                    n_files_on_hold__gte=0, n_files_missing__gte=0, n_files_waiting__gte=0,
+                    n_files__gte=0,
+                    n_files_to_be_used__gte=0,
+                    n_files_used__gte=0,
+                    n_files_finished__gte=0,
+                    n_files_failed__gte=0,
+                    n_files_on_hold__gte=0,
+                    n_files_missing__gte=0,
+                    n_files_waiting__gte=0,
                 ),
             ),
-        ]  # fmt: skip
+        ]
         indexes = [
             models.Index(fields=["task", "type"], name="dataset_of_task"),
             models.Index(fields=["dataset_name", "type", "task"], name="dataset_by_name"),

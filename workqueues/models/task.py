@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -21,7 +24,7 @@ def _amount(help_text: str) -> models.FloatField[float | None, float | None]:
     return models.FloatField(null=True, blank=True, help_text=help_text)
 
 
-def _time(help_text: str) -> models.DateTimeField[object, object]:
+def _time(help_text: str) -> models.DateTimeField[Any, datetime | None]:
     return models.DateTimeField(null=True, blank=True, help_text=help_text)
 
 
