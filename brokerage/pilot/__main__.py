@@ -92,7 +92,7 @@ def main() -> int:
     except SlotTaken as problem:
         log.say(f"ends: {problem}")
         return 4
-    return 3 if pilot.unusable else 0
+    return 3 if pilot.keeper.unkillable else 0
 
 
 def _open_standard_streams() -> None:

@@ -1,14 +1,18 @@
-"""The guardian: a forked process that starts one payload, holds it to its limits and leaves nothing of it alive.
+"""The guardian.
 
-It ends the payload when it is told to, when a limit is passed, when its lease was not renewed in time, and when the pilot is gone
-(its pipe ends) - also when the pilot is stopped or was killed. It touches neither storage nor the server.
+A process forked by the pilot that starts its payloads, holds them to their limits and leaves nothing of them alive.
 
-Pipe from the pilot, a line each: `go UNTIL`, `until UNTIL` (lease end on the clock of `clocks.now`), `stop GRACE_SECONDS`.
-Pipe to the pilot: `started PID`, then one JSON object, the fields of `Outcome`.
+It ends a payload when it is told to, when a limit is passed, when its lease was not renewed in time, and when the pilot is gone
+(its pipe ends) - also when the pilot is stopped or was killed. It touches neither storage nor the server. It has one thread, so
+that it may fork safely, and one payload at a time.
+
+Pipe from the pilot, a line each: `run JSON` (the fields of `Program` and `until`), `until TIME` (end of the lease on the clock of
+`clocks.now`), `stop GRACE_SECONDS`. Pipe to the pilot: one JSON object for each `run`, the fields of `Outcome`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -17,7 +21,7 @@ import sys
 import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from brokerage.pilot import processes
 from brokerage.pilot.clocks import Wake, now
@@ -35,11 +39,11 @@ WALLTIME_GRACE_S = 3.0
 class Program:
     """What to start, where, and its limits (0 = none): seconds, MB of memory, MB in the working folder."""
 
-    argv: tuple[str, ...]
-    folder: Path
+    argv: list[str]
+    folder: str
     environment: dict[str, str]
-    stdout: Path
-    stderr: Path
+    stdout: str
+    stderr: str
     walltime_s: float
     memory_mb: int
     disk_mb: int
@@ -61,7 +65,7 @@ class Outcome:
     wall_s: float = 0.0
 
 
-def fork_guardian(program: Program) -> tuple[int, int, int]:
+def fork_guardian() -> tuple[int, int, int]:
     """Fork the guardian: (its pid, descriptor to command it, descriptor to hear from it). No other thread may run now."""
     commands_read, commands_write = os.pipe()
     results_read, results_write = os.pipe()
@@ -70,7 +74,7 @@ def fork_guardian(program: Program) -> tuple[int, int, int]:
         code = 70
         try:
             _isolate(commands_read, results_write)
-            Guardian(program, commands_read, results_write).serve()
+            Guardian(commands_read, results_write).serve()
             code = 0
         finally:  # whatever happens: nothing stays alive, and the pilot's own code is never entered
             if sys.exc_info()[0] is not None:
@@ -95,91 +99,87 @@ def _isolate(*keep: int) -> None:
 
 
 class Guardian:
-    """One payload, from its start until nothing of it is left."""
+    """Listens to the pilot and serves one payload after the other."""
 
-    def __init__(self, program: Program, commands: int, results: int) -> None:
-        self.program = program
+    def __init__(self, commands: int, results: int) -> None:
         self.commands = commands
         self.results = results
         self.wake = Wake()
         self.words = b""
-        self.payload = 0
-        self.started = now()
-        self.until: float | None = None
-        self.reason: str | None = None
-        self.message = ""
-        self.kill_at: float | None = None
-        self.next_watch = 0.0
-        self.next_disk = 0.0
-        self.peak_bytes = 0
-        self.cpu_s = 0.0
-        self.status: int | None = None
+        self.watch: Watch | None = None
+        self.orphaned = False
 
     def serve(self) -> None:
-        """Listen, watch and reap until the payload has ended, then end what it left and tell the pilot."""
+        """Until the pilot is gone, or somebody sends SIGTERM."""
         self.wake.stop_on_signals()
         signal.signal(signal.SIGCHLD, lambda signum, frame: None)  # its arrival alone ends the wait
-        while self.status is None and not (self.reason and not self.payload):
-            self._listen(self._pause())
-            if self.wake.stopping:
-                self._end("stop", 0.0)
-            if self.payload:
-                self._check()
-                self._reap(*processes.reap()[1])
-        self._reap(*processes.end_descendants()[1])
-        self._tell(self._outcome())
-
-    def _pause(self) -> float:
-        """Seconds until something has to be looked at."""
-        if not self.payload:
-            return 60.0
-        times = [self.next_watch]
-        if self.until is not None:
-            times.append(self.until)
-        if self.kill_at is not None:
-            times.append(self.kill_at)
-        if self.program.walltime_s and self.reason is None:
-            times.append(self.started + self.program.walltime_s)
-        return max(0.0, min(times) - now())
+        while not self.orphaned and not self.wake.stopping:
+            self._listen(3600.0 if self.watch is None else self.watch.pause())
+            if self.watch is not None:
+                if self.orphaned or self.wake.stopping:
+                    self.watch.end("stop", 0.0)
+                self.watch.check()
+                if self.watch.status is not None:
+                    self._tell(self.watch.close())
+                    self.watch = None
 
     def _listen(self, seconds: float) -> None:
         """Wait for words of the pilot; its end of the pipe closed means that it is dead."""
         if not self.wake.wait(seconds, self.commands):
             return
         read = os.read(self.commands, 65536)
-        if not read:
-            self._end("orphaned", 0.0)
-            return
+        self.orphaned = not read
         *lines, self.words = (self.words + read).split(b"\n")
         for line in lines:
-            verb, _, number = line.decode().partition(" ")
-            if verb == "stop":
-                self._end("stop", float(number))
-            else:
-                self.until = float(number)
-                if verb == "go" and self.reason is None:
-                    self._start()
+            verb, _, rest = line.decode().partition(" ")
+            if verb == "run":
+                self.watch = Watch(json.loads(rest))
+            elif self.watch is not None and verb == "until":
+                self.watch.until = float(rest)
+            elif self.watch is not None:
+                self.watch.end("stop", float(rest))
 
-    def _start(self) -> None:
-        """Start the payload, unless the lease is over already (the pilot may have been stopped in between)."""
+    def _tell(self, outcome: Outcome) -> None:
+        with contextlib.suppress(BrokenPipeError):  # the pilot is dead, nobody wants to know
+            os.write(self.results, json.dumps(asdict(outcome)).encode() + b"\n")
+
+
+class Watch:
+    """One payload, from its start until nothing of it is left."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        """Start the program of a `run` line, unless its lease is over already (the pilot may have been stopped in between)."""
+        self.until = float(order.pop("until"))
+        self.program = Program(**order)
+        self.reason: str | None = None
+        self.message = ""
+        self.kill_at: float | None = None
+        self.peak_bytes = 0
+        self.cpu_s = 0.0
+        self.payload = 0
+        self.status: int | None = None
         self.started = now()
-        if self.until is not None and self.started >= self.until:
-            self.reason = "lease"
-            return
         self.next_watch = self.started + WATCH_S
         self.next_disk = self.started + DISK_WATCH_S
+        if self.started >= self.until:
+            self.reason, self.status = "lease", 0
+            return
         try:
             self.payload = start(self.program)
         except OSError as error:
             self.status, self.reason, self.message = 127 << 8, "start", str(error.strerror)
-            return
-        self._tell_line(f"started {self.payload}")
 
-    def _end(self, reason: str, grace: float) -> None:
-        """Begin to end the payload: SIGTERM to its group, SIGKILL to everything after `grace` seconds.
+    def pause(self) -> float:
+        """Seconds until something has to be looked at."""
+        times = [self.until, self.next_watch]
+        if self.kill_at is not None:
+            times.append(self.kill_at)
+        if self.program.walltime_s and self.reason is None:
+            times.append(self.started + self.program.walltime_s)
+        return max(0.0, min(times) - now())
 
-        The first reason counts.
-        """
+    def end(self, reason: str, grace: float) -> None:
+        """Begin to end it: SIGTERM to its group, SIGKILL to everything after `grace` seconds. The first reason counts."""
         at = now() + grace
         if self.reason is None:
             self.reason = reason
@@ -187,13 +187,16 @@ class Guardian:
                 processes.send([-self.payload], signal.SIGTERM)
         self.kill_at = at if self.kill_at is None else min(at, self.kill_at)
 
-    def _check(self) -> None:
-        """Pass every limit once; SIGKILL when the grace is over."""
+    def check(self) -> None:
+        """Reap; pass every limit once; SIGKILL when a grace is over."""
+        self._reap(*processes.reap()[1])
         time = now()
-        if self.until is not None and time >= self.until:
-            self._end("lease", 0.0)
+        if self.status is not None:
+            return
+        if time >= self.until:
+            self.end("lease", 0.0)
         if self.program.walltime_s and time >= self.started + self.program.walltime_s and self.reason is None:
-            self._end("walltime", WALLTIME_GRACE_S)
+            self.end("walltime", WALLTIME_GRACE_S)
         if time >= self.next_watch:
             self.next_watch = time + WATCH_S
             self._watch_memory()
@@ -201,6 +204,15 @@ class Guardian:
             self._watch_disk(time)
         if self.kill_at is not None and time >= self.kill_at:
             self._reap(*processes.end_descendants()[1])
+
+    def close(self) -> Outcome:
+        """End what the payload left behind; how it all ended."""
+        self._reap(*processes.end_descendants()[1])
+        status = self.status or 0
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        code = 128 + number if number else os.waitstatus_to_exitcode(status)
+        wall = now() - self.started
+        return Outcome(self.reason or "exit", code, number, self.message, self.cpu_s, self.peak_bytes / MB, wall)
 
     def _watch_memory(self) -> None:
         """Resident memory of all descendants; only when that is too much the slower fair share, which decides."""
@@ -210,13 +222,13 @@ class Guardian:
         if limit and resident > limit:
             resident = processes.proportional_bytes(pids)
             if resident > limit:
-                self._end("memory", 0.0)
+                self.end("memory", 0.0)
         self.peak_bytes = max(self.peak_bytes, resident)
 
     def _watch_disk(self, time: float) -> None:
         """Size of the working folder, at most 2 % of the time spent on measuring it."""
         if self.program.disk_mb and folder_bytes(self.program.folder) > self.program.disk_mb * MB:
-            self._end("disk", 0.0)
+            self.end("disk", 0.0)
         self.next_disk = now() + max(DISK_WATCH_S, 50 * (now() - time))
 
     def _reap(self, *ended: tuple[int, int, float, int]) -> None:
@@ -225,24 +237,6 @@ class Guardian:
             self.peak_bytes = max(self.peak_bytes, resident)
             if pid == self.payload:
                 self.status = status
-
-    def _outcome(self) -> Outcome:
-        reason = self.reason or "exit"
-        status = self.status or 0
-        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        code = 128 + number if number else os.waitstatus_to_exitcode(status)
-        if number == signal.SIGXFSZ and reason == "exit":
-            reason = "disk"
-        return Outcome(reason, code, number, self.message, self.cpu_s, self.peak_bytes / MB, now() - self.started)
-
-    def _tell(self, outcome: Outcome) -> None:
-        self._tell_line(json.dumps(asdict(outcome)))
-
-    def _tell_line(self, text: str) -> None:
-        try:
-            os.write(self.results, text.encode() + b"\n")
-        except BrokenPipeError:
-            return  # the pilot is dead, nobody wants to know
 
 
 def start(program: Program) -> int:
@@ -282,7 +276,7 @@ def _become(program: Program, guardian: int) -> NoReturn:
     _offer_to_oom_killer()
     os.chdir(program.folder)
     for fd, path, flags in (
-        (0, Path(os.devnull), os.O_RDONLY),
+        (0, os.devnull, os.O_RDONLY),
         (1, program.stdout, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
         (2, program.stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
     ):
@@ -305,7 +299,7 @@ def _offer_to_oom_killer() -> None:
         return  # a container may forbid it; only a preference is lost
 
 
-def folder_bytes(folder: Path) -> int:
+def folder_bytes(folder: str) -> int:
     """Bytes on disk below a folder; what vanishes while looking counts nothing."""
     total = 0
     for root, _, files in os.walk(folder):

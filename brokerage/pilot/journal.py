@@ -94,9 +94,8 @@ def clean(folder: Path, outcomes: Callable[[list[tuple[int, int]]], dict[tuple[i
         for start in range(0, len(pairs), BATCH):
             batch = pairs[start : start + BATCH]
             answers = outcomes(batch)
-            for pair in batch:
-                if answers.get(pair) in ("finished", "gone"):
-                    said.append(_close(pair, *found[pair], gone=answers[pair] == "gone"))
+            known = [pair for pair in batch if answers.get(pair) in ("finished", "gone")]
+            said += [_close(pair, *found[pair], gone=answers[pair] == "gone") for pair in known]
         return said
 
 

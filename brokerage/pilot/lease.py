@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from brokerage.pilot.clocks import Wake, now
 from brokerage.pilot.job import Job
+from brokerage.pilot.payload import Keeper
 from brokerage.pilot.server import Answer, Server
 
 MARGIN = 0.8
@@ -27,9 +27,7 @@ class Lease:
     job ended.
     """
 
-    def __init__(
-        self, job: Job, url: str, main: Wake, renewed: Callable[[float], None], usage: Callable[[], tuple[float, int]]
-    ) -> None:
+    def __init__(self, job: Job, url: str, main: Wake, keeper: Keeper) -> None:
         self.job = job
         self.token = job.token
         self.lease_s = job.lease_s
@@ -38,8 +36,7 @@ class Lease:
         self.kill_asked = False
         self.status = "starting"
         self._main = main
-        self._renewed = renewed
-        self._usage = usage
+        self._keeper = keeper
         self._wake = Wake()
         self._server = Server(url, self._wake)
         self._thread: threading.Thread | None = None
@@ -84,7 +81,7 @@ class Lease:
         return min(10.0, max(0.5, self.lease_s / 6))
 
     def _body(self) -> dict[str, Any]:
-        cpu_s, resident = self._usage()
+        cpu_s, resident = self._keeper.usage()
         return {"status": self.status, "cpu_s": round(cpu_s, 2), "rss_mb": round(resident / 1e6, 1)}
 
     def _renew(self) -> None:
@@ -109,7 +106,7 @@ class Lease:
         self.lease_s = float(answer.body.get("lease_s") or self.lease_s)
         self.token = str(answer.body.get("token") or self.token)
         self.until = max(self.until, sent + MARGIN * self.lease_s)
-        self._renewed(self.until)
+        self._keeper.renew(self.until)
         if answer.body.get("command") == "tobekilled" and not self.kill_asked:
             self.kill_asked = True
             self._main.ring()

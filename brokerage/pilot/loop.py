@@ -17,13 +17,14 @@ from brokerage.pilot import journal, processes
 from brokerage.pilot.clocks import Wake, now
 from brokerage.pilot.job import BadJob, read_job, read_ticket
 from brokerage.pilot.joblog import Log
-from brokerage.pilot.payload import end_leftovers
+from brokerage.pilot.payload import Keeper, end_leftovers
 from brokerage.pilot.run import Place, Run, remove_folder
 from brokerage.pilot.server import Answer, Server
 
-CLEAN_EVERY_S = 2.0
+CLEAN_EVERY_S = 1.0
 """How often, at most, the server is asked about journals of dead pilots."""
-SLOT_PATIENCE_S = 5.0
+SLOT_PATIENCE_S = 2.0
+"""How long the lock of a slot is waited for: the kernel frees that of a killed pilot at once."""
 SHORTEST_LIFE_S = 60.0
 """A pilot with less of its walltime left asks for nothing more."""
 STOP_GRACE_S = 1.0
@@ -55,15 +56,15 @@ class Offer:
 
 
 class Pilot:
-    """One slot of a computing queue. unusable: something of a payload could not be ended, the slot must not get another."""
+    """One slot of a computing queue."""
 
     def __init__(self, place: Place, offer: Offer, wake: Wake, log: Log) -> None:
         self.place, self.offer, self.wake, self.log = place, offer, wake, log
         self.server = Server(place.url, wake, log.say)
+        self.keeper = Keeper(wake)
         self.token = ""
         self.token_until = 0.0
         self.poll_s = 1.0
-        self.unusable = False
         self.born = now()
         self.busy_at = self.born
         self.cleaned_at = float("-inf")
@@ -84,6 +85,7 @@ class Pilot:
                 if not self._once():
                     break
         self.server.close()
+        self.keeper.close()
         self.log.say("ends")
 
     def _once(self) -> bool:
@@ -94,14 +96,14 @@ class Pilot:
         if answer.status == 200:
             self._take(answer)
             self.busy_at = now()
-            return not (self.offer.once or self.unusable)
+            return not (self.offer.once or self.keeper.unkillable)
         if answer.status in (401, 403):
             self.log.say(f"match refused with status {answer.status}, registering again")
             self.token_until = 0.0
         elif answer.status != 204:
             self.log.say(f"match answered with status {answer.status}: {answer.body.get('detail', '')}")
         rest = self.poll_s if answer.retry_after is None else answer.retry_after
-        if answer.status != 204:
+        if answer.status not in (204, 401, 403):
             rest = max(rest, 1.0)
         self.wake.sleep(min(rest * random.uniform(0.9, 1.1), max(0.0, self._patience())))  # noqa: S311 - jitter, no secret
         return self._patience() > 0
@@ -194,10 +196,8 @@ class Pilot:
         except BadJob as problem:
             self._refuse(document, str(problem))
             return
-        run = Run(job, self.place, self.server, self.wake, self.log)
-        run.execute()
-        if run.unkillable:
-            self.unusable = True
+        Run(job, self.place, self.server, self.keeper, self.wake, self.log).execute()
+        if self.keeper.unkillable:
             self.log.say("something of the payload cannot be ended, this slot is not used any more")
 
     def _refuse(self, document: object, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""The pilot's side of a payload: what to start, and the guardian that runs it (`guardian.py` is the other side)."""
+"""The pilot's side of payloads: what to start, and the hold on the guardian that runs it (`guardian.py` is the other side)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import contextlib
 import json
 import os
 import shlex
+import signal
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from brokerage.pilot import processes
@@ -27,7 +29,7 @@ END_PATIENCE_S = 20.0
 """How long the guardian may take to end everything before the pilot does it itself."""
 
 
-def command(job: Job, software: Path) -> tuple[str, ...]:
+def command(job: Job, software: Path) -> list[str]:
     """The argument vector: `*.py` by this interpreter, anything else executed as it is.
 
     Failure TRF_NOT_FOUND or BAD_PARAMETERS.
@@ -44,10 +46,10 @@ def command(job: Job, software: Path) -> tuple[str, ...]:
     if any("\0" in argument for argument in arguments):
         raise Failure("BAD_PARAMETERS", "the parameters hold a NUL")
     if name.endswith(".py"):
-        return (sys.executable, path, *arguments)
+        return [sys.executable, path, *arguments]
     if not os.access(path, os.X_OK):
         raise Failure("TRF_NOT_FOUND", f"transformation {name!r} is not executable")
-    return (path, *arguments)
+    return [path, *arguments]
 
 
 def marker(slot: str) -> str:
@@ -81,82 +83,109 @@ def end_leftovers(slot: str, work: Path) -> list[int]:
     return processes.end_marked(marker(slot), f"{WORK}={work}")
 
 
-class Payload:
-    """A payload and its guardian, from the fork on. Made while the pilot has no other thread."""
+class Keeper:
+    """The pilot's hold on its guardian, which runs one program at a time.
 
-    def __init__(self, program: Program, wake: Wake) -> None:
+    Unkillable: something of a payload could not be ended.
+    """
+
+    def __init__(self, wake: Wake) -> None:
         self._wake = wake
-        self._guardian, self._commands, self._results = fork_guardian(program)
-        self._heard = b""
         self._lock = threading.Lock()
-        self._outcome: Outcome | None = None
+        self._guardian = self._commands = self._results = -1
+        self._heard = b""
+        self._running = False
         self.unkillable = False
 
-    def go(self, until: float) -> None:
-        """Start the program now; it must end by `until` unless `renew` says later."""
-        self._tell(f"go {until}")
+    def ready(self) -> None:
+        """Have a guardian.
+
+        Only while the pilot has no other thread: forking copies just the calling one, with all locks as they are.
+        """
+        if self._guardian > 0 and os.waitpid(self._guardian, os.WNOHANG)[0]:
+            self._drop()
+        if self._guardian < 0:
+            self._guardian, self._commands, self._results = fork_guardian()
+            self._heard = b""
+
+    def start(self, program: Program, until: float) -> None:
+        """Start the program now; it must end by `until` (`clocks.now`) unless `renew` says later."""
+        self._running = True
+        self._tell("run " + json.dumps({**asdict(program), "until": until}))
 
     def renew(self, until: float) -> None:
-        """The lease holds until then (`clocks.now`). Any thread."""
-        self._tell(f"until {until}")
+        """The lease of what runs holds until then. Any thread."""
+        if self._running:
+            self._tell(f"until {until}")
 
     def usage(self) -> tuple[float, int]:
-        """(CPU seconds, resident bytes) of what runs now."""
-        if self._outcome is not None:
-            return self._outcome.cpu_s, 0
-        return processes.usage(processes.descendants(self._guardian)) if self._guardian else (0.0, 0)
+        """(CPU seconds, resident bytes) of what runs now. Any thread."""
+        guardian = self._guardian
+        return processes.usage(processes.descendants(guardian)) if self._running and guardian > 0 else (0.0, 0)
 
     def wait(self, check: Callable[[], None]) -> Outcome:
         """How the program ended.
 
-        `check` is called about once a second and when the thread is rung; what it raises ends the program first.
+        `check` is called about once a second and whenever the thread is rung; what it raises passes through, and `end` is due.
         """
-        while self._outcome is None and self._listen(1.0):
+        while True:
+            outcome = self._listen(1.0)
+            if outcome is not None:
+                return outcome
             check()
-        return self._outcome or Outcome("lost", 255)
 
     def end(self, grace: float) -> None:
-        """End the program if it runs, and the guardian.
-
-        Nothing of the payload is alive when this returns, or `unkillable` is set.
-        """
-        if not self._guardian:
+        """End the program if it runs. Nothing of it is alive when this returns, or `unkillable` is set."""
+        if not self._running:
             return
         self._tell(f"stop {grace}")
-        limit = now() + grace + END_PATIENCE_S
-        if self._wake.stopping:
-            limit = now() + grace + 1.0
-        while self._outcome is None and now() < limit and self._listen(max(0.0, limit - now())):
-            continue
-        if self._outcome is None:
-            self._end_ourselves()
-        else:
-            os.waitpid(self._guardian, 0)
+        limit = now() + grace + (1.0 if self._wake.stopping else END_PATIENCE_S)
+        while self._running and now() < limit:
+            self._listen(limit - now())
+        if self._running:
+            self._give_up()
+
+    def close(self) -> None:
+        """Let the guardian go, at the end of the pilot's life."""
+        self.end(0.0)
+        if self._guardian > 0:
+            self._drop()
+            processes.end_descendants(2.0)
+
+    def _listen(self, seconds: float) -> Outcome | None:
+        """The outcome, if it comes within `seconds`. A guardian that is gone without a word was killed by somebody."""
+        if not self._wake.wait(max(0.0, seconds), self._results):
+            return None
+        read = os.read(self._results, 65536)
+        self._heard += read
+        if not read:
+            self._give_up()
+            return Outcome("lost", 255)
+        line, end, rest = self._heard.partition(b"\n")
+        if not end:
+            return None
+        self._heard, self._running = rest, False
+        return Outcome(**json.loads(line))
+
+    def _give_up(self) -> None:
+        """The guardian is dead or does not answer: end it and what is left, all of which are this process's descendants."""
+        self._running = False
+        self._drop()
+        self.unkillable = not processes.end_descendants(2.0)[0]
+
+    def _drop(self) -> None:
         with self._lock:
-            self._guardian = 0
             os.close(self._commands)
             os.close(self._results)
-
-    def _listen(self, seconds: float) -> bool:
-        """Hear from the guardian; False when it is gone without a word, because somebody killed it."""
-        if not self._wake.wait(seconds, self._results):
-            return True
-        read = os.read(self._results, 65536)
-        *lines, self._heard = (self._heard + read).split(b"\n")
-        for line in lines:
-            if line.startswith(b"{"):
-                self._outcome = Outcome(**json.loads(line))
-        return bool(read)
-
-    def _end_ourselves(self) -> None:
-        """The guardian does not answer. Its orphans are this process's children by now, and will be when it is killed."""
-        self.unkillable = not processes.end_descendants(2.0)[0]
+            self._guardian = -1
 
     def _tell(self, text: str) -> None:
         with self._lock:
-            if self._guardian:
-                with contextlib.suppress(BrokenPipeError):  # it has ended; `wait` finds out
-                    os.write(self._commands, text.encode() + b"\n")
+            if self._guardian > 0:
+                rest = memoryview(text.encode() + b"\n")
+                with contextlib.suppress(BrokenPipeError):  # it was killed; listening finds out
+                    while rest:
+                        rest = rest[os.write(self._commands, rest) :]
 
 
 def describe(outcome: Outcome, program: Program, last_words: str) -> Failure | None:
@@ -176,6 +205,8 @@ def describe(outcome: Outcome, program: Program, last_words: str) -> Failure | N
         code, text = limits[outcome.reason]
         return Failure(code, _joined(text, last_words))
     how = f"killed by signal {outcome.signal}" if outcome.signal else f"exit code {outcome.exit_code}"
+    if program.disk_mb and (outcome.exit_code == 128 + signal.SIGXFSZ or "File too large" in last_words):
+        return Failure("PAYLOAD_DISK", _joined(f"wrote a file of more than {program.disk_mb} MB ({how})", last_words))
     if _out_of_memory(outcome, program, last_words):
         return Failure("PAYLOAD_MEMORY", _joined(f"ran out of memory ({how}; limit {program.memory_mb} MB)", last_words))
     return Failure("PAYLOAD_EXIT", _joined(how, last_words))
@@ -185,7 +216,7 @@ def _out_of_memory(outcome: Outcome, program: Program, last_words: str) -> bool:
     """It says so, or was killed from outside while near its limit (the kernel does that)."""
     said = any(word in last_words for word in ("MemoryError", "std::bad_alloc", "Cannot allocate memory", "OutOfMemoryError"))
     near = bool(program.memory_mb) and outcome.max_rss_mb > 0.8 * program.memory_mb
-    return said or (outcome.signal == 9 and near)
+    return said or (outcome.signal == signal.SIGKILL and near)
 
 
 def _joined(text: str, last_words: str) -> str:

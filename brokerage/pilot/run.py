@@ -20,7 +20,7 @@ from brokerage.pilot.job import Job
 from brokerage.pilot.joblog import Log, last_lines, pack
 from brokerage.pilot.journal import Journal
 from brokerage.pilot.lease import Lease
-from brokerage.pilot.payload import KILL_GRACE_S, STOP_GRACE_S, Payload, command, describe, environment
+from brokerage.pilot.payload import KILL_GRACE_S, STOP_GRACE_S, Keeper, command, describe, environment
 from brokerage.pilot.server import Server
 from brokerage.pilot.stage_in import stage_in
 from brokerage.pilot.stage_out import Written, stage_out
@@ -43,18 +43,16 @@ class Place:
 
 
 class Run:
-    """The attempt. `unkillable` is set when something of the payload could not be ended: the slot must not be used any more."""
+    """The attempt."""
 
-    def __init__(self, job: Job, place: Place, server: Server, wake: Wake, log: Log) -> None:
-        self.job, self.place, self.server, self.wake, self.log = job, place, server, wake, log
+    def __init__(self, job: Job, place: Place, server: Server, keeper: Keeper, wake: Wake, log: Log) -> None:
+        self.job, self.place, self.server, self.keeper, self.wake, self.log = job, place, server, keeper, wake, log
         self.base = place.work / f"job-{job.name}"
         self.folder = self.base / "run"
-        self.payload: Payload | None = None
         self.journal: Journal | None = None
-        self.lease = Lease(job, place.url, wake, self._renewed, self._usage)
+        self.lease = Lease(job, place.url, wake, keeper)
         self.outcome: Outcome | None = None
         self.started = wall_time()
-        self.unkillable = False
 
     def execute(self) -> None:
         """Run the job and report it, or drop it when its lease is lost."""
@@ -63,7 +61,7 @@ class Run:
         try:
             report = self._work()
         except LeaseLost:
-            self._end_payload(0.0)
+            self.keeper.end(0.0)
             self._withdraw()
             self.log.say(f"job {self.job.name} dropped: {self.lease.lost}")
             report = None
@@ -90,7 +88,7 @@ class Run:
             self._beat("starting" if self.job.inputs else "running")
             written = self._run()
         except Failure as failure:
-            self._end_payload(
+            self.keeper.end(
                 KILL_GRACE_S if failure.code == "KILLED" else STOP_GRACE_S if failure.code == "PILOT_STOPPED" else 0.0
             )
             self._withdraw()
@@ -112,36 +110,35 @@ class Run:
         self.folder.mkdir(parents=True)
         self.log.job_file = self.base / "pilot.log"
         program = self._program()
-        self.payload = Payload(program, self.wake)
+        self.keeper.ready()
         self.lease.keep()
         if self.job.inputs:
             copied = stage_in(self.job.inputs, self.folder, self.check)
             self.log.say(f"staged in {len(self.job.inputs)} files, {copied} bytes")
             self._beat("running")
         self.check()
-        self.payload.go(self.lease.until)
-        self.outcome = self.payload.wait(self.check)
-        self._end_payload(0.0)
+        self.keeper.start(program, self.lease.until)
+        self.outcome = self.keeper.wait(self.check)
         self.check()
-        last_words = last_lines(program.stderr) if self.outcome.exit_code else ""
+        last_words = last_lines(Path(program.stderr)) if self.outcome.exit_code else ""
         failure = describe(self.outcome, program, last_words)
         if failure is not None:
             raise failure
-        return self._stage_out(program)
+        return self._stage_out()
 
     def _program(self) -> Program:
         return Program(
             argv=command(self.job, self.place.software),
-            folder=self.folder,
+            folder=str(self.folder),
             environment=environment(self.job, self.place.slot, self.place.work, self.folder),
-            stdout=self.base / "stdout",
-            stderr=self.base / "stderr",
+            stdout=str(self.base / "stdout"),
+            stderr=str(self.base / "stderr"),
             walltime_s=self.job.walltime_s,
             memory_mb=self.job.memory_mb,
             disk_mb=self.job.disk_mb,
         )
 
-    def _stage_out(self, program: Program) -> list[Written]:
+    def _stage_out(self) -> list[Written]:
         for output in self.job.outputs:
             if output.is_log:
                 self._pack_log(self.folder / output.lfn)
@@ -166,18 +163,6 @@ class Run:
             self.check()
             raise LeaseLost
         self.check()
-
-    def _renewed(self, until: float) -> None:
-        if self.payload is not None:
-            self.payload.renew(until)
-
-    def _usage(self) -> tuple[float, int]:
-        return self.payload.usage() if self.payload is not None else (0.0, 0)
-
-    def _end_payload(self, grace: float) -> None:
-        if self.payload is not None:
-            self.payload.end(grace)
-            self.unkillable = self.payload.unkillable
 
     def _withdraw(self) -> None:
         """Remove from storage what was written there."""

@@ -1,0 +1,192 @@
+"""Signals: no payload outlives its pilot or its lease, and no unsettled output stays on storage."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from tests.pilot.conftest import Slot, alive, pid_in, until
+from tests.pilot.peer import Peer
+
+ESCAPE = """
+(setsid sh -c 'sleep 1000 & echo $! > {base}/escaped' &)
+(env -i setsid sh -c 'sleep 1000 & echo $! > {base}/wiped' &)
+echo $$ > {base}/pid
+exec sleep 1000
+"""
+
+
+def escaper(slot: Slot) -> str:
+    """A program that leaves two processes outside its process group and session, without parent, one without its environment."""
+    return slot.program("escaper", ESCAPE.format(base=slot.base))
+
+
+def started(slot: Slot) -> list[int]:
+    return [pid_in(slot.base / name) for name in ("pid", "escaped", "wiped")]
+
+
+def guardian_of(pilot: subprocess.Popen[bytes]) -> int:
+    return int(Path(f"/proc/{pilot.pid}/task/{pilot.pid}/children").read_text().split()[0])
+
+
+def test_a_killed_pilot_takes_everything_its_payload_started_with_it(slot: Slot, peer: Peer) -> None:
+    peer.offer(escaper(slot))
+    pilot = slot.start()
+    pids = started(slot)
+    guardian = guardian_of(pilot)
+    pilot.kill()
+    until(lambda: not any(map(alive, [*pids, guardian])), 3)
+
+
+def test_a_killed_guardian_takes_it_too_and_the_job_is_reported(slot: Slot, peer: Peer) -> None:
+    job = peer.offer(escaper(slot))
+    pilot = slot.start("--once")
+    pids = started(slot)
+    os.kill(guardian_of(pilot), signal.SIGKILL)
+    assert pilot.wait(5) == 0
+    assert not any(map(alive, pids))
+    assert slot.report(job)["error"]["code"] == "PAYLOAD_LOST"
+
+
+def test_what_survives_both_is_ended_by_the_next_pilot_at_the_slot_and_nobody_else(slot: Slot, peer: Peer) -> None:
+    peer.offer(escaper(slot))
+    pilot = slot.start()
+    payload, escaped, wiped = started(slot)
+    other_slot = {"GRIDBROKER_PAYLOAD": "slot-10:1:1", "GRIDBROKER_WORK": str(slot.work)}
+    other_work = {"GRIDBROKER_PAYLOAD": "slot-1:1:1", "GRIDBROKER_WORK": str(slot.base / "elsewhere")}
+    bystanders = [subprocess.Popen(["sleep", "1000"], env={**os.environ, **more}) for more in (other_slot, other_work)]
+    guardian = guardian_of(pilot)
+    os.kill(guardian, signal.SIGSTOP)
+    pilot.kill()
+    pilot.wait()
+    os.kill(guardian, signal.SIGKILL)
+    until(lambda: not alive(payload), 2)
+    assert alive(escaped)
+    slot.run()
+    until(lambda: not alive(escaped), 2)
+    assert all(process.poll() is None for process in bystanders)
+    for process in bystanders:
+        process.kill()
+        process.wait()
+    os.kill(wiped, signal.SIGKILL)
+    assert sorted(entry.name for entry in slot.work.iterdir()) == ["slot.lock"]
+
+
+def test_a_stopped_pilot_loses_its_payload_at_the_end_of_the_lease_and_its_job_when_it_goes_on(slot: Slot, peer: Peer) -> None:
+    peer.lease_s = 1.5
+    job = peer.offer(escaper(slot))
+    pilot = slot.start("--once")
+    pids = started(slot)
+    pilot.send_signal(signal.SIGSTOP)
+    until(lambda: not any(map(alive, pids)), 3)
+    time.sleep(0.5)
+    before = len(peer.asked)
+    pilot.send_signal(signal.SIGCONT)
+    assert pilot.wait(5) == 0
+    assert [verb for verb, _, _ in peer.asked[before:]] == []
+    assert peer.jobs[job].report is None
+    assert not any(map(alive, pids))
+
+
+def test_a_pilot_that_was_stopped_while_it_wrote_removes_what_it_wrote(slot: Slot, peer: Peer) -> None:
+    peer.lease_s = 1.5
+    slot.program("wide", "for i in 1 2 3 4 5; do head -c 50000000 /dev/zero > f$i; done")
+    peer.offer("wide", out=[f"f{i}" for i in range(1, 6)], disk_mb=5000)
+    pilot = slot.start("--once")
+    until(slot.files)
+    pilot.send_signal(signal.SIGSTOP)
+    assert slot.files()
+    time.sleep(1.7)
+    pilot.send_signal(signal.SIGCONT)
+    assert pilot.wait(5) == 0
+    assert slot.files() == []
+    assert list(slot.journal.iterdir()) == []
+    assert peer.verbs("report") == []
+
+
+def test_outputs_of_a_pilot_killed_before_its_report_are_removed_by_the_next_one(slot: Slot, peer: Peer) -> None:
+    peer.lease_s = 1.0
+    slot.program("one", "echo 1 > $1")
+    peer.offer("one", "out", out=["out"])
+    peer.hang.add("report")
+    pilot = slot.start()
+    until(lambda: peer.verbs("report"))
+    assert slot.files() == ["out"]
+    pilot.kill()
+    pilot.wait()
+    peer.hang.clear()
+    follower = slot.start(slot="slot-2", work=slot.base / "work" / "slot-2")
+    until(lambda: slot.files() == [], 8)
+    assert peer.verbs("settled")[0][1] == 200
+    until(lambda: not list(slot.journal.iterdir()))
+    follower.terminate()
+    assert follower.wait(5) == 0
+
+
+def test_outputs_of_a_pilot_killed_after_its_report_are_kept(slot: Slot, peer: Peer) -> None:
+    slot.program("one", "echo 1 > $1")
+    peer.offer("one", "out", out=["out"])
+    peer.faults["report"] = ["lost"] * 1000
+    pilot = slot.start()
+    until(lambda: len(peer.verbs("report")) > 1)
+    pilot.kill()
+    pilot.wait()
+    assert len(list(slot.journal.iterdir())) == 1
+    slot.run()
+    assert slot.files() == ["out"]
+    assert list(slot.journal.iterdir()) == []
+
+
+def test_a_file_that_somebody_else_put_under_the_same_name_is_not_removed(slot: Slot, peer: Peer) -> None:
+    peer.lease_s = 1.0
+    slot.program("one", "echo 1 > $1")
+    peer.offer("one", "out", out=["out"])
+    peer.hang.add("report")
+    pilot = slot.start()
+    until(lambda: peer.verbs("report"))
+    pilot.kill()
+    pilot.wait()
+    (slot.storage / "out").unlink()
+    (slot.storage / "out").write_text("2\n")
+    peer.hang.clear()
+    time.sleep(1.0)
+    slot.run()
+    assert slot.files() == ["out"]
+    assert list(slot.journal.iterdir()) == []
+
+
+def test_a_pilot_told_to_stop_fails_its_job_and_ends_within_five_seconds(slot: Slot, peer: Peer) -> None:
+    slot.program("stubborn", f"trap '' TERM; echo $$ > {slot.base}/pid; while :; do sleep 0.1; done")
+    job = peer.offer("stubborn")
+    pilot = slot.start()
+    payload = pid_in(slot.base / "pid")
+    began = time.monotonic()
+    pilot.terminate()
+    assert pilot.wait(5) == 0
+    assert time.monotonic() - began < 3
+    assert not alive(payload)
+    assert slot.report(job)["error"]["code"] == "PILOT_STOPPED"
+    assert slot.report(job)["killed"] is False
+
+
+def test_it_also_ends_within_five_seconds_when_nobody_answers(slot: Slot, peer: Peer) -> None:
+    peer.offer(slot.program("one", "echo 1 > out"), out=["out"])
+    peer.hang.add("report")
+    pilot = slot.start()
+    until(lambda: peer.verbs("report"))
+    began = time.monotonic()
+    pilot.terminate()
+    assert pilot.wait(5) == 0
+    assert time.monotonic() - began < 5
+    assert len(list(slot.journal.iterdir())) == 1  # the next pilot of the queue asks what became of it
+
+
+def test_two_pilots_never_share_a_slot(slot: Slot, peer: Peer) -> None:
+    slot.start()
+    until(lambda: peer.verbs("match"))
+    began = time.monotonic()
+    assert slot.start().wait(10) == 4
+    assert time.monotonic() - began < 5
