@@ -223,6 +223,11 @@ def test_the_same_input_may_stand_twice() -> None:
     assert validate(task) == []
 
 
+def test_a_part_of_several_datasets_cannot_be_asked_for_yet() -> None:
+    task = with_item({**processing(), "nFiles": 5}, 0, dataset="run.one,run.two")
+    assert faults(task) == {("nFiles", "not_supported_yet")}
+
+
 def test_pile_up_says_what_is_not_there_yet() -> None:
     assert faults(pile_up()) == {
         ("jobParameters[1].ratio", "not_supported_yet"),

@@ -71,6 +71,9 @@ def _inputs(items: Sequence[Item], values: Values) -> Found:
         yield "jobParameters", "required", "the task reads nothing: name an input dataset or set noInput"
         return
     first = inputs[0]
+    for name in ("nFiles", "nEvents"):
+        if len(first.names) > 1 and name in values:
+            yield name, "not_supported_yet", f"{name} over several input datasets is not supported yet (row J26)"
     for item in inputs[1:]:
         if item.names != first.names:
             yield f"{item.path}.dataset", "not_supported_yet", "a secondary dataset is not supported yet (row J4)"
