@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
@@ -22,6 +23,9 @@ from broker_site.kernel.verdict import Problem
 CONTENT_TYPE = "application/problem+json"
 _QUERY_CANCELLED = "57014"  # PostgreSQL's code for a statement that ran into statement_timeout
 _RETRY_AFTER_S = "2"
+
+Fault = Problem | Mapping[str, str]
+"""One fault of a body: field, rule, message; as the rules give it or already as the answer shows it."""
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +42,7 @@ class Refused(Exception):
         status: int,
         title: str = "",
         detail: str = "",
-        errors: Sequence[Problem] = (),
+        errors: Sequence[Fault] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(f"{status} {title or _phrase(status)}: {detail}")
@@ -64,7 +68,7 @@ def problem_response(
     status: int,
     title: str = "",
     detail: str = "",
-    errors: Sequence[Problem] = (),
+    errors: Sequence[Fault] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JsonResponse:
     """A problem+json answer; without a title the status speaks for itself."""
@@ -77,7 +81,7 @@ def problem_response(
         "trace_id": trace_id(),
     }
     if errors:
-        body["errors"] = [{"field": e.field, "rule": e.rule, "message": e.message} for e in errors]
+        body["errors"] = [dict(e) if isinstance(e, Mapping) else asdict(e) for e in errors]
     response = JsonResponse(body, status=status, content_type=CONTENT_TYPE, headers=headers)
     response.problem_title = body["title"]  # type: ignore[attr-defined]  # for the audit, so that it need not parse the body
     return response
