@@ -98,7 +98,8 @@ class Env:
             statement_timeout_ms=reader.take("GRIDBROKER_STATEMENT_TIMEOUT_MS", _milliseconds, 0),
             lock_timeout_ms=reader.take("GRIDBROKER_LOCK_TIMEOUT_MS", _milliseconds, 0),
         )
-        problems = reader.problems + (_unsafe(env) if profile == "production" else [])
+        stated = not any(line.startswith("GRIDBROKER_PROFILE:") for line in reader.problems)
+        problems = reader.problems + (_unsafe(env) if profile == "production" and stated else [])
         if problems:
             raise BadEnvironment(problems)
         return env

@@ -22,7 +22,17 @@ from typing import IO
 import psycopg2
 
 from broker_site.embedded import process
-from broker_site.embedded.place import STATE, NoPlace, Place, find_place, locked, read_private, shared_folder, write_private
+from broker_site.embedded.place import (
+    STATE,
+    NoPlace,
+    Place,
+    find_place,
+    locked,
+    make_folder,
+    read_private,
+    shared_folder,
+    write_private,
+)
 from broker_site.embedded.postgres import STARTED, Access, NotStarted, Postgres, end_servers_in, find_software, recorded
 from broker_site.embedded.process import Identity
 from broker_site.embedded.redis_server import RedisServer, find_binary
@@ -88,7 +98,8 @@ class Instance:
         `follow`: the servers end when the thread that started them does, also when it is killed (Linux). Without `need_redis` a
         machine that has no Redis gives empty `redis_url` instead of NoPlace. Errors: NoPlace, NotStarted.
         """
-        place = self._find_place()
+        make_folder(self.root, self.name)
+        place = None if self._database_url else self._find_place()
         with locked(self.folder / "lock"):
             if self._users is None:
                 self._users = (self.folder / "users").open("a")
@@ -157,18 +168,16 @@ class Instance:
 
     def _find_place(self) -> Place:
         if self._place is None:
-            # With both URLs given no binary is needed, only the folder for logs and locks.
-            software = Path("/usr") if self._database_url else find_software()
-            self._place = find_place(self.root, self.name, software)
+            self._place = find_place(self.root, self.name, find_software())
             if self._place.note:
                 self._say(self._place.note)
         return self._place
 
-    def _start(self, place: Place, *, follow: bool, need_redis: bool) -> None:
+    def _start(self, place: Place | None, *, follow: bool, need_redis: bool) -> None:
         kept = self._secrets(place)
         if not self._key_in_file:
             self._secret_key = self._secret_key or kept["secret_key"]
-        if not self._database_url:
+        if place:
             self._start_postgres(place, kept, follow)
         if not self._redis_url and (need_redis or _has_redis()):
             self._start_redis(follow)
@@ -244,12 +253,12 @@ class Instance:
         }
         write_private(self.folder / "state.json", json.dumps(state))
 
-    def _secrets(self, place: Place) -> dict[str, str]:
+    def _secrets(self, place: Place | None) -> dict[str, str]:
         """Passwords and signing key of this instance, made once. Data whose passwords are gone are not ours to keep using."""
         path = self.folder / "secrets.json"
         kept = {name: str(value) for name, value in read_private(path).items()}
         if not kept:
-            if place.data.exists():
+            if place and place.data.exists():
                 self._forget(place)
             kept = {name: secrets.token_hex(24) for name in ("admin_password", "password", "redis_password")}
             kept["secret_key"] = secrets.token_urlsafe(50)

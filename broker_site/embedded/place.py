@@ -60,17 +60,20 @@ class Place:
         return self.folder / "logs"
 
 
-def find_place(root: Path, instance: str, software: Path) -> Place:
-    """Make the folders of `instance` under `root`, and choose where its servers live; NoPlace when nothing works."""
-    top = root / STATE
-    folder = top / instance
-    _make(top)
+def make_folder(root: Path, instance: str) -> Path:
+    """The instance's folder for locks, secrets and logs, made if need be; NoPlace when it cannot be or is another user's."""
+    folder = root / STATE / instance
+    _make(root / STATE)
     _make(folder)
     if (owner := folder.stat().st_uid) != os.geteuid():
-        raise NoPlace(
-            f"{folder} belongs to user {owner}, not to you ({os.geteuid()}); run as that user, or remove it as that user"
-        )
+        raise NoPlace(f"{folder} belongs to user {owner}, not to you ({os.geteuid()}); remove it, or run as that user")
     _make(folder / "logs")
+    return folder
+
+
+def find_place(root: Path, instance: str, software: Path) -> Place:
+    """Make the folders of `instance` under `root`, and choose where its database lives; NoPlace when nothing works."""
+    folder = make_folder(root, instance)
     if os.geteuid() != 0:
         return Place(folder, folder, software, None, "")
     account = _unprivileged(root)

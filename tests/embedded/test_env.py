@@ -1,0 +1,119 @@
+"""An operator who sets a variable wrongly is told which one and what the rule is, all of them at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from broker_site.env import BadEnvironment, Env
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD_KEY = "some-k3y-" * 7
+PRODUCTION = {
+    "DATABASE_URL": "postgresql://broker:p%40ss@db.example.org:5433/broker?sslmode=verify-full",
+    "REDIS_URL": "rediss://:secret@redis.example.org:6380/1",
+    "SECRET_KEY": GOOD_KEY,
+    "ALLOWED_HOSTS": "broker.example.org, .example.org",
+    "TLS_PROXY_HEADER": "X-Forwarded-Proto: https",
+}
+
+
+def problems(environ: dict[str, str]) -> list[str]:
+    with pytest.raises(BadEnvironment) as raised:
+        Env.read(environ)
+    return raised.value.problems
+
+
+def test_a_complete_production_environment_is_read() -> None:
+    env = Env.read(PRODUCTION)
+    assert env.profile == "production"
+    assert env.database is not None
+    assert (env.database.host, env.database.port, env.database.name) == ("db.example.org", "5433", "broker")
+    assert env.database.password == "p@ss"
+    assert dict(env.database.options) == {"sslmode": "verify-full"}
+    assert env.allowed_hosts == ("broker.example.org", ".example.org")
+    assert env.proxy_header == ("HTTP_X_FORWARDED_PROTO", "https")
+
+
+def test_a_local_environment_may_be_empty() -> None:
+    env = Env.read({"GRIDBROKER_PROFILE": "local"})
+    assert env.database is None
+    assert env.instance == "up"
+    assert "127.0.0.1" in env.allowed_hosts
+    assert len(env.secret_key) >= 50
+    assert env.secret_key != Env.read({"GRIDBROKER_PROFILE": "local"}).secret_key
+
+
+def test_a_unix_socket_is_a_host() -> None:
+    env = Env.read({"GRIDBROKER_PROFILE": "local", "DATABASE_URL": "postgresql://me:pw@/grid?host=%2Frun%2Fpg&port=5555"})
+    assert env.database is not None
+    assert (env.database.host, env.database.port, env.database.user) == ("/run/pg", "5555", "me")
+
+
+def test_production_names_everything_that_is_missing_at_once() -> None:
+    told = problems({})
+    for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "TLS_PROXY_HEADER"):
+        assert any(line.startswith(name) for line in told), name
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("DATABASE_URL", "mysql://db/x", "must begin with postgresql://"),
+        ("DATABASE_URL", "postgresql://db", "name of a database"),
+        ("DATABASE_URL", "postgresql://db:99999/x", "port must be a number"),
+        ("REDIS_URL", "localhost:6379", "must look like redis://"),
+        ("GRIDBROKER_PORT", "0", "from 1 to 65535"),
+        ("GRIDBROKER_PORT", "http", "from 1 to 65535"),
+        ("GRIDBROKER_INSTANCE", "../up", "small letters"),
+        ("GRIDBROKER_PROFILE", "prod", "local or production"),
+        ("GRIDBROKER_DEBUG", "maybe", "must be 1 or 0"),
+        ("GRIDBROKER_LOG_LEVEL", "LOUD", "must be one of"),
+        ("GRIDBROKER_STATEMENT_TIMEOUT_MS", "-1", "whole number of milliseconds"),
+        ("ALLOWED_HOSTS", "*", "'*' would accept any"),
+        ("CSRF_TRUSTED_ORIGINS", "example.org", "https://name"),
+        ("TLS_PROXY_HEADER", "X-Forwarded-Proto", "Header-Name: value"),
+        ("SECRET_KEY_FILE", "/does/not/exist", "cannot be read"),
+    ],
+)
+def test_a_bad_value_is_refused_with_its_name_and_rule(name: str, value: str, rule: str) -> None:
+    local = {"GRIDBROKER_PROFILE": "local"}
+    told = problems({**local, name: value})
+    assert len(told) == 1
+    assert told[0].startswith(f"{name}: ")
+    assert rule in told[0]
+
+
+@pytest.mark.parametrize(("name", "value"), [("SECRET_KEY", "short"), ("SECRET_KEY", "a" * 60), ("GRIDBROKER_DEBUG", "1")])
+def test_production_refuses_what_is_unsafe(name: str, value: str) -> None:
+    told = problems({**PRODUCTION, name: value})
+    assert len(told) == 1
+    assert told[0].startswith(name)
+
+
+def test_a_password_is_never_repeated_in_a_message() -> None:
+    told = problems({**PRODUCTION, "DATABASE_URL": "mysql://me:hunter2@db/x", "REDIS_URL": "http://:hunter2@redis"})
+    assert "hunter2" not in "".join(told)
+
+
+def test_a_key_may_lie_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(GOOD_KEY + "\n")
+    rest = {name: value for name, value in PRODUCTION.items() if name != "SECRET_KEY"}
+    assert Env.read({**rest, "SECRET_KEY_FILE": str(tmp_path / "key")}).secret_key == GOOD_KEY
+
+
+def test_a_command_ends_with_the_lines_and_no_trace() -> None:
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "explain", "1"],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "GRIDBROKER_PORT": "x", "REDIS_URL": "x"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 2
+    assert "GRIDBROKER_PORT: must be a number" in ran.stderr
+    assert "REDIS_URL: must look like" in ran.stderr
+    assert "Traceback" not in ran.stderr

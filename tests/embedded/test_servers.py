@@ -1,0 +1,272 @@
+"""Private PostgreSQL and Redis: they start, keep data, survive crashes of whoever uses them, and are nobody else's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import psycopg2
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from broker_site.embedded import Instance, NoPlace, Services, redis_server
+from broker_site.embedded.place import STATE, shared_folder
+from broker_site.embedded.process import Identity, gone
+from tests.embedded.conftest import Make, clean
+
+pytestmark = pytest.mark.servers
+ROOT = Path(__file__).resolve().parents[2]
+
+USER_PROCESS = """
+import signal, sys
+from pathlib import Path
+from broker_site.embedded import Instance
+instance = Instance("one", root=Path(sys.argv[1]), environ={})
+instance.start(follow=sys.argv[2] == "follow")
+print(instance.postgres.identity().pid, instance.redis.identity().pid, flush=True)
+signal.pause()
+"""
+
+
+def run(services: Services, statement: str) -> list[tuple[object, ...]]:
+    with closing(psycopg2.connect(services.database_url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def identities(instance: Instance) -> tuple[Identity, Identity]:
+    assert instance.postgres and instance.redis
+    found = instance.postgres.identity(), instance.redis.identity()
+    assert found[0] and found[1]
+    return found[0], found[1]
+
+
+def user_of(folder: Path, how: str) -> tuple[subprocess.Popen[str], list[Identity]]:
+    """Another process that uses the instance, and the servers it runs."""
+    process = subprocess.Popen([sys.executable, "-c", USER_PROCESS, folder, how], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    servers = [Identity.of(int(pid)) for pid in process.stdout.readline().split()]
+    assert len(servers) == 2
+    return process, [server for server in servers if server]
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_data_are_kept_between_runs_on_the_same_ports(folder: Path, make: Make) -> None:
+    first = make(folder)
+    services = first.start()
+    run(services, "DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT 42 AS answer")
+    servers = identities(first)
+    assert first.stop()
+    assert not any(server.alive() for server in servers)
+
+    second = make(folder)
+    assert second.start() == services
+    assert run(services, "SELECT answer FROM kept") == [(42,)]
+    assert redis.Redis.from_url(services.redis_url).ping()
+    second.stop()
+
+
+def test_servers_of_a_killed_user_are_found_and_used(folder: Path, make: Make) -> None:
+    crashed, servers = user_of(folder, "alone")
+    kill(crashed)
+    assert all(server.alive() for server in servers)
+    instance = make(folder)
+    instance.start()
+    assert list(identities(instance)) == servers
+    assert instance.stop()
+    assert not any(server.alive() for server in servers)
+
+
+def test_servers_that_follow_end_with_a_killed_supervisor(folder: Path) -> None:
+    crashed, servers = user_of(folder, "follow")
+    kill(crashed)
+    assert all(gone(server, 20) for server in servers)
+
+
+def test_a_killed_postgres_recovers_with_its_data(folder: Path, make: Make) -> None:
+    instance = make(folder)
+    services = instance.start()
+    run(services, "DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT 42 AS answer")
+    for server in identities(instance):
+        os.kill(server.pid, signal.SIGKILL)
+    assert sorted(instance.revive()) == ["postgres", "redis"]
+    assert instance.services == services
+    assert run(services, "SELECT answer FROM kept") == [(42,)]
+    instance.stop()
+
+
+def test_a_stale_pid_file_is_no_server(folder: Path, make: Make) -> None:
+    instance = make(folder)
+    instance.start()
+    assert instance.postgres
+    mark = instance.postgres.place.data / "postmaster.pid"
+    lines = mark.read_text().splitlines()
+    instance.stop()
+    mark.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")  # the pid went to another program: this one
+    run(instance.start(), "SELECT 1")
+    instance.stop()
+
+
+def test_two_instances_run_side_by_side(folder: Path, make: Make) -> None:
+    first, second = make(folder), make(folder, "two")
+    a, b = first.start(), second.start()
+    run(a, "CREATE TABLE IF NOT EXISTS mine (x int)")
+    assert run(b, "SELECT count(*) FROM pg_tables WHERE tablename = 'mine'") == [(0,)]
+    assert a.redis_url != b.redis_url
+    first.stop()
+    run(b, "SELECT 1")
+    second.stop()
+
+
+def test_the_last_to_leave_stops_the_servers(folder: Path, make: Make) -> None:
+    first, second = make(folder), make(folder)
+    services = first.start()
+    second.start()
+    assert not first.stop()
+    run(services, "SELECT 1")
+    assert second.stop()
+    with pytest.raises(psycopg2.OperationalError):
+        run(services, "SELECT 1")
+
+
+def test_nobody_enters_without_the_password(folder: Path, make: Make) -> None:
+    instance = make(folder)
+    services = instance.start()
+    assert instance.postgres and instance.redis
+    port = instance.postgres.access.port
+    for host in ("127.0.0.1", str(instance.postgres.place.sockets)):
+        with pytest.raises(psycopg2.OperationalError, match=r"password|fe_sendauth"):
+            psycopg2.connect(host=host, port=port, user="gridbroker", dbname="gridbroker", password="guess", connect_timeout=5)
+    with pytest.raises(redis.AuthenticationError):
+        redis.Redis(port=instance.redis.port, retry=Retry(NoBackoff(), 0)).ping()
+    assert run(services, "SHOW listen_addresses") == [("127.0.0.1",)]
+    assert run(services, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") == [(False,)]
+    command_lines = "".join(path.read_text(errors="replace") for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path))
+    assert instance.redis.password not in command_lines
+    instance.stop()
+
+
+def readable(path: Path) -> bool:
+    try:
+        return bool(path.read_bytes())
+    except OSError:
+        return False
+
+
+def test_secrets_are_ours_alone_to_read(folder: Path, make: Make) -> None:
+    instance = make(folder)
+    instance.start()
+    for name in ("secrets.json", "state.json"):
+        assert stat.S_IMODE((instance.folder / name).stat().st_mode) == 0o600
+    assert instance.postgres
+    assert stat.S_IMODE(instance.postgres.place.data.stat().st_mode) == 0o700
+    instance.stop()
+
+
+def test_a_port_that_somebody_took_is_given_up(folder: Path, make: Make) -> None:
+    instance = make(folder)
+    instance.start()
+    assert instance.postgres
+    port = instance.postgres.access.port
+    instance.stop()
+    with socket.create_server(("127.0.0.1", port)):
+        again = make(folder)
+        run(again.start(), "SELECT 1")
+        assert again.postgres
+        assert again.postgres.access.port != port
+        again.stop()
+
+
+def test_removing_the_state_is_a_clean_slate(own_folder: Path, make: Make) -> None:
+    instance = make(own_folder)
+    run(instance.start(), "CREATE TABLE kept (x int)")
+    instance.stop()
+    shutil.rmtree(own_folder / STATE)
+    fresh = make(own_folder)
+    assert run(fresh.start(), "SELECT count(*) FROM pg_tables WHERE tablename = 'kept'") == [(0,)]
+    assert fresh.empty()
+    fresh.stop()
+
+
+def test_given_urls_replace_the_private_servers(folder: Path, make: Make) -> None:
+    environ = {"DATABASE_URL": "postgresql://me:x@db.invalid/grid", "REDIS_URL": "redis://redis.invalid/0"}
+    instance = make(folder, environ=environ)
+    services = instance.start()
+    assert (services.database_url, services.redis_url) == (environ["DATABASE_URL"], environ["REDIS_URL"])
+    assert instance.postgres is None
+    assert instance.redis is None
+    instance.stop()
+
+
+def test_a_machine_without_redis_is_told_what_to_do(folder: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(redis_server, "WHEEL", "no_such_wheel")
+    with pytest.raises(NoPlace, match="set REDIS_URL, or install redis-server or valkey-server"):
+        make(folder).start()
+    instance = make(folder)
+    assert instance.start(need_redis=False).redis_url == ""
+    instance.stop()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another user's help")
+def test_root_in_an_unreachable_folder_puts_the_servers_elsewhere_and_says_so(make: Make) -> None:
+    closed = Path(tempfile.mkdtemp(prefix="gb-"))  # mode 0700
+    said: list[str] = []
+    instance = make(closed, say=said.append)
+    services = instance.start()
+    elsewhere = shared_folder(closed)
+    assert str(elsewhere) in said[0]
+    assert run(services, "SHOW data_directory") == [(str(elsewhere / "one" / "pg"),)]
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+    assert instance.postgres and instance.postgres.place.account
+    identity = instance.postgres.identity()
+    assert identity
+    assert Path(f"/proc/{identity.pid}").stat().st_uid == instance.postgres.place.account.uid
+    instance.stop()
+
+    shutil.rmtree(closed / STATE)
+    again = make(closed)
+    assert run(again.start(), "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
+    again.stop()
+    clean(closed)
+    assert not elsewhere.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is exposed to it")
+def test_root_does_not_trust_a_folder_that_others_made(make: Make) -> None:
+    closed = Path(tempfile.mkdtemp(prefix="gb-"))
+    trap = shared_folder(closed)
+    trap.mkdir(mode=0o777)
+    trap.chmod(0o777)
+    with pytest.raises(NoPlace, match="only root can write"):
+        make(closed).start()
+    clean(closed)
+
+
+def test_a_stopped_user_leaves_no_lock(folder: Path, make: Make) -> None:
+    crashed, servers = user_of(folder, "alone")
+    instance = make(folder)
+    instance.start()
+    assert not instance.stop()  # the other still uses them
+    kill(crashed)
+    assert all(server.alive() for server in servers)
+    last = make(folder)
+    last.start()
+    before = time.monotonic()
+    assert last.stop()
+    assert time.monotonic() - before < 10
