@@ -40,6 +40,15 @@ def test_one_too_many_must_wait_and_the_others_need_not(alice: User, bearer: Bea
     assert submit(bearer(issue_user_token(ensure_user("bob", roles=[("atlas", "submitter")])).text)) == 201
 
 
+@pytest.mark.servers
+def test_the_count_is_kept_in_redis_for_all_web_processes(
+    alice: User, bearer: Bearer, settings: Settings, redis_url: str
+) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": redis_url}}
+    client = bearer(issue_user_token(alice).text)
+    assert [submit(client), submit(client), submit(client)] == [201, 201, 429]
+
+
 def test_without_redis_nothing_is_limited_and_nothing_waits(alice: User, bearer: Bearer, settings: Settings) -> None:
     settings.CACHES = {
         "default": {
