@@ -89,10 +89,11 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, cycle: Cycle) -> int 
         stay(run.id, task.id, FULL, 0.0)
         return FULL
     rules = parse(task.split_rule)
-    per_job = rules.files_per_job or rules.max_files_per_job or QueueLimits().max_files
+    limits = QueueLimits(max_files=gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
+    per_job = rules.files_per_job or rules.max_files_per_job or limits.max_files
     most = max(sum(rooms.values()), 1)
     files = take_files(run.id, task.id, dataset.id, min(most * per_job, MOST_FILES))
-    jobs = _split(dataset, files, rules, most)
+    jobs = _split(dataset, files, rules, limits, most)
     if not jobs:
         return 0
     ask = task_ask(task, dataset, files, min(job.n_events for job in jobs))
@@ -113,14 +114,14 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, cycle: Cycle) -> int 
     return len(placed)
 
 
-def _split(dataset: Dataset, files: list[File], rules: SplitRules, most: int) -> list[JobPlan]:
+def _split(dataset: Dataset, files: list[File], rules: SplitRules, limits: QueueLimits, most: int) -> list[JobPlan]:
     columns = Files(
         ids=[f.id for f in files],
         sizes=[f.fsize or 0 for f in files],
         n_events=[f.n_events or 0 for f in files],
         complete=dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open",
     )
-    return list(splitter_for(dataset.type)(columns, rules, QueueLimits(), most))
+    return list(splitter_for(dataset.type)(columns, rules, limits, most))
 
 
 def _decide(task: Task, ask: Ask, cycle: Cycle, config: Config) -> tuple[Decision, int]:

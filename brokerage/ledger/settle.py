@@ -40,7 +40,7 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str, host: str = ""
         if job.ended_at is not None:
             return _recorded(job, epoch)
         outputs = list(File.objects.filter(out_job_id=job_id).select_related("dataset").order_by("id"))
-        expected = [ExpectedOutput(f.id, f.lfn, optional="an" in f.dataset.attributes.split(",")) for f in outputs]
+        expected = [ExpectedOutput(f.id, f.lfn, optional=f.dataset.no_output_allowed) for f in outputs]
         settlement = settle(report, expected, job.kill_requested, job.kill_outcome)
         not_needed = frozenset(e.file_id for e in expected if e.optional)
         _end_files({job_id: settlement.ending}, settlement.made, _suspects(job, report), not_needed)

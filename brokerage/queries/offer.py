@@ -7,6 +7,7 @@ from typing import Any
 
 from brokerage.models import Job, JobInput, JobSpec, StorageEndpoint
 from workqueues.models import CatalogueFile, File
+from workqueues.rules.stored_path import stored_path
 
 
 def job_document(job_id: int) -> dict[str, Any]:
@@ -60,8 +61,14 @@ def _sources(datasets: set[str], lfns: set[str], site: str) -> dict[tuple[str, s
 
 
 def _outputs(job_id: int, storage: str) -> list[dict[str, Any]]:
-    path = StorageEndpoint.objects.values_list("path", flat=True).get(name=storage) if storage else ""
+    root = StorageEndpoint.objects.values_list("path", flat=True).get(name=storage) if storage else ""
     return [
-        {"lfn": f.lfn, "storage": storage, "path": f"{path}/{f.lfn}", "type": f.type, "optional": False}
-        for f in File.objects.filter(out_job_id=job_id).order_by("id")
+        {
+            "lfn": f.lfn,
+            "storage": storage,
+            "path": f"{root}/{stored_path(f.dataset.dataset_name, f.lfn)}",
+            "type": f.type,
+            "optional": f.dataset.no_output_allowed,
+        }
+        for f in File.objects.filter(out_job_id=job_id).select_related("dataset").order_by("id")
     ]

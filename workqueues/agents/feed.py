@@ -5,6 +5,8 @@ Leaves them ready or assigning, pending or tobroken. Next: assign or generate.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from broker_site.agency.run import Run, agent
 from workqueues.agents.waiting import rest_s
 from workqueues.catalogue import CatalogueUnavailable, catalogue
@@ -22,6 +24,10 @@ from workqueues.rules.refine import DatasetPlan, TaskPlan, input_names, plan
 from workqueues.rules.split_rule import parse
 
 BATCH = 20
+
+
+class UnknownEvents(Exception):
+    """The task counts events where the catalogue does not."""
 
 
 @agent("feed")
@@ -57,6 +63,8 @@ def feed_task(run: Run, task: Task) -> None:
                 finish_empty(run.id, task.id, run.who)
             case "break":
                 break_task(run.id, task.id, "the input has no files", run.who)
+    except UnknownEvents as error:
+        break_task(run.id, task.id, str(error), run.who)
     except CatalogueUnavailable as error:
         hold(run.id, task.id, f"the catalogue does not answer: {error}", rest_s(task), run.who)
     except Stale:
@@ -95,14 +103,17 @@ def _fill_inputs(run: Run, task: Task, planned: TaskPlan) -> int:
 
 
 def _used(files: list[NewFile], p: DatasetPlan) -> list[NewFile]:
-    """The part of the dataset that the task asked for; of files with unknown events all, when it asked for events."""
-    return files[: used_part([f.n_events for f in files], p.n_files, p.n_events)]
+    """The part of the dataset that the task asked for. Raises UnknownEvents when it asked for events that nobody counted."""
+    used = used_part([f.n_events for f in files], p.n_files, p.n_events)
+    if used is None:
+        raise UnknownEvents(f"nEvents is asked for, but the events of some files of {p.name} are not known")
+    return files[:used]
 
 
 def _files(p: DatasetPlan) -> list[NewFile]:
     """The files of a dataset: from the catalogue, or numbered records for a pseudo dataset; seeds are made as jobs need them."""
     if p.type == "input":
-        return list(catalogue().files(p.name))
+        return [replace(f, n_events=p.events_per_file or f.n_events) for f in catalogue().files(p.name)]
     if p.type == "pseudo_input":
         records = pseudo_files(p.n_files or 0, offset=p.offset, n_events=p.n_events, events_per_file=p.events_per_file)
         return [NewFile(r.lfn, n_events=r.n_events or None, first_event=r.first_event or None) for r in records]

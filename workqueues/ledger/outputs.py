@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.db import connection
 
 from workqueues.models import CatalogueDataset
+from workqueues.rules.stored_path import stored_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,16 @@ def register_files(files: Sequence[Registered]) -> None:
             """
             WITH given AS (
                 SELECT d.id AS dataset_id, g.* FROM unnest(%(names)s::text[], %(lfns)s::text[], %(sizes)s::bigint[],
-                    %(sums)s::text[], %(storages)s::text[], %(events)s::int[]) AS g(name, lfn, size, checksum, storage, events)
+                    %(sums)s::text[], %(storages)s::text[], %(events)s::int[], %(paths)s::text[])
+                    AS g(name, lfn, size, checksum, storage, events, path)
                 JOIN workqueues_cataloguedataset d ON d.name = g.name
             ), filed AS (
                 INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
                 SELECT dataset_id, lfn, size, checksum, events FROM given
                 ON CONFLICT (dataset_id, lfn) DO NOTHING RETURNING id, dataset_id, lfn
             )
-            INSERT INTO workqueues_replica (file_id, storage)
-            SELECT filed.id, given.storage FROM filed JOIN given USING (dataset_id, lfn)
+            INSERT INTO workqueues_replica (file_id, storage, path)
+            SELECT filed.id, given.storage, given.path FROM filed JOIN given USING (dataset_id, lfn)
             """,
             {
                 "names": [f.dataset_name for f in files],
@@ -58,5 +60,6 @@ def register_files(files: Sequence[Registered]) -> None:
                 "sums": [f.checksum for f in files],
                 "storages": [f.storage for f in files],
                 "events": [f.n_events for f in files],
+                "paths": [stored_path(f.dataset_name, f.lfn) for f in files],
             },
         )

@@ -1,0 +1,112 @@
+"""A machine is its table: arrows, final states, paths, what it refuses to parse."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_site.kernel.machine import Machine, MachineError, NotAllowed
+from brokerage.states import JOB, LEASED
+from workqueues.states import EVENT, INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, OUTPUT_FILE, TASK
+
+MACHINES = [TASK, INPUT_DATASET, OUTPUT_DATASET, INPUT_FILE, OUTPUT_FILE, EVENT, JOB]
+
+DOOR = Machine(
+    "door",
+    """
+    # event | from        | to
+    build   | -           | open closed
+    shut    | open        | closed
+    open    | closed      | open
+    burn    | open closed | gone
+    """,
+)
+
+
+def test_the_table_gives_states_arrows_and_final_states():
+    assert DOOR.states == ("open", "closed", "gone")
+    assert DOOR.initial == {"open", "closed"}
+    assert DOOR.final == {"gone"}
+    assert DOOR.live == ("open", "closed")
+    assert DOOR.events("open") == ("shut", "burn")
+    assert DOOR.accepting("burn") == ("open", "closed")
+    assert DOOR.sources("gone") == ("open", "closed")
+
+
+def test_staying_is_not_a_move_and_a_missing_arrow_is_refused_by_name():
+    assert not DOOR.allows("open", "open")
+    with pytest.raises(NotAllowed, match="door: no move from 'gone' to 'open'"):
+        DOOR.check("gone", "open")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("build | -", "line 1: expected"),
+        ("build | - | open\nbuild | - | open", "line 2: - -> open on build stands twice"),
+        ("shut | open | closed", "no line with the source"),
+        ("build | | open", "line 1: expected"),
+    ],
+)
+def test_a_malformed_table_is_refused_with_its_line(table: str, message: str):
+    with pytest.raises(MachineError, match=message):
+        Machine("bad", table)
+
+
+def test_a_final_state_that_no_line_names_is_refused():
+    with pytest.raises(MachineError, match="ended"):
+        Machine("bad", "build | - | open", final="ended")
+
+
+@given(st.sampled_from(MACHINES), st.data())
+def test_every_walk_along_the_arrows_is_a_path_and_a_jump_is_not(machine: Machine, data: st.DataObject):
+    state = data.draw(st.sampled_from(sorted(machine.initial)))
+    walk = [state]
+    for _ in range(data.draw(st.integers(0, 12))):
+        if not machine.targets(walk[-1]):
+            break
+        walk.append(data.draw(st.sampled_from(machine.targets(walk[-1]))))
+    assert machine.is_path(walk)
+    jump = data.draw(st.sampled_from(machine.states))
+    assert machine.is_path([*walk, jump]) == machine.allows(walk[-1], jump)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+def test_every_state_can_be_reached_and_every_live_one_can_be_left(machine: Machine):
+    reached, frontier = set(machine.initial), list(machine.initial)
+    while frontier:
+        for target in machine.targets(frontier.pop()):
+            if target not in reached:
+                reached.add(target)
+                frontier.append(target)
+    assert reached == set(machine.states)
+    assert all(machine.targets(state) for state in machine.live if (machine.name, state) != ("event_range", "done"))
+
+
+STATES = {
+    TASK: """registered defined assigning ready pending scouting scouted running prepared done failed finished aborting aborted
+        finishing topreprocess preprocessing tobroken broken toretry toincexec rerefine paused throttled exhausted passed""",
+    INPUT_DATASET: "defined toupdate pending broken ready done",
+    OUTPUT_DATASET: "defined ready running prepared done",
+    INPUT_FILE: "ready missing lost broken picked running finished failed partial",
+    OUTPUT_FILE: "defined running prepared merging finished failed",
+    EVENT: "ready sent running finished cancelled discarded done failed fatal merged corrupted",
+    JOB: """pending defined waiting assigned throttled activated sent starting running holding transferring merging finished failed
+        cancelled closed""",
+}
+
+
+@pytest.mark.parametrize(("machine", "words"), STATES.items(), ids=[m.name for m in STATES])
+def test_the_states_are_those_of_the_documents(machine: Machine, words: str):
+    assert set(machine.states) == set(words.split())
+
+
+def test_a_job_never_goes_back_from_a_pilot():
+    assert not any(JOB.allows(held, waiting) for held in LEASED for waiting in ("activated", "defined", "assigned", "pending"))
+
+
+def test_the_drawing_has_every_arrow():
+    drawing = JOB.drawing()
+    assert "activated --> sent: send" in drawing
+    assert drawing.count("-->") == len(JOB.transitions) + len(JOB.final)
