@@ -104,6 +104,7 @@ def test_a_killed_postgres_recovers_with_its_data(folder: Path, make: Make) -> N
     run(services, "DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT 42 AS answer")
     for server in identities(instance):
         os.kill(server.pid, signal.SIGKILL)
+        assert gone(server, 10)
     assert sorted(instance.revive()) == ["postgres", "redis"]
     assert instance.services == services
     assert run(services, "SELECT answer FROM kept") == [(42,)]
