@@ -16,7 +16,7 @@ from typing import Any
 from brokerage.pilot import journal, processes
 from brokerage.pilot.clocks import Wake, now
 from brokerage.pilot.job import BadJob, read_job, read_ticket
-from brokerage.pilot.joblog import Log
+from brokerage.pilot.joblog import Log, printable
 from brokerage.pilot.payload import Keeper, end_leftovers
 from brokerage.pilot.run import Place, Run, remove_folder
 from brokerage.pilot.server import Answer, Server
@@ -205,7 +205,12 @@ class Pilot:
         self.log.say(f"cannot read the job: {problem}")
         with contextlib.suppress(BadJob):
             ticket = read_ticket(document if isinstance(document, dict) else {})
-            body = {"status": "failed", "exit_code": 0, "error": {"code": "BAD_JOB", "message": problem[:500]}, "killed": False}
+            body = {
+                "status": "failed",
+                "exit_code": 0,
+                "error": {"code": "BAD_JOB", "message": printable(problem)[:500]},
+                "killed": False,
+            }
             lists: dict[str, list[str]] = {"missing_inputs": [], "corrupt_inputs": [], "outputs": []}
             self.server.ask(
                 f"/api/v1/jobs/{ticket.id}/report/", {**body, **lists, "metrics": {}}, ticket.token, stop_grace_s=STOP_GRACE_S

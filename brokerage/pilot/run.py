@@ -17,7 +17,7 @@ from brokerage.pilot.clocks import Wake, now, wall_time
 from brokerage.pilot.failure import Failure, LeaseLost
 from brokerage.pilot.guardian import Outcome, Program
 from brokerage.pilot.job import Job
-from brokerage.pilot.joblog import Log, last_lines, pack
+from brokerage.pilot.joblog import Log, last_lines, pack, printable
 from brokerage.pilot.journal import Journal
 from brokerage.pilot.lease import Lease
 from brokerage.pilot.payload import KILL_GRACE_S, STOP_GRACE_S, Keeper, command, describe, environment
@@ -180,7 +180,7 @@ class Run:
             "start_time": self.started,
             "end_time": wall_time(),
             "exit_code": outcome.exit_code,
-            "error": None if failure is None else {"code": failure.code, "message": failure.message[:500]},
+            "error": None if failure is None else {"code": failure.code, "message": printable(failure.message)[:500]},
             "killed": failure is not None and failure.code == "KILLED",
             "missing_inputs": [] if failure is None else list(failure.missing),
             "corrupt_inputs": [] if failure is None else list(failure.corrupt),

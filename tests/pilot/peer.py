@@ -53,6 +53,9 @@ class Peer(ThreadingHTTPServer):
         self.enrolment = "gbe_secret"
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a pilot that was killed while it spoke."""
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"

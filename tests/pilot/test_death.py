@@ -43,12 +43,17 @@ def test_a_killed_pilot_takes_everything_its_payload_started_with_it(slot: Slot,
 
 def test_a_killed_guardian_takes_it_too_and_the_job_is_reported(slot: Slot, peer: Peer) -> None:
     job = peer.offer(escaper(slot))
-    pilot = slot.start("--once")
+    pilot = slot.start()
     pids = started(slot)
     os.kill(guardian_of(pilot), signal.SIGKILL)
-    assert pilot.wait(5) == 0
+    until(lambda: peer.jobs[job].report)
     assert not any(map(alive, pids))
     assert slot.report(job)["error"]["code"] == "PAYLOAD_LOST"
+    for _ in range(2):  # the next job gets another guardian, also when one was killed while nothing ran
+        job = peer.offer(slot.program("one", "echo 1"))
+        until(lambda: peer.jobs[job].report)  # noqa: B023
+        assert slot.report(job)["status"] == "finished"
+        os.kill(guardian_of(pilot), signal.SIGKILL)
 
 
 def test_what_survives_both_is_ended_by_the_next_pilot_at_the_slot_and_nobody_else(slot: Slot, peer: Peer) -> None:

@@ -1,0 +1,128 @@
+"""Checks the campaign of the demo from outside: the histogram against the random seeds, the storage against the register.
+
+Knows nothing of the broker: it takes lists and folders. Every function returns the problems it found, as texts; none means well.
+`python -m examples.demo.check --help` does the same from files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from examples.demo.software.make_events import events
+from examples.demo.software.merge_histogram import BINS, WIDTH
+from examples.demo.software.process_events import mass
+
+FIRST_SEED = 1001
+"""The offset of the first task plus one: its jobs use this seed and the next ones."""
+EVENTS_PER_FILE = 4000
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A file of the register: name, size in bytes, adler32 as 8 hex digits, storage endpoint."""
+
+    lfn: str
+    size: int
+    checksum: str
+    storage: str
+
+
+def expected_histogram(seeds: Iterable[int], events_per_file: int = EVENTS_PER_FILE) -> dict[str, Any]:
+    """What the seeds imply: counts per bin, number of events and sum of masses (MeV) over all events of all seeds."""
+    counts, total, number = [0] * BINS, 0, 0
+    for seed in seeds:
+        for tracks in events(seed, events_per_file):
+            value = mass(tracks)
+            counts[min(value // WIDTH, BINS - 1)] += 1
+            total += value
+            number += 1
+    return {"bin_width": WIDTH, "counts": counts, "events": number, "sum_of_masses": total}
+
+
+def check_histogram(merged: Mapping[str, Any], files: int, events_per_file: int = EVENTS_PER_FILE) -> list[str]:
+    """Problems of the merged histogram: a file missing or used twice, other numbers than the seeds imply."""
+    problems = []
+    for name, first in (("serial", 1), ("seed", FIRST_SEED)):
+        found = Counter(entry[name] for entry in merged["files"])
+        wanted = set(range(first, first + files))
+        problems += [f"{name} {number} is missing" for number in sorted(wanted - set(found))]
+        problems += [f"{name} {number} is there {n} times" for number, n in sorted(found.items()) if n > 1]
+        problems += [f"{name} {number} was never given" for number in sorted(set(found) - wanted)]
+    expected = expected_histogram(range(FIRST_SEED, FIRST_SEED + files), events_per_file)
+    problems += [f"{name} is {merged[name]}, expected {value}" for name, value in expected.items() if merged[name] != value]
+    return problems
+
+
+def check_storage(registered: Sequence[Registered], folders: Mapping[str, Path], prefix: str) -> list[str]:
+    """Problems of the files of one run, whose names begin with `prefix`: missing, doubled, wrong or unknown to the register.
+
+    `folders` has the directory of each storage endpoint.
+    """
+    problems = []
+    for lfn, places in _places(registered).items():
+        if len(places) > 1:
+            problems.append(f"{lfn} is registered {len(places)} times")
+    known = {(entry.storage, entry.lfn) for entry in registered}
+    for entry in registered:
+        problems += _check_one(entry, folders)
+    for storage, folder in folders.items():
+        for path in sorted(folder.rglob("*")):
+            name = path.name.removeprefix(".")
+            if path.is_file() and name.startswith(prefix) and (storage, path.name) not in known:
+                problems.append(f"{path.name} stands on {storage} and is not registered there")
+    return problems
+
+
+def _places(registered: Sequence[Registered]) -> dict[str, list[str]]:
+    places: dict[str, list[str]] = {}
+    for entry in registered:
+        places.setdefault(entry.lfn, []).append(entry.storage)
+    return places
+
+
+def _check_one(entry: Registered, folders: Mapping[str, Path]) -> list[str]:
+    folder = folders.get(entry.storage)
+    if folder is None:
+        return [f"{entry.lfn} is registered on {entry.storage}, which has no folder"]
+    try:
+        content = (folder / entry.lfn).read_bytes()
+    except FileNotFoundError:
+        return [f"{entry.lfn} is missing on {entry.storage}"]
+    if len(content) != entry.size:
+        return [f"{entry.lfn} on {entry.storage} has {len(content)} bytes, registered are {entry.size}"]
+    checksum = f"{zlib.adler32(content):08x}"
+    if checksum != entry.checksum.removeprefix("ad:"):
+        return [f"{entry.lfn} on {entry.storage} has adler32 {checksum}, registered is {entry.checksum}"]
+    return []
+
+
+def main() -> int:
+    """Print every problem; exit code 1 if there is any."""
+    parser = argparse.ArgumentParser(description="Check the output of a demo campaign.")
+    parser.add_argument("--histogram", type=Path, help="the merged histogram")
+    parser.add_argument("--files", type=int, default=20, help="how many files of events are in it (default %(default)s)")
+    parser.add_argument("--registered", type=Path, help="JSON list of {lfn, size, checksum, storage}")
+    parser.add_argument("--storage", action="append", default=[], metavar="NAME=DIR", help="a storage endpoint and its folder")
+    parser.add_argument("--prefix", default="demo.", help="how names of files of this run begin (default %(default)s)")
+    options = parser.parse_args()
+    problems = []
+    if options.histogram:
+        problems += check_histogram(json.loads(options.histogram.read_bytes()), options.files)
+    if options.registered:
+        folders = {name: Path(folder) for name, _, folder in (text.partition("=") for text in options.storage)}
+        registered = [Registered(**entry) for entry in json.loads(options.registered.read_bytes())]
+        problems += check_storage(registered, folders, options.prefix)
+    print("\n".join(problems) or "all is well")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
