@@ -27,7 +27,7 @@ from brokerage.models import ComputingQueue
 VO = "demo"
 ADMIN, MEMBER = "admin", "demo"
 GRID = ROOT / "examples" / "grids" / "demo.json"
-SOFTWARE = ROOT / "examples" / "demo"
+SOFTWARE = ROOT / "examples" / "demo" / "software"
 
 
 @dataclass(frozen=True, slots=True)
