@@ -69,12 +69,12 @@ class Supervisor:
             child.signal(number)
         return pid
 
-    def restart(self, name: str) -> None:
-        """End a child, however long it takes, and start it at once."""
+    def restart(self, name: str, grace_s: float = 2.0) -> None:
+        """End a child, which may take `grace_s` to end well, and start it at once."""
         with self._lock:
             child = self._children[name]
             child.signal(signal.SIGTERM)
-            child.finish(time.monotonic() + child.spec.grace_s)
+            child.finish(time.monotonic() + grace_s)
             child.start()
 
     def stop(self) -> None:

@@ -1,0 +1,175 @@
+"""The supervisor: what dies is started again, what is left over is ended, and nothing outlives it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import psycopg2
+import pytest
+
+from broker_site.embedded import Instance
+from broker_site.embedded.process import Identity, gone
+from broker_site.supervisor import NotRunning, Pilot, System, running
+from broker_site.supervisor.system import MARKER
+
+pytestmark = pytest.mark.servers
+ROOT = Path(__file__).resolve().parents[2]
+INSTANCE = "supervised"
+
+SUPERVISOR = """
+import signal
+from broker_site.supervisor import running
+with running("supervised", prepare=lambda system: (), worker=False) as system:
+    pids = [pid for child in system.children.values() for pid in child.pids()]
+    print(*pids, flush=True)
+    signal.pause()
+"""
+
+
+def nothing(system: System) -> tuple[Pilot, ...]:
+    """A system without tables: enough for children that ask nothing of them."""
+    return ()
+
+
+def answers(system: System) -> bool:
+    try:
+        with urllib.request.urlopen(f"{system.url}/healthz", timeout=2) as answer:  # noqa: S310 - our own http URL
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def until(happened: Callable[[], object], seconds: float = 20.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if happened():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left() -> Iterator[None]:
+    """The instance of these tests is removed after them."""
+    yield
+    assert Instance(INSTANCE, environ={}).remove()
+
+
+def test_what_is_killed_is_started_again_and_a_clean_stop_leaves_nothing() -> None:
+    with running(INSTANCE, prepare=nothing, worker=False, beat=False) as system:
+        assert answers(system)
+        with pytest.raises(NotRunning, match=f"already runs at {system.url}"), running(INSTANCE, prepare=nothing):
+            pytest.fail("a second system of the same instance started")
+
+        leader, *workers = system.children["web"].pids()
+        assert len(workers) >= 2
+
+        assert system.kill("web") == leader
+        assert until(lambda: system.children["web"].starts == 2 and answers(system))
+        assert not any(psutil.pid_exists(pid) for pid in (leader, *workers))
+
+        for name in ("redis", "postgres"):
+            assert system.kill(name)
+        assert system.instance.postgres and system.instance.redis
+        assert until(lambda: reaches(system))
+        left = [pid for child in system.children.values() for pid in child.pids()]
+    assert not any(psutil.pid_exists(pid) for pid in left)
+    with pytest.raises(psycopg2.OperationalError):
+        psycopg2.connect(system.services.database_url)
+
+
+def reaches(system: System) -> bool:
+    """Whether both servers answer where they were before."""
+    assert system.instance.redis
+    try:
+        psycopg2.connect(system.services.database_url).close()
+    except psycopg2.OperationalError:
+        return False
+    return system.instance.redis.alive() and system.services.redis_url == system.instance.redis.url
+
+
+def test_nothing_outlives_a_killed_supervisor_and_the_next_one_starts() -> None:
+    killed = subprocess.Popen([sys.executable, "-c", SUPERVISOR], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert killed.stdout
+    children = [Identity.of(int(pid)) for pid in killed.stdout.readline().split()]
+    assert len(children) >= 4
+    killed.kill()
+    killed.communicate()
+    with running(INSTANCE, prepare=nothing, web=False, worker=False, beat=False):
+        assert all(child is None or gone(child, 15) for child in children)
+
+
+def test_leftover_children_are_ended_and_strangers_are_not() -> None:
+    folder = Instance(INSTANCE, environ={}).folder
+    ours = subprocess.Popen(["/bin/sleep", "60"], env={MARKER: str(folder)})
+    stranger = subprocess.Popen(["/bin/sleep", "60"], env={MARKER: f"{folder}-other"})
+    try:
+        with running(INSTANCE, prepare=nothing, web=False, worker=False, beat=False):
+            assert ours.wait(5) == -15
+            assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_taken_port_is_refused_by_name() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(NotRunning, match=f"port {port} .* taken"), running(INSTANCE, prepare=nothing, port=port):
+            pytest.fail("it started")
+
+
+def test_a_pilot_gets_none_of_the_secrets_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "enrolment").write_text("gbe_" + "x" * 43)
+    with running(INSTANCE, prepare=nothing, web=False, worker=False, beat=False) as system:
+        pilot = system.add_pilot(Pilot("ALPHA", "ALPHA-1", tmp_path / "enrolment", tmp_path / "work", tmp_path))
+        assert pilot.pid
+        seen = psutil.Process(pilot.pid).environ()
+    assert MARKER in seen
+    assert not {"DATABASE_URL", "REDIS_URL", "SECRET_KEY"} & set(seen)
+
+
+def test_a_worker_that_consumes_nothing_is_started_anew() -> None:
+    with running(INSTANCE, web=False, quiet_s=2.0) as system:
+        with closing(psycopg2.connect(system.services.database_url)) as connection, connection, connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO agency_agent (name, last_start, last_error, last_run, rows, total_rows, runs, duration_s)"
+                " VALUES ('test', now() - interval '1 hour', '', '', 0, 0, 0, 0)"
+            )
+        before = system.children["worker"].pid
+        assert system.kill("worker", signal.SIGSTOP) == before
+        assert until(lambda: system.children["worker"].starts == 2, 25)
+        assert system.children["worker"].pid != before
+
+
+def test_operator_commands_find_the_kept_database_of_an_instance() -> None:
+    command = [sys.executable, "manage.py", "shell", "-v", "0", "-c"]
+    code = "from django.db import connection as c; k = c.cursor(); k.execute('SHOW port'); print(k.fetchone()[0])"
+    environ = {"PATH": "/usr/bin:/bin", "GRIDBROKER_INSTANCE": INSTANCE}
+    with running(INSTANCE, prepare=nothing, web=False, worker=False, beat=False) as system:
+        assert system.instance.postgres
+        port = str(system.instance.postgres.access.port)
+        beside = subprocess.run([*command, code], cwd=ROOT, env=environ, capture_output=True, text=True)
+        assert beside.stdout.strip() == port, beside.stderr
+        assert reaches(system)
+    alone = subprocess.run([*command, code], cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert alone.stdout.strip() == port, alone.stderr
+    with pytest.raises(psycopg2.OperationalError):
+        psycopg2.connect(system.services.database_url)
+
+
+def test_pure_commands_start_no_server() -> None:
+    environ = {"PATH": "/usr/bin:/bin", "GRIDBROKER_INSTANCE": "never-made"}
+    for arguments in (["check"], ["conformance", "--help"], ["version"]):
+        ran = subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=environ, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+    assert not (ROOT / ".gridbroker" / "never-made").exists()
