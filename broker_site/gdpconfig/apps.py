@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -15,5 +16,13 @@ class GdpconfigConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Import `<app>.config_keys` of every installed app; an app without one has no keys."""
+        """Import `<app>.config_keys` of every installed app, if there; drop what was read when tables are emptied."""
         autodiscover_modules("config_keys")
+        post_migrate.connect(_forget, sender=self)
+
+
+def _forget(**_: object) -> None:
+    """`flush` and `migrate` send this: what this process has read before may be gone."""
+    from broker_site.gdpconfig.reading import forget
+
+    forget()

@@ -10,16 +10,8 @@ from broker_site import gdpconfig
 from broker_site.gdpconfig import Key, keys
 
 
-@pytest.fixture(autouse=True)
-def nothing_read() -> Iterator[None]:
-    """Each test begins and ends without a copy of the configuration."""
-    gdpconfig.forget()
-    yield
-    gdpconfig.forget()
-
-
 @pytest.fixture
-def declared(monkeypatch: pytest.MonkeyPatch) -> keys.Keys:
+def declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[keys.Keys]:
     """A few keys of every kind that the tests set and read."""
     known = keys.Keys()
     known.declare(
@@ -49,4 +41,7 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> keys.Keys:
         Key(component="prod_job_throttler", name="NQUEUELIMIT_<queue>", type="int", default=None, low=0, doc="Lower limit."),
     )
     monkeypatch.setattr(keys, "KEYS", known)
-    return known
+    gdpconfig.forget()
+    yield known
+    # What was read with these keys must not answer for the real ones.
+    gdpconfig.forget()

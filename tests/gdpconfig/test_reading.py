@@ -27,8 +27,8 @@ import sys, time
 import django
 django.setup()
 from broker_site import gdpconfig
-seen = None
-while True:
+seen, limit = None, time.monotonic() + 20
+while time.monotonic() < limit:
     now = gdpconfig.value("gdpconfig", "CACHE_PERIOD")
     if now != seen:
         seen = now
@@ -151,6 +151,22 @@ def test_a_copy_is_kept_at_most_as_long_as_its_period_says() -> None:
     began = time.monotonic()
     wait_until(lambda: gdpconfig.value(*CAP) == 7)
     assert time.monotonic() - began < 1.0
+
+
+@pytest.mark.parametrize("value", [11, 12, 13])
+@pytest.mark.django_db(transaction=True)
+def test_a_test_that_empties_the_tables_leaves_nothing_to_the_next(value: int) -> None:
+    assert gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB") not in (11, 12, 13)
+    gdpconfig.set_override("jobsplitter", "MAX_FILES_PER_JOB", value, who="ann", why="tests")
+    assert gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB") == value
+
+
+@pytest.mark.parametrize("value", [11, 12, 13])
+@pytest.mark.django_db(transaction=False)
+def test_a_test_that_is_rolled_back_leaves_nothing_to_the_next(value: int) -> None:
+    assert gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB") not in (11, 12, 13)
+    gdpconfig.set_override("jobsplitter", "MAX_FILES_PER_JOB", value, who="ann", why="tests")
+    assert gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB") == value
 
 
 def wait_until(true: Callable[[], bool]) -> None:

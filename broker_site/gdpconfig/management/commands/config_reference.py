@@ -27,7 +27,7 @@ def reference(declared: Iterable[Key]) -> Iterator[str]:
     """The lines of the page."""
     yield "# Configuration keys"
     yield ""
-    yield "Read by `gdpconfig`; overridden per VO or for all in the admin. Parts in angle brackets are filled in where a key is read."
+    yield "Read by `gdpconfig`; overridden in the admin, per VO or for all. Parts in angle brackets are filled in when read."
     for (app, component), group in groupby(sorted(declared, key=_place), key=_place):
         yield ""
         yield f"## {component}" if app == APP else f"## {component} (app {app})"
