@@ -48,7 +48,7 @@ def with_private_servers(command: str, name: str, argv: Sequence[str]) -> int:
         with attached(
             os.environ.get("GRIDBROKER_INSTANCE") or name, say=say, need_redis=runs_system, follow=runs_system
         ) as instance:
-            os.environ.update(instance.services.environment())
+            os.environ.update(instance.services.environment(), GRIDBROKER_INSTANCE=instance.name)
             if command not in PREPARES and instance.empty():
                 execute([argv[0], "migrate", "--verbosity", "0"])
             return execute(argv)

@@ -202,7 +202,7 @@ def _worker(system: System) -> Spec:
     command = (
         *(sys.executable, "-m", "celery", "-A", "broker_site.celery", "worker", "--pool", "prefork"),
         *("--concurrency", str(WORKER_PROCESSES), "--without-gossip", "--without-mingle", "--without-heartbeat"),
-        *("--hostname", f"worker-{system.instance.name}@%h", "--loglevel", "INFO"),
+        *("--hostname", f"worker-{system.instance.name}@%h", "--loglevel", "WARNING"),
     )
     return Spec("worker", command, {**system.environment, **WORKER_LIMITS}, system.root)
 

@@ -27,12 +27,18 @@ EVENTS_PER_FILE = 4000
 
 @dataclass(frozen=True)
 class Registered:
-    """A file of the register: name, size in bytes, adler32 as 8 hex digits, storage endpoint."""
+    """A file of the register: name, size in bytes, adler32 as 8 hex digits, storage endpoint, path below its folder."""
 
     lfn: str
     size: int
     checksum: str
     storage: str
+    path: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it lies below the folder of its storage endpoint."""
+        return self.path or self.lfn
 
 
 def expected_histogram(seeds: Iterable[int], events_per_file: int = EVENTS_PER_FILE) -> dict[str, Any]:
@@ -70,14 +76,14 @@ def check_storage(registered: Sequence[Registered], folders: Mapping[str, Path],
     for lfn, places in _places(registered).items():
         if len(places) > 1:
             problems.append(f"{lfn} is registered {len(places)} times")
-    known = {(entry.storage, entry.lfn) for entry in registered}
+    known = {(entry.storage, entry.place) for entry in registered}
     for entry in registered:
         problems += _check_one(entry, folders)
     for storage, folder in folders.items():
         for path in sorted(folder.rglob("*")):
-            name = path.name.removeprefix(".")
-            if path.is_file() and name.startswith(prefix) and (storage, path.name) not in known:
-                problems.append(f"{path.name} stands on {storage} and is not registered there")
+            name, place = path.name.removeprefix("."), path.relative_to(folder).as_posix()
+            if path.is_file() and name.startswith(prefix) and (storage, place) not in known:
+                problems.append(f"{place} stands on {storage} and is not registered there")
     return problems
 
 
@@ -93,7 +99,7 @@ def _check_one(entry: Registered, folders: Mapping[str, Path]) -> list[str]:
     if folder is None:
         return [f"{entry.lfn} is registered on {entry.storage}, which has no folder"]
     try:
-        content = (folder / entry.lfn).read_bytes()
+        content = (folder / entry.place).read_bytes()
     except FileNotFoundError:
         return [f"{entry.lfn} is missing on {entry.storage}"]
     if len(content) != entry.size:
@@ -109,7 +115,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Check the output of a demo campaign.")
     parser.add_argument("--histogram", type=Path, help="the merged histogram")
     parser.add_argument("--files", type=int, default=20, help="how many files of events are in it (default %(default)s)")
-    parser.add_argument("--registered", type=Path, help="JSON list of {lfn, size, checksum, storage}")
+    parser.add_argument("--registered", type=Path, help="JSON list of {lfn, size, checksum, storage, path}")
     parser.add_argument("--storage", action="append", default=[], metavar="NAME=DIR", help="a storage endpoint and its folder")
     parser.add_argument("--prefix", default="demo.", help="how names of files of this run begin (default %(default)s)")
     options = parser.parse_args()
