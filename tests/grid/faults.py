@@ -1,0 +1,83 @@
+"""Grid documents with one fault each: what is changed in the good one, and the path and rule that the refusal names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Document = dict[str, Any]
+
+
+def put(*path: str, value: Any) -> Callable[[Document], None]:
+    """Set one value, making what is missing on the way."""
+
+    def change(document: Document) -> None:
+        for name in path[:-1]:
+            document = document.setdefault(name, {})
+        document[path[-1]] = value
+
+    return change
+
+
+def drop(*path: str) -> Callable[[Document], None]:
+    """Remove one value."""
+
+    def change(document: Document) -> None:
+        for name in path[:-1]:
+            document = document[name]
+        del document[path[-1]]
+
+    return change
+
+
+FAULTS: list[tuple[Callable[[Document], None], str, str]] = [
+    (drop("format"), "format", "required"),
+    (put("format", value="gridbroker-grid/2"), "format", "format"),
+    (put("quues", value={}), "quues", "unknown"),
+    (drop("sites"), "sites", "required"),
+    (drop("queues"), "queues", "required"),
+    (put("queues", value=[]), "queues", "type"),
+    (put("sites", "NORTH", value="ACTIVE"), "sites.NORTH", "type"),
+    (put("sites", "NORTH", "nucleus", value="yes"), "sites.NORTH.nucleus", "type"),
+    (put("sites", "NORTH", "state", value="A" * 17), "sites.NORTH.state", "length"),
+    (put("sites", "NO/RTH", value={}), "sites.NO/RTH", "name"),
+    (put("sites", "", value={}), "sites.", "name"),
+    (put("sites", "N" * 61, value={}), f"sites.{'N' * 61}", "name"),
+    (put("storages", "A B", value={"site": "NORTH"}), "storages.A B", "name"),
+    (drop("storages", "NORTH_DISK", "site"), "storages.NORTH_DISK.site", "required"),
+    (put("storages", "NORTH_DISK", "site", value="WEST"), "storages.NORTH_DISK.site", "reference"),
+    (put("storages", "NORTH_DISK", "free_gb", value=-1), "storages.NORTH_DISK.free_gb", "range"),
+    (put("storages", "NORTH_DISK", "free_gb", value="plenty"), "storages.NORTH_DISK.free_gb", "type"),
+    (put("storages", "NORTH_DISK", "status", "read_lan", value="YES"), "storages.NORTH_DISK.status.read_lan", "choice"),
+    (put("storages", "NORTH_DISK", "status", "raed_lan", value="ON"), "storages.NORTH_DISK.status.raed_lan", "unknown"),
+    (put("storages", "NORTH_DISK", "status", value="ON"), "storages.NORTH_DISK.status", "type"),
+    (put("storages", "NORTH_DISK", "path", value="../../etc"), "storages.NORTH_DISK.path", "format"),
+    (put("queues", "NORTH/MCORE", value={"atlas_site": "NORTH"}), "queues.NORTH/MCORE", "name"),
+    (put("queues", "NORTH", "nickname", value="NORD"), "queues.NORTH.nickname", "name"),
+    (drop("queues", "NORTH", "atlas_site"), "queues.NORTH.atlas_site", "required"),
+    (put("queues", "NORTH", "atlas_site", value=7), "queues.NORTH.atlas_site", "type"),
+    (put("queues", "NORTH", "atlas_site", value="WEST"), "queues.NORTH.atlas_site", "reference"),
+    (put("queues", "NORTH", "status", value="onlnie"), "queues.NORTH.status", "choice"),
+    (put("queues", "NORTH", "type", value="both"), "queues.NORTH.type", "choice"),
+    (put("queues", "NORTH", "maxrss", value=-1), "queues.NORTH.maxrss", "range"),
+    (put("queues", "NORTH", "maxrss", value="-8000"), "queues.NORTH.maxrss", "range"),
+    (put("queues", "NORTH", "maxrss", value=True), "queues.NORTH.maxrss", "type"),
+    (put("queues", "NORTH", "maxrss", value="8 GB"), "queues.NORTH.maxrss", "type"),
+    (put("queues", "NORTH", "maxrss", value=8000.5), "queues.NORTH.maxrss", "type"),
+    (put("queues", "NORTH", "maxtime", value=10**12), "queues.NORTH.maxtime", "range"),
+    (put("queues", "NORTH", "corepower", value="nan"), "queues.NORTH.corepower", "type"),
+    (put("queues", "NORTH", "corecount", value=-2), "queues.NORTH.corecount", "range"),
+    (put("queues", "NORTH", "local_pilots", value=51), "queues.NORTH.local_pilots", "range"),
+    (put("queues", "NORTH", "catchall", value=["gpu"]), "queues.NORTH.catchall", "type"),
+    (put("queues", "NORTH", "catchall", value="x" * 1025), "queues.NORTH.catchall", "length"),
+    (put("queues", "NORTH", "transtimehi", value="soon"), "queues.NORTH.transtimehi", "type"),
+    (put("queues", "NORTH", "releases", value=[1]), "queues.NORTH.releases", "type"),
+    (put("queues", "NORTH", "params", value=[]), "queues.NORTH.params", "type"),
+    (put("queues", "NORTH", "astorages", value=[]), "queues.NORTH.astorages", "type"),
+    (put("queues", "NORTH", "astorages", "read_lan", value="NORTH_DISK"), "queues.NORTH.astorages.read_lan", "type"),
+    (put("queues", "NORTH", "astorages", "read_lan", value=["WEST"]), "queues.NORTH.astorages.read_lan[0]", "reference"),
+    (put("queues", "NORTH", "note", value="a\0b"), "queues.NORTH.note", "characters"),
+]
+
+SCHEMA_CANNOT_TELL = {"reference", "characters"}
+"""Rules that JSON Schema has no words for, or that are about two places."""
