@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from broker_site.gdpconfig.texts import KINDS, UNSET, Nonsense, plain
+from broker_site.gdpconfig.texts import KINDS, UNSET, Nonsense, plain, thawed
 from broker_site.kernel.registry import Registry
 from broker_site.kernel.verdict import Problem
 
@@ -47,7 +47,7 @@ class Key:
     low, high: inclusive bounds of a number, or of the length of a text or list.
     choices: the words of an enum, or those allowed in a list.
     zero_is_unset: 0, false and the empty text mean the default, as PanDA's callers read this key.
-    check: further rule over the typed value; returns a sentence about what is wrong, or None.
+    check: further rule over the typed value (JSON as plain dictionaries and lists); returns what is wrong, or None.
     """
 
     component: str
@@ -166,7 +166,7 @@ class Key:
                 raise self._bad("choice", f"{word!r} is not one of {', '.join(self.choices)}{hint}")
         if not self._within(len(value) if self.type in ("str", "list") else value):
             raise self._bad("range", f"{self.write(value)} is out of range: {self.bounds}")
-        if self.check is not None and (wrong := self.check(value)):
+        if self.check is not None and (wrong := self.check(thawed(value) if self.type == "json" else value)):
             raise self._bad("rule", wrong)
         return value
 

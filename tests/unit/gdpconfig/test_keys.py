@@ -95,6 +95,10 @@ def test_a_key_may_have_a_rule_of_its_own() -> None:
     even = key(check=lambda value: None if value % 2 == 0 else "must be even")
     with pytest.raises(BadConfig, match="NQUEUED_SAT_CAP: must be even"):
         even.read("3")
+    object_of_lists = key(
+        "GROUPS", type="json", default={"a": []}, check=lambda value: None if value == {"a": []} else "must be as it is"
+    )
+    assert refused(object_of_lists.read, '{"a": [1]}') == [("value", "rule")]
 
 
 def test_only_a_key_without_default_can_be_set_to_unset() -> None:
