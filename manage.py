@@ -27,15 +27,17 @@ def main(argv: Sequence[str] = sys.argv) -> int:
         os.environ.setdefault("GRIDBROKER_PROFILE", "local")  # who gives a key runs a real installation
     from broker_site.env import BadEnvironment, Env
 
+    command = next((part for part in argv[1:] if not part.startswith("-")), "help")
+    if command in OWN_INSTANCE and not os.environ.get("GRIDBROKER_INSTANCE"):
+        os.environ["GRIDBROKER_INSTANCE"] = OWN_INSTANCE[command]
     try:
         env = Env.read(os.environ)
     except BadEnvironment as error:
         print(error, file=sys.stderr)
         return 2
-    command = next((part for part in argv[1:] if not part.startswith("-")), "help")
     if command in PURE or not {"-h", "--help", "--version"}.isdisjoint(argv) or (env.database and env.redis_url):
         return execute(argv)
-    return with_private_servers(command, OWN_INSTANCE.get(command, env.instance), argv)
+    return with_private_servers(command, env.instance, argv)
 
 
 def with_private_servers(command: str, name: str, argv: Sequence[str]) -> int:
@@ -45,11 +47,9 @@ def with_private_servers(command: str, name: str, argv: Sequence[str]) -> int:
     runs_system = command in OWN_INSTANCE or command == "up"
     say = print if runs_system else quiet
     try:
-        with attached(
-            os.environ.get("GRIDBROKER_INSTANCE") or name, say=say, need_redis=runs_system, follow=runs_system
-        ) as instance:
-            os.environ.update(instance.services.environment(), GRIDBROKER_INSTANCE=instance.name)
-            if command not in PREPARES and instance.empty():
+        with attached(name, say=say, need_redis=runs_system, follow=runs_system) as instance:
+            os.environ.update(instance.services.environment())
+            if instance.postgres and command not in PREPARES and instance.empty():
                 execute([argv[0], "migrate", "--verbosity", "0"])
             return execute(argv)
     except (NoPlace, NotStarted) as error:
