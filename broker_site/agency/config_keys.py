@@ -40,6 +40,19 @@ for _name, _period in _DEFAULTS.items():
 declare(
     Key(
         component="agents",
+        name="SET_ASIDE",
+        type="duration",
+        default=60.0,
+        low=0.05,
+        high=86400.0,
+        doc="How long a task is left alone on which an agent failed.",
+        source="reliability R11",
+    )
+)
+
+declare(
+    Key(
+        component="agents",
         name="CLAIM",
         type="duration",
         default=120.0,

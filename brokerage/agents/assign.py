@@ -11,10 +11,10 @@ from brokerage.rules.decision_record import config_of
 from brokerage.rules.declare import policy_for
 from brokerage.rules.pipeline import decide
 from brokerage.rules.snapshot import Nuclei
+from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.feed import assign as assign_task
 from workqueues.ledger.holds import stay
-from workqueues.ledger.moves import Stale
 from workqueues.models import Task
 
 BATCH = 50
@@ -23,21 +23,16 @@ BATCH = 50
 @agent("assign")
 def assign(run: Run) -> int:
     """Find a nucleus for every task that waits for one."""
-    tasks = claim_tasks(run.id, run.claim_s, ["assigning"], BATCH, work="not waiting")
+    tasks = claim_tasks(run.id, run.claim_s, ["assigning"], BATCH)
     nuclei = load_nuclei() if tasks else None
-    for task in tasks:
-        try:
-            assign_one(run, task, nuclei)
-        except Stale:
-            continue  # a command or a later run has the task by now
-    return len(tasks)
+    return each(run, tasks, lambda run, task: assign_one(run, task, nuclei))
 
 
-def assign_one(run: Run, task: Task, nuclei: Nuclei | None) -> None:
+def assign_one(run: Run, task: Task, nuclei: Nuclei | None) -> bool:
     """Decide on the nucleus of one claimed task; in a grid without nuclei the outputs stay where they are made."""
     if nuclei is None or not len(nuclei):
         assign_task(run.id, task.id, "", run.who, "the grid has no nucleus: outputs stay where they are made")
-        return
+        return True
     policy = policy_for(task.vo, "nucleus")
     config = config_of(policy, gdpconfig.component("taskbrokerage", vo=task.vo))
     ask = Ask(task_id=task.id, vo=task.vo, priority=task.current_priority, nucleus=task.nucleus or None)
@@ -48,3 +43,4 @@ def assign_one(run: Run, task: Task, nuclei: Nuclei | None) -> None:
         assign_task(run.id, task.id, nucleus, run.who, f"nucleus {nucleus}")
     else:
         stay(run.id, task.id, "no nucleus passes; see the decision", decided.wait_s)
+    return True

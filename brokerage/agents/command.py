@@ -7,9 +7,9 @@ from __future__ import annotations
 from broker_site.agency.run import Run, agent
 from brokerage.ledger.ending import kill_jobs
 from brokerage.queries.jobs import live_jobs
+from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import kill_children, killed, retried, stopped
-from workqueues.ledger.moves import Stale
 from workqueues.models import Task
 
 BATCH = 50
@@ -20,14 +20,7 @@ SOFT_SPARES = ("running", "holding", "transferring")
 @agent("command")
 def command(run: Run) -> int:
     """Carry on with every accepted command: how many tasks were done with."""
-    tasks = claim_tasks(run.id, run.claim_s, ["aborting", "finishing", "toretry"], BATCH)
-    done = 0
-    for task in tasks:
-        try:
-            done += carry_out(run, task)
-        except Stale:
-            continue  # another run has the task by now
-    return done
+    return each(run, claim_tasks(run.id, run.claim_s, ["aborting", "finishing", "toretry"], BATCH), carry_out)
 
 
 def carry_out(run: Run, task: Task) -> bool:

@@ -5,18 +5,16 @@ Leaves them in a final state. Next: children and users.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from broker_site.agency.look import look
 from broker_site.agency.run import Run, agent
 from brokerage.ledger.ending import kill_jobs
 from brokerage.queries.jobs import live_jobs
+from workqueues.agents.each import each
 from workqueues.catalogue import catalogue
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import kill_children
 from workqueues.ledger.finish import end_task, note_progress, prepare_task
 from workqueues.ledger.holds import kick_children
-from workqueues.ledger.moves import Stale
 from workqueues.models import Task
 from workqueues.queries.endings import dataset_counts, output_names
 from workqueues.queries.parents import parent_facts
@@ -30,20 +28,11 @@ BATCH = 50
 @agent("finish")
 def finish(run: Run) -> int:
     """Bring every task that is through to its end: how many moved."""
-    moved = 0
-    for task in claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="all inputs settled"):
-        moved += _unless_stale(prepare, run, task)
-    for task in claim_tasks(run.id, run.claim_s, ["prepared", "passed", "tobroken"], BATCH):
-        moved += _unless_stale(end, run, task)
+    through = claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="all inputs settled")
+    moved = each(run, through, prepare)
+    moved += each(run, claim_tasks(run.id, run.claim_s, ["prepared", "passed", "tobroken"], BATCH), end)
     note_progress()
     return moved
-
-
-def _unless_stale(step: Callable[[Run, Task], bool], run: Run, task: Task) -> bool:
-    try:
-        return step(run, task)
-    except Stale:
-        return False  # a command or a later run has the task by now
 
 
 def prepare(run: Run, task: Task) -> bool:

@@ -3,7 +3,9 @@ Next: pilots."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
@@ -17,13 +19,13 @@ from brokerage.rules.ask import Ask
 from brokerage.rules.decision_record import config_of
 from brokerage.rules.declare import Config, policy_for
 from brokerage.rules.pipeline import Decision, decide
-from brokerage.rules.placement import Place, spread_idle_first
+from brokerage.rules.placement import Place, block_of, spread_idle_first
 from brokerage.rules.slots import cap, queued, room
 from brokerage.rules.snapshot import Queues
+from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.files import give_back_picked, take_files
 from workqueues.ledger.holds import hold, stay
-from workqueues.ledger.moves import Stale
 from workqueues.models import Dataset, File, Task
 from workqueues.rules.split_rule import SplitRules, parse
 from workqueues.splitters.choice import splitter_for
@@ -31,7 +33,23 @@ from workqueues.splitters.protocol import Files, JobPlan, QueueLimits
 
 BATCH = 20
 MOST_FILES = 20_000
-FULL = "every queue has as many waiting jobs as it may"
+FULL = "every queue that may take the task has as many waiting jobs as it may"
+FULL_WAIT_S = 1.0
+
+
+class Wait(NamedTuple):
+    """Why a task is put aside, and for how many seconds; `pending`: no queue passes at all."""
+
+    reason: str
+    seconds: float
+    pending: bool
+
+
+class Outcome(NamedTuple):
+    """Jobs made from one dataset, and what the task waits for, if it does."""
+
+    made: int
+    waits: Wait | None = None
 
 
 @dataclass(slots=True)
@@ -54,40 +72,45 @@ class Cycle:
 def generate(run: Run) -> int:
     """Make jobs for every task that has files to use and for which there is room."""
     tasks = claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="unused inputs")
-    cycle = Cycle(load_queues(), queue_places()) if tasks else None
-    made = 0
-    for task in tasks:
-        try:
-            made += generate_for(run, task, cycle) if cycle else 0
-        except Stale:
-            continue  # a command or a later run has the task by now
-    return made
+    if not tasks:
+        return 0
+    cycle = Cycle(load_queues(), queue_places())
+    return each(run, tasks, lambda run, task: generate_for(run, task, cycle))
 
 
 def generate_for(run: Run, task: Task, cycle: Cycle) -> int:
     """Make jobs for one claimed task and give it back: how many."""
     give_back_picked(run.id, task.id)
-    made = 0
     masters = Dataset.objects.filter(
         task_id=task.id, type__in=["input", "pseudo_input"], master=None, status="ready", excluded=False
     )
+    made = 0
     for dataset in masters.order_by("id"):
         outcome = _generate_from(run, task, dataset, cycle)
-        if isinstance(outcome, str):
+        made += outcome.made
+        if outcome.waits is not None:
+            give_back_picked(run.id, task.id)
+            _wait(run, task, outcome.waits)
             return made
-        made += outcome
     give_back_picked(run.id, task.id)
     release(task.id, run.id)
     return made
 
 
-def _generate_from(run: Run, task: Task, dataset: Dataset, cycle: Cycle) -> int | str:
-    """Jobs made from one dataset, or why the task was put aside."""
+def _wait(run: Run, task: Task, wait: Wait) -> None:
+    """Put a task aside: as pending where no queue passes, as it is where the queues are only full."""
+    if wait.pending:
+        hold(run.id, task.id, wait.reason, wait.seconds, run.who)
+    else:
+        stay(run.id, task.id, wait.reason, wait.seconds)
+
+
+def _generate_from(run: Run, task: Task, dataset: Dataset, cycle: Cycle) -> Outcome:
+    """Make jobs from one dataset, as many as there is room for."""
     config = gdpconfig.component("jobbroker", vo=task.vo)
     rooms = room(cycle.queues, config["NQUEUELIMITSITE"], cycle.given)
-    if not any(rooms.values()) and rooms:
-        stay(run.id, task.id, FULL, 0.0)
-        return FULL
+    if rooms and not any(rooms.values()):
+        return Outcome(0, Wait(FULL, FULL_WAIT_S, pending=False))
     rules = parse(task.split_rule)
     limits = QueueLimits(max_files=gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
     per_job = rules.files_per_job or rules.max_files_per_job or limits.max_files
@@ -95,23 +118,28 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, cycle: Cycle) -> int 
     files = take_files(run.id, task.id, dataset.id, min(most * per_job, MOST_FILES))
     jobs = _split(dataset, files, rules, limits, most)
     if not jobs:
-        return 0
+        return Outcome(0)
     ask = task_ask(task, dataset, files, min(job.n_events for job in jobs))
     decided, decision_id = _decide(task, ask, cycle, config)
     if decided.outcome == "pending":
-        give_back_picked(run.id, task.id)
-        hold(run.id, task.id, _verdict(decided), decided.wait_s, run.who)
-        return "pending"
-    blocks = spread_idle_first(
-        _places(decided, cycle, rooms, config), len(jobs), config["JOBS_PER_BLOCK"], dice(task.id, decision_id)
-    )
-    placed, at = [], 0
-    for name, n in blocks:
-        placed += [Placed(cycle.places[name], cycle.queues.index[name], job) for job in jobs[at : at + n]]
-        cycle.given[name] = cycle.given.get(name, 0) + n
-        at += n
+        return Outcome(0, Wait(_verdict(decided), decided.wait_s, pending=True))
+    places = _places(decided, cycle, config)
+    if not places:
+        return Outcome(0, Wait("none of the chosen queues has storage for outputs", decided.wait_s or FULL_WAIT_S, pending=False))
+    blocks = spread_idle_first(places, len(jobs), block_of(scouts=False, config=config), dice(task.id, decision_id))
+    placed = _placed(blocks, jobs, cycle)
     make_jobs(run, task, dataset, files, placed, ask, cycle.queues, decision_id)
-    return len(placed)
+    return Outcome(len(placed)) if placed else Outcome(0, Wait(FULL, FULL_WAIT_S, pending=False))
+
+
+def _placed(blocks: Sequence[tuple[str, int]], jobs: Sequence[JobPlan], cycle: Cycle) -> list[Placed]:
+    """The jobs laid out over the blocks, in order; the cycle remembers what each queue was given."""
+    placed: list[Placed] = []
+    for name, n in blocks:
+        place, row = cycle.places[name], cycle.queues.index[name]
+        placed += [Placed(place, row, job) for job in jobs[len(placed) : len(placed) + n]]
+        cycle.given[name] = cycle.given.get(name, 0) + n
+    return placed
 
 
 def _split(dataset: Dataset, files: list[File], rules: SplitRules, limits: QueueLimits, most: int) -> list[JobPlan]:
@@ -131,13 +159,16 @@ def _decide(task: Task, ask: Ask, cycle: Cycle, config: Config) -> tuple[Decisio
     return decided, record_decision(ask, decided, policy, used, gdpconfig.revision(), cycle.stored())
 
 
-def _places(decided: Decision, cycle: Cycle, rooms: dict[str, int], config: Config) -> list[Place]:
+def _places(decided: Decision, cycle: Cycle, config: Config) -> list[Place]:
+    """The chosen queues that can take outputs, with what waits there and how much may."""
     places = []
     for choice in decided.chosen:
-        row = cycle.queues.index[choice.name]
-        waiting = queued(cycle.queues, row) + cycle.given.get(choice.name, 0)
-        limit = cap(int(cycle.queues.running[row]), config["NQUEUELIMITSITE"])
-        places.append(Place(choice.name, choice.weight, waiting, limit))
+        if cycle.places[choice.name].storage:
+            row = cycle.queues.index[choice.name]
+            waiting = queued(cycle.queues, row) + cycle.given.get(choice.name, 0)
+            places.append(
+                Place(choice.name, choice.weight, waiting, cap(int(cycle.queues.running[row]), config["NQUEUELIMITSITE"]))
+            )
     return places
 
 

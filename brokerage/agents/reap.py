@@ -11,7 +11,7 @@ from broker_site.agency.run import Run, agent
 from brokerage.ledger.ending import Limit, end_overdue, expire_leases
 from brokerage.models import ComputingQueue
 from brokerage.rules.declare import Config
-from brokerage.rules.timeouts import ENDINGS, QueueFacts, limit_s
+from brokerage.rules.timeouts import ENDINGS, QueueFacts, limit_s, suspended
 
 BATCH = 1000
 
@@ -20,8 +20,10 @@ BATCH = 1000
 def reap(run: Run) -> int:
     """End what is over: how many jobs."""
     config = gdpconfig.component("job_timeout", app="pandaserver")
-    limits = [limit for queue in ComputingQueue.objects.all() for limit in queue_limits(run, queue, config)]
-    return expire_leases(run.who, BATCH) + end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH)
+    queues = list(ComputingQueue.objects.all())
+    limits = [limit for queue in queues for limit in queue_limits(run, queue, config)]
+    resting = [queue.id for queue in queues if suspended(QueueFacts(queue.status, queue.catchall))]
+    return expire_leases(run.who, BATCH, resting) + end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH)
 
 
 def queue_limits(run: Run, queue: ComputingQueue, config: Config) -> list[Limit]:

@@ -54,13 +54,16 @@ def _end_one(job: Seen, ending: Ending, who: str, why: str, sub_status: str, onl
     return 1
 
 
-def expire_leases(who: str, limit: int) -> int:
-    """Fail the jobs whose lease ran out by the database's clock: how many."""
+def expire_leases(who: str, limit: int, suspended: Sequence[int] = ()) -> int:
+    """Fail the jobs whose lease ran out by the database's clock, but not at the `suspended` queues: how many."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id, epoch, status FROM brokerage_job WHERE lease_holder IS NOT NULL AND lease_until < now()"
-            " ORDER BY id LIMIT %s",
-            [limit],
+            """
+            SELECT j.id, j.epoch, j.status FROM brokerage_job j
+            WHERE j.lease_holder IS NOT NULL AND j.lease_until < now() AND j.computing_queue_id <> ALL(%s)
+            ORDER BY j.id LIMIT %s
+            """,
+            [list(suspended), limit],
         )
         expired = [Seen(*row) for row in cursor.fetchall()]
     return end_seen(expired, "failed", who, "no sign of life within the lease", sub_status="lost_heartbeat", only="lease over")

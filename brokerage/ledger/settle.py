@@ -52,7 +52,7 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str, host: str = ""
         _write_result(job, report, settlement, host)
         if settlement.made:
             _register(outputs, settlement)
-        look_after_commit("finish", *(() if settlement.ending == "finished" else ("generate",)))
+        look_after_commit("generate", "finish", *(("command",) if settlement.ending == "cancelled" else ()))
         return Ended(settlement.ending)
 
 

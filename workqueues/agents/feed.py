@@ -6,15 +6,16 @@ Leaves them ready or assigning, pending or tobroken. Next: assign or generate.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from broker_site.agency.run import Run, agent
+from workqueues.agents.each import each
 from workqueues.agents.waiting import rest_s
-from workqueues.catalogue import CatalogueUnavailable, catalogue
+from workqueues.catalogue import CatalogueUnavailable, Condition, catalogue
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
 from workqueues.ledger.feed import NewFile, add_files, fed, finish_empty, outputs_registered, resolve_held
 from workqueues.ledger.holds import hold
-from workqueues.ledger.moves import Stale
 from workqueues.models import Dataset, Task
 from workqueues.queries.held import held_files, reporting_queues
 from workqueues.queries.parents import parent_facts
@@ -33,42 +34,41 @@ class UnknownEvents(Exception):
 @agent("feed")
 def feed(run: Run) -> int:
     """Feed every defined task; ask the catalogue about every held file."""
-    defined = claim_tasks(run.id, run.claim_s, ["defined"], BATCH)
-    for task in defined:
-        feed_task(run, task)
+    fed_tasks = each(run, claim_tasks(run.id, run.claim_s, ["defined"], BATCH), feed_task)
     holding = claim_tasks(run.id, run.claim_s, ["ready", "running", "scouting"], BATCH, work="held inputs")
-    for task in holding:
-        ask_about_held(run, task)
-    return len(defined) + len(holding)
+    return fed_tasks + each(run, holding, ask_about_held)
 
 
-def feed_task(run: Run, task: Task) -> None:
+def feed_task(run: Run, task: Task) -> bool:
     """Fill the datasets of one claimed task and send it on."""
     try:
         params = task.params.task_params
         known = catalogue().look_up(input_names(params))
         planned = plan(params, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
         if not isinstance(planned, TaskPlan):
-            hold(run.id, task.id, getattr(planned, "reason", "inputs are not there"), rest_s(task), run.who)
-            return
+            hold(run.id, task.id, planned.reason, rest_s(task), run.who)
+            return True
         _register_outputs(run, task)
-        usable = _fill_inputs(run, task, planned)
-        rules = parse(task.split_rule)
-        match after_feeding(usable, allow_empty=rules.allow_empty_input, wait_input=rules.wait_input, still_open=_open(planned)):
-            case "go":
-                fed(run.id, task.id, "assigning" if task.prod_source_label in ("managed", "test") else "ready", run.who)
-            case "wait":
-                hold(run.id, task.id, "the input has no files yet", rest_s(task), run.who)
-            case "finish":
-                finish_empty(run.id, task.id, run.who)
-            case "break":
-                break_task(run.id, task.id, "the input has no files", run.who)
+        _send_on(run, task, planned, _fill_inputs(run, task, planned))
     except UnknownEvents as error:
         break_task(run.id, task.id, str(error), run.who)
     except CatalogueUnavailable as error:
         hold(run.id, task.id, f"the catalogue does not answer: {error}", rest_s(task), run.who)
-    except Stale:
-        return  # a command or a later run has the task by now
+    return True
+
+
+def _send_on(run: Run, task: Task, planned: TaskPlan, usable: int) -> None:
+    """On with a task whose masters have `usable` files."""
+    rules = parse(task.split_rule)
+    match after_feeding(usable, allow_empty=rules.allow_empty_input, wait_input=rules.wait_input, still_open=_open(planned)):
+        case "go":
+            fed(run.id, task.id, "assigning" if task.prod_source_label in ("managed", "test") else "ready", run.who)
+        case "wait":
+            hold(run.id, task.id, "the input has no files yet", rest_s(task), run.who)
+        case "finish":
+            finish_empty(run.id, task.id, run.who)
+        case "break":
+            break_task(run.id, task.id, "the input has no files", run.who)
 
 
 def _register_outputs(run: Run, task: Task) -> None:
@@ -120,19 +120,23 @@ def _files(p: DatasetPlan) -> list[NewFile]:
     return []
 
 
-def ask_about_held(run: Run, task: Task) -> None:
+def ask_about_held(run: Run, task: Task) -> bool:
     """Ask the catalogue about the held files of one claimed task (decision D9)."""
-    verdicts: dict[int, str] = {}
+    verdicts: dict[int, Literal["lost", "broken", "ready"]] = {}
     try:
         for dataset, files in held_files(task.id).items():
             conditions = catalogue().check(dataset, [lfn for _, lfn in files])
-            for file_id, lfn in files:
-                condition = conditions[lfn]
-                twice = condition == "ok" and len(reporting_queues(file_id)) > 1
-                verdicts[file_id] = "lost" if twice else "ready" if condition == "ok" else condition
-        resolve_held(run.id, task.id, verdicts, run.who)  # type: ignore[arg-type]
-        release(task.id, run.id)
+            verdicts |= {file_id: _verdict(conditions[lfn], file_id) for file_id, lfn in files}
     except CatalogueUnavailable:
         release(task.id, run.id)
-    except Stale:
-        return  # a command or a later run has the task by now
+        return False
+    resolve_held(run.id, task.id, verdicts, run.who)
+    release(task.id, run.id)
+    return True
+
+
+def _verdict(condition: Condition, file_id: int) -> Literal["lost", "broken", "ready"]:
+    """The catalogue's word; where it says the file is there, the word of two queues against it counts more."""
+    if condition == "ok":
+        return "lost" if len(reporting_queues(file_id)) > 1 else "ready"
+    return condition

@@ -17,8 +17,6 @@ WORK = {
     "all inputs settled": """NOT EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND NOT d.excluded
         AND d.type IN ('input', 'pseudo_input') AND d.master_id IS NULL AND d.status NOT IN ('done', 'broken')
         AND d.n_files_to_be_used > d.n_files_finished + d.n_files_failed)""",
-    "not waiting": "(t.next_look_at IS NULL OR t.next_look_at <= now())",
-    "due": "t.next_look_at <= now()",
     "dead claim": "t.locked_by <> '' AND t.locked_time < now()",
 }
 """What a task must have for a claim to be worth it."""
@@ -35,7 +33,8 @@ def claim_tasks(run_id: str, seconds: float, statuses: Sequence[str], limit: int
             UPDATE workqueues_task SET locked_by = %(run)s, locked_time = now() + make_interval(secs => %(seconds)s)
             WHERE id IN (
                 SELECT t.id FROM workqueues_task t
-                WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now()) AND {WORK[work]}
+                WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now())
+                  AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK[work]}
                 ORDER BY t.current_priority DESC, t.modification_time, t.id LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
             RETURNING id
             """,

@@ -43,7 +43,6 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
             command_by=who[:128],
             command_comment=comment[:255],
             command_time=Now(),
-            next_look_at=None,
             locked_by="",
             locked_time=None,
             error_dialog=comment[:510],

@@ -110,7 +110,6 @@ def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str) -> None:
             locked_time=None,
             frozen_time=None,
             error_dialog="",
-            next_look_at=None,
         )
         look_after_commit("generate")
 

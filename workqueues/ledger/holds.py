@@ -51,14 +51,11 @@ def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
                 "exhausted",
                 who,
                 f"pending for too long: {task.error_dialog}",
-                next_look_at=None,
                 locked_by="",
                 locked_time=None,
             )
         else:
-            move_task(
-                task, task.old_status, who, "looked at again", old_status="", next_look_at=None, locked_by="", locked_time=None
-            )
+            move_task(task, task.old_status, who, "looked at again", old_status="", locked_by="", locked_time=None)
 
 
 def kick_children(parent_id: int) -> int:

@@ -1,0 +1,37 @@
+"""The loop of an agent over its claimed tasks: one bad task does not hold up the rest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from broker_site import gdpconfig
+from broker_site.agency.run import Run
+from workqueues.ledger.holds import stay
+from workqueues.ledger.moves import Stale
+from workqueues.models import Task
+
+logger = logging.getLogger(__name__)
+
+
+def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool]) -> int:
+    """Run `step` for every task: the sum of what it handled.
+
+    A task that somebody else moved meanwhile is left to them. A task whose step fails is set aside for a while, with the reason
+    on it, so that its owner sees it and the others go on.
+    """
+    handled = 0
+    for task in tasks:
+        try:
+            handled += step(run, task)
+        except Stale:
+            continue  # a command or a later run has the task by now
+        except Exception as error:  # the agent loop: what went wrong with one task is said on it
+            logger.exception("agent %s failed on task %s", run.agent, task.id)
+            _set_aside(run, task, error)
+    return handled
+
+
+def _set_aside(run: Run, task: Task, error: Exception) -> None:
+    reason = f"agent {run.agent} failed on this task: {type(error).__name__}: {error}".replace("\x00", "")
+    stay(run.id, task.id, reason, gdpconfig.value("agents", "SET_ASIDE"))
