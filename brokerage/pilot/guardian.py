@@ -113,10 +113,12 @@ class Guardian:
         """Until the pilot is gone, or somebody sends SIGTERM."""
         self.wake.stop_on_signals()
         signal.signal(signal.SIGCHLD, lambda signum, frame: None)  # its arrival alone ends the wait
-        while not self.orphaned and not self.wake.stopping:
+        ending = False
+        while not ending:
             self._listen(3600.0 if self.watch is None else self.watch.pause())
+            ending = self.orphaned or self.wake.stopping
             if self.watch is not None:
-                if self.orphaned or self.wake.stopping:
+                if ending:
                     self.watch.end("stop", 0.0)
                 self.watch.check()
                 if self.watch.status is not None:

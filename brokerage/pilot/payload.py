@@ -140,10 +140,10 @@ class Keeper:
             return
         self._tell(f"stop {grace}")
         limit = now() + grace + (1.0 if self._wake.stopping else END_PATIENCE_S)
-        while self._running and now() < limit:
-            self._listen(limit - now())
-        if self._running:
-            self._give_up()
+        while now() < limit:
+            if self._listen(limit - now()) is not None:
+                return
+        self._give_up()
 
     def close(self) -> None:
         """Let the guardian go, at the end of the pilot's life."""

@@ -77,6 +77,9 @@ def test_storage_is_held_against_the_register(tmp_path: Path) -> None:
         content = f"content {number}".encode()
         (folders[storage] / f"demo.r1.f{number}").write_bytes(content)
         register.append(Registered(f"demo.r1.f{number}", len(content), adler(content), storage))
+    (folders["B"] / "set").mkdir()
+    (folders["B"] / "set" / "demo.r1.f4").write_text("below")
+    register.append(Registered("demo.r1.f4", 5, adler(b"below"), "B", "set/demo.r1.f4"))
     assert check_storage(register, folders, "demo.r1.") == []
     (folders["A"] / "demo.r1.f0").unlink()
     (folders["A"] / "demo.r1.f1").write_text("content X")
