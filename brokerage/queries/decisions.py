@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import brokerage.policies  # noqa: F401 - declares the policies that stored decisions name
-from broker_site.kernel.registry import UnknownName
 from brokerage.models import Decision
 from brokerage.rules.ask import Ask, BadAsk
 from brokerage.rules.columns import BadRows, Columns
@@ -57,7 +56,11 @@ def basis(decision: Decision) -> Basis:
         ask = None
     snapshot = decision.snapshot
     return Basis(
-        record, _policy(decision.policy), ask, None if snapshot is None else _columns(bytes(snapshot.columns)), decision.config
+        record,
+        POLICIES.get(decision.policy),
+        ask,
+        None if snapshot is None else _columns(bytes(snapshot.columns)),
+        decision.config,
     )
 
 
@@ -80,13 +83,6 @@ def told_why_not(decision: Decision, name: str) -> WhyNot:
         return why_not(on.record, on.policy, on.ask, on.columns, on.config, name)
     except ValueError as changed:
         raise NotTold(str(changed)) from changed
-
-
-def _policy(name: str) -> Policy | None:
-    try:
-        return POLICIES[name]
-    except UnknownName:
-        return None
 
 
 def _columns(packed: bytes) -> Columns | None:

@@ -1,4 +1,4 @@
-"""`manage.py explain TASK_ID [--queue NAME] [--json]`: the last stored decisions of a task, and why each queue was chosen or not."""
+"""`manage.py explain TASK_ID [--queue NAME] [--json]`: the last decisions of a task, and why each queue was chosen or not."""
 
 from __future__ import annotations
 
