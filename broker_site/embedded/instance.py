@@ -177,9 +177,12 @@ class Instance:
         kept = self._secrets(place)
         if not self._key_in_file:
             self._secret_key = self._secret_key or kept["secret_key"]
+        private_redis = not self._redis_url and (need_redis or _has_redis())
+        if private_redis:
+            find_binary()  # the line on how to get one comes before anything is started
         if place:
             self._start_postgres(place, kept, follow)
-        if not self._redis_url and (need_redis or _has_redis()):
+        if private_redis:
             self._start_redis(follow)
         self._note()
 
