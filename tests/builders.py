@@ -9,6 +9,7 @@ from brokerage.ledger.pilots import register
 from brokerage.models import ComputingQueue, Pilot, QueueStorage, Site, StorageEndpoint
 from workqueues.ledger.submit import submit
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica, Task, WorkQueue
+from workqueues.queries.parents import named_parent
 
 
 def grid(*names: str, path: str = "") -> list[ComputingQueue]:
@@ -95,5 +96,8 @@ def submitted(params: dict[str, Any]) -> Task:
         "task_priority": params["taskPriority"],
         "current_priority": params["taskPriority"],
     }
+    if name := params.get("parentTaskName"):
+        parent = named_parent(params["vo"], params["userName"], name)
+        columns["parent_tid"] = parent.id if parent else None
     task, _ = submit(params, columns, params["userName"], "user:ada")
     return task

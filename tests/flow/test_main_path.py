@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 
-from broker_site.agency.run import run_agent
-from brokerage.ledger.lease import advance, lease
-from brokerage.ledger.settle import settle_job
-from brokerage.models import Job, JobRetryHistory
+from brokerage.models import Decision, Job, JobRetryHistory
 from brokerage.queries.offer import job_document
-from brokerage.queries.waiting import WAITING
-from brokerage.rules.settlement import Report, ReportedOutput
-from tests.builders import catalogue_dataset, grid, parameters, pilot, reading, submitted
-from workqueues.models import Dataset, File
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.flow.steps import BAD, run_agents, run_jobs
+from workqueues.models import CatalogueFile, Dataset, File, TaskChange
+from workqueues.states import TASK
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def run_agents() -> None:
-    for name in ("refine", "feed", "assign", "generate", "command", "reap", "finish", "finish"):
-        run_agent(name, looked=True)
-
-
-def run_jobs(queue, end="finished") -> int:
-    """Lease and settle every ready job of the queue."""
-    holder, n = pilot(queue, str(uuid4())), 0
-    while True:
-        groups = [w.id for w in WAITING.of(queue.id, queue.name, fresh=True)]
-        leased = lease(groups, holder, uuid4(), 60)
-        if leased is None:
-            return n
-        n += 1
-        assert advance(leased.job_id, leased.epoch, "running", ["sent", "starting"], "pilot")
-        document = job_document(leased.job_id)
-        outputs = [ReportedOutput(o["lfn"], 10, "0000000a", o["storage"]) for o in document["outputs"]]
-        settle_job(leased.job_id, leased.epoch, Report(end, outputs if end == "finished" else ()), "pilot")
+pytestmark = pytest.mark.django_db
 
 
 def test_a_task_without_input_becomes_jobs_with_their_own_seeds_and_numbers_and_ends_done():
@@ -54,18 +29,67 @@ def test_a_task_without_input_becomes_jobs_with_their_own_seeds_and_numbers_and_
     assert (task.status, task.progress) == ("done", 100)
     assert set(Dataset.objects.values_list("status", flat=True)) == {"done"}
     assert set(File.objects.values_list("status", flat=True)) == {"finished"}
+    assert TASK.is_path(list(TaskChange.objects.filter(task_id=task.id).order_by("epoch").values_list("new", flat=True)))
+    assert CatalogueFile.objects.filter(dataset__name="t1.EVT", replicas__storage="ALPHA_DISK").count() == 4
+    assert set(Decision.objects.values_list("outcome", flat=True)) == {"assign"}
 
 
-def test_a_failed_job_gives_its_files_back_and_the_task_finishes_with_what_worked():
+def test_a_failed_try_gives_its_files_and_its_seed_back_and_the_job_that_follows_knows_where_it_came_from():
     (queue,) = grid("ALPHA")
-    catalogue_dataset("in.data", 4)
-    task = submitted(reading("t2", "in.data", maxAttempt=2))
+    task = submitted(parameters(nEvents=20, nEventsPerJob=10, maxAttempt=2))
     run_agents()
-    assert run_jobs(queue, end="failed") == 2
+    assert run_jobs(queue, BAD) == 2
     run_agents()
-    assert File.objects.filter(type="input", status="running", attempt_nr=1).count() == 4
-    assert run_jobs(queue, end="failed") == 2
+    again = sorted(job_document(j.id)["parameters"] for j in Job.objects.filter(status="activated"))
+    assert again == [f"--seed {i} --run {i} --out=t1.EVT.{i + 2:06d}.txt" for i in (1, 2)]
+    first, second, third, fourth = Job.objects.order_by("id").values_list("id", flat=True)
+    assert set(JobRetryHistory.objects.values_list("old_job_id", "new_job_id", "origin_job_id")) == {
+        (first, third, first),
+        (second, fourth, second),
+    }
+    assert run_jobs(queue) == 2
     run_agents()
     task.refresh_from_db()
-    assert task.status == "failed"
-    assert JobRetryHistory.objects.count() == 2
+    assert task.status == "done"
+
+
+def test_files_out_of_tries_end_the_task_without_them():
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    task = submitted(reading("t2", "in.data", maxAttempt=1))
+    run_agents()
+    assert run_jobs(queue, BAD) == 2
+    run_agents()
+    task.refresh_from_db()
+    assert (task.status, task.error_dialog) == ("failed", "none of 4 files was processed")
+    assert set(File.objects.filter(type="input").values_list("status", "attempt_nr")) == {("failed", 1)}
+
+
+def test_a_child_waits_for_its_parent_and_reads_what_it_made():
+    (queue,) = grid("ALPHA")
+    submitted(parameters("parent", nEvents=20, nEventsPerJob=10))
+    child = submitted(reading("child", "parent.EVT", parentTaskName="parent"))
+    run_agents()
+    child.refresh_from_db()
+    assert (child.status, child.frozen_time) == ("pending", None)
+    assert "parent" in child.error_dialog
+    run_jobs(queue)
+    run_agents(rounds=3)
+    child.refresh_from_db()
+    assert child.status == "running", child.error_dialog
+    run_jobs(queue)
+    run_agents()
+    child.refresh_from_db()
+    assert child.status == "done"
+
+
+def test_a_task_that_no_queue_can_run_is_pending_and_says_why():
+    grid("ALPHA")
+    task = submitted(parameters(ramCount=64000))
+    run_agents()
+    task.refresh_from_db()
+    assert (task.status, task.old_status) == ("pending", "ready")
+    assert task.error_dialog.startswith("0 of 1 queues passed; closest is ALPHA")
+    assert task.next_look_at is not None
+    assert not File.objects.filter(status="picked").exists()
+    assert Decision.objects.get().outcome == "pending"

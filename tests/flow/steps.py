@@ -1,0 +1,55 @@
+"""Steps of flow tests: the agents once round, and pilots' part done through the ledger."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from broker_site.agency.run import run_agent
+from brokerage.ledger.lease import Leased, advance, lease
+from brokerage.ledger.settle import Ended, settle_job
+from brokerage.models import ComputingQueue
+from brokerage.queries.offer import job_document
+from brokerage.queries.waiting import WAITING
+from brokerage.rules.settlement import Report, ReportedOutput
+from tests.builders import pilot
+
+ROUND = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish")
+
+
+def run_agents(rounds: int = 2) -> None:
+    """Every agent, as often as it takes for one to see what the one before left."""
+    for _ in range(rounds):
+        for name in ROUND:
+            run_agent(name, looked=True)
+
+
+def take(queue: ComputingQueue, lease_s: float = 60) -> Leased | None:
+    """The next job of the queue, running in a new pilot."""
+    groups = [w.id for w in WAITING.of(queue.id, queue.name, fresh=True)]
+    leased = lease(groups, pilot(queue, str(uuid4())), uuid4(), lease_s)
+    if leased is not None:
+        assert advance(leased.job_id, leased.epoch, "running", ["sent", "starting"], "pilot")
+    return leased
+
+
+def good(job_id: int) -> Report:
+    """A report with every output."""
+    outputs = [ReportedOutput(o["lfn"], 10, "0000000a", o["storage"]) for o in job_document(job_id)["outputs"]]
+    return Report("finished", outputs)
+
+
+BAD = Report("failed", error_code="PAYLOAD_EXIT", error_message="exit code 1", exit_code=1)
+
+
+def end(leased: Leased, report: Report | None = None) -> Ended:
+    """Settle a job: well, or as reported."""
+    return settle_job(leased.job_id, leased.epoch, report or good(leased.job_id), "pilot")
+
+
+def run_jobs(queue: ComputingQueue, report: Report | None = None) -> int:
+    """Lease and settle every ready job of the queue: how many."""
+    n = 0
+    while (leased := take(queue)) is not None:
+        end(leased, report)
+        n += 1
+    return n
