@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from brokerage.rules.ask import Ask
+from brokerage.rules.ask import VERY_HIGH_PRIORITY, Ask
 from brokerage.rules.columns import Flags
-from brokerage.rules.declare import Config, Numbers, filter
+from brokerage.rules.declare import Config, Criterion, Numbers, filter, filters
 from brokerage.rules.needs import task_cores
 from brokerage.rules.snapshot import Queues
 
@@ -20,3 +20,22 @@ def enough_cores(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | boo
     if cores == 0 or ask.preassigned:
         return True, numbers
     return (slots <= 0) | ((slots == 1) if cores == 1 else (slots >= cores)), numbers
+
+
+@filters(
+    Criterion("cpucore", "the task is for {wanted}, the slots have {corecount}"),
+    Criterion("max_cpucore", "the task runs on {most} cores at most, the slots have {corecount}", gap=("corecount", "most")),
+)
+def cores_alike(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+    """Many-core tasks in many-core slots, one-core tasks in the others; a task of 0 cores in any.
+
+    One of 0 cores that scouts or is very urgent goes to many-core slots. Not where the task names its one queue.
+    Source: seed 000; facts on the brokerage 2.3 row 11.
+    """
+    cores, slots, most = task_cores(ask), queues.corecount, ask.max_core_count
+    many = cores > 1 or (cores == 0 and (ask.priority >= VERY_HIGH_PRIORITY or ask.scout))
+    numbers = {"wanted": "several cores" if many else "one core", "corecount": slots, "most": most or 0}
+    if ask.bound_to_one:
+        return (True, True), numbers
+    alike = (slots > 1) if many else True if cores == 0 else (slots <= 1)
+    return (alike, True if most is None else slots <= most), numbers

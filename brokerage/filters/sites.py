@@ -18,6 +18,19 @@ def preassigned_only(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags |
 
 
 @filters(
+    Criterion("nonpreassigned", "the task runs only at {site}"),
+    Criterion("test", "its name says that it is for tests"),
+    Criterion("type", "it is for {type}, not for production"),
+)
+def all_but_test(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool, Flags | bool], Numbers]:
+    """Queues for production without `test` in the name; or just those that the task names. Source: seed 000, production."""
+    numbers = {"site": ask.site or "", "type": queues.type}
+    if ask.preassigned:
+        return (named(queues, names_in(ask.site)), True, True), numbers
+    return (True, ~queues.is_test, queues.type != "analysis"), numbers
+
+
+@filters(
     Criterion("excluded", "the task excludes it: {excluded}"),
     Criterion("notincluded", "the task allows only {included}"),
 )

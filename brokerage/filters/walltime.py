@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Flags
-from brokerage.rules.declare import Config, Criterion, Numbers, filters
-from brokerage.rules.needs import expected_walltime_s, slot_cores
+from brokerage.rules.declare import Config, Criterion, Numbers, filter, filters
+from brokerage.rules.needs import walltime_at
 from brokerage.rules.snapshot import Queues
 
 SHORT = Criterion("shortwalltime", "a job takes {walltime_s:.0f} s, the queue gives {maxtime:.0f}", gap=("walltime_s", "maxtime"))
@@ -20,8 +22,46 @@ def walltime_within(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Fl
 
     A task of unknown walltime sets no condition. Source: facts on the brokerage 4.
     """
-    need = expected_walltime_s(ask, slot_cores(ask, queues.corecount), queues.corepower)
+    need = walltime_at(ask, queues)
     if need is None:
         return (True, True), {"walltime_s": 0.0, "maxtime": queues.maxtime, "mintime": queues.mintime}
     numbers = {"walltime_s": need, "maxtime": queues.maxtime, "mintime": queues.mintime}
     return ((need <= queues.maxtime) | (queues.maxtime == 0), need >= queues.mintime), numbers
+
+
+@filters(
+    Criterion("scout_walltime", "scouts need {least_s:.0f} s, the queue gives {maxtime:.0f}", gap=("least_s", "maxtime")),
+    Criterion("min_walltime", "{what} need {least_s:.0f} s, the queue gives {maxtime:.0f}", gap=("least_s", "maxtime")),
+    keys=("LEAST_MAXTIME",),
+)
+def a_day_for_the_unknown(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+    """Scouts, merge jobs and jobs of unknown walltime go where there is a day for them; 0 = no limit.
+
+    Source: seed 000; facts on the brokerage 2.3 row 19; decision B12.
+    """
+    least = config["LEAST_MAXTIME"]
+    enough = (queues.maxtime >= least) | (queues.maxtime == 0)
+    unknown = ask.merge or not (ask.cpu_time or ask.walltime_s)
+    scouting = ask.scout and not ask.bound_to_one
+    what = "merge jobs" if ask.merge else "jobs of unknown walltime"
+    return (enough if scouting else True, enough if unknown else True), {
+        "least_s": least,
+        "maxtime": queues.maxtime,
+        "what": what,
+    }
+
+
+@filter("shortwalltime", "a job takes {walltime_s:.0f} s, the queue gives {maxtime:.0f}", gap=("walltime_s", "maxtime"))
+def walltime_below(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+    """The estimated walltime is less than maxtime, 0 = no limit. Source: seed 000; decision B12."""
+    need = walltime_at(ask, queues)
+    numbers = {"walltime_s": 0.0 if need is None else need, "maxtime": queues.maxtime}
+    return True if need is None else (need < queues.maxtime) | (queues.maxtime == 0), numbers
+
+
+@filter("longwalltime", "a job takes {walltime_s:.0f} s, the queue wants {mintime:.0f} or more", gap=("walltime_s", "mintime"))
+def walltime_above(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+    """The estimated walltime is not less than mintime; what is not known is less. Source: facts on the brokerage 2.3 row 20."""
+    need = walltime_at(ask, queues)
+    known = np.zeros(len(queues)) if need is None else need
+    return known >= queues.mintime, {"walltime_s": known, "mintime": queues.mintime}

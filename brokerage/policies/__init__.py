@@ -3,6 +3,6 @@
 Ordered lists of rules that read like the page they implement. Importing this package declares ours.
 """
 
-from brokerage.policies import generic, nucleus
+from brokerage.policies import generic, nucleus, production
 
-__all__ = ["generic", "nucleus"]
+__all__ = ["generic", "nucleus", "production"]

@@ -14,6 +14,7 @@ from brokerage.weights.space import free_space
 class Nucleus(BrokeragePolicy):
     """An active nucleus with room for what comes, drawn in proportion to its room; its candidates are sites, not queues."""
 
+    components = ("taskbrokerage",)
     candidates = named_nucleus
     filters = (active, backlog_small, space_left)
     weights = (free_space,)

@@ -15,6 +15,9 @@ from broker_site.kernel.verdict import Problem
 
 FORMAT = "gridbroker-ask/1"
 
+HIGH_PRIORITY, VERY_HIGH_PRIORITY, EXPRESS_PRIORITY = 800, 900, 1000
+"""From the first on a task goes only to its nucleus, from the second it prefers it, from the third it is express (seed 000)."""
+
 
 class BadAsk(ValueError):
     """An ask document that cannot be used; `problems` has every fault with the path of its field."""
@@ -55,7 +58,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One task and one chunk, as the brokers see them. None = not given; every unit as the task parameter has it."""
+    """One task and one chunk, as the brokers see them. None = not given; every unit as the task parameter has it.
+
+    `container_sources` are the places of the container that the tags of the whole grid know; `release` is `project-version`.
+    """
 
     task_id: int = 0
     vo: str = ""
@@ -90,6 +96,8 @@ class Ask:
     architecture: str | None = None
     release: str | None = None
     container_name: str | None = None
+    container_sources: tuple[str, ...] = ()
+    nightly: bool = False
     only_tags_for_fc: bool = False
     ip_connectivity: str | None = None
     ip_stack: str | None = None
@@ -105,6 +113,21 @@ class Ask:
     def preassigned(self) -> bool:
         """Whether the task itself names where it runs; such queues need not be online."""
         return bool(self.site)
+
+    @property
+    def bound_to_one(self) -> bool:
+        """Whether the task names exactly one place."""
+        return self.preassigned and "," not in (self.site or "").strip(", ")
+
+    @property
+    def urgent(self) -> bool:
+        """Express: processing type urgent, or priority 1000 and more (seed 000)."""
+        return self.processing_type == "urgent" or self.priority >= EXPRESS_PRIORITY
+
+    @property
+    def high(self) -> bool:
+        """Priority 800 and more, or scouts (seed 000)."""
+        return self.priority >= HIGH_PRIORITY or self.scout
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Ask:
@@ -123,7 +146,7 @@ class Ask:
     def to_document(self) -> dict[str, Any]:
         """The JSON document from which `from_document` makes an equal ask."""
         document = asdict(self)
-        for name in ("included_sites", "excluded_sites"):
+        for name in ("included_sites", "excluded_sites", "container_sources"):
             document[name] = list(document[name])
         document["chunk"]["datasets"] = list(document["chunk"]["datasets"])
         return {"format": FORMAT} | document

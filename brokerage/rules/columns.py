@@ -9,13 +9,15 @@ import hashlib
 import json
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 Texts = NDArray[np.str_]
 Ints = NDArray[np.int64]
@@ -79,14 +81,18 @@ class Columns:
 
     def coded(self, column: str) -> tuple[tuple[str, ...], Ints]:
         """A text column as its distinct values and, per row, the place of its value among them: so a rule looks at few texts."""
-        known = self._coded.get(column)
-        if known is None:
-            distinct, codes = np.unique(getattr(self, column), return_inverse=True)
-            known = self._coded[column] = (tuple(distinct.tolist()), codes.astype(np.int64))
-        return known
+        return self.derived(("coded", column), lambda: _distinct(getattr(self, column)))
+
+    def derived(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` computes from the columns, computed once: `key` names it and everything else that it depends on."""
+        known = self._derived
+        if key not in known:
+            known[key] = make()
+        found: T = known[key]
+        return found
 
     @cached_property
-    def _coded(self) -> dict[str, tuple[tuple[str, ...], Ints]]:
+    def _derived(self) -> dict[Hashable, Any]:
         return {}
 
     @classmethod
@@ -176,6 +182,11 @@ def _flag_value(value: Any) -> bool:
 
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {"text": str, "int": _whole_value, "float": float, "flag": _flag_value}
+
+
+def _distinct(values: Texts) -> tuple[tuple[str, ...], Ints]:
+    distinct, codes = np.unique(values, return_inverse=True)
+    return tuple(distinct.tolist()), codes.astype(np.int64)
 
 
 def _array(rows: list[Mapping[str, Any]], column: str, kind: str, default: Any) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from broker_site.gdpconfig.texts import thawed
 from broker_site.kernel.verdict import Kind
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Columns
@@ -89,8 +90,14 @@ def replay(record: Record, policy: Policy, ask: Ask, columns: Columns, config: C
 
 
 def config_of(policy: Policy, config: Config) -> dict[str, Any]:
-    """The configuration values that a decision of this policy can have read: what to store beside it."""
-    return {key: config[key] for key in policy.keys}
+    """The configuration values that a decision of this policy can have read, as JSON data: what to store beside it.
+
+    Of a pattern (`NQUEUELIMITSITE_<gshare>`) every name that is filled in.
+    """
+    patterns = tuple(key.partition("<")[0] for key in policy.keys if "<" in key)
+    names = [key for key in policy.keys if "<" not in key]
+    names += [name for name in config if patterns and name.startswith(patterns) and name not in names]
+    return {name: thawed(config[name]) for name in names}
 
 
 def _decision(head: Mapping[str, Any], bits: NDArray[np.uint8]) -> Decision:

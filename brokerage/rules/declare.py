@@ -124,7 +124,7 @@ class Best:
 
     key: str
 
-    def __call__(self, weights: Floats, passing: Flags, config: Config, _dice: Random) -> NDArray[np.intp]:
+    def __call__(self, weights: Floats, passing: Flags, config: Config, _dice: Callable[[], Random]) -> NDArray[np.intp]:
         """Rows of the chosen, best first; rows are in the order of names, so a stable sort settles ties."""
         rows = np.flatnonzero(passing)
         order = np.argsort(-weights[rows], kind="stable")[: config[self.key]]
@@ -135,13 +135,13 @@ class Best:
 class Draw:
     """Take one candidate at random, each in proportion to its weight."""
 
-    def __call__(self, weights: Floats, passing: Flags, _config: Config, dice: Random) -> NDArray[np.intp]:
+    def __call__(self, weights: Floats, passing: Flags, _config: Config, dice: Callable[[], Random]) -> NDArray[np.intp]:
         """The row of the one that is drawn, none if no candidate has a positive weight."""
         rows = np.flatnonzero(passing & (weights > 0))
         if not len(rows):
             return rows
         reached = np.cumsum(weights[rows])
-        at = int(np.searchsorted(reached, dice.random() * reached[-1], side="right"))
+        at = int(np.searchsorted(reached, dice().random() * reached[-1], side="right"))
         return rows[min(at, len(rows) - 1) :][:1]
 
 
@@ -160,10 +160,12 @@ class BrokeragePolicy:
     """Ordered lists of rules that make a brokerage decision; a subclass sets the lists and nothing else.
 
     `candidates` says who takes part at all, `filters` come before the weights in the document, `late_filters` after them. All are
-    evaluated for every candidate; the order decides which criterion is reported as the first.
+    evaluated for every candidate; the order decides which criterion is reported as the first. `components` are those of the
+    configuration whose keys the rules read.
     """
 
     name: ClassVar[str] = ""
+    components: ClassVar[tuple[str, ...]] = ("jobbroker",)
     vo: ClassVar[str] = "*"
     activity: ClassVar[str] = ""
     candidates: ClassVar[Filter]

@@ -12,6 +12,7 @@ import numpy as np
 
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Floats, Ints
+from brokerage.rules.snapshot import Queues
 
 Figure = TypeVar("Figure", float, Floats)
 
@@ -33,6 +34,11 @@ def task_cores(ask: Ask) -> int:
 def slot_cores(ask: Ask, corecount: Ints) -> Ints:
     """Cores that a job gets at each queue: those of the slot, else those that the task asks for, at least one."""
     return np.where(corecount > 0, corecount, max(task_cores(ask), 1))
+
+
+def cores_at(ask: Ask, queues: Queues) -> Ints:
+    """The same for all queues of a snapshot, computed once per number of cores."""
+    return queues.derived(("cores", max(task_cores(ask), 1)), lambda: slot_cores(ask, queues.corecount))
 
 
 def per_core(ask: Ask) -> bool:
@@ -86,3 +92,10 @@ def expected_walltime_s(ask: Ask, cores: Ints, corepower: Floats) -> Floats | No
     base_s = BASE_WALLTIME_S if ask.base_walltime is None else ask.base_walltime
     power = np.where(corepower > 0, corepower, CORE_POWER)
     return walltime_s(cpu_time, ask.chunk.n_events, cores.astype(np.float64), power, efficiency, base_s)
+
+
+def walltime_at(ask: Ask, queues: Queues) -> Floats | None:
+    """The same for all queues of a snapshot, computed once per need."""
+    chunk = ask.chunk.n_events
+    need = (ask.walltime_s, ask.cpu_time, ask.cpu_time_unit, ask.cpu_efficiency, ask.base_walltime, chunk, task_cores(ask))
+    return queues.derived(("walltime", need), lambda: expected_walltime_s(ask, cores_at(ask, queues), queues.corepower))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -69,16 +70,17 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
     row = 0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for rule in policy.rules:
-            passes, compared = rule(ask, columns, config)
+            passes, compared = rule.judge(ask, columns, config)
             for verdicts in passes:
-                np.logical_not(verdicts, out=failed[row])
+                if verdicts is not True:
+                    np.logical_not(verdicts, out=failed[row])
                 numbers.append(compared)
                 row += 1
         factors = _factors(policy, ask, columns, config)
         weights = factors.prod(axis=0)
     passing = np.logical_not(failed[:row].any(axis=0))
     np.logical_and(passing, ~np.isfinite(weights), out=failed[row])
-    rows = policy.select(weights, passing & ~failed[row], config, dice(policy.name, seed))
+    rows = policy.select(weights, passing & ~failed[row], config, partial(dice, policy.name, seed))
     failed[row + 1] = passing & ~failed[row]
     failed[row + 1, rows] = False
     chosen = tuple(
@@ -108,8 +110,12 @@ def _factors(policy: Policy, ask: Ask, columns: Columns, config: Config) -> Floa
 
 def first_failed(failed: Flags) -> NDArray[np.int16]:
     """Per candidate the lowest criterion that skips it, -1 for none."""
-    first: NDArray[np.int16] = np.argmax(failed, axis=0).astype(np.int16)
-    first[~failed.any(axis=0)] = -1
+    skipping = np.flatnonzero(failed.any(axis=1)).astype(np.int16)
+    if not len(skipping):
+        return np.full(failed.shape[1], -1, dtype=np.int16)
+    some = failed[skipping]
+    first: NDArray[np.int16] = skipping[some.argmax(axis=0)]
+    first[~some.any(axis=0)] = -1
     return first
 
 

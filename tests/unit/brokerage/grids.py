@@ -12,7 +12,7 @@ from broker_site.gdpconfig.values import Config
 from brokerage.rules.ask import Ask, Chunk
 from brokerage.rules.snapshot import Queues
 
-CONFIG = {**Config().component("jobbroker"), **Config().component("taskbrokerage")}
+CONFIG = {key: value for part in ("jobbroker", "taskbrokerage", "core") for key, value in Config().component(part).items()}
 
 
 def queues(**columns: Any) -> Queues:

@@ -32,7 +32,7 @@ def walltime(ask: Ask, row: Row) -> float | None:
 
 def megabytes(count: float | None, unit: str | None) -> float:
     """A size in MB."""
-    factor = {"kBPerEvent": 0.001, "GB": 1000.0}.get(unit or "", 1.0)
+    factor = {"kB": 0.001, "kBPerEvent": 0.001, "GB": 1000.0}.get(unit or "", 1.0)
     return (count or 0) * factor
 
 

@@ -1,0 +1,49 @@
+"""One queue, one task, and the real filters and weights asked about them: what the families of the brokers share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import brokerage.config_keys
+import brokerage.policies  # noqa: F401 - declares filters and weights
+from broker_site.gdpconfig.values import Config
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Columns
+from brokerage.rules.declare import FILTERS, WEIGHTS
+from brokerage.rules.pipeline import at
+from brokerage.rules.snapshot import Queues
+
+
+@cache
+def defaults() -> Mapping[str, Any]:
+    """The configuration of the brokers without overrides."""
+    config = Config()
+    return {key: value for part in ("jobbroker", "taskbrokerage", "core") for key, value in config.component(part).items()}
+
+
+def config_with(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The defaults with those keys that a case gives, under the case's names."""
+    return {**defaults(), **{key: given[name] for name, key in names.items() if name in given}}
+
+
+def queue(**columns: Any) -> Queues:
+    """The one queue."""
+    return Queues.from_rows([{"name": "Q", **columns}])
+
+
+def asked(
+    name: str, ask: Ask, table: Columns, config: Mapping[str, Any] | None = None
+) -> tuple[tuple[bool, ...], dict[str, Any]]:
+    """What a filter says of the one queue, by criterion, and the numbers it compared."""
+    passes, numbers = FILTERS[name](ask, table, defaults() if config is None else config)
+    verdicts = tuple(bool(np.broadcast_to(np.asarray(verdict), (1,))[0]) for verdict in passes)
+    return verdicts, {number: at(value, 0) for number, value in numbers.items()}
+
+
+def weighed(name: str, ask: Ask, table: Columns, config: Mapping[str, Any] | None = None) -> float:
+    """A factor of the one queue's weight."""
+    return float(WEIGHTS[name](ask, table, defaults() if config is None else config)[0])

@@ -1,0 +1,38 @@
+"""Whether anything happens at a queue: jobs begin, pilots ask."""
+
+from __future__ import annotations
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.declare import Config, Numbers, filter
+from brokerage.rules.snapshot import Queues
+
+
+@filter(
+    "inactive",
+    "{waiting} jobs wait and none has begun for {idle_s:.0f} s",
+    kind="temporary",
+    gap=("idle_s", "limit_s"),
+    keys=("INACTIVE_AFTER",),
+)
+def jobs_begin(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+    """For high priority, scouts and merging: jobs have begun in the last two hours, or none waits.
+
+    Where no start is known the queue is not inactive. Not where the task names its queues. Source: seed 000; facts 2.3 row 6.
+    """
+    limit, waiting = config["INACTIVE_AFTER"], queues.activated + queues.starting
+    numbers = {"idle_s": queues.idle_s, "limit_s": limit, "waiting": waiting}
+    if ask.preassigned or not (ask.high or ask.merge):
+        return True, numbers
+    return ~((queues.idle_s > limit) & (waiting > 0)), numbers
+
+
+@filter("nopilot", "no pilot has asked for work in three hours", kind="temporary")
+def pilots_seen(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+    """Pilots asked for work in the last three hours, or the queue declares that it needs none.
+
+    Not for the label test unless express, nor where the task names its queues. Source: seed 000; facts 2.3 row 24.
+    """
+    if ask.preassigned or ("test" in ask.prod_source_label and not ask.urgent):
+        return True, {"requests_3h": queues.requests_3h}
+    return (queues.requests_3h > 0) | queues.allow_no_pilot, {"requests_3h": queues.requests_3h}

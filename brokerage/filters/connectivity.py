@@ -1,0 +1,22 @@
+"""Whether the network of a queue's nodes is what the task wants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.connectivity import accepts
+from brokerage.rules.declare import Config, Numbers, filter
+from brokerage.rules.snapshot import Queues
+
+
+@filter("network", "the task wants {wanted}, its nodes have {wnconnectivity}")
+def connected(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+    """wnconnectivity suits the ipConnectivity of the task, if it sets any; not where it names its one queue. Source: seed 000."""
+    wanted = f"{ask.ip_connectivity or ''}{f'#{ask.ip_stack}' if ask.ip_stack else ''}"
+    numbers = {"wanted": wanted, "wnconnectivity": queues.wnconnectivity}
+    if not wanted or ask.bound_to_one:
+        return True, numbers
+    offered, at = queues.coded("wnconnectivity")
+    return np.array([accepts(text, wanted) for text in offered], dtype=np.bool_)[at], numbers

@@ -1,0 +1,65 @@
+"""Whether output can travel from a queue to the nucleus of the task. A queue of the nucleus itself always passes."""
+
+from __future__ import annotations
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.declare import Config, Numbers, filter
+from brokerage.rules.snapshot import Queues
+
+BLOCKED = -1.0
+
+
+@filter("link_unusable", "the link to {nucleus} is blocked")
+def link_open(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+    """The link to the nucleus is not blocked; an unknown link passes. Source: seed 000; facts on the brokerage 1, 2.3 row 4."""
+    return (queues.closeness != BLOCKED) | queues.at_nucleus, {"nucleus": ask.nucleus or ""}
+
+
+@filter(
+    "link_unusable",
+    "{link_files} files wait on its link to {nucleus}, {cap} at most",
+    kind="temporary",
+    gap=("link_files", "cap"),
+    keys=("NQUEUED_SAT_CAP",),
+)
+def link_not_full(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+    """Not over the cap of files wait on the link to the nucleus. Source: seed 000, 001."""
+    cap = config["NQUEUED_SAT_CAP"]
+    numbers = {"link_files": queues.link_files, "cap": cap, "nucleus": ask.nucleus or ""}
+    return (queues.link_files <= cap) | queues.at_nucleus, numbers
+
+
+@filter(
+    "links_full",
+    "{nucleus_files} files wait for transfer to {nucleus}, {cap} at most",
+    kind="temporary",
+    gap=("nucleus_files", "cap"),
+    keys=("NQUEUED_NUC_CAP_FOR_JOBS",),
+)
+def nucleus_not_full(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+    """Not over the cap of files wait for transfer to the nucleus from everywhere. Source: seed 000."""
+    cap = config["NQUEUED_NUC_CAP_FOR_JOBS"]
+    numbers = {"nucleus_files": queues.nucleus_files, "cap": cap, "nucleus": ask.nucleus or ""}
+    return (queues.nucleus_files <= cap) | queues.at_nucleus, numbers
+
+
+@filter("dest_blacklisted", "{nucleus} cannot receive output", kind="temporary")
+def nucleus_receives(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+    """The output endpoint of the nucleus is not in downtime for writing. Source: facts on the brokerage 2.3 row 2."""
+    return queues.nucleus_ok | queues.at_nucleus, {"nucleus": ask.nucleus or ""}
+
+
+@filter(
+    "lowNetworkWeight",
+    "its network weight is {weight:.3g}, an urgent task wants {least:.3g}",
+    kind="temporary",
+    gap=("weight", "least"),
+    keys=("NW_ACTIVE", "NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP", "NW_THRESHOLD", "NW_WEIGHT_MULTIPLIER"),
+)
+def fast_enough_if_urgent(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+    """An urgent task (or priority 1000 and more) wants a network weight over the threshold. Source: seed 000."""
+    weight = queues.network_weight(config["NQUEUED_SAT_CAP"], config["NW_QUEUE_IMPORTANCE"])
+    least = config["NW_THRESHOLD"] * config["NW_WEIGHT_MULTIPLIER"]
+    judged = config["NW_ACTIVE"] and ask.urgent and ask.nucleus
+    return weight >= least if judged else True, {"weight": weight, "least": least}

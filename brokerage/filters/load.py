@@ -1,0 +1,81 @@
+"""Whether a queue has more to do than it should: disk I/O, transfers, waiting jobs, other people's cores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.declare import Config, Criterion, Numbers, filter, filters
+from brokerage.rules.load import counted_assigned, queue_cap
+from brokerage.rules.needs import task_cores
+from brokerage.rules.snapshot import Queues
+
+TRANSFERRING_LIMIT = 2000
+OPPORTUNISTIC = -1.0
+
+
+@filter(
+    "diskIO",
+    "its disk I/O is {measured:.0f} kB/s per core, the task's {wanted:.0f}, {most:.0f} at most",
+    kind="temporary",
+    gap=("wanted", "most"),
+    keys=("MAX_DISKIO_DEFAULT",),
+)
+def disk_io_low(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+    """Where the measured disk I/O is over the limit go only tasks with less than the limit. Source: seed 000; 2.3 row 10."""
+    most = np.where(queues.maxdiskio > 0, queues.maxdiskio, config["MAX_DISKIO_DEFAULT"])
+    wanted = (ask.disk_io or 0.0) / (queues.slot_size if task_cores(ask) != 1 else 1)
+    return ~((queues.disk_io > most) & (wanted > most)), {"measured": queues.disk_io, "wanted": wanted, "most": most}
+
+
+@filter(
+    "transferring", "{transferring} jobs transfer their output, {most} at most", kind="temporary", gap=("transferring", "most")
+)
+def transferring_few(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+    """Not more jobs transfer than the limit (2000 if unset) or twice those that run; free at the nucleus. Source: seed 000."""
+    limit = np.where(queues.transferringlimit > 0, queues.transferringlimit, TRANSFERRING_LIMIT)
+    most = np.maximum(limit, 2 * queues.running)
+    return (queues.transferring <= most) | queues.at_nucleus, {"transferring": queues.transferring, "most": most}
+
+
+@filters(
+    Criterion("non_pledged", "its cores are opportunistic, and there is too little work for others"),
+    Criterion("over_pledged", "{running_cores} cores run, {pledged:.0f} are pledged", gap=("running_cores", "pledged")),
+    keys=("WORK_SHORTAGE",),
+)
+def pledged_first(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+    """While work is short: neither opportunistic queues nor those beyond their pledge. Source: facts 2.3 row 23a."""
+    numbers = {"running_cores": queues.running_cores, "pledged": queues.pledgedcpu}
+    if not config["WORK_SHORTAGE"] or ask.bound_to_one:
+        return (True, True), numbers
+    within = (queues.running_cores <= queues.pledgedcpu) | (queues.pledgedcpu <= 0)
+    return (queues.pledgedcpu != OPPORTUNISTIC, within), numbers
+
+
+@filter("opportunistic", "its cores are opportunistic, {what} do not go there", keys=("REJECT_OPPORTUNISTIC",))
+def pledged_if_high(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+    """An option: high priority and scouts not at opportunistic queues. Source: facts on the brokerage 2.3 row 5; decision B1."""
+    judged = config["REJECT_OPPORTUNISTIC"] and ask.high and not ask.preassigned
+    what = {"what": "scouts" if ask.scout else f"tasks of priority {ask.priority}"}
+    return (queues.pledgedcpu != OPPORTUNISTIC) if judged else True, what
+
+
+CAP_ACTIVATED = Criterion(
+    "cap_activated", "{activated_starting} jobs wait for a pilot, {limit} at most", "temporary", ("activated_starting", "limit")
+)
+CAP_QUEUED = Criterion("cap_queued", "{queued} jobs wait, {limit} at most", "temporary", ("queued", "limit"))
+
+
+@filters(CAP_ACTIVATED, CAP_QUEUED, keys=("NQUEUELIMITSITE", "NQUEUELIMITSITE_<gshare>"))
+def queue_short(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+    """Waiting jobs are not more than twice those that run, nor than the lower bound; assigned jobs count where input must move.
+
+    Not for express tasks. Source: seed 000, further filters; decisions A2, B9, B17.
+    """
+    own = config.get(f"NQUEUELIMITSITE_{ask.share}")
+    limit = queue_cap(queues.busy, config["NQUEUELIMITSITE"] if own is None else own)
+    first = queues.activated + queues.starting
+    second = first + queues.defined + counted_assigned(queues.assigned, queues.local)
+    numbers = {"activated_starting": first, "queued": second, "limit": limit}
+    return (True, True) if ask.urgent else (first <= limit, second <= limit), numbers

@@ -1,0 +1,27 @@
+"""Whether the work of a task has a share at a queue."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.declare import Config, Numbers, filter
+from brokerage.rules.snapshot import Queues
+from brokerage.rules.zero_share import Work, accepts, group_of
+
+
+@filter("zeroshare", "work of the group {group} has no share: {policy}", keys=("PROCESSING_GROUPS",))
+def zero_share(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+    """The queue's fairsharepolicy leaves the work of the task a share. Source: seed 000; facts 2.4; decision B11.
+
+    Not for tests and validation, but for one that names its one queue.
+    """
+    group = group_of(ask.processing_type, config["PROCESSING_GROUPS"])
+    numbers = {"group": group, "policy": queues.fairsharepolicy}
+    tests = (ask.share or "").lower() in ("test", "validation") or ask.prod_source_label in ("test", "validation")
+    if tests and not (ask.bound_to_one and ask.prod_source_label != "managed"):
+        return np.ones(len(queues), dtype=np.bool_), numbers
+    work = Work(group, ask.working_group, ask.share, ask.priority, ask.merge)
+    policies, at = queues.coded("fairsharepolicy")
+    return np.array([accepts(policy, work) for policy in policies], dtype=np.bool_)[at], numbers

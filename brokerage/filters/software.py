@@ -1,0 +1,40 @@
+"""Whether a queue has the release, the container and the hardware that a task wants."""
+
+from __future__ import annotations
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.declare import Config, Criterion, Numbers, filters
+from brokerage.rules.snapshot import Queues
+from brokerage.rules.software import parse_architecture, split_release
+
+
+@filters(
+    Criterion("cache", "the release {release} for {platform} is not there"),
+    Criterion("cache", "the container {container} is not there"),
+    Criterion("cache", "it does not offer the hardware of {architecture}, or wants tasks that name theirs"),
+)
+def software(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool, Flags | bool], Numbers]:
+    """Release or container, and hardware, by what the queue publishes; ANY in its releases takes all without hardware wishes.
+
+    A task with a container needs no release. Source: seed 000, releases=AUTO; decision B6.
+    """
+    wished = parse_architecture(ask.architecture)
+    platform, container = wished.sw_platform or "", ask.container_name or ""
+    numbers = {
+        "release": ask.release or "wanted",
+        "platform": platform or "any platform",
+        "container": container,
+        "architecture": ask.architecture or "the task",
+    }
+    unchecked = queues.any_release
+    if unchecked.all() and not wished.wishes_hardware and not container:
+        return (True, True, True), numbers
+    project, version = split_release(ask.release)
+    found = True if container else queues.published.release(platform, project, version, ask.nightly) | unchecked
+    held: Flags | bool = True
+    if container:
+        held = queues.published.container(container, ask.only_tags_for_fc, ask.container_sources)
+        held = held if ask.only_tags_for_fc else held | unchecked
+    offered = queues.published.hardware(wished)
+    return (found, held, offered if wished.wishes_hardware else offered | unchecked), numbers

@@ -1,0 +1,23 @@
+"""Whether the storage endpoints of a queue are in service."""
+
+from __future__ import annotations
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.declare import Config, Criterion, Numbers, filters
+from brokerage.rules.snapshot import Queues
+
+
+@filters(
+    Criterion("read_lan_blacklist", "none of its endpoints can be read by jobs", "temporary"),
+    Criterion("write_lan_blacklist", "none of its endpoints can be written by jobs", "temporary"),
+    Criterion("write_wan_blacklist", "its endpoint cannot receive input", "temporary"),
+    Criterion("read_wan_blacklist", "its endpoint cannot send output", "temporary"),
+)
+def endpoints_up(_ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags, Flags, Flags, Flags], Numbers]:
+    """No endpoint that a job there needs is blacklisted.
+
+    Nothing travels to or from a queue of the nucleus that has all the input. Source: seed 000; facts on the brokerage 2.3 row 17.
+    """
+    still = queues.at_nucleus & queues.local
+    return (queues.read_lan_ok, queues.write_lan_ok, queues.write_wan_ok | still, queues.read_wan_ok | still), {}

@@ -1,0 +1,158 @@
+"""What queues publish of their software and hardware, and whether it is what a task wants (seed 000, releases=AUTO).
+
+Here: the grammar of a task's architecture, and the checks for releases, containers and hardware over all queues. The document
+that a queue publishes has cmtconfigs, containers, cvmfs, tags and architectures (facts on queues 5.5).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from brokerage.rules.columns import Flags, Ints
+
+CPU_ATTRIBUTES, GPU_ATTRIBUTES = ("arch", "vendor", "instr"), ("vendor", "model")
+ANYTHING = ("", "any")
+
+Wish = Mapping[str, str | None]
+"""Attribute to wanted value of one piece of hardware; None = not named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """A task's architecture, `platform<@base><#cpu><&gpu>`, in parts; None = part absent."""
+
+    sw_platform: str | None
+    base_platform: str | None
+    cpu: Wish | None
+    gpu: Wish | None
+
+    @property
+    def wishes_hardware(self) -> bool:
+        """Whether the host's CPU or GPU is named."""
+        return self.cpu is not None or self.gpu is not None
+
+
+def parse_architecture(text: str | None) -> Architecture:
+    """The parts of a task's architecture; cpu is `arch<-vendor<-instruction set>>`, gpu is `vendor<-model>`."""
+    rest, _, gpu = (text or "").partition("&")
+    rest, _, cpu = rest.partition("#")
+    platform, _, base = rest.partition("@")
+    return Architecture(platform or None, base or None, _wish(cpu, CPU_ATTRIBUTES), _wish(gpu, GPU_ATTRIBUTES))
+
+
+def _wish(text: str, attributes: Sequence[str]) -> Wish | None:
+    if not text:
+        return None
+    values = text.split("-", len(attributes) - 1)
+    return {name: (values[i] or None) if i < len(values) else None for i, name in enumerate(attributes)}
+
+
+def split_release(release: str | None) -> tuple[str, str]:
+    """`project-version` as its two parts; without a hyphen all is the project."""
+    project, _, version = (release or "").partition("-")
+    return project, version
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One published document, ready to be asked."""
+
+    cvmfs: frozenset[str]
+    containers: tuple[str, ...]
+    cmtconfigs: frozenset[str]
+    tags: frozenset[tuple[str, str, str]]
+    images: frozenset[str]
+    cpu: Mapping[str, Sequence[str]] | None
+    gpu: Mapping[str, Sequence[str]] | None
+
+
+@lru_cache(maxsize=8192)
+def published(text: str) -> Published:
+    """Read one document (JSON text; empty = nothing is published)."""
+    document: Mapping[str, Any] = json.loads(text) if text else {}
+    tags: Sequence[Mapping[str, Any]] = document.get("tags") or ()
+    hardware: Sequence[Mapping[str, Any]] = document.get("architectures") or ()
+    kinds = {str(part.get("type", "")).lower(): part for part in hardware}
+    return Published(
+        cvmfs=frozenset(document.get("cvmfs") or ()),
+        containers=tuple(document.get("containers") or ()),
+        cmtconfigs=frozenset(document.get("cmtconfigs") or ()),
+        tags=frozenset((tag.get("cmtconfig") or "", tag.get("project") or "", tag.get("release") or "") for tag in tags),
+        images=frozenset(name for tag in tags for name in (tag.get("container_name"), *(tag.get("sources") or ())) if name),
+        cpu=kinds.get("cpu"),
+        gpu=kinds.get("gpu"),
+    )
+
+
+class SoftwareIndex:
+    """The documents of all queues: each distinct one is asked once per question, answers are kept for the tasks of the cycle."""
+
+    def __init__(self, texts: Sequence[str], codes: Ints) -> None:
+        self._documents = [published(text) for text in texts]
+        self._codes = codes
+        self._answers: dict[Hashable, Flags] = {}
+
+    def where(self, question: Hashable, holds: Callable[[Published], bool]) -> Flags:
+        """The queues for whose document `holds`; `question` names it."""
+        if question not in self._answers:
+            told = np.array([holds(document) for document in self._documents], dtype=np.bool_)
+            self._answers[question] = told[self._codes]
+        return self._answers[question]
+
+    def release(self, platform: str, project: str, version: str, nightly: bool) -> Flags:
+        """Where the release runs: from cvmfs, or by a tag where any container may. Without project the platform alone counts."""
+        return self.where(
+            ("release", platform, project, version, nightly),
+            lambda document: _release(document, platform, project, version, "nightlies" if nightly else "atlas"),
+        )
+
+    def container(self, name: str, only_tags: bool, sources: tuple[str, ...]) -> Flags:
+        """Where the container can run; `sources` are its places by the tags of the whole grid."""
+        return self.where(
+            ("container", name, only_tags, sources), lambda document: _container(document, name, only_tags, sources)
+        )
+
+    def hardware(self, wished: Architecture) -> Flags:
+        """Where the host has what the task names, and does not insist on something that it does not name."""
+        cpu, gpu = wished.cpu or {}, wished.gpu or {}
+        return self.where(
+            ("hardware", tuple(cpu.items()), tuple(gpu.items())),
+            lambda document: _offers(document.cpu, CPU_ATTRIBUTES, cpu) and _offers(document.gpu, GPU_ATTRIBUTES, gpu),
+        )
+
+
+def _release(document: Published, platform: str, project: str, version: str, cvmfs_tag: str) -> bool:
+    anywhere = "any" in document.containers
+    runs = anywhere or "/cvmfs" in document.containers or platform in document.cmtconfigs
+    if not project:
+        return runs or not platform
+    if runs and ("any" in document.cvmfs or cvmfs_tag in document.cvmfs):
+        return True
+    return anywhere and (platform, project, version) in document.tags
+
+
+def _container(document: Published, name: str, only_tags: bool, sources: tuple[str, ...]) -> bool:
+    if only_tags:
+        return name in document.images
+    if "any" in document.containers or "/cvmfs" in document.containers:
+        return True
+    return any(path.startswith(entry) for path in (name, *sources) for entry in document.containers if entry)
+
+
+def _offers(offered: Mapping[str, Sequence[str]] | None, attributes: Sequence[str], wished: Wish) -> bool:
+    if offered is None:
+        return not wished
+    return all(_accepts(offered.get(name), wished.get(name)) for name in attributes)
+
+
+def _accepts(values: Sequence[str] | None, wanted: str | None) -> bool:
+    """Whether a published list takes a wished value (decision B6); `excl` takes only tasks that name one."""
+    if wanted is None:
+        return values is None or "excl" not in values
+    return values is not None and (wanted in values or any(value in ANYTHING for value in values))

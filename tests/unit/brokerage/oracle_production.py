@@ -1,0 +1,140 @@
+"""The production broker a second time, queue by queue in plain Python, written from the document and not from our columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from brokerage.rules.ask import Ask
+from tests.unit.brokerage.oracle import megabytes, walltime
+
+Row = Mapping[str, Any]
+DAY, HOUR = 86400, 3600
+
+
+def running(row: Row) -> int:
+    """Jobs that count as running."""
+    found = [row["running"]]
+    if row["running"] < 20 and row["n_batch"] > row["running"]:
+        found.append(min(row["n_batch"], 20))
+    if row["num_slots"] is not None and row["num_slots"] > 0:
+        found.append(row["num_slots"])
+    if row["num_slots"] == 0:
+        found.append(row["starting"])
+    return int(max(found))
+
+
+def network(row: Row, cap: float = 300) -> float:
+    """The network weight of the link."""
+    if row["at_nucleus"]:
+        return 2.5
+    queued = 2 - min(row["link_files"], cap) / cap
+    if row["mbps"] is None:
+        closeness = 7.7 if row["closeness"] is None or row["closeness"] < 0 else row["closeness"]
+        return float(0.5 * (queued + 1 + (11 - closeness) / 11))
+    steps = [(200, 2.0), (100, 1.9), (75, 1.8), (50, 1.7), (20, 1.5), (10, 1.3), (2, 1.2), (1, 1.1)]
+    speed = next((weight for least, weight in steps if row["mbps"] > least), 1.0)
+    return float(0.5 * (queued + speed))
+
+
+def need_mb(ask: Ask, row: Row) -> float:
+    """Scratch disk of a job."""
+    size = ask.chunk.gb * 1000
+    unit = ask.out_disk_unit or ""
+    scale = ask.chunk.n_events if unit.endswith("PerEvent") else size
+    output = max(500.0, megabytes(ask.out_disk_count, unit) * scale)
+    return (0 if row["direct_access_lan"] else size) + output + megabytes(ask.work_disk_count, ask.work_disk_unit)
+
+
+def failing(ask: Ask, row: Row) -> list[str]:
+    """The labels of every criterion that the queue fails, in the order of the policy; software is not among them."""
+    nucleus = row["at_nucleus"]
+    high = ask.priority >= 800 or ask.scout
+    urgent = ask.priority >= 1000 or ask.processing_type == "urgent"
+    slots = max(row["corecount"], 1)
+    wanted = 1 if ask.core_count is None else ask.core_count
+    many = wanted > 1 or (wanted == 0 and (ask.priority >= 900 or ask.scout))
+    cores = row["corecount"] if row["corecount"] > 0 else max(wanted, 1)
+    memory = 0.9 * ((ask.base_ram_count or 0) + (ask.ram_count or 0) * (cores if ask.ram_unit == "MBPerCore" else 1))
+    time = walltime(ask, row)
+    short = 0 < row["maxtime"] < DAY
+    missing_gb = ask.chunk.gb - row["available_gb"]
+    runs = running(row)
+    limit = max(20, 2 * runs)
+    waiting = row["activated"] + row["starting"]
+    queued = waiting + row["defined"] + (row["assigned"] if row["missing_files"] else 0)
+    disk_limit = row["maxdiskio"] or 1e10
+    disk_io = (ask.disk_io or 0) / (1 if wanted == 1 else slots)
+    verdicts = [
+        ("test", "test" in row["name"].lower()),
+        ("type", row["type"] == "analysis"),
+        ("status", row["status"] != "online"),
+        ("link_unusable", row["closeness"] == -1 and not nucleus),
+        ("link_unusable", row["link_files"] > 300 and not nucleus),
+        ("links_full", row["nucleus_files"] > 10000 and not nucleus),
+        ("not_nucleus", high and not nucleus),
+        ("inactive", (high or ask.merge) and row["idle_s"] is not None and row["idle_s"] > 2 * HOUR and waiting > 0),
+        ("zeroshare", row["fairsharepolicy"] == "type=evgensimul:100%" and ask.processing_type not in ("evgen", "simul")),
+        (
+            "io",
+            (ask.io_intensity or 0) > 200 and not ask.merge and (missing_gb >= 10 or row["missing_files"] >= 100),
+        ),
+        ("diskIO", row["disk_io"] > disk_limit and disk_io > disk_limit),
+        ("cpucore", row["corecount"] <= 1 if many else wanted == 1 and row["corecount"] > 1),
+        ("max_cpucore", ask.max_core_count is not None and row["corecount"] > ask.max_core_count),
+        ("lowmemory", bool(ask.ram_count) and row["maxrss"] != 0 and memory > row["maxrss"]),
+        ("highmemory", bool(ask.ram_count) and memory < row["minrss"]),
+        ("remoteio", ask.direct_access_only and not row["direct_access_lan"] and not ask.merge),
+        ("disk", row["maxwdir"] != 0 and row["maxwdir"] / slots <= need_mb(ask, row)),
+        ("disk", (row["space_gb"] or 0) <= 200),
+        ("read_lan_blacklist", not row["read_lan_ok"]),
+        ("write_lan_blacklist", not row["write_lan_ok"]),
+        ("write_wan_blacklist", not row["write_wan_ok"] and not (nucleus and not row["missing_files"])),
+        ("read_wan_blacklist", not row["read_wan_ok"] and not (nucleus and not row["missing_files"])),
+        ("scout_walltime", ask.scout and short),
+        ("min_walltime", (ask.merge or not ask.cpu_time) and short),
+        ("shortwalltime", time is not None and row["maxtime"] != 0 and time >= row["maxtime"]),
+        ("network", row["wnconnectivity"] == "none" and ask.ip_connectivity == "http"),
+        ("transferring", row["transferring"] > max(row["transferringlimit"] or 2000, 2 * row["running"]) and not nucleus),
+        ("t1weight", ask.t1_weight == -1 and not ask.merge and not nucleus),
+        ("nopilot", row["requests_3h"] == 0 and not row["allow_no_pilot"]),
+        ("lowNetworkWeight", urgent and network(row) < 1.7),
+        ("dest_blacklisted", not row["nucleus_ok"] and not nucleus),
+        ("longwalltime", (0 if time is None else time) < row["mintime"]),
+        ("max_io_intensity", not ask.merge and 0 < row["max_io_intensity"] < (ask.io_intensity or 0)),
+        ("non_local", row["use_only_local_data"] and row["missing_files"] > 0),
+        ("cap_activated", not urgent and waiting > limit),
+        ("cap_queued", not urgent and queued > limit),
+    ]
+    return [label for label, fails in verdicts if fails]
+
+
+def factors(ask: Ask, row: Row) -> list[float]:
+    """The factors of the weight."""
+    local = row["missing_files"] == 0
+    if local:
+        crowd, assigned = 1.0, 0
+    else:
+        assigned = row["assigned"]
+        ratio = assigned / row["activated"] if row["activated"] else assigned + 1
+        crowd = max(1.0, min(2.0, ratio))
+    load = (running(row) + 1) / ((row["activated"] + assigned + row["starting"] + row["defined"] + 10) * crowd)
+    total = ask.chunk.gb
+    data = (row["available_gb"] + total) / (total * (row["missing_files"] / 100 + 1)) if total else 1.0
+    t1 = max(ask.t1_weight, 0) or (4 if ask.t1_weight == 0 and (ask.io_intensity or 0) >= 500 else 1)
+    if ask.priority >= 900 or ask.scout:
+        t1 = max(t1, 100)
+    return [load, data, t1 if row["at_nucleus"] else 1.0, network(row)]
+
+
+def decide(ask: Ask, rows: Sequence[Row]) -> tuple[list[tuple[str, list[float]]], dict[str, list[str]]]:
+    """The ten best with their factors, and the failing labels of every other queue."""
+    failed = {row["name"]: failing(ask, row) for row in rows}
+    weights: dict[str, float] = {}
+    for row in rows:
+        load, data, t1, link = factors(ask, row)
+        weights[row["name"]] = load * data * t1 * link
+    passing = sorted((row for row in rows if not failed[row["name"]]), key=lambda row: (-weights[row["name"]], row["name"]))
+    for row in passing[10:]:
+        failed[row["name"]] = ["low_weight"]
+    return [(row["name"], factors(ask, row)) for row in passing[:10]], {name: found for name, found in failed.items() if found}

@@ -1,0 +1,312 @@
+"""The production broker: each criterion at its limit, whole decisions against a plain oracle, and a worked example."""
+
+from __future__ import annotations
+
+import json
+import os
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from brokerage.policies.production import Production
+from brokerage.rules.decision_record import config_of, decode, encode, replay
+from brokerage.rules.pipeline import decide, skips
+from brokerage.rules.snapshot import Queues
+from tests.unit.brokerage import oracle_production as oracle
+from tests.unit.brokerage.grids import CONFIG, ask
+
+IN = ""
+GRIDS = int(os.environ.get("GRIDBROKER_GRIDS", "250"))
+GOOD = {"requests_3h": 9, "space_gb": 5000}
+TASK = {"cpu_time": 1, "events": 1, "nucleus": "N"}
+
+MANY: dict[str, list[Any]] = {
+    "type": ["unified"] * 5 + ["analysis"],
+    "status": ["online"] * 8 + ["test"],
+    "corecount": [0, 1, 1, 8, 8],
+    "corepower": [0.0, 10.0],
+    "maxrss": [0.0, 0.0, 2000.0, 16000.0],
+    "minrss": [0.0, 0.0, 0.0, 2001.0],
+    "maxtime": [0, 0, 43200, 86400],
+    "mintime": [0, 0, 0, 1800],
+    "maxwdir": [0, 0, 8000, 80000],
+    "maxdiskio": [0, 0, 100],
+    "max_io_intensity": [0, 0, 0, 300],
+    "transferringlimit": [0, 10],
+    "fairsharepolicy": ["", "", "", "type=evgensimul:100%"],
+    "wnconnectivity": ["full", "full", "none", ""],
+    "use_only_local_data": [False, False, False, True],
+    "direct_access_lan": [False, True, True],
+    "space_gb": [5000, 5000, 5000, 200, 201, None],
+    "read_lan_ok": [True] * 9 + [False],
+    "write_lan_ok": [True] * 9 + [False],
+    "read_wan_ok": [True] * 9 + [False],
+    "write_wan_ok": [True] * 9 + [False],
+    "allow_no_pilot": [False, False, True],
+    "requests_3h": [0, 5, 5, 5],
+    "idle_s": [None, 60.0, 7200.0, 7201.0],
+    "disk_io": [0, 0, 150],
+    "n_batch": [0, 0, 15, 90],
+    "num_slots": [None, None, 0, 25],
+    "at_nucleus": [False, True],
+    "nucleus_ok": [True] * 9 + [False],
+    "nucleus_files": [0, 0, 0, 10000, 10001],
+    "link_files": [0, 0, 150, 300, 301],
+    "closeness": [None, 0, 4, 4, -1],
+    "mbps": [None, 15.0, 200.0, 250.0],
+    "available_gb": [0.0, 4.0],
+    "missing_files": [0, 0, 5, 100],
+    "defined": [0, 0, 5],
+    "assigned": [0, 0, 30],
+    "activated": [0, 5, 40],
+    "starting": [0, 0, 15],
+    "running": [0, 10, 50],
+    "transferring": [0, 0, 10, 101],
+}
+TASKS: dict[str, list[Any]] = {
+    "processing_type": ["simul", "reco", "reco", "urgent"],
+    "priority": [500, 500, 500, 800, 900, 1000],
+    "nucleus": ["N"],
+    "core_count": [None, 0, 1, 8],
+    "max_core_count": [None, None, None, 4],
+    "ram_count": [None, 1500, 2100],
+    "ram_unit": ["MB", "MBPerCore"],
+    "base_ram_count": [None, 500],
+    "cpu_time": [None, 10, 100],
+    "cpu_efficiency": [None, 0, 90],
+    "base_walltime": [None, 1800],
+    "out_disk_count": [None, 500],
+    "out_disk_unit": ["kB", "kBPerEvent"],
+    "work_disk_count": [None, 1000],
+    "io_intensity": [None, 100, 250, 500],
+    "disk_io": [None, 120, 1200],
+    "ip_connectivity": [None, None, "http"],
+    "direct_access_only": [False, False, False, True],
+    "t1_weight": [0, 0, 2.5, -1],
+    "scout": [False, False, False, True],
+    "merge": [False, False, False, True],
+    "events": [0, 1000, 100_000],
+    "gb": [0.0, 4.0, 20.0],
+}
+
+
+def test_columns_and_the_plain_oracle_agree_on_many_grids() -> None:
+    dice = Random(77)
+    labels = [criterion.label for criterion in Production.criteria]
+    assigned = 0
+    for _ in range(GRIDS):
+        asked = ask(**{name: dice.choice(values) for name, values in TASKS.items()})
+        rows = [
+            {"name": f"Q{i}{dice.choice(['', '', '', '_Test'])}"}
+            | {column: dice.choice(values) for column, values in MANY.items()}
+            for i in range(dice.randint(1, 30))
+        ]
+        table = Queues.from_rows(rows)
+        decision = decide(Production, asked, table, CONFIG, "1")
+        chosen, failed = oracle.decide(asked, rows)
+        matrix = decision.failed()
+        for name, row in table.index.items():
+            assert [labels[i] for i in np.flatnonzero(matrix[:, row])] == failed.get(name, [])
+        assert [choice.name for choice in decision.chosen] == [name for name, _ in chosen]
+        for choice, (_, factors) in zip(decision.chosen, chosen, strict=True):
+            assert choice.factors == pytest.approx(tuple(factors))
+        assert all(skip.reason for skip in skips(decision, Production, asked, table, CONFIG).values())
+        assigned += decision.outcome == "assign"
+    assert assigned > 0
+
+
+CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {}, IN),
+    ({"nucleus": None}, {"closeness": None}, IN),
+    ({}, {"type": "production"}, IN),
+    ({}, {"type": "analysis"}, "-type"),
+    ({"site": "Q"}, {"type": "analysis"}, IN),
+    ({}, {"status": "standby"}, "-status"),
+    ({}, {"closeness": -1}, "-link_unusable"),
+    ({}, {"closeness": -1, "at_nucleus": True}, IN),
+    ({}, {"link_files": 300}, IN),
+    ({}, {"link_files": 301}, "-link_unusable"),
+    ({}, {"link_files": 301, "at_nucleus": True}, IN),
+    ({}, {"nucleus_files": 10_000}, IN),
+    ({}, {"nucleus_files": 10_001}, "-links_full"),
+    ({"priority": 799}, {}, IN),
+    ({"priority": 800}, {}, "-not_nucleus"),
+    ({"priority": 800}, {"at_nucleus": True}, IN),
+    ({"scout": True}, {}, "-not_nucleus"),
+    ({"priority": 800, "nucleus": None}, {}, IN),
+    ({"merge": True}, {"idle_s": 7201, "activated": 1, "running": 1}, "-inactive"),
+    ({"merge": True}, {"idle_s": 7200, "activated": 1, "running": 1}, IN),
+    ({"merge": True}, {"idle_s": 7201}, IN),
+    ({}, {"idle_s": 7201, "activated": 1}, IN),
+    ({"processing_type": "reco"}, {"fairsharepolicy": "type=evgensimul:100%"}, "-zeroshare"),
+    ({"processing_type": "evgen"}, {"fairsharepolicy": "type=evgensimul:100%"}, IN),
+    ({"share": "Test", "processing_type": "reco"}, {"fairsharepolicy": "type=evgensimul:100%"}, IN),
+    ({"io_intensity": 201, "gb": 9.9}, {"missing_files": 99}, IN),
+    ({"io_intensity": 201, "gb": 10.0}, {"missing_files": 99}, "-io"),
+    ({"io_intensity": 201, "gb": 9.9}, {"missing_files": 100}, "-io"),
+    ({"io_intensity": 200, "gb": 99.0}, {"missing_files": 999}, IN),
+    ({"io_intensity": 201, "gb": 20.0}, {"missing_files": 99, "available_gb": 11.0}, IN),
+    ({"disk_io": 101}, {"maxdiskio": 100, "disk_io": 101}, "-diskIO"),
+    ({"disk_io": 100}, {"maxdiskio": 100, "disk_io": 101}, IN),
+    ({"disk_io": 101}, {"maxdiskio": 100, "disk_io": 100}, IN),
+    ({"disk_io": 808, "core_count": 8}, {"maxdiskio": 100, "disk_io": 101, "corecount": 8}, "-diskIO"),
+    ({"core_count": 8}, {"corecount": 1}, "-cpucore"),
+    ({"core_count": 2}, {"corecount": 64}, IN),
+    ({"core_count": 0}, {"corecount": 1}, IN),
+    ({"core_count": 0, "priority": 900}, {"corecount": 1, "at_nucleus": True}, "-cpucore"),
+    ({"core_count": 8, "max_core_count": 16}, {"corecount": 16}, IN),
+    ({"core_count": 8, "max_core_count": 15}, {"corecount": 16}, "-max_cpucore"),
+    ({"ram_count": 1000, "ram_unit": "MB"}, {"maxrss": 900}, IN),
+    ({"ram_count": 1000, "ram_unit": "MB"}, {"maxrss": 899}, "-lowmemory"),
+    ({"ram_count": 1000, "ram_unit": "MB"}, {"minrss": 901}, "-highmemory"),
+    ({"direct_access_only": True}, {}, "-remoteio"),
+    ({"direct_access_only": True}, {"direct_access_lan": True}, IN),
+    ({"gb": 1.0, "core_count": 8}, {"maxwdir": 12_001, "corecount": 8}, IN),
+    ({"gb": 1.0, "core_count": 8}, {"maxwdir": 12_000, "corecount": 8}, "-disk"),
+    ({"gb": 10.0, "out_disk_count": 100, "out_disk_unit": "kB"}, {"maxwdir": 11_000}, "-disk"),
+    ({"gb": 10.0, "out_disk_count": 100, "out_disk_unit": "kB"}, {"maxwdir": 1_001, "direct_access_lan": True}, IN),
+    ({}, {"space_gb": 200}, "-disk"),
+    ({}, {"space_gb": 201}, IN),
+    ({}, {"space_gb": None}, "-disk"),
+    ({}, {"read_lan_ok": False}, "-read_lan_blacklist"),
+    ({}, {"write_lan_ok": False}, "-write_lan_blacklist"),
+    ({}, {"write_wan_ok": False}, "-write_wan_blacklist"),
+    ({}, {"read_wan_ok": False}, "-read_wan_blacklist"),
+    ({}, {"read_wan_ok": False, "write_wan_ok": False, "at_nucleus": True}, IN),
+    ({"scout": True}, {"at_nucleus": True, "maxtime": 86_399}, "-scout_walltime"),
+    ({"scout": True}, {"at_nucleus": True, "maxtime": 86_400}, IN),
+    ({"merge": True}, {"maxtime": 86_399}, "-min_walltime"),
+    ({"cpu_time": None}, {"maxtime": 86_399}, "-min_walltime"),
+    ({"cpu_time": 9, "events": 1000, "base_walltime": 600}, {"maxtime": 1601}, IN),
+    ({"cpu_time": 9, "events": 1000, "base_walltime": 600}, {"maxtime": 1600}, "-shortwalltime"),
+    ({"walltime_s": 1800}, {"mintime": 1800}, IN),
+    ({"walltime_s": 1799}, {"mintime": 1800}, "-longwalltime"),
+    ({"cpu_time": None}, {"mintime": 1}, "-longwalltime"),
+    ({"ip_connectivity": "http"}, {"wnconnectivity": "none"}, "-network"),
+    ({"ip_stack": "IPv6"}, {"wnconnectivity": "full#IPv4"}, "-network"),
+    ({"ip_connectivity": "http", "ip_stack": "IPv6"}, {"wnconnectivity": "full#IPv6"}, IN),
+    ({}, {"transferring": 2000}, IN),
+    ({}, {"transferring": 2001}, "-transferring"),
+    ({}, {"transferring": 11, "transferringlimit": 10}, "-transferring"),
+    ({}, {"transferring": 12, "transferringlimit": 10, "running": 6}, IN),
+    ({"t1_weight": -1}, {}, "-t1weight"),
+    ({"t1_weight": -1}, {"at_nucleus": True}, IN),
+    ({}, {"requests_3h": 0}, "-nopilot"),
+    ({}, {"requests_3h": 0, "allow_no_pilot": True}, IN),
+    ({"prod_source_label": "test"}, {"requests_3h": 0}, IN),
+    ({"processing_type": "urgent"}, {"mbps": 20, "closeness": 0}, "-lowNetworkWeight"),
+    ({"processing_type": "urgent"}, {"mbps": 21, "closeness": 11}, IN),
+    ({}, {"nucleus_ok": False}, "-dest_blacklisted"),
+    ({"io_intensity": 100}, {"max_io_intensity": 100}, IN),
+    ({"io_intensity": 101}, {"max_io_intensity": 100}, "-max_io_intensity"),
+    ({}, {"use_only_local_data": True, "missing_files": 1}, "-non_local"),
+    ({}, {"activated": 15, "starting": 5}, IN),
+    ({}, {"activated": 15, "starting": 6, "running": 10}, "-cap_activated"),
+    ({}, {"activated": 20, "assigned": 9}, IN),
+    ({}, {"activated": 12, "assigned": 9, "missing_files": 1}, "-cap_queued"),
+    ({"processing_type": "urgent"}, {"activated": 900, "at_nucleus": True}, IN),
+]
+
+
+@pytest.mark.parametrize(("asked", "columns", "skipped"), CASES, ids=[f"{case[2]} {case[0]} {case[1]}" for case in CASES])
+def test_one_criterion_decides_at_its_limit(asked: dict[str, Any], columns: dict[str, Any], skipped: str) -> None:
+    task = ask(**{**TASK, **asked})
+    table = Queues.from_rows([{"name": "Q", **GOOD, **columns}])
+    decision = decide(Production, task, table, CONFIG, "1")
+    found = skips(decision, Production, task, table, CONFIG)
+    assert (found["Q"].criterion if found else IN) == skipped
+
+
+def test_every_criterion_has_a_case_that_it_decides() -> None:
+    shown = {case[2].removeprefix("-") for case in CASES} | {"nonpreassigned", "test", "cache", "no_weight", "low_weight"}
+    options = {"non_pledged", "over_pledged", "opportunistic"}
+    assert {criterion.label for criterion in Production.criteria} - options <= shown
+
+
+@pytest.mark.parametrize(
+    ("asked", "columns", "keys", "skipped"),
+    [
+        ({}, {"pledgedcpu": -1}, {"WORK_SHORTAGE": True}, "-non_pledged"),
+        ({}, {"pledgedcpu": 8, "running_cores": 9}, {"WORK_SHORTAGE": True}, "-over_pledged"),
+        ({}, {"pledgedcpu": 8, "running_cores": 8}, {"WORK_SHORTAGE": True}, IN),
+        ({"priority": 800}, {"pledgedcpu": -1, "at_nucleus": True}, {"REJECT_OPPORTUNISTIC": True}, "-opportunistic"),
+        ({"processing_type": "urgent"}, {"mbps": 1}, {"NW_ACTIVE": False}, IN),
+        ({"share": "MC"}, {"activated": 21}, {"NQUEUELIMITSITE_MC": 25}, IN),
+        ({"share": "MC"}, {"activated": 1}, {"NQUEUELIMITSITE_MC": 0}, "-cap_activated"),
+        (
+            {"processing_type": "ganga"},
+            {"fairsharepolicy": "type=reco:0%,type=any:100%"},
+            {"PROCESSING_GROUPS": {"reco": ["ganga"]}},
+            "-zeroshare",
+        ),
+    ],
+)
+def test_what_the_configuration_changes(
+    asked: dict[str, Any], columns: dict[str, Any], keys: dict[str, Any], skipped: str
+) -> None:
+    task, config = ask(**{**TASK, **asked}), {**CONFIG, **keys}
+    table = Queues.from_rows([{"name": "Q", **GOOD, **columns}])
+    decision = decide(Production, task, table, config, "1")
+    found = skips(decision, Production, task, table, config)
+    assert (found["Q"].criterion if found else IN) == skipped
+    used = json.loads(json.dumps(config_of(Production, config)))
+    assert replay(decode(encode(decision, Production)), Production, task, table, used) == encode(decision, Production)
+
+
+PUBLISHED = json.dumps(
+    {
+        "cvmfs": ["atlas"],
+        "cmtconfigs": ["x86_64-el9-gcc13-opt"],
+        "containers": ["docker://hub/"],
+        "architectures": [{"type": "cpu", "arch": ["x86_64"]}],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "any_release", "skipped"),
+    [
+        ({"architecture": "x86_64-el9-gcc13-opt", "release": "Athena-25.0"}, False, IN),
+        ({"architecture": "x86_64-slc6-gcc49-opt", "release": "Athena-25.0"}, False, "-cache"),
+        ({"architecture": "x86_64-slc6-gcc49-opt", "release": "Athena-25.0"}, True, IN),
+        ({"architecture": "x86_64-el9-gcc13-opt", "release": "Athena-25.0", "nightly": True}, False, "-cache"),
+        ({"architecture": "x86_64-el9-gcc13-opt"}, False, IN),
+        ({}, False, IN),
+        ({"container_name": "docker://hub/a:1"}, False, IN),
+        ({"container_name": "docker://other/a:1"}, False, "-cache"),
+        ({"container_name": "docker://other/a:1"}, True, IN),
+        ({"container_name": "docker://other/a:1", "only_tags_for_fc": True}, True, "-cache"),
+        ({"architecture": "x86_64-el9-gcc13-opt#x86_64"}, True, IN),
+        ({"architecture": "x86_64-el9-gcc13-opt#arm64"}, True, "-cache"),
+        ({"architecture": "x86_64-el9-gcc13-opt&nvidia"}, True, "-cache"),
+    ],
+)
+def test_software_by_what_the_queue_publishes(asked: dict[str, Any], any_release: bool, skipped: str) -> None:
+    task = ask(**{**TASK, **asked})
+    table = Queues.from_rows([{"name": "Q", **GOOD, "any_release": any_release, "software": PUBLISHED}])
+    decision = decide(Production, task, table, CONFIG, "1")
+    found = skips(decision, Production, task, table, CONFIG)
+    assert (found["Q"].criterion if found else IN) == skipped
+
+
+def test_a_worked_example() -> None:
+    rows: list[dict[str, Any]] = [
+        {"name": "NUCLEUS", "at_nucleus": True, "running": 50, "activated": 30, "assigned": 99, "available_gb": 10.0},
+        {"name": "FAR", "running": 50, "activated": 10, "assigned": 15, "missing_files": 50, "link_files": 150, "mbps": 60.0},
+        {"name": "FULL", "running": 9, "activated": 21},
+        {"name": "SPARE_TEST"},
+    ]
+    table = Queues.from_rows([{**GOOD, **row} for row in rows])
+    task = ask(**TASK, gb=10.0)
+    decision = decide(Production, task, table, CONFIG, "1")
+    nucleus, far = decision.chosen
+    assert (nucleus.name, far.name) == ("NUCLEUS", "FAR")
+    assert nucleus.factors == pytest.approx((51 / 40, 2.0, 1.0, 2.5))
+    assert far.factors == pytest.approx((51 / (35 * 1.5), 10 / 15, 1.0, 0.5 * (1.5 + 1.7)))
+    assert nucleus.weight == pytest.approx(51 / 40 * 5)
+    reasons = skips(decision, Production, task, table, CONFIG)
+    assert reasons["SPARE_TEST"].criterion == "-test"
+    assert reasons["FULL"].numbers["activated_starting"] == 21
+    assert reasons["FULL"].numbers["limit"] == 20
