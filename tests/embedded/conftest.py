@@ -48,6 +48,14 @@ def own_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
+def closed_folder() -> Iterator[Path]:
+    """A working folder of mode 0700, as a home is: nobody else can reach it."""
+    made = Path(tempfile.mkdtemp(prefix="gb-"))
+    yield made
+    clean(made)
+
+
+@pytest.fixture
 def make() -> Iterator[Make]:
     """Makes instances, by default `one`, that know nothing of the environment; all are stopped after the test."""
     made: list[Instance] = []

@@ -9,7 +9,6 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +22,7 @@ from redis.retry import Retry
 from broker_site.embedded import Instance, NoPlace, Services, redis_server
 from broker_site.embedded.place import STATE, shared_folder
 from broker_site.embedded.process import Identity, gone
-from tests.embedded.conftest import Make, clean
+from tests.embedded.conftest import Make
 
 pytestmark = pytest.mark.servers
 ROOT = Path(__file__).resolve().parents[2]
@@ -225,38 +224,33 @@ def test_a_machine_without_redis_is_told_what_to_do(folder: Path, make: Make, mo
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another user's help")
-def test_root_in_an_unreachable_folder_puts_the_servers_elsewhere_and_says_so(make: Make) -> None:
-    closed = Path(tempfile.mkdtemp(prefix="gb-"))  # mode 0700
+def test_root_in_an_unreachable_folder_puts_the_servers_elsewhere_and_says_so(closed_folder: Path, make: Make) -> None:
     said: list[str] = []
-    instance = make(closed, say=said.append)
+    instance = make(closed_folder, say=said.append)
     services = instance.start()
-    elsewhere = shared_folder(closed)
+    elsewhere = shared_folder(closed_folder)
     assert str(elsewhere) in said[0]
     assert run(services, "SHOW data_directory") == [(str(elsewhere / "one" / "pg"),)]
-    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+    assert stat.S_IMODE(closed_folder.stat().st_mode) == 0o700
     assert instance.postgres and instance.postgres.place.account
     identity = instance.postgres.identity()
     assert identity
     assert Path(f"/proc/{identity.pid}").stat().st_uid == instance.postgres.place.account.uid
     instance.stop()
 
-    shutil.rmtree(closed / STATE)
-    again = make(closed)
+    shutil.rmtree(closed_folder / STATE)
+    again = make(closed_folder)
     assert run(again.start(), "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
     again.stop()
-    clean(closed)
-    assert not elsewhere.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is exposed to it")
-def test_root_does_not_trust_a_folder_that_others_made(make: Make) -> None:
-    closed = Path(tempfile.mkdtemp(prefix="gb-"))
-    trap = shared_folder(closed)
+def test_root_does_not_trust_a_folder_that_others_made(closed_folder: Path, make: Make) -> None:
+    trap = shared_folder(closed_folder)
     trap.mkdir(mode=0o777)
     trap.chmod(0o777)
     with pytest.raises(NoPlace, match="only root can write"):
-        make(closed).start()
-    clean(closed)
+        make(closed_folder).start()
 
 
 def test_a_stopped_user_leaves_no_lock(folder: Path, make: Make) -> None:
