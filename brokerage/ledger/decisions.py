@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -18,7 +18,7 @@ from brokerage.rules.declare import Policy
 from brokerage.rules.pipeline import Decision as Decided
 
 KEPT_SNAPSHOTS = 50
-"""Snapshots that are kept beyond the newest decision of each task."""
+"""How many of the newest snapshots are kept whatever refers to them."""
 
 
 def store_snapshot(columns: Columns) -> int:
@@ -34,12 +34,23 @@ def store_snapshot(columns: Columns) -> int:
 
 
 def drop_old_snapshots(newest: int) -> None:
-    """Delete snapshots that are neither among the newest nor the one of a task's last decision."""
-    old = GridSnapshot.objects.filter(id__lte=newest - KEPT_SNAPSHOTS).exclude(
-        id__in=Decision.objects.order_by("task_id", "-id").distinct("task_id").values("snapshot_id")
-    )
-    Decision.objects.filter(snapshot__in=old).update(snapshot=None)
-    old.delete()
+    """Delete snapshots that are neither among the newest nor needed to explain a decision about a task that has not ended.
+
+    Looks at what is kept, which does not grow with history.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT s.id FROM brokerage_gridsnapshot s WHERE s.id <= %s AND NOT EXISTS (
+                SELECT 1 FROM brokerage_decision d JOIN workqueues_task t ON t.id = d.task_id
+                WHERE d.snapshot_id = s.id AND t.ended_at IS NULL)
+            ORDER BY s.id FOR UPDATE OF s SKIP LOCKED
+            """,
+            [newest - KEPT_SNAPSHOTS],
+        )
+        old = [row[0] for row in cursor.fetchall()]
+        cursor.execute("UPDATE brokerage_decision SET snapshot_id = NULL WHERE snapshot_id = ANY(%s)", [old])
+        cursor.execute("DELETE FROM brokerage_gridsnapshot WHERE id = ANY(%s)", [old])
 
 
 def record_decision(
