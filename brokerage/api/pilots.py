@@ -141,9 +141,12 @@ def report(request: HttpRequest, job_id: int) -> HttpResponse:
 @require_POST
 @requires("pilot:settled")
 def settled(request: HttpRequest) -> HttpResponse:
-    """What became of jobs that an earlier pilot left: finished, live (its lease still runs), or gone."""
-    pairs = _read(request, read_settled)
-    return JsonResponse({"outcomes": outcomes(pairs)})
+    """What became of jobs that an earlier pilot of the queue left: finished, live (its lease still runs), or gone.
+
+    Jobs of other queues are not spoken of.
+    """
+    principal: Principal = request.principal  # type: ignore[attr-defined]
+    return JsonResponse({"outcomes": outcomes(_read(request, read_settled), principal.queue)})
 
 
 def _read(request: HttpRequest, reader: Callable[[Mapping[str, Any]], T]) -> T:
@@ -163,8 +166,10 @@ def _over(job_id: int) -> Refused:
 
 
 def _nothing() -> HttpResponse:
+    """Nothing to hand out. Whole seconds are all that Retry-After can say; below one the pilot keeps the rest it was told."""
     answer = HttpResponse(status=204)
-    answer["Retry-After"] = str(max(1, round(gdpconfig.value("dispatch", "POLL"))))
+    if (rest := round(gdpconfig.value("dispatch", "POLL"))) >= 1:
+        answer["Retry-After"] = str(rest)
     return answer
 
 

@@ -40,14 +40,17 @@ def local_storages(queue_id: int) -> list[dict[str, str]]:
     return [{"name": name, "path": path} for name, path in sorted(set(rows))]
 
 
-def outcomes(pairs: Sequence[tuple[int, int]]) -> list[dict[str, object]]:
-    """For each (job, epoch): finished under that epoch, live while that lease runs, else gone."""
-    jobs = {j.id: j for j in Job.objects.filter(id__in=[job_id for job_id, _ in pairs]).only("id", "epoch", "status", "ended_at")}
-    return [{"job_id": job_id, "epoch": epoch, "outcome": _outcome(jobs.get(job_id), epoch)} for job_id, epoch in pairs]
+def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, object]]:
+    """For each (job, epoch) of the queue: finished under that epoch, live while that lease runs, else gone."""
+    jobs = Job.objects.filter(id__in=[job_id for job_id, _ in pairs], computing_queue__name=queue)
+    known = {j.id: j for j in jobs.only("id", "epoch", "status", "ended_at")}
+    return [
+        {"job_id": job_id, "epoch": epoch, "outcome": _outcome(known[job_id], epoch)} for job_id, epoch in pairs if job_id in known
+    ]
 
 
-def _outcome(job: Job | None, epoch: int) -> str:
-    if job is None or job.epoch != epoch:
+def _outcome(job: Job, epoch: int) -> str:
+    if job.epoch != epoch:
         return "gone"
     if job.ended_at is None:
         return "live"
