@@ -190,6 +190,8 @@ class Instance:
         before = time.monotonic()
         wanted = recorded(place.data)[1] or _number(read_private(self.folder / "state.json").get("postgres_port"))
         for left in reversed(range(TRIES)):
+            if not left and not self.durable:
+                self._discard(place)  # the machine went down while `fsync` was off
             server = Postgres(place, Access(wanted, kept["admin_password"], kept["password"]), durable=self.durable)
             if not server.identity():
                 server.access = replace(server.access, port=process.free_port(wanted))
@@ -272,8 +274,13 @@ class Instance:
         """The folder `.gridbroker` was removed to begin anew, but the data lay elsewhere: remove them too."""
         if place.servers == self.folder:
             raise NoPlace(f"{self.folder} has data but no secrets.json; remove the folder to begin anew")
+        self._discard(place)
+
+    def _discard(self, place: Place) -> None:
+        """Remove the data of the database, which the next start makes anew."""
         end_servers_in(place.data)
-        shutil.rmtree(place.data)
+        shutil.rmtree(place.data, ignore_errors=True)
+        self._say(f"the database in {place.data} is of no use any more and is made anew")
 
 
 @contextmanager

@@ -156,24 +156,32 @@ def running(
     supervisor = Supervisor(servers.folder / "logs", say)
     try:
         with _only_one(servers.folder):
-            end_leftovers(leftovers(MARKER, str(servers.folder)))
-            if fresh and servers.postgres:
-                servers.postgres.renew_database()
+            _clear(servers, fresh=fresh)
             url = f"http://127.0.0.1:{_web_port(servers.folder, port)}"
             system = System(servers, supervisor, services, url, root, _environment(servers, services, environment or {}))
-            write_private(servers.folder / "system.json", json.dumps({"url": url, "pid": os.getpid()}))
-            _start(system, [*prepare(system), *pilots], web=web, worker=worker, beat=beat, quiet_s=quiet_s)
             try:
+                _start(system, prepare, pilots, web=web, worker=worker, beat=beat, quiet_s=quiet_s)
                 yield system
             finally:
                 supervisor.stop()
     finally:
-        supervisor.stop()
         servers.stop()
         supervisor.close()
 
 
-def _start(system: System, pilots: Sequence[Pilot], *, web: bool, worker: bool, beat: bool, quiet_s: float) -> None:
+def _clear(servers: Instance, *, fresh: bool) -> None:
+    """End the children that a killed supervisor left, and with `fresh` empty the database."""
+    end_leftovers(leftovers(MARKER, str(servers.folder)))
+    if fresh and servers.postgres:
+        servers.postgres.renew_database()
+
+
+def _start(
+    system: System, prepare: Prepare, pilots: Sequence[Pilot], *, web: bool, worker: bool, beat: bool, quiet_s: float
+) -> None:
+    """Prepare the database, then start the children, each when those that it needs are there."""
+    write_private(system.folder / "system.json", json.dumps({"url": system.url, "pid": os.getpid()}))
+    pilots = [*prepare(system), *pilots]
     supervisor = system.supervisor
     supervisor.duty(lambda: _revive(system.instance), 0.5)
     if web:

@@ -19,7 +19,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from broker_site.embedded import Instance, NoPlace, Services, redis_server
+from broker_site.embedded import Instance, NoPlace, NotStarted, Services, redis_server
 from broker_site.embedded.place import STATE, shared_folder
 from broker_site.embedded.process import Identity, gone
 from tests.embedded.conftest import Make
@@ -201,6 +201,32 @@ def test_removing_the_state_is_a_clean_slate(own_folder: Path, make: Make) -> No
     assert run(fresh.start(), "SELECT count(*) FROM pg_tables WHERE tablename = 'kept'") == [(0,)]
     assert fresh.empty()
     fresh.stop()
+
+
+def test_test_data_that_a_crash_of_the_machine_spoiled_are_made_anew(own_folder: Path, make: Make) -> None:
+    instance = make(own_folder)
+    instance.start()
+    assert instance.postgres
+    data = instance.postgres.place.data
+    instance.stop()
+    (data / "global" / "pg_control").write_bytes(b"\0" * 8192)
+    said: list[str] = []
+    again = make(own_folder, say=said.append)
+    run(again.start(), "SELECT 1")
+    assert any("made anew" in line for line in said)
+
+
+def test_kept_data_are_never_thrown_away(own_folder: Path, make: Make) -> None:
+    instance = make(own_folder, durable=True)
+    instance.start()
+    assert instance.postgres
+    control = instance.postgres.place.data / "global" / "pg_control"
+    instance.stop()
+    control.rename(control.with_suffix(".away"))
+    with pytest.raises(NotStarted, match="pg_control"):
+        make(own_folder, durable=True).start()
+    control.with_suffix(".away").rename(control)
+    run(make(own_folder, durable=True).start(), "SELECT 1")
 
 
 def test_given_urls_replace_the_private_servers(folder: Path, make: Make) -> None:
