@@ -89,6 +89,7 @@ def submitted(params: dict[str, Any]) -> Task:
     """The task of these parameters, as submitted."""
     columns = {
         "task_name": params["taskName"],
+        "user_name": params["userName"],
         "vo": params["vo"],
         "prod_source_label": params["prodSourceLabel"],
         "task_type": params["taskType"],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
+from brokerage.agents.policy_config import policy_config
 from brokerage.ledger.decisions import record_decision, store_snapshot
 from brokerage.queries.snapshot import load_nuclei
 from brokerage.rules.ask import Ask
-from brokerage.rules.decision_record import config_of
 from brokerage.rules.declare import policy_for
 from brokerage.rules.pipeline import decide
 from brokerage.rules.snapshot import Nuclei
@@ -34,7 +34,7 @@ def assign_one(run: Run, task: Task, nuclei: Nuclei | None) -> bool:
         assign_task(run.id, task.id, "", run.who, "the grid has no nucleus: outputs stay where they are made")
         return True
     policy = policy_for(task.vo, "nucleus")
-    config = config_of(policy, gdpconfig.component("taskbrokerage", vo=task.vo))
+    config = policy_config(policy, task.vo)
     ask = Ask(task_id=task.id, vo=task.vo, priority=task.current_priority, nucleus=task.nucleus or None)
     decided = decide(policy, ask, nuclei, config, f"{task.id}.{task.epoch}")
     record_decision(ask, decided, policy, config, gdpconfig.revision(), store_snapshot(nuclei))

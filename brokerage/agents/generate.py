@@ -11,12 +11,12 @@ from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
 from broker_site.kernel.dice import dice
 from brokerage.agents.making import Placed, make_jobs
+from brokerage.agents.policy_config import policy_config
 from brokerage.ledger.decisions import record_decision, store_snapshot
 from brokerage.queries.asks import task_ask
 from brokerage.queries.places import QueuePlace, queue_places
 from brokerage.queries.snapshot import load_queues
 from brokerage.rules.ask import Ask
-from brokerage.rules.decision_record import config_of
 from brokerage.rules.declare import Config, policy_for
 from brokerage.rules.pipeline import Decision, decide
 from brokerage.rules.placement import Place, block_of, spread_idle_first
@@ -119,8 +119,8 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, cycle: Cycle) -> Outc
     jobs = _split(dataset, files, rules, limits, most)
     if not jobs:
         return Outcome(0)
-    ask = task_ask(task, dataset, files, min(job.n_events for job in jobs))
-    decided, decision_id = _decide(task, ask, cycle, config)
+    ask = task_ask(task, dataset, files, jobs)
+    decided, decision_id = _decide(task, ask, cycle)
     if decided.outcome == "pending":
         return Outcome(0, Wait(_verdict(decided), decided.wait_s, pending=True))
     places = _places(decided, cycle, config)
@@ -152,9 +152,9 @@ def _split(dataset: Dataset, files: list[File], rules: SplitRules, limits: Queue
     return list(splitter_for(dataset.type)(columns, rules, limits, most))
 
 
-def _decide(task: Task, ask: Ask, cycle: Cycle, config: Config) -> tuple[Decision, int]:
+def _decide(task: Task, ask: Ask, cycle: Cycle) -> tuple[Decision, int]:
     policy = policy_for(task.vo, "generic")
-    used = config_of(policy, config)
+    used = policy_config(policy, task.vo)
     decided = decide(policy, ask, cycle.queues, used, f"{task.id}.{task.epoch}")
     return decided, record_decision(ask, decided, policy, used, gdpconfig.revision(), cycle.stored())
 

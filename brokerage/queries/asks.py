@@ -7,19 +7,22 @@ from typing import Any
 
 from brokerage.rules.ask import Ask, Chunk, ChunkDataset
 from workqueues.models import Dataset, File, Task
+from workqueues.splitters.protocol import JobPlan
 
-GB = 1e9
+GB, MB = 1e9, 1e6
 
 
-def task_ask(task: Task, dataset: Dataset, files: Sequence[File], least_events: int) -> Ask:
-    """The ask for the files picked from a master dataset; `least_events`: events of the smallest job to be made of them."""
+def task_ask(task: Task, dataset: Dataset, files: Sequence[File], jobs: Sequence[JobPlan]) -> Ask:
+    """The ask for the files picked from a master dataset and the jobs they are cut into: it must hold for every one of them."""
     params: dict[str, Any] = task.params.task_params
+    largest_bytes = max(job.size for job in jobs)
     gb = sum(f.fsize or 0 for f in files) / GB if dataset.type == "input" else 0.0
     n = len(files) if dataset.type == "input" else 0
     chunk = Chunk(
-        n_events=least_events,
+        n_events=min(job.n_events for job in jobs),
         files=n,
         gb=gb,
+        job_gb=largest_bytes / GB,
         datasets=(ChunkDataset(dataset.dataset_name, True, n, gb),) if dataset.type == "input" else (),
     )
     return Ask(
@@ -44,7 +47,7 @@ def task_ask(task: Task, dataset: Dataset, files: Sequence[File], least_events: 
         cpu_time_unit=task.cpu_time_unit or None,
         cpu_efficiency=task.cpu_efficiency,
         base_walltime=task.base_walltime,
-        walltime_s=task.walltime or None,
+        walltime_s=task.walltime * largest_bytes / MB if task.walltime and largest_bytes else None,
         out_disk_count=task.out_disk_count,
         out_disk_unit=task.out_disk_unit or None,
         work_disk_count=task.work_disk_count,

@@ -12,7 +12,7 @@ from typing import Literal
 
 from django.db import connection, transaction
 from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from workqueues.ledger.claims import hold_claim
 from workqueues.models import Dataset, File, FileChange
@@ -111,7 +111,7 @@ def settle_files(outcomes: Sequence[JobOutcome]) -> None:
     FileChange.objects.bulk_create(notes)
     for dataset_id, changes in sorted(deltas.items()):
         Dataset.objects.filter(id=dataset_id).update(
-            modification_time=Now(), **{column: F(column) + n for column, n in changes.items() if n}
+            modification_time=Now(), **{column: Coalesce(F(column), 0) + n for column, n in changes.items() if n}
         )
 
 

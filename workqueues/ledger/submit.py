@@ -27,27 +27,28 @@ def submitted_before(user_name: str, key: str, body_sha256: str) -> Task | None:
 
 
 def submit(
-    params: Mapping[str, Any], columns: Mapping[str, Any], user_name: str, who: str, key: str = "", body_sha256: str = ""
+    params: Mapping[str, Any], columns: Mapping[str, Any], submitter: str, who: str, key: str = "", body_sha256: str = ""
 ) -> tuple[Task, bool]:
     """Register a task whose parameters were found valid: the task and whether it is new.
 
-    `columns`: what is known of the task before it is refined. A repeated key gives the first task; raises KeyReused.
+    `columns`: what is known of the task before it is refined, its owner included. A repeated key of the same submitter gives the
+    first task; raises KeyReused.
     """
-    if key and (task := submitted_before(user_name, key, body_sha256)) is not None:
+    if key and (task := submitted_before(submitter, key, body_sha256)) is not None:
         return task, False
     try:
         with transaction.atomic():
-            task = Task.objects.create(status="registered", user_name=user_name, **columns)
+            task = Task.objects.create(status="registered", **columns)
             if task.parent_tid is None:
                 task.parent_tid = task.id
                 task.save(update_fields=["parent_tid"])
             TaskParams.objects.create(task=task, task_params=dict(params))
             if key:
-                Submission.objects.create(user_name=user_name, key=key, body_sha256=body_sha256, task_id=task.id)
+                Submission.objects.create(user_name=submitter, key=key, body_sha256=body_sha256, task_id=task.id)
             task_born(task, who, "submitted")
             look_after_commit("refine")
             return task, True
     except IntegrityError:
-        if key and (first := submitted_before(user_name, key, body_sha256)) is not None:
+        if key and (first := submitted_before(submitter, key, body_sha256)) is not None:
             return first, False  # the same submission at the same time: the other one was first
         raise

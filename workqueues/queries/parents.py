@@ -10,7 +10,11 @@ def parent_facts(task: Task) -> ParentFacts | None:
     """The parent's status and outputs; None when the task has no parent."""
     if task.parent_tid is None or task.parent_tid == task.id:
         return None
-    parent = Task.objects.filter(id=task.parent_tid).first()
+    return parent_of(Task.objects.filter(id=task.parent_tid).first())
+
+
+def parent_of(parent: Task | None) -> ParentFacts | None:
+    """What refining needs of a parent; its outputs are known once it is defined."""
     if parent is None:
         return None
     outputs = Dataset.objects.filter(task_id=parent.id, type__in=["output", "log"]).values_list("dataset_name", flat=True)

@@ -1,0 +1,1 @@
+"""HTTP of demand: parse, authorise, call ledger or queries, answer."""
