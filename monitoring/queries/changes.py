@@ -1,0 +1,47 @@
+"""Histories as pages show them: each move with how long the state before and after lasted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from brokerage.models import JobChange
+from monitoring.queries.database import alias
+from workqueues.models import TaskChange
+
+MOST = 200
+"""Moves that a page shows, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One move. `lasted_s`: seconds that the new state lasted; None for the one that still does."""
+
+    at: datetime
+    old: str
+    new: str
+    who: str
+    why: str
+    lasted_s: float | None
+
+
+def task_moves(task_id: int) -> list[Move]:
+    """The moves of a task, newest first, at most MOST."""
+    return moves(TaskChange.objects.using(alias()).filter(task_id=task_id).order_by("-epoch")[:MOST])
+
+
+def job_moves(job_id: int) -> list[Move]:
+    """The moves of a job, newest first, at most MOST."""
+    return moves(JobChange.objects.using(alias()).filter(job_id=job_id).order_by("-id")[:MOST])
+
+
+def moves(changes: Iterable[TaskChange | JobChange]) -> list[Move]:
+    """Changes, newest first, with the time until the next one."""
+    found: list[Move] = []
+    later: datetime | None = None
+    for change in changes:
+        lasted = None if later is None else (later - change.at).total_seconds()
+        found.append(Move(change.at, change.old, change.new, change.who, change.why, lasted))
+        later = change.at
+    return found

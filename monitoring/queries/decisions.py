@@ -1,0 +1,54 @@
+"""Stored decisions of a task, and one of them with what it was taken on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from brokerage.models import Decision
+from brokerage.queries.decisions import Basis, basis
+from monitoring.queries.database import alias
+
+MOST = 30
+"""Decisions that a page lists, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """One stored decision; `n_times` equal ones in a row were taken between `first_at` and `last_at`."""
+
+    id: int
+    policy: str
+    outcome: str
+    n_candidates: int
+    n_chosen: int
+    n_times: int
+    first_at: datetime
+    last_at: datetime
+    config_revision: int
+    seed: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDecision:
+    """A decision with what it was taken on."""
+
+    row: DecisionRow
+    basis: Basis
+
+
+_COLUMNS = tuple(DecisionRow.__dataclass_fields__)
+
+
+def decisions_of(task_id: int) -> list[DecisionRow]:
+    """The newest decisions about a task, newest first."""
+    found = Decision.objects.using(alias()).filter(task_id=task_id).order_by("-id")
+    return [DecisionRow(*row) for row in found.values_list(*_COLUMNS)[:MOST]]
+
+
+def stored_decision(task_id: int, decision_id: int) -> StoredDecision | None:
+    """One decision about the task."""
+    found = Decision.objects.using(alias()).select_related("snapshot").filter(task_id=task_id, id=decision_id).first()
+    if found is None:
+        return None
+    return StoredDecision(DecisionRow(*(getattr(found, column) for column in _COLUMNS)), basis(found))

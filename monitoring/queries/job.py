@@ -1,0 +1,171 @@
+"""One job with all that its page shows: inputs with their outcome, outputs with their copies, pilot, tries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q
+
+from broker_site.access.permissions import VoScope
+from brokerage.models import Job, JobInput, JobRetryHistory, Pilot
+from monitoring.queries.database import alias
+from workqueues.models import CatalogueFile, File, Replica
+
+MOST_FILES = 500
+"""Inputs, and outputs, that a page shows."""
+MOST_TRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class InputRow:
+    """One use of an input by the job. `outcome`: live, used or returned; `file_status`: the file as it is now."""
+
+    file_id: int
+    lfn: str
+    dataset_name: str
+    type: str
+    fsize: int | None
+    checksum: str
+    n_events: int | None
+    attempt_nr: int
+    outcome: str
+    file_status: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRow:
+    """One output of the job with the storage endpoints that have a copy."""
+
+    file_id: int
+    lfn: str
+    dataset_name: str
+    type: str
+    status: str
+    fsize: int | None
+    checksum: str
+    n_events: int | None
+    storages: tuple[str, ...]
+    no_output: bool
+    lost_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PilotFacts:
+    """The pilot that holds or held the job."""
+
+    id: UUID
+    host: str
+    slot: str
+    queue: str
+    registered_at: datetime
+    last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One job in the chain of tries; `after`: the jobs whose inputs it took over."""
+
+    id: int
+    status: str
+    attempt_nr: int
+    computing_queue: str
+    status_since: datetime
+    after: tuple[int, ...]
+
+
+def find_job(job_id: int, scope: VoScope) -> Job | None:
+    """The job with its specification and result, if there is one in the scope."""
+    related = ("spec", "result", "computing_queue", "task_queue")
+    return Job.objects.using(alias()).select_related(*related).filter(scope.q("task_queue__vo"), id=job_id).first()
+
+
+def job_inputs(job_id: int) -> list[InputRow]:
+    """Inputs of a job, at most MOST_FILES; two statements."""
+    uses = list(JobInput.objects.using(alias()).filter(job_id=job_id).order_by("id")[:MOST_FILES])
+    files = File.objects.using(alias()).select_related("dataset").in_bulk([use.file_id for use in uses])
+    return [
+        InputRow(
+            file_id=f.id,
+            lfn=f.lfn,
+            dataset_name=f.dataset.dataset_name,
+            type=f.type,
+            fsize=f.fsize,
+            checksum=f.checksum,
+            n_events=f.n_events,
+            attempt_nr=use.attempt_nr,
+            outcome=use.status,
+            file_status=f.status,
+        )
+        for use in uses
+        if (f := files.get(use.file_id)) is not None
+    ]
+
+
+def job_outputs(job_id: int) -> list[OutputRow]:
+    """Outputs of a job, at most MOST_FILES; two statements."""
+    files = list(
+        File.objects.using(alias()).filter(out_job_id=job_id).select_related("dataset").order_by("type", "id")[:MOST_FILES]
+    )
+    copies = _copies(files)
+    return [
+        OutputRow(
+            file_id=f.id,
+            lfn=f.lfn,
+            dataset_name=f.dataset.dataset_name,
+            type=f.type,
+            status=f.status,
+            fsize=f.fsize,
+            checksum=f.checksum,
+            n_events=f.n_events,
+            storages=tuple(copies[f.dataset.dataset_name, f.lfn]),
+            no_output=f.no_output,
+            lost_at=f.lost_at,
+        )
+        for f in sorted(files, key=lambda f: f.type != "output")
+    ]
+
+
+def _copies(files: list[File]) -> dict[tuple[str, str], list[str]]:
+    """(dataset, LFN) -> storage endpoints with a copy, by name."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    if not files:
+        return found
+    known = CatalogueFile.objects.filter(
+        lfn__in=[f.lfn for f in files], dataset__name__in={f.dataset.dataset_name for f in files}
+    )
+    copies = Replica.objects.using(alias()).filter(file__in=known)
+    for dataset, lfn, storage in copies.order_by("storage").values_list("file__dataset__name", "file__lfn", "storage"):
+        found[dataset, lfn].append(storage)
+    return found
+
+
+def pilot_of(job: Job) -> PilotFacts | None:
+    """The pilot that holds the job, or that reported its end."""
+    pilot_id = job.lease_holder or (job.result.pilot_id if hasattr(job, "result") else None)
+    if pilot_id is None:
+        return None
+    pilot = Pilot.objects.using(alias()).select_related("queue").filter(id=pilot_id).first()
+    if pilot is None:
+        return None
+    return PilotFacts(pilot.id, pilot.host, pilot.slot, pilot.queue.name, pilot.registered_at, pilot.last_seen)
+
+
+def tries_of(job_id: int) -> list[Try]:
+    """The job with those that it took inputs over from and that took over from it, by id; empty when it is alone."""
+    history = JobRetryHistory.objects.using(alias())
+    near = list(history.filter(Q(old_job_id=job_id) | Q(new_job_id=job_id)).order_by("id")[:MOST_TRIES])
+    if not near:
+        return []
+    chain = history.filter(origin_job_id__in={link.origin_job_id for link in near}).order_by("id")[:MOST_TRIES]
+    after: dict[int, list[int]] = defaultdict(list)
+    for link in {(link.old_job_id, link.new_job_id) for link in [*near, *chain]}:
+        after[link[1]].append(link[0])
+        after.setdefault(link[0], [])
+    jobs = Job.objects.using(alias()).filter(id__in=list(after)).order_by("id")
+    return [
+        Try(j.id, j.status, j.attempt_nr, j.computing_queue.name, j.status_since, tuple(sorted(after[j.id])))
+        for j in jobs.select_related("computing_queue")
+    ]

@@ -1,0 +1,82 @@
+"""Rows of the job list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+
+from broker_site.access.permissions import VoScope
+from brokerage.models import Job
+from monitoring.queries.database import alias
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One job in the list. `start_time`, `end_time`: of the payload, as its pilot reported at the end."""
+
+    id: int
+    task_id: int
+    attempt_nr: int
+    status: str
+    sub_status: str
+    computing_queue: str
+    core_count: int
+    priority: int
+    created_at: datetime
+    status_since: datetime
+    start_time: datetime | None
+    end_time: datetime | None
+    ended_at: datetime | None
+    max_rss_mb: float | None
+    error_code: str
+    error_message: str
+
+    @property
+    def wait_s(self) -> float | None:
+        """Seconds from creation to the start of the payload."""
+        return max((self.start_time - self.created_at).total_seconds(), 0.0) if self.start_time else None
+
+    @property
+    def run_s(self) -> float | None:
+        """Seconds that the payload ran."""
+        if self.start_time is None or self.end_time is None:
+            return None
+        return max((self.end_time - self.start_time).total_seconds(), 0.0)
+
+
+def visible_jobs(scope: VoScope) -> QuerySet[Job]:
+    """All jobs of the VOs in the scope, to filter further; a job has its VO from its task queue."""
+    return Job.objects.using(alias()).filter(scope.q("task_queue__vo"))
+
+
+_COLUMNS = {
+    "computing_queue__name": "computing_queue",
+    "spec__created_at": "created_at",
+    "result__start_time": "start_time",
+    "result__end_time": "end_time",
+    "result__error_code": "error_code",
+    "result__error_message": "error_message",
+}
+_OWN = ("id", "task_id", "attempt_nr", "status", "sub_status", "core_count", "priority", "status_since", "ended_at")
+
+
+def job_rows(jobs: QuerySet[Job]) -> list[JobRow]:
+    """The rows of a bounded query, in its order; one statement."""
+    return [_row(row) for row in jobs.values(*_OWN, *_COLUMNS, "result__metrics")]
+
+
+def _row(row: dict[str, Any]) -> JobRow:
+    rss = (row["result__metrics"] or {}).get("max_rss_mb")
+    return JobRow(
+        **{name: row[name] for name in _OWN},
+        **{field: _text_or(field, row[column]) for column, field in _COLUMNS.items()},
+        max_rss_mb=float(rss) if isinstance(rss, int | float) and not isinstance(rss, bool) else None,
+    )
+
+
+def _text_or(field: str, value: Any) -> Any:
+    """A job that has not ended has no result row: its texts are empty."""
+    return "" if value is None and field.startswith("error_") else value

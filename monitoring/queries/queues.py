@@ -1,0 +1,97 @@
+"""Rows of the queue list: what each computing queue is, and what waits and runs there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from brokerage.models import ComputingQueue
+from monitoring.queries.counts import MOST_LIVE
+from monitoring.queries.database import alias, rows
+
+PILOT_SEEN_MIN = 10
+"""Minutes after which a pilot that has not asked counts as gone."""
+WAITING = ("pending", "defined", "waiting", "assigned", "throttled", "activated")
+STARTING = ("sent", "starting")
+ENDING = ("holding", "transferring", "merging")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """One queue. `pilots`: seen in the last PILOT_SEEN_MIN minutes. Sizes in MB per slot, 0 = no limit."""
+
+    name: str
+    site: str
+    status: str
+    jobs_waiting: int
+    jobs_starting: int
+    jobs_running: int
+    jobs_ending: int
+    pilots: int
+    last_start: datetime | None
+    corecount: int
+    maxrss: int
+    maxwdir: int
+    maxtime: int
+
+
+def queue_rows() -> list[QueueRow]:
+    """Every computing queue by name; three statements, whatever the size."""
+    jobs, pilots = _jobs(), _pilots()
+    return [
+        QueueRow(
+            name=q.name,
+            site=q.site_id,
+            status=q.status,
+            jobs_waiting=_sum(jobs[q.id], WAITING),
+            jobs_starting=_sum(jobs[q.id], STARTING),
+            jobs_running=_sum(jobs[q.id], ("running",)),
+            jobs_ending=_sum(jobs[q.id], ENDING),
+            pilots=pilots.get(q.id, 0),
+            last_start=q.last_start,
+            corecount=q.corecount,
+            maxrss=q.maxrss,
+            maxwdir=q.maxwdir,
+            maxtime=q.maxtime,
+        )
+        for q in ComputingQueue.objects.using(alias()).order_by("name")
+    ]
+
+
+def queue_names() -> list[str]:
+    """Every computing queue."""
+    return list(ComputingQueue.objects.using(alias()).order_by("name").values_list("name", flat=True))
+
+
+def _sum(counts: Mapping[str, int], states: tuple[str, ...]) -> int:
+    return sum(counts.get(state, 0) for state in states)
+
+
+def _jobs() -> dict[int, dict[str, int]]:
+    """Computing queue -> state -> jobs that have not ended."""
+    found: dict[int, dict[str, int]] = defaultdict(dict)
+    counted = rows(
+        """
+        SELECT computing_queue_id, status, count(*)
+        FROM (SELECT computing_queue_id, status FROM brokerage_job WHERE ended_at IS NULL LIMIT %(most)s) AS bounded GROUP BY 1, 2
+        """,
+        {"most": MOST_LIVE},
+    )
+    for queue, status, n in counted:
+        found[queue][status] = n
+    return found
+
+
+def _pilots() -> dict[int, int]:
+    """Computing queue -> pilots that asked lately."""
+    return dict(
+        rows(
+            """
+            SELECT queue_id, count(*) FROM brokerage_pilot WHERE last_seen > now() - make_interval(mins => %(minutes)s)
+            GROUP BY queue_id
+            """,
+            {"minutes": PILOT_SEEN_MIN},
+        )
+    )

@@ -1,0 +1,151 @@
+"""One task with all that its page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker_site.access.permissions import VoScope
+from brokerage.states import JOB
+from monitoring.queries.database import alias, rows
+from monitoring.queries.tasks import Files, files_of
+from workqueues.models import Dataset, Task
+from workqueues.states import INPUT_TYPES
+
+MOST_JOBS = 100_000
+"""Jobs of a task that are counted by state; beyond, numbers are lower bounds."""
+MOST_DATASETS = 200
+MOST_RELATIVES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRow:
+    """One dataset of a task with its counters."""
+
+    id: int
+    dataset_name: str
+    type: str
+    status: str
+    secondary: bool
+    excluded: bool
+    n_files_wanted: int
+    n_files_used: int
+    n_files_finished: int
+    n_files_failed: int
+    n_files_on_hold: int
+    n_files_missing: int
+    n_events: int | None
+
+    @property
+    def is_input(self) -> bool:
+        """Whether the task reads it."""
+        return self.type in INPUT_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A parent or child of a task."""
+
+    id: int
+    task_name: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobTally:
+    """Jobs of a task by state, in the order of the machine; lower bounds where `capped`."""
+
+    by_state: Mapping[str, int]
+    capped: bool
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.by_state.values())
+
+    @property
+    def live(self) -> int:
+        """Those that have not ended."""
+        return sum(n for state, n in self.by_state.items() if state not in JOB.final)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """A task and its surroundings. `task` is the row itself, read only, with its parameters."""
+
+    task: Task
+    parameters: Mapping[str, Any]
+    job_params_template: str
+    files: Files
+    datasets: list[DatasetRow]
+    parent: Relative | None
+    children: list[Relative]
+    jobs: JobTally
+
+
+def find_task(task_id: int, scope: VoScope) -> Task | None:
+    """The task, if there is one in the scope."""
+    related = ("work_queue", "params", "job_params_template")
+    return Task.objects.using(alias()).select_related(*related).filter(scope.q(), id=task_id).first()
+
+
+def task_facts(task: Task, scope: VoScope) -> TaskFacts:
+    """What belongs to a task; four statements."""
+    relatives = _relatives(task, scope)
+    return TaskFacts(
+        task=task,
+        parameters=task.params.task_params if hasattr(task, "params") else {},
+        job_params_template=task.job_params_template.job_params_template if hasattr(task, "job_params_template") else "",
+        files=files_of([task.id]).get(task.id, Files()),
+        datasets=_datasets(task.id),
+        parent=next((r for r in relatives if r.id == task.parent_tid), None),
+        children=[r for r in relatives if r.id != task.parent_tid],
+        jobs=job_tally(task.id),
+    )
+
+
+def _datasets(task_id: int) -> list[DatasetRow]:
+    found = Dataset.objects.using(alias()).filter(task_id=task_id).order_by("id")[:MOST_DATASETS]
+    read = [
+        DatasetRow(
+            id=d.id,
+            dataset_name=d.dataset_name,
+            type=d.type,
+            status=d.status,
+            secondary=d.master_id is not None,
+            excluded=d.excluded,
+            n_files_wanted=d.n_files_to_be_used,
+            n_files_used=d.n_files_used,
+            n_files_finished=d.n_files_finished,
+            n_files_failed=d.n_files_failed,
+            n_files_on_hold=d.n_files_on_hold,
+            n_files_missing=d.n_files_missing,
+            n_events=d.n_events,
+        )
+        for d in found
+    ]
+    return sorted(read, key=lambda d: (not d.is_input, d.secondary))
+
+
+def _relatives(task: Task, scope: VoScope) -> list[Relative]:
+    """The parent, where the task has one, and the newest children."""
+    related = Task.objects.using(alias()).filter(scope.q()).exclude(id=task.id)
+    columns = ("id", "task_name", "status")
+    parents = related.filter(id=task.parent_tid or 0).values_list(*columns)
+    children = related.filter(parent_tid=task.id).order_by("-id").values_list(*columns)[:MOST_RELATIVES]
+    return [Relative(*row) for row in parents.union(children, all=True)]
+
+
+def job_tally(task_id: int) -> JobTally:
+    """Jobs of a task by state; one bounded statement."""
+    found = dict(
+        rows(
+            """
+            SELECT status, count(*) FROM (SELECT status FROM brokerage_job WHERE task_id = %(task)s LIMIT %(most)s) AS bounded
+            GROUP BY status
+            """,
+            {"task": task_id, "most": MOST_JOBS + 1},
+        )
+    )
+    return JobTally({state: found[state] for state in JOB.states if state in found}, sum(found.values()) > MOST_JOBS)

@@ -1,0 +1,100 @@
+"""Rows of the task list."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+
+from broker_site.access.permissions import VoScope
+from monitoring.queries.database import alias
+from workqueues.models import Dataset, Task
+from workqueues.rules.finish import MASTER_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Input files of a task that jobs work through: how many are finished, given up, in jobs, and not yet in one."""
+
+    finished: int = 0
+    failed: int = 0
+    running: int = 0
+    left: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.finished + self.failed + self.running + self.left
+
+    @property
+    def percent(self) -> int:
+        """Whole percent that are finished."""
+        return self.finished * 100 // self.total if self.total else 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task in the list. `progress`: percent of input files finished; `error_dialog`: why it is where it is."""
+
+    id: int
+    task_name: str
+    user_name: str
+    vo: str
+    status: str
+    progress: int
+    files_finished: int
+    files_failed: int
+    files_running: int
+    files_left: int
+    current_priority: int
+    creation_date: datetime
+    status_since: datetime
+    ended_at: datetime | None
+    error_dialog: str
+
+    @property
+    def files(self) -> Files:
+        """The four numbers of files together."""
+        return Files(self.files_finished, self.files_failed, self.files_running, self.files_left)
+
+
+def visible_tasks(scope: VoScope) -> QuerySet[Task]:
+    """All tasks of the VOs in the scope, to filter further."""
+    return Task.objects.using(alias()).filter(scope.q())
+
+
+def task_rows(tasks: QuerySet[Task]) -> list[TaskRow]:
+    """The rows of a bounded query, in its order; two statements."""
+    columns = ("id", "task_name", "user_name", "vo", "status", "progress", "current_priority", "creation_date", "status_since",
+               "ended_at", "error_dialog")  # fmt: skip
+    found: list[dict[str, Any]] = list(tasks.values(*columns))
+    files = files_of([row["id"] for row in found])
+    return [_row(row, files.get(row["id"], Files())) for row in found]
+
+
+def files_of(task_ids: Sequence[int]) -> dict[int, Files]:
+    """Task -> its input files by what became of them; tasks without input datasets are left out."""
+    if not task_ids:
+        return {}
+    masters = Dataset.objects.using(alias()).filter(task_id__in=task_ids, type__in=MASTER_TYPES, master=None, excluded=False)
+    counted = masters.values_list("task_id", "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed")
+    grouped: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    for task_id, *numbers in counted:
+        grouped[task_id].append(tuple(numbers))
+    return {task_id: _files(numbers) for task_id, numbers in grouped.items()}
+
+
+def _files(datasets: Iterable[tuple[int, ...]]) -> Files:
+    wanted, used, finished, failed = (sum(column) for column in zip(*datasets, strict=True))
+    # The counters are written one after another, so for a moment they need not add up.
+    return Files(finished, failed, max(used - finished - failed, 0), max(wanted - used, 0))
+
+
+def _row(row: dict[str, Any], files: Files) -> TaskRow:
+    return TaskRow(
+        files_finished=files.finished, files_failed=files.failed, files_running=files.running, files_left=files.left, **row
+    )

@@ -1,0 +1,159 @@
+"""How values stand on a page: times, ages, durations, sizes, numbers, states, links to the same list with other parameters."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from django import template
+from django.template import Context
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from broker_site.access.trace import trace_id as current_trace_id
+from broker_site.kernel import clock
+from monitoring.charts.bars import progress_bar, share_bar
+from monitoring.queries.tasks import Files
+from monitoring.tables.selection import Selection
+from monitoring.views.appearance import COOKIE, chosen
+from monitoring.wording import UNKNOWN, WORDS
+
+register = template.Library()
+
+NOTHING = "\N{EN DASH}"
+THIN = "\N{NARROW NO-BREAK SPACE}"
+AGES = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
+SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+@register.filter
+def stamp(at: datetime | None) -> SafeString | str:
+    """Date and time, UTC."""
+    if at is None:
+        return NOTHING
+    utc = at.astimezone(UTC)
+    return format_html('<time datetime="{}">{} UTC</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S}")
+
+
+@register.filter
+def clocked(at: datetime | None) -> SafeString | str:
+    """The time of day, UTC, to the second."""
+    if at is None:
+        return NOTHING
+    utc = at.astimezone(UTC)
+    return format_html('<time datetime="{}">{} UTC</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%H:%M:%S}")
+
+
+@register.filter
+def age(at: datetime | None) -> SafeString | str:
+    """How long ago, with the time itself for who points at it; what lies ahead is `in ...`."""
+    if at is None:
+        return NOTHING
+    seconds = (clock.now() - at).total_seconds()
+    said = f"in {lasting(-seconds)}" if seconds < -1 else f"{lasting(max(seconds, 0.0))} ago"
+    utc = at.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S}", said
+    )
+
+
+@register.filter
+def lasting(seconds: float | None) -> str:
+    """A duration in the largest unit that leaves a number worth reading."""
+    if seconds is None:
+        return NOTHING
+    if 0 < seconds < 0.0995:
+        return f"{seconds * 1000:.0f}{THIN}ms"
+    if 0 < seconds < 10:
+        return f"{seconds:.1f}{THIN}s"
+    for least, size, unit in AGES:
+        if seconds >= least:
+            return f"{int(seconds // size):,}{THIN}{unit}"
+    return NOTHING
+
+
+@register.filter
+def size(n: float | None) -> str:
+    """Bytes, in powers of 1000."""
+    if n is None:
+        return NOTHING
+    for least, unit in SIZES:
+        if n >= least:
+            return f"{n / least:.3g}{THIN}{unit}"
+    return f"{n:.0f}{THIN}B"
+
+
+@register.filter
+def megabytes(n: float | None) -> str:
+    """MB, in powers of 1000."""
+    return NOTHING if n is None else size(n * 1e6)
+
+
+@register.filter
+def number(n: float | None) -> str:
+    """A number with its thousands parted."""
+    if n is None:
+        return NOTHING
+    return f"{n:,}" if isinstance(n, int) else f"{n:,.4g}"
+
+
+@register.filter
+def compared(value: Any) -> str:
+    """A value that a criterion compared."""
+    if value is None or value == "":
+        return "nothing"
+    return number(value) if isinstance(value, int | float) and not isinstance(value, bool) else pretty(value)
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """A JSON value for reading; a text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True, default=str)
+
+
+@register.simple_tag
+def badge(kind: str, state: str) -> SafeString:
+    """A state: symbol and word, with a sentence for who points at it."""
+    word = WORDS[kind].get(state, UNKNOWN)
+    return format_html(
+        '<span class="badge {}" title="{}"><span class="symbol" aria-hidden="true">{}</span>{}</span>',
+        word.tone, word.help, word.symbol, state,
+    )  # fmt: skip
+
+
+@register.filter
+def meaning(state: str, kind: str) -> str:
+    """The sentence that says what a state is."""
+    return WORDS[kind].get(state, UNKNOWN).help
+
+
+@register.simple_tag
+def progress(files: Files) -> SafeString:
+    """The bar of a task."""
+    return progress_bar(files)
+
+
+@register.simple_tag
+def share(part: float, whole: float, name: str = "running") -> SafeString:
+    """A part of a whole as a bar."""
+    return share_bar(part, whole, name)
+
+
+@register.simple_tag
+def address(selection: Selection, **changes: Any) -> str:
+    """The query string of the list with some parameters changed; None or "" leaves one out."""
+    return selection.address(**{name: value or None for name, value in changes.items()})
+
+
+@register.simple_tag(takes_context=True)
+def appearance(context: Context) -> str:
+    """What the visitor chose: light, dark or auto."""
+    request = context.get("request")
+    return chosen(request.COOKIES.get(COOKIE)) if request is not None else "auto"
+
+
+@register.simple_tag
+def trace_id() -> str:
+    """The trace id of the request being answered."""
+    return current_trace_id() or NOTHING

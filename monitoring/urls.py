@@ -1,0 +1,36 @@
+"""Addresses of the pages. Every list is also there as JSON and CSV: `/tasks/`, `/tasks.json`, `/tasks.csv`."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from django.urls import URLPattern, path, re_path
+
+from monitoring.views.appearance import appearance
+from monitoring.views.home import home
+from monitoring.views.jobs import job
+from monitoring.views.listing import LongList, ShortList
+from monitoring.views.lists import LISTS, shown
+from monitoring.views.signing import login, logout
+from monitoring.views.tasks import brokerage, task
+
+
+def _list(listing: LongList | ShortList) -> list[URLPattern]:
+    """The page of a list and its data; `/tasks/.json` is the same as `/tasks.json`."""
+    view = shown(listing)
+    return [
+        path(f"{listing.name}/", view, name=f"page-{listing.name}"),
+        re_path(rf"^{listing.name}/?\.(?P<format>json|csv)$", view, name=f"page-{listing.name}-data"),
+    ]
+
+
+urlpatterns = [
+    path("", home, name="page-home"),
+    *chain.from_iterable(_list(listing) for listing in LISTS),
+    path("tasks/<int:task_id>/", task, name="page-task"),
+    path("tasks/<int:task_id>/brokerage/", brokerage, name="page-task-brokerage"),
+    path("jobs/<int:job_id>/", job, name="page-job"),
+    path("login/", login, name="login"),
+    path("logout/", logout, name="logout"),
+    path("appearance/", appearance, name="appearance"),
+]

@@ -1,0 +1,172 @@
+"""A list in all its forms: page, panel, JSON, CSV. Lists differ in what they filter, read and show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import django_filters
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+
+from broker_site.access.permissions import VoScope
+from broker_site.access.problems import problem_response
+from broker_site.kernel import clock
+from broker_site.kernel.verdict import Problem
+from monitoring.tables import keyset
+from monitoring.tables.exports import MOST, csv_answer, json_answer
+from monitoring.tables.filters import ANY
+from monitoring.tables.selection import Selection, read
+from monitoring.views.page import scope_of, show
+
+STEP = 1000
+"""Rows that a CSV reads at once."""
+MEDIA = {"application/json": "json", "text/csv": "csv"}
+
+
+@dataclass(frozen=True)
+class LongList:
+    """A list of a big table, by descending id, page by page."""
+
+    name: str
+    kind: type[Any]
+    template: str
+    filters: type[django_filters.FilterSet]
+    table: Callable[[VoScope], QuerySet[Any]]
+    rows: Callable[[QuerySet[Any]], list[Any]]
+    permission: str
+    paged: bool = True
+
+    @property
+    def section(self) -> str:
+        """Lists are their own section."""
+        return self.name
+
+    def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
+        """One page of the filtered table."""
+        return keyset.page(self._table(form), self.rows, selection.size, selection.cursor, narrow=self._narrow(selection))
+
+    def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
+        """The filtered table from the cursor down."""
+        return keyset.walk(self._table(form), self.rows, selection.cursor, step=STEP, most=MOST + 1)
+
+    def _table(self, form: Any) -> QuerySet[Model]:
+        return form.qs
+
+    def _narrow(self, selection: Selection) -> bool:
+        served: frozenset[str] = getattr(self.filters, "narrow", frozenset())
+        return not selection.filtered or any(selection.given.get(name) for name in served)
+
+
+@dataclass(frozen=True)
+class ShortList:
+    """A list that is shown whole."""
+
+    name: str
+    kind: type[Any]
+    template: str
+    rows: Callable[[], Sequence[Any]]
+    permission: str
+    filters: None = None
+    paged: bool = False
+
+    @property
+    def section(self) -> str:
+        """Lists are their own section."""
+        return self.name
+
+    def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
+        """All rows."""
+        found = self.rows()
+        return keyset.Page(found, None, None, keyset.Count(len(found), more=False))
+
+    def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
+        """All rows."""
+        return iter(self.rows())
+
+
+def answer(
+    request: HttpRequest, listing: LongList | ShortList, form: str, more: Mapping[str, Any] | None = None
+) -> HttpResponseBase:
+    """The list in the asked form: that of the address, else the one of the Accept header."""
+    selection = read(request.GET, listing.filters, paged=listing.paged)
+    if form == "html":
+        form = MEDIA.get(request.get_preferred_type(["text/html", *MEDIA]) or "", "html")
+    if form == "html" and _has_blanks(request, selection):
+        return HttpResponseRedirect(request.path + selection.address())
+    filters = _filters(request, listing)
+    faults = {**selection.faults, **_form_faults(filters)}
+    if form == "html":
+        return _html(request, listing, selection, filters, faults, more or {})
+    if faults:
+        errors = [Problem(name, "value", message) for name, message in faults.items()]
+        return problem_response(400, "Bad parameters", "Some parameters of the address cannot be used.", errors)
+    if form == "csv":
+        return csv_answer(listing.kind, listing.all(request, selection, filters), listing.name, selection.warnings)
+    page = listing.page(request, selection, filters)
+    return json_answer(page.rows, _around(request, page, selection))
+
+
+def _filters(request: HttpRequest, listing: LongList | ShortList) -> Any:
+    if isinstance(listing, ShortList):
+        return None
+    return listing.filters(request.GET, queryset=listing.table(scope_of(request, listing.permission)), request=request)
+
+
+def _form_faults(filters: Any) -> dict[str, str]:
+    if filters is None or filters.form.is_valid():
+        return {}
+    return {name: " ".join(messages) for name, messages in filters.form.errors.items()}
+
+
+def _has_blanks(request: HttpRequest, selection: Selection) -> bool:
+    """A form sends its empty fields too; the address that people copy should not have them."""
+    return request.headers.get("HX-Request") != "true" and any(
+        not value for name in selection.names for value in request.GET.getlist(name)
+    )
+
+
+def _around(request: HttpRequest, page: keyset.Page[Any], selection: Selection) -> dict[str, Any]:
+    def link(cursor: keyset.Cursor | None) -> str | None:
+        return request.build_absolute_uri(request.path + selection.address(cursor=cursor.text())) if cursor else None
+
+    return {
+        "next": link(page.older),
+        "previous": link(page.newer),
+        "count": str(page.count) if page.count else None,
+        "as_of": clock.now(),
+        "warnings": list(selection.warnings),
+    }
+
+
+def _html(
+    request: HttpRequest,
+    listing: LongList | ShortList,
+    selection: Selection,
+    filters: Any,
+    faults: Mapping[str, str],
+    more: Mapping[str, Any],
+) -> HttpResponseBase:
+    page = keyset.Page[Any]([], None, None, None) if faults else listing.page(request, selection, filters)
+    context = {
+        "listing": listing,
+        "page": page,
+        "selection": selection,
+        "form": filters.form if filters is not None else None,
+        "faults": faults,
+        "wider": wider(selection) if not page.rows and not faults else "",
+        "data_path": f"/{listing.name}",
+        **more,
+    }
+    return show(request, listing.template, listing.section, context, status=400 if faults else 200)
+
+
+TEXTS = ("name", "user", "queue")
+
+
+def wider(selection: Selection) -> str:
+    """Where a text filter stood for itself and found nothing: the same list with `*` around it."""
+    plain = {name: f"*{selection.given[name]}*" for name in TEXTS if name in selection.names and selection.given.get(name)}
+    plain = {name: text for name, text in plain.items() if ANY not in text[1:-1]}
+    return selection.address(cursor=None, **plain) if plain else ""

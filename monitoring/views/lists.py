@@ -1,0 +1,37 @@
+"""The lists: tasks, jobs, queues, agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponseBase
+
+from monitoring.queries.agents import AgentRow, agent_rows
+from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
+from monitoring.queries.queues import QueueRow, queue_rows
+from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
+from monitoring.tables.filters import JobFilter, TaskFilter
+from monitoring.views.listing import LongList, ShortList, answer
+from monitoring.views.page import page
+
+TASKS = LongList("tasks", TaskRow, "tasks.html", TaskFilter, visible_tasks, task_rows, "task:read")
+"""Newest first."""
+JOBS = LongList("jobs", JobRow, "jobs.html", JobFilter, visible_jobs, job_rows, "job:read")
+"""Newest first."""
+QUEUES = ShortList("queues", QueueRow, "queues.html", queue_rows, "grid:read")
+"""By name."""
+AGENTS = ShortList("agents", AgentRow, "agents.html", agent_rows, "agent:read")
+"""In life order."""
+
+
+def shown(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
+    """The view of a list; an address that names a format gets that one."""
+
+    @page(listing.permission)
+    def view(request: HttpRequest, **named: str) -> HttpResponseBase:
+        return answer(request, listing, named.get("format", "html"))
+
+    return view
+
+
+LISTS = (TASKS, JOBS, QUEUES, AGENTS)

@@ -1,0 +1,71 @@
+"""What every page does alike: guard, read-only methods, page or fragment, and what is said when reading takes too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from django.db import OperationalError
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_safe
+
+from broker_site.access.authentication import authenticate
+from broker_site.access.guards import page_requires
+from broker_site.access.permissions import VoScope, visible_vos
+from broker_site.access.problems import problem_response
+from broker_site.kernel import clock
+from monitoring.queries.database import ran_too_long
+
+PANEL = "panel"
+"""Name of the part of each template that is fetched again while the page is open."""
+TOO_LONG = "This took longer than a page may. Narrow the filter, or ask for fewer rows."
+
+View = Callable[..., HttpResponseBase]
+
+
+def page(permission: str) -> Callable[[View], View]:
+    """Guard a page by a permission; it may be read only, and a statement that runs too long is told as such."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def timed(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            try:
+                return view(request, *args, **kwargs)
+            except OperationalError as error:
+                if not ran_too_long(error):
+                    raise
+                return _too_long(request)
+
+        return page_requires(permission)(require_safe(timed))
+
+    return decorate
+
+
+def scope_of(request: HttpRequest, permission: str = "task:read") -> VoScope:
+    """The VOs that the visitor may look into."""
+    return visible_vos(authenticate(request), permission)
+
+
+def show(request: HttpRequest, template: str, section: str, context: Mapping[str, Any], status: int = 200) -> HttpResponse:
+    """The page, or only its panel when the open page fetches that again."""
+    part = f"#{PANEL}" if request.headers.get("HX-Request") == "true" else ""
+    told = {"section": section, "as_of": clock.now(), "live": request.GET.get("live") != "off", "path": request.get_full_path()}
+    answer = render(request, f"monitoring/{template}{part}", {**told, **context}, status=status)
+    patch_vary_headers(answer, ["HX-Request", "Accept"])
+    answer.headers.setdefault("Cache-Control", "private, no-store")
+    return answer
+
+
+def wants_data(request: HttpRequest) -> bool:
+    """Whether the address asks for JSON or CSV."""
+    return request.path.endswith((".json", ".csv"))
+
+
+def _too_long(request: HttpRequest) -> HttpResponse:
+    if wants_data(request):
+        return problem_response(503, "Too much to read", TOO_LONG)
+    context = {"title": "Too much to read", "cause": TOO_LONG, "advice": ""}
+    return render(request, "error.html", context, status=503)

@@ -1,0 +1,157 @@
+"""How states are shown: a symbol and a tone for the badge, and one sentence of help. A test holds that no state is without."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Word(NamedTuple):
+    """`tone`: idle, wait, run, good, part, bad or off; the symbol says the same without colour."""
+
+    symbol: str
+    tone: str
+    help: str
+
+
+def _table(text: str) -> dict[str, Word]:
+    found = {}
+    for line in text.strip().splitlines():
+        name, tone, said = (cell.strip() for cell in line.split("|"))
+        found[name] = Word(SYMBOLS[tone], tone, said)
+    return found
+
+
+SYMBOLS = {"idle": "○", "wait": "◷", "run": "▸", "good": "✓", "part": "◐", "bad": "✗", "off": "⊘"}
+
+TASK = _table(
+    """
+registered    | idle | The task is accepted; its parameters are turned into datasets next.
+defined       | idle | Datasets and job templates are fixed; the files of the inputs are read from the catalogue next.
+assigning     | idle | The site that will collect the outputs is being chosen.
+ready         | idle | Everything is known; jobs are made as soon as a queue has room.
+pending       | wait | A temporary problem; the task tries again by itself, and the reason says when.
+scouting      | run  | A few first jobs measure what the others will need.
+scouted       | run  | The first jobs have ended; the others are made with what they needed.
+running       | run  | Jobs have been made; they wait, run or end.
+prepared      | run  | All inputs are settled; the task is brought to its end.
+done          | good | Every input file was processed.
+failed        | bad  | Nothing, or less than the goal, was processed.
+finished      | part | Part of the input was processed; the rest was given up.
+aborting      | off  | The task is being killed; it waits until its jobs have gone.
+aborted       | off  | The task was killed.
+finishing     | off  | The task was told to finish; it waits until its jobs have gone.
+topreprocess  | idle | A preparing job is to be made.
+preprocessing | run  | A preparing job runs.
+tobroken      | bad  | The parameters cannot be carried out; the task is about to be broken.
+broken        | bad  | The parameters cannot be carried out; submit the task anew.
+toretry       | wait | A retry was accepted; inputs that were given up are made ready again.
+toincexec     | wait | An incremental execution was accepted; the inputs are looked at again.
+rerefine      | wait | The parameters are read again for an incremental execution.
+paused        | off  | Somebody paused the task; it goes on when it is resumed.
+throttled     | wait | The task makes no jobs for a while, because too many of its tries failed.
+exhausted     | bad  | The task cannot go on by itself: retry it, finish it or kill it.
+passed        | run  | The task is on its way to its final state.
+"""
+)
+
+JOB = _table(
+    """
+pending      | idle | The job exists and is not defined yet.
+defined      | idle | The job is defined and waits for its inputs to be arranged.
+waiting      | wait | The job waits for a job that works on the same events.
+assigned     | idle | The input of the job is moving to its queue.
+throttled    | wait | The job is held back for a while.
+activated    | idle | The job waits for a pilot.
+sent         | run  | A pilot has taken the job.
+starting     | run  | The pilot prepares the job: it fetches the input.
+running      | run  | The payload runs.
+holding      | run  | The payload has ended; its result is being recorded.
+transferring | run  | The outputs are moving to their destination.
+merging      | run  | The outputs are being merged.
+finished     | good | The payload ended well and its outputs are registered.
+failed       | bad  | The job failed; its inputs are ready for another try, or were given up.
+closed       | off  | The system ended the job without blaming it; its inputs are ready again.
+cancelled    | off  | The job was killed on request.
+"""
+)
+
+DATASET = _table(
+    """
+defined  | idle | Known to the task, not looked at yet.
+ready    | idle | Its files may be used.
+pending  | wait | The catalogue does not answer for it now.
+toupdate | wait | Its files are to be read again.
+broken   | bad  | It cannot be used.
+running  | run  | Jobs write to it.
+prepared | run  | All its files are written; it is about to be closed.
+done     | good | Closed: nothing more happens with it.
+"""
+)
+
+FILE = _table(
+    """
+ready    | idle | Free to be given to a job.
+picked   | idle | Taken by a generator that makes jobs.
+running  | run  | In a job.
+partial  | part | Some of its events are done.
+finished | good | Processed, or registered as an output.
+failed   | bad  | Given up after its last try.
+lost     | bad  | It vanished from the catalogue.
+missing  | bad  | It was never there.
+broken   | bad  | Its copies are damaged.
+defined  | idle | Named, not written yet.
+prepared | run  | Written, waiting to be merged.
+merging  | run  | Being merged.
+"""
+)
+
+QUEUE = _table(
+    """
+online    | good | Takes jobs.
+standby   | wait | Takes jobs only where a task names it.
+brokeroff | off  | Takes no new jobs by itself; a task may name it.
+test      | wait | Takes test jobs only.
+offline   | off  | Takes no jobs.
+paused    | off  | Takes no jobs; those it has are left alone.
+"""
+)
+
+AGENT = _table(
+    """
+well    | good | Its last run succeeded, and it is on time.
+failing | bad  | Its last run failed; the next period tries again.
+late    | wait | It has not succeeded for more than three periods: is a worker running?
+off     | off  | Switched off in the configuration.
+never   | idle | It has not run yet: is a worker running?
+"""
+)
+
+OUTCOME = _table(
+    """
+live     | run  | In use by this job.
+used     | good | Processed by this job.
+returned | off  | Given back: another job may use it.
+assign   | good | The decision found candidates.
+pending  | wait | The decision found no candidate; the task waits.
+"""
+)
+
+WORDS = {"task": TASK, "job": JOB, "dataset": DATASET, "file": FILE, "queue": QUEUE, "agent": AGENT, "outcome": OUTCOME}
+
+UNKNOWN = Word("?", "idle", "A state that this page does not know.")
+
+NEXT_AGENT = {
+    "registered": "refine",
+    "defined": "feed",
+    "assigning": "assign",
+    "ready": "generate",
+    "pending": "wake",
+    "throttled": "wake",
+    "aborting": "command",
+    "finishing": "command",
+    "toretry": "command",
+    "prepared": "finish",
+    "passed": "finish",
+    "tobroken": "finish",
+}
+"""Which agent a task in this state waits for."""
