@@ -86,6 +86,8 @@ class Instance:
         self.redis: RedisServer | None = None
         own = read_private(self.folder / "secrets.json")
         self._database_url = _foreign(environ.get("DATABASE_URL", ""), own.get("password"))
+        self._told = self._database_url != environ.get("DATABASE_URL", "")
+        """The process that put our own URL there has told the user where things are."""
         self._redis_url = _foreign(environ.get("REDIS_URL", ""), own.get("redis_password"))
         self._secret_key = environ.get("SECRET_KEY", "")
         self._key_in_file = bool(environ.get("SECRET_KEY_FILE"))
@@ -169,7 +171,7 @@ class Instance:
     def _find_place(self) -> Place:
         if self._place is None:
             self._place = find_place(self.root, self.name, find_software())
-            if self._place.note:
+            if self._place.note and not self._told:
                 self._say(self._place.note)
         return self._place
 
