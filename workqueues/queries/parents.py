@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from workqueues.models import Dataset, Task
-from workqueues.rules.refine import ParentFacts
+from workqueues.models import Task
+from workqueues.rules.refine import ParentFacts, output_names
 
 
 def parent_facts(task: Task) -> ParentFacts | None:
@@ -14,11 +14,10 @@ def parent_facts(task: Task) -> ParentFacts | None:
 
 
 def parent_of(parent: Task | None) -> ParentFacts | None:
-    """What refining needs of a parent; its outputs are known once it is defined."""
+    """What refining needs of a parent; its outputs are known from its parameters, also before it is refined."""
     if parent is None:
         return None
-    outputs = Dataset.objects.filter(task_id=parent.id, type__in=["output", "log"]).values_list("dataset_name", flat=True)
-    return ParentFacts(parent.id, parent.status, frozenset(outputs))
+    return ParentFacts(parent.id, parent.status, frozenset(output_names(parent.params.task_params)))
 
 
 def named_parent(vo: str, user_name: str, task_name: str) -> Task | None:

@@ -42,6 +42,12 @@ def input_names(params: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for item in input_items(items) for name in item.names))
 
 
+def output_names(params: Mapping[str, object]) -> tuple[str, ...]:
+    """Names of the datasets that the task writes, logs included; they are known before it is refined."""
+    items, _ = read_items(params)
+    return tuple(dict.fromkeys(name for item in items if item.type in ("output", "log") for name in item.names))
+
+
 def check_inputs(params: Mapping[str, object], parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> list[Problem]:
     """Inputs that nobody has: not in the catalogue, no output of the parent, and the task neither waits nor allows it (decision
     F5).
