@@ -54,14 +54,8 @@ def basis(decision: Decision) -> Basis:
         ask = Ask.from_document(decision.ask)
     except BadAsk:
         ask = None
-    snapshot = decision.snapshot
-    return Basis(
-        record,
-        POLICIES.get(decision.policy),
-        ask,
-        None if snapshot is None else _columns(bytes(snapshot.columns)),
-        decision.config,
-    )
+    columns = None if decision.snapshot is None else _columns(bytes(decision.snapshot.columns))
+    return Basis(record, POLICIES.get(decision.policy), ask, columns, decision.config)
 
 
 def told(decision: Decision) -> Explanation | None:

@@ -1,0 +1,66 @@
+"""Invariants of datasets: every counter is the number of rows that it counts (facts on datasets 1.2.4)."""
+
+from __future__ import annotations
+
+from brokerage.queries.invariants.statement import Invariant
+
+INVARIANTS = (
+    Invariant(
+        "input_counters",
+        "The counters of an input (files, to be used, used, finished, failed, missing) are its numbers of rows in such states.",
+        """
+        SELECT 'dataset ' || d.id || ': files ' || d.n_files || ' for ' || r.files || ', to be used ' || d.n_files_to_be_used
+            || ', used ' || d.n_files_used || ' for ' || r.used || ', finished ' || d.n_files_finished || ' for ' || r.finished
+            || ', failed ' || d.n_files_failed || ' for ' || r.failed || ', missing ' || d.n_files_missing || ' for ' || r.missing
+        FROM workqueues_dataset d CROSS JOIN LATERAL (
+            SELECT count(*) FILTER (WHERE status NOT IN ('lost', 'missing', 'broken')) AS files,
+                   count(*) FILTER (WHERE status IN ('picked', 'running', 'partial', 'finished', 'failed')) AS used,
+                   count(*) FILTER (WHERE status = 'finished') AS finished,
+                   count(*) FILTER (WHERE status = 'failed') AS failed,
+                   count(*) FILTER (WHERE status IN ('lost', 'missing', 'broken')) AS missing
+            FROM workqueues_file f WHERE f.dataset_id = d.id) r
+        WHERE d.type = ANY(%(input_types)s)
+          AND ((d.n_files, d.n_files_used, d.n_files_finished, d.n_files_failed, d.n_files_missing)
+               <> (r.files, r.used, r.finished, r.failed, r.missing)
+               OR d.n_files_to_be_used NOT BETWEEN d.n_files_used AND d.n_files)
+        """,
+    ),
+    Invariant(
+        "output_counters",
+        "The counters of an output (files, used, finished, failed) are its numbers of rows in such states.",
+        """
+        SELECT 'dataset ' || d.id || ': files ' || d.n_files || ' and ' || d.n_files_to_be_used || ' for ' || r.files
+            || ', used ' || d.n_files_used || ' for ' || r.used || ', finished ' || d.n_files_finished || ' for ' || r.finished
+            || ', failed ' || d.n_files_failed || ' for ' || r.failed
+        FROM workqueues_dataset d CROSS JOIN LATERAL (
+            SELECT count(*) AS files,
+                   count(*) FILTER (WHERE status <> 'defined') AS used,
+                   count(*) FILTER (WHERE status = 'finished') AS finished,
+                   count(*) FILTER (WHERE status = 'failed') AS failed
+            FROM workqueues_file f WHERE f.dataset_id = d.id) r
+        WHERE d.type <> ALL(%(input_types)s)
+          AND (d.n_files, d.n_files_to_be_used, d.n_files_used, d.n_files_finished, d.n_files_failed)
+              <> (r.files, r.files, r.used, r.finished, r.failed)
+        """,
+    ),
+    Invariant(
+        "event_counters",
+        "The events used of a dataset are those of its finished files.",
+        """
+        SELECT 'dataset ' || d.id || ': ' || coalesce(d.n_events_used::text, 'none') || ' for ' || r.events
+        FROM workqueues_dataset d CROSS JOIN LATERAL (
+            SELECT coalesce(sum(n_events), 0) AS events FROM workqueues_file f
+            WHERE f.dataset_id = d.id AND f.status = 'finished') r
+        WHERE coalesce(d.n_events_used, 0) <> r.events
+        """,
+    ),
+    Invariant(
+        "closed_input_at_rest",
+        "No file of an input that is done is picked or running.",
+        """
+        SELECT 'dataset ' || d.id || ', file ' || f.id || ' is ' || f.status
+        FROM workqueues_dataset d JOIN workqueues_file f ON f.dataset_id = d.id
+        WHERE d.type IN ('input', 'pseudo_input') AND d.status = 'done' AND f.status IN ('picked', 'running')
+        """,
+    ),
+)

@@ -1,0 +1,152 @@
+"""Invariants of files: who uses an input and how often, what became of each output."""
+
+from __future__ import annotations
+
+from brokerage.queries.invariants.statement import Invariant
+
+INVARIANTS = (
+    Invariant(
+        "one_live_use",
+        "A tracked file or event range is given to at most one live job.",
+        """
+        SELECT 'file ' || file_id || coalesce(', range ' || event_range_id, '') || ': ' || count(*) || ' live jobs'
+        FROM brokerage_jobinput WHERE tracked AND status = 'live' GROUP BY file_id, event_range_id HAVING count(*) > 1
+        """,
+    ),
+    Invariant(
+        "one_successful_use",
+        "A tracked file or event range is used successfully at most once.",
+        """
+        SELECT 'file ' || file_id || coalesce(', range ' || event_range_id, '') || ': used ' || count(*) || ' times'
+        FROM brokerage_jobinput WHERE tracked AND status = 'used' GROUP BY file_id, event_range_id HAVING count(*) > 1
+        """,
+    ),
+    Invariant(
+        "running_input_has_its_job",
+        "An input file is running exactly while a live job, the one that it names, has it.",
+        """
+        SELECT coalesce('file ' || f.id || ' is running for job ' || f.job_id || ', which does not have it',
+                        'job ' || u.job_id || ' has file ' || u.file_id || ', which is not running for it')
+        FROM (SELECT id, coalesce(job_id, 0) AS job_id FROM workqueues_file
+              WHERE status = 'running' AND type = ANY(%(input_types)s) AND keep_track) f
+        FULL JOIN (SELECT DISTINCT file_id, job_id FROM brokerage_jobinput WHERE tracked AND status = 'live') u
+          ON u.file_id = f.id AND u.job_id = f.job_id
+        WHERE f.id IS NULL OR u.file_id IS NULL
+        """,
+    ),
+    Invariant(
+        "finished_input_has_its_use",
+        "An input file is finished exactly when a job used it.",
+        """
+        SELECT coalesce('file ' || f.id || ' is finished, no job used it',
+                        'file ' || u.file_id || ' was used, it is not finished')
+        FROM (SELECT id FROM workqueues_file WHERE status = 'finished' AND type = ANY(%(input_types)s) AND keep_track) f
+        FULL JOIN (SELECT DISTINCT file_id FROM brokerage_jobinput WHERE tracked AND status = 'used' AND event_range_id IS NULL) u
+          ON u.file_id = f.id
+        WHERE f.id IS NULL OR u.file_id IS NULL
+        """,
+    ),
+    Invariant(
+        "attempts_within_limits",
+        "A file has no more tries and failures than allowed, and no more failures than tries.",
+        """
+        SELECT 'file ' || id || ': ' || attempt_nr || ' of ' || coalesce(max_attempt::text, 'any') || ' tries, '
+            || failed_attempt || ' of ' || coalesce(max_failure::text, 'any') || ' failures'
+        FROM workqueues_file
+        WHERE attempt_nr < 0 OR failed_attempt NOT BETWEEN 0 AND attempt_nr
+           OR attempt_nr > max_attempt OR failed_attempt > max_failure
+        """,
+    ),
+    Invariant(
+        "attempts_counted",
+        "Tries and failures of an input file are those of its jobs; one that was given up unused stands at its limit of tries.",
+        """
+        SELECT 'file ' || f.id || ': ' || f.attempt_nr || ' tries for ' || coalesce(u.tries, 0) || ', '
+            || f.failed_attempt || ' failures for ' || coalesce(u.failures, 0)
+        FROM workqueues_file f LEFT JOIN (
+            SELECT i.file_id, count(*) AS tries, count(*) FILTER (WHERE j.status = 'failed') AS failures
+            FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
+            WHERE i.tracked AND i.status <> 'live' GROUP BY i.file_id
+        ) u ON u.file_id = f.id
+        WHERE f.type = ANY(%(input_types)s) AND f.keep_track AND (
+            f.failed_attempt <> coalesce(u.failures, 0) OR f.attempt_nr < coalesce(u.tries, 0)
+            OR f.attempt_nr > coalesce(u.tries, 0)
+               AND NOT EXISTS (SELECT 1 FROM workqueues_filechange c WHERE c.file_id = f.id AND c.new = 'failed'))
+        """,
+    ),
+    Invariant(
+        "given_up_for_a_reason",
+        "An input file that is failed reached a limit, or its history says who gave it up.",
+        """
+        SELECT 'file ' || f.id || ': ' || f.attempt_nr || ' of ' || coalesce(f.max_attempt::text, 'any') || ' tries'
+        FROM workqueues_file f
+        WHERE f.status = 'failed' AND f.type = ANY(%(input_types)s)
+          AND NOT (coalesce(f.attempt_nr >= f.max_attempt, false) OR coalesce(f.failed_attempt >= f.max_failure, false))
+          AND NOT EXISTS (SELECT 1 FROM workqueues_filechange c WHERE c.file_id = f.id AND c.new = 'failed')
+        """,
+    ),
+    Invariant(
+        "held_while_ready",
+        "Only a ready file is held back.",
+        "SELECT 'file ' || id || ' is ' || status || ': ' || held FROM workqueues_file WHERE held <> '' AND status <> 'ready'",
+    ),
+    Invariant(
+        "picked_for_a_generator",
+        "A picked file belongs to a task whose claim holder makes jobs of it, or to one that somebody will look at.",
+        """
+        SELECT 'file ' || f.id || ' is picked, its task ' || t.id || ' is ' || t.status
+            || CASE WHEN t.locked_by = '' THEN ' and nobody has claimed it' ELSE '' END
+        FROM workqueues_file f JOIN workqueues_task t ON t.id = f.task_id
+        WHERE f.status = 'picked' AND (
+            t.status NOT IN ('ready', 'running', 'scouting', 'aborting', 'finishing', 'toretry')
+            OR t.locked_by = '' AND t.status IN ('ready', 'running', 'scouting') AND NOT EXISTS (
+                SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND d.status = 'ready' AND d.master_id IS NULL
+                  AND d.type IN ('input', 'pseudo_input') AND d.n_files_to_be_used > d.n_files_used))
+        """,
+    ),
+    Invariant(
+        "output_follows_its_job",
+        "An output file is running while its job lives, finished when the job finished, else failed.",
+        """
+        SELECT 'file ' || f.id || ' is ' || f.status || ', job ' || f.out_job_id || ' is ' || coalesce(j.status, 'not there')
+        FROM workqueues_file f LEFT JOIN brokerage_job j ON j.id = f.out_job_id
+        WHERE f.out_job_id IS NOT NULL AND f.status IS DISTINCT FROM
+            CASE WHEN j.status = 'finished' THEN 'finished' WHEN j.ended_at IS NOT NULL THEN 'failed'
+                 WHEN j.id IS NOT NULL THEN 'running' END
+        """,
+    ),
+    Invariant(
+        "output_name_once",
+        "No two output files of a dataset have the same name.",
+        """
+        SELECT 'dataset ' || dataset_id || ': ' || count(*) || ' times ' || lfn FROM workqueues_file
+        WHERE out_job_id IS NOT NULL GROUP BY dataset_id, lfn HAVING count(*) > 1
+        """,
+    ),
+    Invariant(
+        "finished_output_registered",
+        "A finished output is in the catalogue once, with its size and checksum and a replica.",
+        """
+        SELECT 'file ' || f.id || ' ' || f.lfn || ': ' || count(DISTINCT c.id) || ' times in the catalogue, '
+            || count(r.id) || ' replicas'
+        FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
+        LEFT JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name
+        LEFT JOIN workqueues_cataloguefile c
+          ON c.dataset_id = cd.id AND c.lfn = f.lfn AND c.fsize = f.fsize AND c.checksum = f.checksum
+        LEFT JOIN workqueues_replica r ON r.file_id = c.id
+        WHERE f.out_job_id IS NOT NULL AND f.status = 'finished' AND NOT f.no_output AND f.lost_at IS NULL
+        GROUP BY f.id HAVING count(DISTINCT c.id) <> 1 OR count(r.id) = 0
+        """,
+    ),
+    Invariant(
+        "failed_output_not_registered",
+        "An output that was not made is not in the catalogue.",
+        """
+        SELECT 'file ' || f.id || ' ' || f.lfn || ' is ' || f.status
+        FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
+        JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name
+        JOIN workqueues_cataloguefile c ON c.dataset_id = cd.id AND c.lfn = f.lfn
+        WHERE f.out_job_id IS NOT NULL AND (f.status <> 'finished' OR f.no_output)
+        """,
+    ),
+)

@@ -1,0 +1,38 @@
+"""The shape of an invariant, and the states that the statements compare with, taken from the machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker_site.kernel.machine import Machine
+from brokerage.states import JOB, LEASED
+from workqueues.states import INPUT_DATASET, INPUT_TYPES, OUTPUT_DATASET, TASK
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """One thing that must always hold. `says` tells it in a sentence; `sql` gives one row of text for each violation."""
+
+    name: str
+    says: str
+    sql: str
+
+
+def arrows(machine: Machine) -> list[str]:
+    """Every move that the machine has, as `old>new`; `-` is the insertion."""
+    return [f"{t.source}>{t.target}" for t in machine.transitions]
+
+
+PARAMETERS: Mapping[str, Any] = {
+    "task_final": sorted(TASK.final),
+    "job_final": sorted(JOB.final),
+    "leased": list(LEASED),
+    "input_types": list(INPUT_TYPES),
+    "task_arrows": arrows(TASK),
+    "job_arrows": arrows(JOB),
+    "input_dataset_arrows": arrows(INPUT_DATASET),
+    "output_dataset_arrows": arrows(OUTPUT_DATASET),
+}
+"""Named parameters of all statements."""
