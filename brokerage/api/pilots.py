@@ -28,7 +28,7 @@ from brokerage.ledger.pilots import register, seen
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.offer import job_document
-from brokerage.queries.pilots import local_storages, outcomes, queue_of
+from brokerage.queries.pilots import QUEUES, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.matching import Resource, order
 from brokerage.rules.pilot_messages import (
@@ -93,7 +93,7 @@ def match(request: HttpRequest) -> HttpResponse:
     """A pilot asks for a job: 200 with one, or 204 when nothing suits it."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
     asked = _read(request, read_asking)
-    queue = queue_of(principal.queue)
+    queue = QUEUES.named(principal.queue)
     pilot_id = _pilot(principal)
     if queue is None or queue.status not in ("online", "brokeroff", "test"):
         return _nothing()

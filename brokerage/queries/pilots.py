@@ -21,17 +21,27 @@ class QueueFacts(NamedTuple):
     workflow: str
 
 
-_kept: dict[str, tuple[float, QueueFacts | None]] = {}
+class KeptQueues:
+    """Facts of queues by name, kept for a moment per process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[float, QueueFacts | None]] = {}
+
+    def named(self, name: str) -> QueueFacts | None:
+        """The queue of this name, as it was at most FRESH_S ago."""
+        at, facts = self._kept.get(name, (-FRESH_S, None))
+        if time.monotonic() - at > FRESH_S:
+            row = ComputingQueue.objects.filter(name=name).values_list("id", "name", "status", "workflow").first()
+            facts = QueueFacts(*row) if row else None
+            self._kept[name] = (time.monotonic(), facts)
+        return facts
+
+    def forget(self) -> None:
+        """Read anew at the next use."""
+        self._kept.clear()
 
 
-def queue_of(name: str) -> QueueFacts | None:
-    """The queue of this name, as it was at most FRESH_S ago."""
-    kept = _kept.get(name)
-    if kept is None or time.monotonic() - kept[0] > FRESH_S:
-        row = ComputingQueue.objects.filter(name=name).values_list("id", "name", "status", "workflow").first()
-        kept = (time.monotonic(), QueueFacts(*row) if row else None)
-        _kept[name] = kept
-    return kept[1]
+QUEUES = KeptQueues()
 
 
 def local_storages(queue_id: int) -> list[dict[str, str]]:
@@ -45,7 +55,9 @@ def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, obj
     jobs = Job.objects.filter(id__in=[job_id for job_id, _ in pairs], computing_queue__name=queue)
     known = {j.id: j for j in jobs.only("id", "epoch", "status", "ended_at")}
     return [
-        {"job_id": job_id, "epoch": epoch, "outcome": _outcome(known[job_id], epoch)} for job_id, epoch in pairs if job_id in known
+        {"job_id": job_id, "epoch": epoch, "outcome": _outcome(known[job_id], epoch)}
+        for job_id, epoch in pairs
+        if job_id in known
     ]
 
 

@@ -40,7 +40,7 @@ class Command(BaseCommand):
             return list(local_pilots(system.folder))
 
         try:
-            with running(settings.ENV.instance, prepare=prepare, say=self.stdout.write) as system:
+            with running(settings.ENV.instance, prepare=prepare, port=settings.ENV.port, say=self.stdout.write) as system:
                 self.stdout.write(f"system up after {time.monotonic() - began:.0f} s at {system.url}/, {_pilots(system)} pilots")
                 verdict = self._campaign(demo.Client(system.url, known[0].token))
         except (NotRunning, NoPlace, NotStarted, demo.Failed) as error:

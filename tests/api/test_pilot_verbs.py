@@ -1,0 +1,182 @@
+"""What pilots call, over HTTP: from an enrolment secret to a settled job, and every way of doing it wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from broker_site.access.credentials import issue_enrolment
+from broker_site.access.tokens import mint_job_token
+from brokerage.ledger.ending import expire_leases
+from brokerage.models import Job, Pilot
+from brokerage.queries.pilots import QUEUES
+from brokerage.queries.waiting import WAITING
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents
+from workqueues.models import CatalogueFile
+
+pytestmark = pytest.mark.django_db
+
+
+class Wire:
+    """A pilot's side of the wire."""
+
+    def __init__(self) -> None:
+        self.client = Client(raise_request_exception=False)
+
+    def post(self, path: str, token: str, body: Any) -> Any:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return self.client.post(f"/api/v1/{path}", data, content_type="application/json", headers=headers)
+
+    def register(self, secret: str, **more: Any) -> Any:
+        return self.post("pilots/", secret, {"queue": "ALPHA", "host": "wn7", "slot": "s1", "cores": 1, **more})
+
+    def match(self, token: str, **more: Any) -> Any:
+        WAITING.forget()
+        QUEUES.forget()
+        return self.post("pilots/match/", token, {"request": str(uuid4()), "cores": 1, **more})
+
+
+@pytest.fixture
+def wire() -> Wire:
+    return Wire()
+
+
+@pytest.fixture
+def pilot_token(wire: Wire) -> str:
+    """The token of a pilot at ALPHA, where two jobs wait."""
+    grid("ALPHA", "BETA")
+    submitted(parameters(nEvents=20, nEventsPerJob=10, site="ALPHA"))
+    run_agents()
+    return wire.register(issue_enrolment("ALPHA").text).json()["token"]
+
+
+@pytest.fixture
+def job(wire: Wire, pilot_token: str) -> dict[str, Any]:
+    """A job as it was handed out."""
+    answer = wire.match(pilot_token)
+    assert answer.status_code == 200, answer.content
+    return answer.json()["job"]
+
+
+def finished(job: dict[str, Any]) -> dict[str, Any]:
+    outputs = [{"lfn": o["lfn"], "size": 3, "checksum": "ad:0000000a", "storage": o["storage"]} for o in job["outputs"]]
+    return {"status": "finished", "outputs": outputs, "exit_code": 0}
+
+
+def test_a_pilot_registers_gets_a_job_runs_it_and_reports_it(wire: Wire, pilot_token: str, job: dict[str, Any]):
+    assert Pilot.objects.filter(queue__name="ALPHA", host="wn7").exists()
+    assert job["parameters"].startswith("--seed 1 --run 1 --out=")
+    beat = wire.post(f"jobs/{job['id']}/heartbeat/", job["token"], {"status": "starting"})
+    beat = wire.post(f"jobs/{job['id']}/heartbeat/", beat.json()["token"], {"status": "running"})
+    assert beat.json()["command"] is None
+    assert Job.objects.get(id=job["id"]).status == "running"
+    answer = wire.post(f"jobs/{job['id']}/report/", beat.json()["token"], finished(job))
+    assert (answer.status_code, answer.json()) == (200, {"status": "finished"})
+    assert set(CatalogueFile.objects.values_list("checksum", flat=True)) == {"0000000a"}
+
+
+def test_a_report_said_twice_gets_the_same_answer(wire: Wire, job: dict[str, Any]):
+    first, second = (wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job)) for _ in range(2))
+    assert (first.status_code, first.content) == (second.status_code, second.content) == (200, first.content)
+
+
+def test_a_report_with_an_old_epoch_is_409_for_another_job_403_and_changes_nothing(wire: Wire, job: dict[str, Any]):
+    other = Job.objects.exclude(id=job["id"]).get()
+    assert wire.post(f"jobs/{other.id}/report/", job["token"], finished(job)).status_code == 403
+    Job.objects.filter(id=job["id"]).update(lease_until="2020-01-01T00:00Z")
+    assert expire_leases("agent:reap", 10) == 1
+    for verb, body in (("report", finished(job)), ("heartbeat", {"status": "running"})):
+        answer = wire.post(f"jobs/{job['id']}/{verb}/", job["token"], body)
+        assert answer.status_code == 409
+        assert answer["Content-Type"] == "application/problem+json"
+        assert "not held under this token" in answer.json()["detail"]
+    assert not CatalogueFile.objects.exists()
+    assert Job.objects.get(id=job["id"]).status == "failed"
+
+
+def test_tokens_that_are_forged_expired_or_of_the_wrong_kind_are_refused(wire: Wire, pilot_token: str, job: dict[str, Any]):
+    path = f"jobs/{job['id']}/heartbeat/"
+    body = {"status": "running"}
+    assert wire.post(path, "", body).status_code == 401
+    assert wire.post(path, job["token"][:-2] + "00", body).status_code == 401
+    assert wire.post(path, mint_job_token(job["id"], job["epoch"], -100), body).status_code == 401
+    assert wire.post(path, pilot_token, body).status_code == 403
+    assert wire.post("pilots/match/", job["token"], {"request": str(uuid4())}).status_code == 403
+
+
+def test_a_pilot_serves_only_the_queue_of_its_enrolment(wire: Wire):
+    grid("ALPHA", "BETA")
+    secret = issue_enrolment("BETA").text
+    assert wire.register(secret).status_code == 403
+    assert wire.register(secret, queue="BETA").status_code == 201
+    assert not Pilot.objects.filter(queue__name="ALPHA", host="wn7").exists()
+
+
+def test_nothing_to_do_is_204_and_a_queue_that_is_offline_hands_out_nothing(wire: Wire, pilot_token: str):
+    assert wire.match(pilot_token, memory_mb=10).status_code == 204
+    assert wire.match(pilot_token).status_code == 200
+    assert wire.match(pilot_token).status_code == 200
+    assert wire.match(pilot_token).status_code == 204
+
+
+def test_a_repeated_ask_gets_the_same_job(wire: Wire, pilot_token: str):
+    request = str(uuid4())
+    first, again, other = (wire.match(pilot_token, request=r).json()["job"]["id"] for r in (request, request, str(uuid4())))
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"status": ', 400),
+        (b"[" * 100_000, 400),
+        (b'{"status": "running", "status": "running"}', 400),
+        (b'{"status": "run\\u0000ning"}', 400),
+        (b'{"status": "\\ud800"}', 400),
+        (b'{"status": NaN}', 400),
+        (b'{"x": "' + b"a" * 1_100_000 + b'"}', 413),
+        (b"[]", 400),
+        (b'{"status": "sleeping"}', 422),
+        (b"{}", 422),
+    ],
+)
+def test_a_broken_deep_huge_or_wrong_body_is_a_clear_refusal(wire: Wire, job: dict[str, Any], body: bytes, status: int):
+    before = Job.objects.get(id=job["id"]).status
+    answer = wire.post(f"jobs/{job['id']}/heartbeat/", job["token"], body)
+    assert answer.status_code == status, answer.content
+    assert answer["Content-Type"] == "application/problem+json"
+    assert Job.objects.get(id=job["id"]).status == before
+
+
+def test_a_report_names_every_field_that_is_wrong(wire: Wire, job: dict[str, Any]):
+    body = {
+        "status": "perhaps",
+        "outputs": [{"lfn": "", "size": -1, "checksum": "xyz", "storage": 7}, "no"],
+        "exit_code": "1",
+        "killed": "yes",
+        "start_time": "2026-01-01T00:00:00",
+        "missing_inputs": [1],
+    }
+    answer = wire.post(f"jobs/{job['id']}/report/", job["token"], body)
+    assert answer.status_code == 422
+    assert {e["field"] for e in answer.json()["errors"]} == {
+        *("status", "exit_code", "killed", "start_time", "missing_inputs", "outputs[1]"),
+        *("outputs[0].lfn", "outputs[0].size", "outputs[0].checksum", "outputs[0].storage"),
+    }
+    assert Job.objects.get(id=job["id"]).ended_at is None
+
+
+def test_a_later_pilot_learns_what_became_of_the_jobs_of_a_dead_one(wire: Wire, pilot_token: str, job: dict[str, Any]):
+    def outcomes() -> list[str]:
+        pairs = [[job["id"], job["epoch"]], [job["id"], 99], [10**9, 1]]
+        return [o["outcome"] for o in wire.post("pilots/settled/", pilot_token, {"jobs": pairs}).json()["outcomes"]]
+
+    assert outcomes() == ["live", "gone"]
+    wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job))
+    assert outcomes() == ["finished", "gone"]
