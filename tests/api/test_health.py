@@ -13,19 +13,19 @@ from tests.builders import parameters, submitted
 pytestmark = pytest.mark.django_db
 
 
-def test_a_system_whose_agents_never_ran_is_alive_and_not_ready(client: Client):
+def test_a_system_whose_agents_never_ran_is_alive_and_not_ready(client: Client) -> None:
     assert client.get("/healthz").content == b"ok\n"
     answer = client.get("/readyz")
     assert answer.status_code == 503
     assert "agent refine has never ended a run" in answer.json()["problems"]
 
 
-def test_a_system_is_ready_when_every_agent_ended_a_run_lately(client: Client):
+def test_a_system_is_ready_when_every_agent_ended_a_run_lately(client: Client) -> None:
     Agent.objects.bulk_create(Agent(name=a.name, last_success=clock.now()) for a in AGENTS)
     assert client.get("/readyz").json() == {"ready": True, "problems": []}
 
 
-def test_metrics_are_for_who_may_read_agents(client: Client, admin_client: Client):
+def test_metrics_are_for_who_may_read_agents(client: Client, admin_client: Client) -> None:
     assert client.get("/metrics").status_code == 401
     submitted(parameters())
     text = admin_client.get("/metrics").content.decode()

@@ -69,7 +69,7 @@ def finished(job: dict[str, Any]) -> dict[str, Any]:
     return {"status": "finished", "outputs": outputs, "exit_code": 0}
 
 
-def test_a_pilot_registers_gets_a_job_runs_it_and_reports_it(wire: Wire, pilot_token: str, job: dict[str, Any]):
+def test_a_pilot_registers_gets_a_job_runs_it_and_reports_it(wire: Wire, pilot_token: str, job: dict[str, Any]) -> None:
     assert Pilot.objects.filter(queue__name="ALPHA", host="wn7").exists()
     assert job["parameters"].startswith("--seed 1 --run 1 --out=")
     beat = wire.post(f"jobs/{job['id']}/heartbeat/", job["token"], {"status": "starting"})
@@ -81,12 +81,12 @@ def test_a_pilot_registers_gets_a_job_runs_it_and_reports_it(wire: Wire, pilot_t
     assert set(CatalogueFile.objects.values_list("checksum", flat=True)) == {"0000000a"}
 
 
-def test_a_report_said_twice_gets_the_same_answer(wire: Wire, job: dict[str, Any]):
+def test_a_report_said_twice_gets_the_same_answer(wire: Wire, job: dict[str, Any]) -> None:
     first, second = (wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job)) for _ in range(2))
     assert (first.status_code, first.content) == (second.status_code, second.content) == (200, first.content)
 
 
-def test_a_report_with_an_old_epoch_is_409_for_another_job_403_and_changes_nothing(wire: Wire, job: dict[str, Any]):
+def test_a_report_with_an_old_epoch_is_409_for_another_job_403_and_changes_nothing(wire: Wire, job: dict[str, Any]) -> None:
     other = Job.objects.exclude(id=job["id"]).get()
     assert wire.post(f"jobs/{other.id}/report/", job["token"], finished(job)).status_code == 403
     Job.objects.filter(id=job["id"]).update(lease_until="2020-01-01T00:00Z")
@@ -100,7 +100,9 @@ def test_a_report_with_an_old_epoch_is_409_for_another_job_403_and_changes_nothi
     assert Job.objects.get(id=job["id"]).status == "failed"
 
 
-def test_tokens_that_are_forged_expired_or_of_the_wrong_kind_are_refused(wire: Wire, pilot_token: str, job: dict[str, Any]):
+def test_tokens_that_are_forged_expired_or_of_the_wrong_kind_are_refused(
+    wire: Wire, pilot_token: str, job: dict[str, Any]
+) -> None:
     path = f"jobs/{job['id']}/heartbeat/"
     body = {"status": "running"}
     assert wire.post(path, "", body).status_code == 401
@@ -110,7 +112,7 @@ def test_tokens_that_are_forged_expired_or_of_the_wrong_kind_are_refused(wire: W
     assert wire.post("pilots/match/", job["token"], {"request": str(uuid4())}).status_code == 403
 
 
-def test_a_pilot_serves_only_the_queue_of_its_enrolment(wire: Wire):
+def test_a_pilot_serves_only_the_queue_of_its_enrolment(wire: Wire) -> None:
     grid("ALPHA", "BETA")
     secret = issue_enrolment("BETA").text
     assert wire.register(secret).status_code == 403
@@ -118,14 +120,14 @@ def test_a_pilot_serves_only_the_queue_of_its_enrolment(wire: Wire):
     assert not Pilot.objects.filter(queue__name="ALPHA", host="wn7").exists()
 
 
-def test_nothing_to_do_is_204_and_a_queue_that_is_offline_hands_out_nothing(wire: Wire, pilot_token: str):
+def test_nothing_to_do_is_204_and_a_queue_that_is_offline_hands_out_nothing(wire: Wire, pilot_token: str) -> None:
     assert wire.match(pilot_token, memory_mb=10).status_code == 204
     assert wire.match(pilot_token).status_code == 200
     assert wire.match(pilot_token).status_code == 200
     assert wire.match(pilot_token).status_code == 204
 
 
-def test_a_repeated_ask_gets_the_same_job(wire: Wire, pilot_token: str):
+def test_a_repeated_ask_gets_the_same_job(wire: Wire, pilot_token: str) -> None:
     request = str(uuid4())
     first, again, other = (wire.match(pilot_token, request=r).json()["job"]["id"] for r in (request, request, str(uuid4())))
     assert first == again != other
@@ -146,7 +148,7 @@ def test_a_repeated_ask_gets_the_same_job(wire: Wire, pilot_token: str):
         (b"{}", 422),
     ],
 )
-def test_a_broken_deep_huge_or_wrong_body_is_a_clear_refusal(wire: Wire, job: dict[str, Any], body: bytes, status: int):
+def test_a_broken_deep_huge_or_wrong_body_is_a_clear_refusal(wire: Wire, job: dict[str, Any], body: bytes, status: int) -> None:
     before = Job.objects.get(id=job["id"]).status
     answer = wire.post(f"jobs/{job['id']}/heartbeat/", job["token"], body)
     assert answer.status_code == status, answer.content
@@ -154,7 +156,7 @@ def test_a_broken_deep_huge_or_wrong_body_is_a_clear_refusal(wire: Wire, job: di
     assert Job.objects.get(id=job["id"]).status == before
 
 
-def test_a_report_names_every_field_that_is_wrong(wire: Wire, job: dict[str, Any]):
+def test_a_report_names_every_field_that_is_wrong(wire: Wire, job: dict[str, Any]) -> None:
     body = {
         "status": "perhaps",
         "outputs": [{"lfn": "", "size": -1, "checksum": "xyz", "storage": 7}, "no"],
@@ -172,7 +174,7 @@ def test_a_report_names_every_field_that_is_wrong(wire: Wire, job: dict[str, Any
     assert Job.objects.get(id=job["id"]).ended_at is None
 
 
-def test_a_later_pilot_learns_what_became_of_the_jobs_of_a_dead_one(wire: Wire, pilot_token: str, job: dict[str, Any]):
+def test_a_later_pilot_learns_what_became_of_the_jobs_of_a_dead_one(wire: Wire, pilot_token: str, job: dict[str, Any]) -> None:
     def outcomes() -> list[str]:
         pairs = [[job["id"], job["epoch"]], [job["id"], 99], [10**9, 1]]
         return [o["outcome"] for o in wire.post("pilots/settled/", pilot_token, {"jobs": pairs}).json()["outcomes"]]

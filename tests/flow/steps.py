@@ -23,8 +23,15 @@ def run_agents(rounds: int = 2) -> None:
             run_agent(name, looked=True)
 
 
-def take(queue: ComputingQueue, lease_s: float = 60) -> Leased | None:
+def take(queue: ComputingQueue, lease_s: float = 60) -> Leased:
     """The next job of the queue, running in a new pilot."""
+    leased = try_take(queue, lease_s)
+    assert leased is not None, f"no job waits at {queue.name}"
+    return leased
+
+
+def try_take(queue: ComputingQueue, lease_s: float = 60) -> Leased | None:
+    """The next job of the queue, running in a new pilot, if one waits."""
     groups = [w.id for w in WAITING.of(queue.id, queue.name, fresh=True)]
     leased = lease(groups, pilot(queue, str(uuid4())), uuid4(), lease_s)
     if leased is not None:
@@ -49,7 +56,7 @@ def end(leased: Leased, report: Report | None = None) -> Ended:
 def run_jobs(queue: ComputingQueue, report: Report | None = None) -> int:
     """Lease and settle every ready job of the queue: how many."""
     n = 0
-    while (leased := take(queue)) is not None:
+    while (leased := try_take(queue)) is not None:
         end(leased, report)
         n += 1
     return n

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from broker_site.kernel.machine import NotAllowed
 from brokerage.ledger.lease import renew
-from brokerage.models import Job
+from brokerage.models import ComputingQueue, Job
 from brokerage.rules.settlement import Report
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
@@ -18,7 +20,7 @@ pytestmark = pytest.mark.django_db
 KILLED = Report("failed", killed=True, error_code="KILLED")
 
 
-def running_task(files: int = 4, **more) -> tuple[Task, object]:
+def running_task(files: int = 4, **more: Any) -> tuple[Task, ComputingQueue]:
     (queue,) = grid("ALPHA")
     catalogue_dataset("in.data", files)
     task = submitted(reading("t", "in.data", **more))
@@ -31,7 +33,7 @@ def status(task: Task) -> str:
     return task.status
 
 
-def test_kill_ends_waiting_jobs_at_once_and_asks_the_pilot_of_a_running_one():
+def test_kill_ends_waiting_jobs_at_once_and_asks_the_pilot_of_a_running_one() -> None:
     task, queue = running_task()
     held = take(queue)
     command(task.id, "kill", "user:ada", "wrong input")
@@ -48,7 +50,7 @@ def test_kill_ends_waiting_jobs_at_once_and_asks_the_pilot_of_a_running_one():
     assert Dataset.objects.get(type="output").status == "done"
 
 
-def test_finish_lets_running_jobs_end_when_soft_and_gives_up_what_was_not_used():
+def test_finish_lets_running_jobs_end_when_soft_and_gives_up_what_was_not_used() -> None:
     task, queue = running_task()
     held = take(queue)
     command(task.id, "finish", "user:ada", "soft finish")
@@ -60,7 +62,7 @@ def test_finish_lets_running_jobs_end_when_soft_and_gives_up_what_was_not_used()
     assert sorted(File.objects.filter(type="input").values_list("status", flat=True)) == ["failed"] * 2 + ["finished"] * 2
 
 
-def test_retry_gives_failed_files_more_tries_and_leaves_finished_ones_alone():
+def test_retry_gives_failed_files_more_tries_and_leaves_finished_ones_alone() -> None:
     task, queue = running_task(maxAttempt=1)
     end(take(queue))
     end(take(queue), BAD)
@@ -75,7 +77,7 @@ def test_retry_gives_failed_files_more_tries_and_leaves_finished_ones_alone():
     assert sorted(File.objects.filter(type="input").values_list("attempt_nr", flat=True)) == [1, 1, 2, 2]
 
 
-def test_an_aborted_task_can_be_retried():
+def test_an_aborted_task_can_be_retried() -> None:
     task, queue = running_task()
     command(task.id, "kill", "user:ada")
     run_agents()
@@ -87,7 +89,7 @@ def test_an_aborted_task_can_be_retried():
     assert status(task) == "done"
 
 
-def test_a_command_in_a_state_that_does_not_take_it_is_refused_and_changes_nothing():
+def test_a_command_in_a_state_that_does_not_take_it_is_refused_and_changes_nothing() -> None:
     task, queue = running_task()
     run_jobs(queue)
     run_agents()
@@ -100,13 +102,13 @@ def test_a_command_in_a_state_that_does_not_take_it_is_refused_and_changes_nothi
     assert (task.status, task.epoch) == ("done", before)
 
 
-def test_the_same_command_twice_is_one():
+def test_the_same_command_twice_is_one() -> None:
     task, _ = running_task()
     first = command(task.id, "kill", "user:ada").epoch
     assert command(task.id, "kill", "user:ada").epoch == first
 
 
-def test_a_killed_parent_takes_its_waiting_children_with_it():
+def test_a_killed_parent_takes_its_waiting_children_with_it() -> None:
     task, _ = running_task()
     child = submitted(reading("child", "t.OUT", parentTaskName="t"))
     Task.objects.filter(id=child.id).update(parent_tid=task.id)

@@ -14,7 +14,7 @@ from workqueues.states import TASK
 pytestmark = pytest.mark.django_db
 
 
-def test_a_task_without_input_becomes_jobs_with_their_own_seeds_and_numbers_and_ends_done():
+def test_a_task_without_input_becomes_jobs_with_their_own_seeds_and_numbers_and_ends_done() -> None:
     (queue,) = grid("ALPHA")
     task = submitted(parameters(nEvents=40, nEventsPerJob=10))
     run_agents()
@@ -34,7 +34,7 @@ def test_a_task_without_input_becomes_jobs_with_their_own_seeds_and_numbers_and_
     assert set(Decision.objects.values_list("outcome", flat=True)) == {"assign"}
 
 
-def test_a_failed_try_gives_its_files_and_its_seed_back_and_the_job_that_follows_knows_where_it_came_from():
+def test_a_failed_try_gives_its_files_and_its_seed_back_and_the_job_that_follows_knows_where_it_came_from() -> None:
     (queue,) = grid("ALPHA")
     task = submitted(parameters(nEvents=20, nEventsPerJob=10, maxAttempt=2))
     run_agents()
@@ -53,7 +53,7 @@ def test_a_failed_try_gives_its_files_and_its_seed_back_and_the_job_that_follows
     assert task.status == "done"
 
 
-def test_files_out_of_tries_end_the_task_without_them():
+def test_files_out_of_tries_end_the_task_without_them() -> None:
     (queue,) = grid("ALPHA")
     catalogue_dataset("in.data", 4)
     task = submitted(reading("t2", "in.data", maxAttempt=1))
@@ -65,7 +65,7 @@ def test_files_out_of_tries_end_the_task_without_them():
     assert set(File.objects.filter(type="input").values_list("status", "attempt_nr")) == {("failed", 1)}
 
 
-def test_a_child_waits_for_its_parent_and_reads_what_it_made():
+def test_a_child_waits_for_its_parent_and_reads_what_it_made() -> None:
     (queue,) = grid("ALPHA")
     submitted(parameters("parent", nEvents=20, nEventsPerJob=10))
     child = submitted(reading("child", "parent.EVT", parentTaskName="parent"))
@@ -83,7 +83,7 @@ def test_a_child_waits_for_its_parent_and_reads_what_it_made():
     assert child.status == "done"
 
 
-def test_a_task_that_no_queue_can_run_is_pending_and_says_why():
+def test_a_task_that_no_queue_can_run_is_pending_and_says_why() -> None:
     grid("ALPHA")
     task = submitted(parameters(ramCount=64000))
     run_agents()

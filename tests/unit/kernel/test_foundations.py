@@ -11,19 +11,19 @@ from broker_site.kernel.dice import dice
 from broker_site.kernel.registry import Registry
 
 
-def test_the_clock_stops_where_a_test_says_and_goes_on_after():
+def test_the_clock_stops_where_a_test_says_and_goes_on_after() -> None:
     at = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
     with clock.frozen(at):
         assert clock.now() == at
     assert clock.now() > at
 
 
-def test_equal_seeds_give_equal_dice_and_parts_do_not_run_together():
+def test_equal_seeds_give_equal_dice_and_parts_do_not_run_together() -> None:
     assert dice(7, "a").random() == dice(7, "a").random()
     assert dice("1", "23").random() != dice("12", "3").random()
 
 
-def test_a_registry_refuses_a_second_declaration_and_names_the_nearest():
+def test_a_registry_refuses_a_second_declaration_and_names_the_nearest() -> None:
     registry: Registry[int] = Registry("filter")
     registry.add("memory", 1)
     with pytest.raises(ValueError, match="filter 'memory' is declared twice"):

@@ -24,7 +24,7 @@ DOOR = Machine(
 )
 
 
-def test_the_table_gives_states_arrows_and_final_states():
+def test_the_table_gives_states_arrows_and_final_states() -> None:
     assert DOOR.states == ("open", "closed", "gone")
     assert DOOR.initial == {"open", "closed"}
     assert DOOR.final == {"gone"}
@@ -34,7 +34,7 @@ def test_the_table_gives_states_arrows_and_final_states():
     assert DOOR.sources("gone") == ("open", "closed")
 
 
-def test_staying_is_not_a_move_and_a_missing_arrow_is_refused_by_name():
+def test_staying_is_not_a_move_and_a_missing_arrow_is_refused_by_name() -> None:
     assert not DOOR.allows("open", "open")
     with pytest.raises(NotAllowed, match="door: no move from 'gone' to 'open'"):
         DOOR.check("gone", "open")
@@ -49,18 +49,18 @@ def test_staying_is_not_a_move_and_a_missing_arrow_is_refused_by_name():
         ("build | | open", "line 1: expected"),
     ],
 )
-def test_a_malformed_table_is_refused_with_its_line(table: str, message: str):
+def test_a_malformed_table_is_refused_with_its_line(table: str, message: str) -> None:
     with pytest.raises(MachineError, match=message):
         Machine("bad", table)
 
 
-def test_a_final_state_that_no_line_names_is_refused():
+def test_a_final_state_that_no_line_names_is_refused() -> None:
     with pytest.raises(MachineError, match="ended"):
         Machine("bad", "build | - | open", final="ended")
 
 
 @given(st.sampled_from(MACHINES), st.data())
-def test_every_walk_along_the_arrows_is_a_path_and_a_jump_is_not(machine: Machine, data: st.DataObject):
+def test_every_walk_along_the_arrows_is_a_path_and_a_jump_is_not(machine: Machine, data: st.DataObject) -> None:
     state = data.draw(st.sampled_from(sorted(machine.initial)))
     walk = [state]
     for _ in range(data.draw(st.integers(0, 12))):
@@ -73,7 +73,7 @@ def test_every_walk_along_the_arrows_is_a_path_and_a_jump_is_not(machine: Machin
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
-def test_every_state_can_be_reached_and_every_live_one_can_be_left(machine: Machine):
+def test_every_state_can_be_reached_and_every_live_one_can_be_left(machine: Machine) -> None:
     reached, frontier = set(machine.initial), list(machine.initial)
     while frontier:
         for target in machine.targets(frontier.pop()):
@@ -92,21 +92,21 @@ STATES = {
     INPUT_FILE: "ready missing lost broken picked running finished failed partial",
     OUTPUT_FILE: "defined running prepared merging finished failed",
     EVENT: "ready sent running finished cancelled discarded done failed fatal merged corrupted",
-    JOB: """pending defined waiting assigned throttled activated sent starting running holding transferring merging finished failed
-        cancelled closed""",
+    JOB: """pending defined waiting assigned throttled activated sent starting running holding transferring merging finished
+        failed cancelled closed""",
 }
 
 
 @pytest.mark.parametrize(("machine", "words"), STATES.items(), ids=[m.name for m in STATES])
-def test_the_states_are_those_of_the_documents(machine: Machine, words: str):
+def test_the_states_are_those_of_the_documents(machine: Machine, words: str) -> None:
     assert set(machine.states) == set(words.split())
 
 
-def test_a_job_never_goes_back_from_a_pilot():
+def test_a_job_never_goes_back_from_a_pilot() -> None:
     assert not any(JOB.allows(held, waiting) for held in LEASED for waiting in ("activated", "defined", "assigned", "pending"))
 
 
-def test_the_drawing_has_every_arrow():
+def test_the_drawing_has_every_arrow() -> None:
     drawing = JOB.drawing()
     assert "activated --> sent: send" in drawing
     assert drawing.count("-->") == len(JOB.transitions) + len(JOB.final)
