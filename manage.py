@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 
 PURE = frozenset(
-    {"check", "collectstatic", "conformance", "decide", "diffsettings", "findstatic", "help", "makemigrations", "spectacular"}
-    | {"test", "version"}
+    {"check", "collectstatic", "config_reference", "conformance", "criteria", "decide", "diffsettings", "findstatic", "help"}
+    | {"makemigrations", "spectacular", "states", "test", "version"}
 )
 """Commands that need no server: they never start one."""
 

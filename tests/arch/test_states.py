@@ -1,0 +1,109 @@
+"""One place moves a kind of row: whoever else writes a status is named here, with the reason."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.arch.source import Module, called, product, walked
+
+WRITES = frozenset({"update", "create", "get_or_create", "update_or_create"})
+ROWS = frozenset({"Task", "Dataset", "File", "EventRange", "Job", "JobInput"})
+"""Models whose status a machine or an index rules."""
+
+SETS_STATUS = re.compile(r"\bSET\s(?:(?!\bWHERE\b|\bFROM\b)[\s\S])*?(?<![\w.])status\s*=")
+INSERTS_STATUS = re.compile(r"\bINSERT\s+INTO\s+\w+\s*\([^)]*(?<!\w)status\b")
+
+_FILES = "files have no epoch: their moves lock the dataset, keep its counters, and are refused by the guard where wrong"
+
+MOVES = {
+    ("workqueues/ledger/moves.py", "move_task"): "the move of tasks",
+    ("workqueues/ledger/moves.py", "move_dataset"): "the move of datasets",
+    ("brokerage/ledger/moves.py", "_MOVE"): "the move of jobs",
+    ("brokerage/ledger/lease.py", "_LEASE"): "the move to sent, in one statement with the choice of the job: the hot path",
+    ("brokerage/ledger/lease.py", "_ADVANCE"): "the moves to starting and running, in one statement with the lease: the hot path",
+    ("workqueues/ledger/submit.py", "submit"): "a task is born",
+    ("workqueues/ledger/define.py", "_datasets"): "datasets are born",
+    ("workqueues/ledger/feed.py", "add_files"): "input files are born, by COPY",
+    ("brokerage/ledger/generate.py", "_copy_jobs"): "jobs are born, by COPY",
+    ("brokerage/ledger/generate.py", "_copy_outputs"): "output files are born, by COPY",
+    ("brokerage/ledger/generate.py", "_take_seeds"): f"seeds are born and picked; {_FILES}",
+    ("brokerage/ledger/generate.py", "_use_inputs"): f"picked -> running; {_FILES}",
+    ("brokerage/ledger/settle.py", "_end_files"): "uses of files (live -> used, returned): the unique indexes rule them",
+    ("workqueues/ledger/files.py", "take_files"): f"ready -> picked; {_FILES}",
+    ("workqueues/ledger/files.py", "give_back_picked"): f"picked -> ready; {_FILES}",
+    ("workqueues/ledger/files.py", "settle_files"): f"what a job's end does to its files; {_FILES}",
+    ("workqueues/ledger/files.py", "_settle_input"): "of settle_files",
+    ("workqueues/ledger/files.py", "_settle_output"): "of settle_files",
+    ("workqueues/ledger/feed.py", "resolve_held"): f"ready -> lost, broken; {_FILES}",
+    ("workqueues/ledger/commands.py", "_give_up"): f"ready -> failed; {_FILES}",
+    ("workqueues/ledger/commands.py", "_reopen"): f"failed -> ready; {_FILES}",
+    ("workqueues/ledger/commands.py", "_return_picked"): f"picked -> ready; {_FILES}",
+}
+"""(file, function or constant) -> why it may write a status."""
+
+
+def test_only_the_moves_of_the_ledgers_write_a_status() -> None:
+    bad = [f"{path}:{line} {scope}" for path, line, scope in _all() if (path, scope) not in MOVES]
+    assert not bad, "\n".join(["change a status through move_task, move_dataset or move_jobs:", *bad])
+
+
+def test_every_exception_is_in_a_ledger_and_still_needed() -> None:
+    assert all("/ledger/" in path for path, _ in MOVES)
+    assert set(MOVES) == {(path, scope) for path, _, scope in _all()}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("task.status = 'done'", True),
+        ("a, task.status = 1, 'done'", True),
+        ("Task.objects.filter(id=1).update(status='done')", True),
+        ("Task.objects.bulk_update(rows, ['epoch', 'status'])", True),
+        ("setattr(task, 'status', 'done')", True),
+        ("File(lfn='a', status='ready')", True),
+        ("SQL = 'UPDATE workqueues_task SET epoch = 1, status = %s WHERE id = 1'", True),
+        ("SQL = 'UPDATE workqueues_task SET epoch = 1 WHERE status = %s'", False),
+        ("Task.objects.filter(status='done')", False),
+        ("self.status = status", False),
+        ("Audit.objects.create(status=204)", False),
+        ("HttpResponse(status=204)", False),
+    ],
+)
+def test_the_rule_bites(text: str, found: bool) -> None:
+    assert bool(list(_writes(Module("sample.py", text, ast.parse(text))))) is found
+
+
+def _all() -> Iterator[tuple[str, int, str]]:
+    for module in product():
+        if not module.path.startswith("brokerage/pilot/"):
+            yield from ((module.path, line, scope) for line, scope in _writes(module))
+
+
+def _writes(module: Module) -> Iterator[tuple[int, str]]:
+    """Line and scope of whatever writes a status of a row; an object's own attribute (`self.status`) is none."""
+    for node, scope in walked(module):
+        match node:
+            case ast.Assign(targets=targets):
+                written = [n for target in targets for n in ast.walk(target) if isinstance(n, ast.Attribute)]
+                if any(n.attr == "status" and ast.unparse(n.value) != "self" for n in written):
+                    yield node.lineno, scope
+            case ast.Call(keywords=keywords) if any(k.arg == "status" for k in keywords):
+                if called(node) in ROWS or (called(node) in WRITES and _of_rows(module, node)):
+                    yield node.lineno, scope
+            case ast.Call(args=[_, *args]) if called(node) in ("bulk_update", "copy_rows", "setattr"):
+                if any(isinstance(n, ast.Constant) and n.value == "status" for arg in args for n in ast.walk(arg)):
+                    yield node.lineno, scope
+            case ast.Constant(value=str(text)) if SETS_STATUS.search(text) or INSERTS_STATUS.search(text):
+                yield node.lineno, scope
+            case _:
+                continue
+
+
+def _of_rows(module: Module, call: ast.Call) -> bool:
+    """Whether the call is on the rows of ROWS, or, in the apps that have these, on a query whose model cannot be seen."""
+    model = re.search(r"(\w+)\.objects", ast.unparse(call.func))
+    return model[1] in ROWS if model else module.path.startswith(("workqueues/", "brokerage/"))
