@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -101,7 +102,7 @@ def test_database_and_table_agree_on_every_ordered_pair_of_states(machine: Machi
         for new in machine.states:
             if new == old:
                 continue
-            moved = accepted(lambda row=row, new=new: type(row)._default_manager.filter(pk=row.pk).update(status=new))
+            moved = accepted(partial(type(row)._default_manager.filter(pk=row.pk).update, status=new))
             assert moved == machine.allows(old, new), f"{machine.name}: {old} -> {new}"
             if moved:
                 with connection.cursor() as cursor:
