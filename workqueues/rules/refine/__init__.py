@@ -1,6 +1,6 @@
 """Refining: from the parameters of a task to its rows, or to what is wrong with them, or to what it waits for."""
 
-from workqueues.rules.refine.plan import check_inputs, input_names, output_names, plan
+from workqueues.rules.refine.plan import check_inputs, input_names, notes, output_names, plan
 from workqueues.rules.refine.types import (
     Broken,
     DatasetFacts,
@@ -24,6 +24,7 @@ __all__ = [
     "Wait",
     "check_inputs",
     "input_names",
+    "notes",
     "output_names",
     "plan",
     "validate",

@@ -114,7 +114,7 @@ def _plan(
         max_failure=values.get("maxFailure"),
         included_sites=values.get("includedSite", ()),
         excluded_sites=values.get("excludedSite", ()),
-        notes=_notes(values),
+        notes=notes(params),
     )
 
 
@@ -268,9 +268,12 @@ def _columns(values: Mapping[str, Any], task_id: int, user_name: str, parent: Pa
     return columns
 
 
-def _notes(values: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """What the submitter should know: wishes that are kept but have no effect yet."""
-    notes = [problem(name, "note", p.note) for name, p in TASK_PARAMETERS.items() if p.note and p.supported and values.get(name)]
+def notes(params: Mapping[str, object]) -> tuple[Problem, ...]:
+    """What the submitter should know of accepted parameters: wishes that are kept but have no effect yet."""
+    values, _ = read_values(params)
+    told = [problem(name, "note", p.note) for name, p in TASK_PARAMETERS.items() if p.note and p.supported and values.get(name)]
+    if not values.get("skipScout"):
+        told.append(problem("", "note", "scouts are not built yet (row J20), so every task runs without"))
     if values.get("disableAutoRetry") and values.get("maxAttempt", 1) > 1:
-        notes.append(problem("maxAttempt", "note", "disableAutoRetry is set: each file is tried once"))
-    return tuple(notes)
+        told.append(problem("maxAttempt", "note", "disableAutoRetry is set: each file is tried once"))
+    return tuple(told)
