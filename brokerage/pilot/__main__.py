@@ -34,6 +34,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--journal", type=Path, metavar="DIR", help="folder shared by the pilots of the queue (default: journal beside --work)"
     )
+    parser.add_argument(
+        "--operations", type=Path, metavar="FILE", help="append a JSON line for every final report that the server answered"
+    )
     parser.add_argument("--cores", type=int, default=1, help="cores of the slot (default %(default)s)")
     parser.add_argument(
         "--memory-mb", type=int, default=2000, metavar="MB", help="memory of the slot in 10^6 bytes (default %(default)s)"
@@ -69,6 +72,7 @@ def main() -> int:
         work=work,
         software=options.software.resolve(),
         journal=options.journal.resolve() if options.journal else work.parent / "journal",
+        operations=options.operations.resolve() if options.operations else None,
     )
     offer = Offer(
         queue=options.queue,

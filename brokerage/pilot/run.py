@@ -20,8 +20,9 @@ from brokerage.pilot.job import Job
 from brokerage.pilot.joblog import Log, last_lines, pack, printable
 from brokerage.pilot.journal import Journal
 from brokerage.pilot.lease import Lease
+from brokerage.pilot.operations import note
 from brokerage.pilot.payload import KILL_GRACE_S, STOP_GRACE_S, Keeper, command, describe, environment
-from brokerage.pilot.server import Server
+from brokerage.pilot.server import Answer, Server
 from brokerage.pilot.stage_in import stage_in
 from brokerage.pilot.stage_out import Written, stage_out
 
@@ -33,13 +34,14 @@ KEPT_LOGS = 20
 
 @dataclass(frozen=True)
 class Place:
-    """Where a pilot works: server address, slot, absolute folders for work, software and journals."""
+    """Where a pilot works: server address, slot, absolute folders for work, software and journals, and a file for operations."""
 
     url: str
     slot: str
     work: Path
     software: Path
     journal: Path
+    operations: Path | None = None
 
 
 class Run:
@@ -198,7 +200,7 @@ class Run:
         An answer other than 200 and 409 leaves in doubt whether an earlier, unanswered report was taken: the journal stays and
         the clean-up asks for the outcome.
         """
-        path = f"/api/v1/jobs/{self.job.id}/report/"
+        path, sent = f"/api/v1/jobs/{self.job.id}/report/", wall_time()
         answer = self.server.ask(path, body, self.lease.token, stop_grace_s=REPORT_GRACE_S)
         error = body["error"]
         said = f"job {self.job.name} {body['status']}" + (f" {error['code']}: {error['message']}" if error else "")
@@ -210,6 +212,8 @@ class Run:
             else f"refused with status {answer.status}"
         )
         self.log.say(f"{said}; recorded: {recorded}")
+        if answer is not None:
+            self._note(body, sent, answer)
         if self.journal is None:
             return
         if answer is None or answer.status not in (200, 409):
@@ -218,6 +222,11 @@ class Run:
             self.journal.settle()
         else:
             self._withdraw()
+
+    def _note(self, body: dict[str, Any], sent: str, answer: Answer) -> None:
+        known = {"job": self.job.id, "epoch": self.job.epoch, "status": body["status"], "outputs": body["outputs"]}
+        recorded = answer.body.get("status") if answer.status == 200 else None
+        note(self.place.operations, "report", self.place.slot, sent, answer.status, **known, recorded=recorded)
 
     def _pack_log(self, archive: Path) -> None:
         members = {name: self.base / name for name in ("stdout", "stderr", "pilot.log")}

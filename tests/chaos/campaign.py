@@ -1,0 +1,136 @@
+"""What the chaos test runs: a small grid, its configuration, its input files and its tasks. Plain data, no application code.
+
+Each input file holds one line that no other file holds, and each job sorts its inputs into one output (`sort`, no interpreter),
+so the lines on storage show by themselves what was lost or doubled.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+VO = "demo"
+QUEUES: Mapping[str, int] = {"ALPHA": 3, "BETA": 2, "GAMMA": 2, "DELTA": 1}
+"""Computing queue -> pilots there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """The size of a run. Times in seconds; `folder` holds storage, software and everything else that a run writes."""
+
+    folder: Path
+    seed: int
+    jobs: int = 500
+    files_per_job: int = 4
+    tasks: int = 5
+    lease_s: float = 10.0
+    claim_s: float = 5.0
+
+    @property
+    def files(self) -> int:
+        """Input files of all tasks."""
+        return self.jobs * self.files_per_job
+
+    @property
+    def storage(self) -> Path:
+        """Where the storage endpoints have their directories."""
+        return self.folder / "storage"
+
+    @property
+    def software(self) -> Path:
+        """The software area of all queues."""
+        return self.folder / "software"
+
+    def dump(self) -> str:
+        """As JSON, for the process that prepares the database."""
+        return json.dumps(asdict(self) | {"folder": str(self.folder)})
+
+    @classmethod
+    def load(cls, text: str) -> Campaign:
+        """The campaign of a `dump`."""
+        fields = json.loads(text)
+        return cls(**fields | {"folder": Path(fields["folder"])})
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """One input on storage: size in bytes, adler32 as 8 hex digits."""
+
+    lfn: str
+    storage: str
+    size: int
+    checksum: str
+
+
+def endpoint(queue: str) -> str:
+    """The storage endpoint of a queue."""
+    return f"{queue}_DISK"
+
+
+def dataset(task: int) -> str:
+    """The input dataset of the n-th task."""
+    return f"chaos.in{task}"
+
+
+def write_files(campaign: Campaign) -> Iterator[tuple[str, list[InputFile]]]:
+    """Write the software and every input file; dataset and its files."""
+    campaign.software.mkdir(parents=True)
+    (campaign.software / "sort").symlink_to("/usr/bin/sort")
+    dice = random.Random(campaign.seed)
+    names = [endpoint(queue) for queue in QUEUES]
+    for name in names:
+        (campaign.storage / name).mkdir(parents=True)
+    for task in range(campaign.tasks):
+        count = campaign.files // campaign.tasks
+        yield dataset(task), [_write(campaign, f"{dataset(task)}.{i:06d}", dice.choice(names), dice) for i in range(count)]
+
+
+def _write(campaign: Campaign, lfn: str, storage: str, dice: random.Random) -> InputFile:
+    content = f"{lfn} {dice.randbytes(8).hex()}\n".encode()
+    (campaign.storage / storage / lfn).write_bytes(content)
+    return InputFile(lfn, storage, len(content), f"{zlib.adler32(content):08x}")
+
+
+def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float]]:
+    """Compressed time: (app, component, key, value)."""
+    agents = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish")
+    yield "jedi", "agents", "CLAIM", campaign.claim_s
+    for agent in agents:
+        yield "jedi", "agents", f"PERIOD_{agent}", 0.5
+    for key in ("PENDING_WAIT", "PENDING_WAIT_ANALYSIS", "PENDING_WAIT_PRIO_900", "PENDING_WAIT_PRIO_950"):
+        yield "jedi", "watchdog", key, 1.0
+    yield "jedi", "jobbroker", "PENDING_GENERIC", 1.0
+    yield "jedi", "dispatch", "POLL", 0.2
+    yield "pandaserver", "watcher", "HEARTBEAT_TIMEOUT_production", campaign.lease_s
+
+
+def task_parameters(campaign: Campaign, task: int) -> dict[str, Any]:
+    """What is submitted for the n-th task: every second one is production, the others are a user's."""
+    name = f"chaos{task}"
+    return {
+        "taskName": name,
+        "userName": "demo",
+        "vo": VO,
+        "prodSourceLabel": "managed" if task % 2 else "user",
+        "taskType": "prod",
+        "processingType": "chaos",
+        "taskPriority": 500 + 10 * task,
+        "architecture": "",
+        "transUses": "",
+        "transHome": "",
+        "transPath": "sort",
+        "ramCount": 100,
+        "ramUnit": "MB",
+        "nFilesPerJob": campaign.files_per_job,
+        "maxAttempt": 20,
+        "log": {"type": "template", "param_type": "log", "dataset": f"{name}.log", "value": f"{name}.log.${{SN}}.tgz"},
+        "jobParameters": [
+            {"type": "template", "param_type": "output", "dataset": f"{name}.out", "value": f"--output={name}.out.${{SN}}.txt"},
+            {"type": "template", "param_type": "input", "dataset": dataset(task), "value": "${IN/S}"},
+        ],
+    }

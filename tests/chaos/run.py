@@ -1,0 +1,236 @@
+"""`python -m tests.chaos.run`: one run of the campaign under faults, checked at the end. Prints one JSON object.
+
+Always on private servers of an instance of its own. `--mutant` switches the fences off and ends as soon as a file was used twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from broker_site.embedded.instance import ROOT
+from broker_site.embedded.place import STATE, make_folder
+from broker_site.supervisor import Pilot, System, running
+from tests.chaos.campaign import QUEUES, Campaign
+from tests.chaos.faults import SMOKE, STOP, STOPS, Faults
+from tests.chaos.history import History
+from tests.chaos.sleeping import Sleepers
+from tests.chaos.submitting import Submitter
+from tests.chaos.watching import Progress, Watch
+
+CALM_S = 60.0
+"""How long after the last fault everything must have ended."""
+CLEAN_S = 10.0
+"""How much longer pilots may take to remove what dead ones left on storage."""
+LONGEST_S = 280.0
+SHORTEST_GAP_S, LONGEST_GAP_S = 0.4, 3.0
+"""Faults are spread over the work, but come no more and no less often than this."""
+SPREAD = 0.8
+"""The part of the work over which the faults are spread."""
+TICK_S, LOOK_S = 0.1, 0.4
+QUIET_S = 8.0
+"""Worker and beat are started anew when no agent began for so long: 45 s with the shortest default periods, these are shorter."""
+FIRST_TASKS = 3
+"""Tasks submitted at the beginning; the others come while faults happen."""
+FOREIGN = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FILE", "SECRET_KEY_FALLBACKS", "GRIDBROKER_PORT")
+"""Variables of the caller that a run must not see."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One run: what is done, and what is seen of it."""
+
+    campaign: Campaign
+    mutant: bool
+    kills: Mapping[str, int]
+    history: History
+    began: float = field(default_factory=time.monotonic)
+    marks: dict[str, float] = field(default_factory=dict)
+    token: str = ""
+    seen: Progress | None = None
+    looked_at: float = 0.0
+
+    def say(self, text: str) -> None:
+        """A line with the seconds since the beginning, for whoever looks on."""
+        print(f"{time.monotonic() - self.began:6.1f} {text.rstrip()}", file=sys.stderr, flush=True)
+
+    def mark(self, name: str) -> None:
+        """Note when something was reached."""
+        self.marks[name] = round(time.monotonic() - self.began, 1)
+        self.say(name)
+
+    def prepare(self, system: System) -> Sequence[Pilot]:
+        """Fill the database; the pilots to start."""
+        os.environ.update(system.environment)
+        import django
+
+        django.setup()
+        from tests.chaos.mutants.unfenced import switch_off
+        from tests.chaos.setup import make
+
+        made = make(self.campaign)
+        self.token = made.token
+        if self.mutant:
+            switch_off(system.services.database_url)
+        self.mark("prepared")
+        return list(self._pilots(made.enrolments))
+
+    def _pilots(self, enrolments: Mapping[str, str]) -> Iterator[Pilot]:
+        for queue, n in QUEUES.items():
+            secret = self.campaign.folder / f"enrolment-{queue}"
+            secret.write_text(enrolments[queue] + "\n", encoding="ascii")
+            work = self.campaign.folder / "work" / queue
+            options = ("--operations", str(self.history.file))
+            for slot in range(n):
+                yield Pilot(queue, f"{queue}-{slot}", secret, work / str(slot), self.campaign.software, options)
+
+    def work(self, system: System) -> dict[str, Any]:
+        """Submit, break, wait, check: the result."""
+        self.mark("started")
+        watch = Watch(system.services.database_url)
+        submitter = Submitter(system.url, self.token, self.campaign, self.history)
+        faults = Faults.planned(
+            system, self.history, random.Random(self.campaign.seed), self.campaign.lease_s + 2, self.kills, STOPS
+        )
+        sleepers = Sleepers(system, self.campaign, self.history, watch)
+        sleepers.start()
+        while not self._over(submitter.done, faults, sleepers):
+            time.sleep(TICK_S)
+            if time.monotonic() > self.looked_at + LOOK_S:
+                self.seen, self.looked_at = watch.progress() or self.seen, time.monotonic()
+            faults.tend()
+            sleepers.tend()
+            if not submitter.done and self._part() >= 0.1 * (len(submitter.tasks) - FIRST_TASKS + 1):
+                submitter.next()
+            if faults.kinds and self._due(faults) and faults.inject():
+                self.say(f"{faults.last} at {self._part():.0%} of the files")
+        self.mark("ended")
+        if not self.mutant:
+            sleepers.wake()
+            self._clean()
+        watch.close()
+        return self._result(system, faults, sleepers)
+
+    def _part(self) -> float:
+        """How much of the work is done, 0 to 1."""
+        return self.seen.finished_files / self.campaign.files if self.seen else 0.0
+
+    def _due(self, faults: Faults) -> bool:
+        """Whether the next fault may come."""
+        gap, part = time.monotonic() - faults.last_at, self._part()
+        if gap < SHORTEST_GAP_S or part == 0:
+            return False
+        injected = faults.done.total()
+        return gap > LONGEST_GAP_S or part >= SPREAD * injected / (injected + len(faults.kinds))
+
+    def _over(self, submitted: bool, faults: Faults, sleepers: Sleepers) -> bool:
+        """Whether there is nothing left to do, or no hope."""
+        if time.monotonic() - self.began > LONGEST_S:
+            return True
+        if self.mutant:
+            return self.seen is not None and self.seen.doubled > 0
+        if not (submitted and faults.over and self.seen):
+            return False
+        last_fault = max(faults.last_at, sleepers.last_at)
+        return time.monotonic() - last_fault > CALM_S or (self.seen.open == 0 and not sleepers.asleep)
+
+    def _clean(self) -> None:
+        """Wait for the pilots to have looked after what dead ones left."""
+        end = time.monotonic() + CLEAN_S
+        while time.monotonic() < end and any((self.campaign.folder / "work").glob("*/journal/*.journal")):
+            time.sleep(TICK_S)
+        self.mark("clean")
+
+    def _result(self, system: System, faults: Faults, sleepers: Sleepers) -> dict[str, Any]:
+        seen = self.seen or Progress(0, 0, 0, 0, 0, 0, 0)
+        checked = check(system.services.database_url, self.history.file)
+        self.mark("checked")
+        doubled = [v for v in checked["violations"] if v["what"].endswith(("used twice", "doubled"))]
+        return {
+            "seed": self.campaign.seed,
+            "seconds": round(time.monotonic() - self.began, 1),
+            "marks": self.marks,
+            "kills": {kind: n for kind, n in sorted(faults.done.items()) if kind != STOP},
+            "stopped": faults.done[STOP],
+            "late": sleepers.late,
+            "jobs": seen.jobs,
+            "files": self.campaign.files,
+            "finished": seen.finished_files,
+            "lost": self.campaign.files - seen.finished_files - seen.open_files,
+            "doubled": max([seen.doubled, *(v["n"] for v in doubled)]),
+            "stuck": seen.open,
+            **checked,
+        }
+
+
+def check(dsn: str, history: Path) -> dict[str, Any]:
+    """What the checker, a program of its own, has to say."""
+    checker = Path(__file__).with_name("checker.py")
+    command = [sys.executable, str(checker), "--dsn", dsn, "--history", str(history), "--lines"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env={"PATH": os.environ["PATH"]})
+    if not ran.stdout:
+        raise RuntimeError(f"the checker ended with {ran.returncode}:\n{ran.stderr}")
+    answer: dict[str, Any] = json.loads(ran.stdout)
+    return answer
+
+
+@contextmanager
+def own_instance() -> Iterator[str]:
+    """The name of an instance that no other run uses at this moment: chaos, chaos-2, ..."""
+    for name in ("chaos", *(f"chaos-{n}" for n in range(2, 10))):
+        with (make_folder(ROOT, name) / "run.lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield name
+            return
+    raise RuntimeError(f"nine runs are going on in {ROOT / STATE}")
+
+
+def run(campaign: Campaign, instance: str, *, mutant: bool, kills: Mapping[str, int]) -> dict[str, Any]:
+    """Run a campaign on an empty instance."""
+    shutil.rmtree(campaign.folder, ignore_errors=True)
+    campaign.folder.mkdir(parents=True)
+    one = Run(campaign, mutant, kills, History(campaign.folder / "history.jsonl"))
+    planted = {"DJANGO_SETTINGS_MODULE": "tests.chaos.mutants.settings"} if mutant else {}
+    with running(instance, prepare=one.prepare, fresh=True, environment=planted, quiet_s=QUIET_S, say=one.say) as system:
+        return one.work(system)
+
+
+def main() -> int:
+    """Run as the arguments say; exit code 1 when a check failed."""
+    parser = argparse.ArgumentParser(
+        description="Run jobs while processes are killed, and check that nothing is lost or doubled."
+    )
+    parser.add_argument("--seed", type=int, default=None, help="order of the faults; the same seed, the same order")
+    parser.add_argument("--jobs", type=int, default=500)
+    parser.add_argument("--times", type=int, default=1, metavar="N", help="N times the kills of the smoke test")
+    parser.add_argument("--mutant", action="store_true", help="switch the fences off: a double use must show")
+    options = parser.parse_args()
+    seed = random.randrange(10**6) if options.seed is None else options.seed
+    for name in FOREIGN:
+        os.environ.pop(name, None)
+    os.environ["GRIDBROKER_PROFILE"] = "local"
+    with own_instance() as instance:
+        campaign = Campaign(ROOT / STATE / instance / "campaign", seed, options.jobs)
+        kills = {kind: n * options.times for kind, n in SMOKE.items()}
+        result = run(campaign, instance, mutant=options.mutant, kills=kills)
+    print(json.dumps(result))
+    return 1 if result["violations"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Makes the tables, the grid, the configuration, the inputs and the credentials of a run. Needs Django set up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.management import call_command
+from django.db import connections, transaction
+
+from broker_site.access.credentials import ensure_user, issue_enrolment, issue_user_token
+from broker_site.gdpconfig import set_override
+from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from tests.chaos.campaign import QUEUES, VO, Campaign, InputFile, endpoint, overrides, write_files
+from workqueues.models import CatalogueDataset, CatalogueFile, Replica
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Token of the user who submits, and enrolment secrets by computing queue."""
+
+    token: str
+    enrolments: dict[str, str]
+
+
+def make(campaign: Campaign) -> Credentials:
+    """Make everything, from an empty database."""
+    call_command("migrate", verbosity=0, interactive=False)
+    with transaction.atomic():
+        for app, component, name, value in overrides(campaign):
+            set_override(component, name, value, app=app, who="chaos", why="compressed time")
+        for queue in QUEUES:
+            _queue(campaign, queue)
+        for name, files in write_files(campaign):
+            _register(name, files)
+    user = ensure_user("demo", roles=[(VO, "submitter"), (VO, "operator")])
+    made = Credentials(
+        token=issue_user_token(user, vo=VO).text,
+        enrolments={queue: issue_enrolment(queue, site=f"SITE_{queue}").text for queue in QUEUES},
+    )
+    connections.close_all()
+    return made
+
+
+def _queue(campaign: Campaign, name: str) -> None:
+    site = Site.objects.create(name=f"SITE_{name}", nucleus=name == "ALPHA")
+    path = campaign.storage / endpoint(name)
+    storage = StorageEndpoint.objects.create(name=endpoint(name), site=site, free_gb=50_000, path=str(path))
+    limits: dict[str, Any] = {"maxrss": 2000, "maxtime": 3600, "maxwdir": 5000, "corecount": 1, "corepower": 10}
+    queue = ComputingQueue.objects.create(name=name, site=site, **limits)
+    for access in ("read_lan", "write_lan"):
+        QueueStorage.objects.create(queue=queue, storage=storage, access=access, position=1)
+
+
+def _register(name: str, files: list[InputFile]) -> None:
+    dataset = CatalogueDataset.objects.create(name=name, state="closed")
+    rows = CatalogueFile.objects.bulk_create(
+        CatalogueFile(dataset=dataset, lfn=f.lfn, fsize=f.size, checksum=f.checksum, n_events=1) for f in files
+    )
+    Replica.objects.bulk_create(Replica(file=row, storage=f.storage) for row, f in zip(rows, files, strict=True))

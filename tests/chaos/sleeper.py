@@ -1,0 +1,33 @@
+"""A pilot that is stopped (SIGSTOP) right before its first final reports: whoever continues it after its lease makes it late.
+
+`python -m tests.chaos.sleeper` takes the arguments of the pilot and is one in everything else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+from brokerage.pilot.__main__ import main
+from brokerage.pilot.run import Run
+
+SLEEPS = 3
+"""How many reports of this process are held up; later ones are not."""
+
+_report = Run._report
+_slept = iter(range(SLEEPS))
+
+
+def report_after_a_stop(run: Run, body: dict[str, Any]) -> None:
+    """Stop, and report once continued."""
+    if next(_slept, None) is not None:
+        run.log.say("stops before it reports")
+        os.kill(os.getpid(), signal.SIGSTOP)
+    _report(run, body)
+
+
+if __name__ == "__main__":
+    Run._report = report_after_a_stop  # type: ignore[method-assign, assignment]
+    sys.exit(main())
