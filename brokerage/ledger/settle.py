@@ -33,6 +33,17 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str, host: str = ""
 
     Raises Stale when the lease is over without this report: it changed nothing.
     """
+    try:
+        return _settle(job_id, epoch, report, who, host)
+    except Stale:
+        # The same report at the same time, sent again by a pilot that got no answer: the other one may have settled it meanwhile.
+        job = Job.objects.filter(id=job_id, ended_at__isnull=False).first()
+        if job is None:
+            raise
+        return _recorded(job, epoch)
+
+
+def _settle(job_id: int, epoch: int, report: Report, who: str, host: str) -> Ended:
     with transaction.atomic():
         job = Job.objects.filter(id=job_id).first()
         if job is None:
