@@ -30,7 +30,7 @@ from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.offer import job_document
 from brokerage.queries.pilots import QUEUES, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
-from brokerage.rules.matching import Resource, order
+from brokerage.rules.matching import Resource
 from brokerage.rules.pilot_messages import (
     Asking,
     BadMessage,
@@ -98,7 +98,7 @@ def match(request: HttpRequest) -> HttpResponse:
     if queue is None or queue.status not in ("online", "brokeroff", "test"):
         return _nothing()
     lease_s = _lease_s(queue.workflow)
-    leased = lease_again(pilot_id, asked.request, lease_s) or _lease(queue.id, queue.name, pilot_id, asked, lease_s)
+    leased = _lease(queue.id, queue.name, pilot_id, asked, lease_s) or lease_again(pilot_id, asked.request, lease_s)
     if leased is None:
         seen(pilot_id)
         return _nothing()
@@ -194,7 +194,7 @@ def _lease_s(workflow: str) -> float:
 def _lease(queue_id: int, queue_name: str, pilot_id: UUID, asked: Asking, lease_s: float) -> Leased | None:
     offer = Resource(queue_name, asked.cores, asked.memory_mb, asked.disk_mb, asked.walltime_s)
     for fresh in (False, True):
-        groups = [w.id for w in order(WAITING.of(queue_id, queue_name, fresh=fresh), offer)]
-        if (leased := lease(groups, pilot_id, asked.request, lease_s)) is not None:
+        offers = WAITING.offers(queue_id, offer, fresh=fresh)
+        if (leased := lease(offers, pilot_id, asked.request, lease_s)) is not None:
             return leased
     return None

@@ -5,9 +5,11 @@ Each verb is one statement, so one transaction and one round trip.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
+
+from django.db import IntegrityError
 
 from brokerage.ledger.prepared import Prepared
 
@@ -43,18 +45,20 @@ _AGAIN = Prepared(
 
 _LEASE = Prepared(
     "lease",
-    "int, uuid, uuid, float8, text",
+    "int, uuid, uuid, float8",
     """
-    WITH picked AS (
-        SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
-        ORDER BY ready_priority, id LIMIT 1 FOR UPDATE SKIP LOCKED
-    ), sent AS (
+    WITH sent AS (
         UPDATE brokerage_job j
         SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = $2,
             lease_request = $3, lease_until = now() + make_interval(secs => $4), lease_s = $4, last_seen = now()
-        FROM picked WHERE j.id = picked.id RETURNING j.id, j.epoch, j.attempt_nr, j.task_id
+        WHERE j.id = (
+            SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
+                AND NOT EXISTS (SELECT FROM brokerage_job WHERE lease_holder = $2 AND lease_request = $3)
+            ORDER BY ready_priority, id LIMIT 1 FOR UPDATE SKIP LOCKED)
+        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id
     ), noted AS (
-        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who) SELECT id, 'activated', 'sent', epoch, $5 FROM sent
+        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who)
+        SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2 FROM sent
     )
     SELECT id, epoch, attempt_nr, task_id FROM sent
     """,
@@ -94,11 +98,18 @@ def lease_again(pilot: UUID, request: UUID, lease_s: float) -> Leased | None:
     return None
 
 
-def lease(task_queues: Sequence[int], pilot: UUID, request: UUID, lease_s: float) -> Leased | None:
-    """Give the pilot the first ready job of the first of `task_queues` that has one; None when none has."""
-    for task_queue in task_queues:
-        for job_id, epoch, attempt_nr, task_id in _LEASE.run(task_queue, pilot, request, lease_s, f"pilot:{pilot}"):
-            return Leased(job_id, epoch, attempt_nr, task_id, lease_s)
+def lease(task_queues: Iterable[int], pilot: UUID, request: UUID, lease_s: float) -> Leased | None:
+    """Give the pilot the first ready job of the first of `task_queues` that has one.
+
+    None when none has, or when this very ask got a job before (`lease_again`): one ask never gets two.
+    """
+    holder, ask = str(pilot), str(request)
+    try:
+        for task_queue in task_queues:
+            for job_id, epoch, attempt_nr, task_id in _LEASE.run(task_queue, holder, ask, lease_s):
+                return Leased(job_id, epoch, attempt_nr, task_id, lease_s)
+    except IntegrityError:
+        return None  # the same ask has just got its job through another process
     return None
 
 

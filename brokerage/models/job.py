@@ -66,6 +66,10 @@ class Job(models.Model):
                 name="job_ready_exactly_while_activated",
                 condition=Exact(Exact(F("status"), "activated"), _is_set("ready_priority")),
             ),
+            # One ask never holds two jobs, even when it comes twice at once; also the index of all leases.
+            models.UniqueConstraint(
+                fields=["lease_holder", "lease_request"], name="job_leased", condition=Q(lease_holder__isnull=False)
+            ),
         ]
         indexes = [
             models.Index(
@@ -73,7 +77,6 @@ class Job(models.Model):
             ),
             models.Index(fields=["task_id", "id"], name="job_of_task"),
             models.Index(fields=["computing_queue", "id"], name="job_open", condition=Q(ended_at__isnull=True)),
-            models.Index(fields=["lease_holder"], name="job_leased", condition=Q(lease_holder__isnull=False)),
         ]
 
     def __str__(self) -> str:

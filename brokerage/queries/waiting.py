@@ -6,12 +6,13 @@ Kept for a moment per process: groups change slowly.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from threading import Lock
 
 from django.db import connection
 
-from brokerage.rules.matching import Requirement, Waiting
+from brokerage.rules.matching import Requirement, Resource, Waiting, fitting, rank
 
 FRESH_S = 0.5
 """How old the list may be.
@@ -33,8 +34,19 @@ class WaitingWork:
     _kept: dict[int, _Kept] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
+    def offers(self, queue_id: int, offer: Resource, *, fresh: bool = False) -> Iterator[int]:
+        """Ids of the task queues that suit what a pilot offers, best first.
+
+        Whoever asks for the next one says that the last had no job: it is left out until the list is read again.
+        """
+        for waiting in fitting(self.of(queue_id, offer.queue, fresh=fresh), offer):
+            yield waiting.id
+            with self._lock:
+                kept = self._kept[queue_id]
+                kept.groups = [other for other in kept.groups if other is not waiting]
+
     def of(self, queue_id: int, queue_name: str, *, fresh: bool = False) -> list[Waiting]:
-        """Task queues with at least one ready job, with the priority of the best."""
+        """Task queues with at least one ready job, in the order in which they are offered."""
         with self._lock:
             kept = self._kept.get(queue_id)
             if kept is None or fresh or time.monotonic() - kept.at > FRESH_S:
@@ -63,7 +75,8 @@ def _read(queue_id: int, queue_name: str) -> list[Waiting]:
             """,
             [queue_id],
         )
-        return [
+        groups = (
             Waiting(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, 0)
             for id_, cores, ram, disk, walltime, vo, ready in cursor.fetchall()
-        ]
+        )
+        return sorted(groups, key=rank)

@@ -6,7 +6,7 @@ first job that it can lease. Not here: shares and limits between owners, which c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from broker_site.kernel.verdict import Skip
@@ -65,19 +65,28 @@ def suits(requirement: Requirement, pilot: Resource) -> Skip | None:
 
 def order(task_queues: Iterable[Waiting], pilot: Resource) -> list[Waiting]:
     """The task queues that suit the pilot: highest priority of a waiting job first, then fewest running jobs, then lowest id."""
+    return sorted(fitting(task_queues, pilot), key=rank)
+
+
+def rank(waiting: Waiting) -> tuple[int, int, int]:
+    """Where a task queue stands among those that suit a pilot; the least comes first."""
+    return -waiting.priority, waiting.running, waiting.id
+
+
+def fitting(task_queues: Iterable[Waiting], pilot: Resource) -> Iterator[Waiting]:
+    """Those that suit the pilot, in the order given, each looked at only when it is asked for."""
     queue, cores, memory, disk, walltime, vo = (pilot.queue, *(has or _ANY for has in pilot[1:5]), pilot.vo)
-    fitting = [
-        waiting
-        for waiting in task_queues
-        if (need := waiting.requirement).queue == queue
-        and need.cores <= cores
-        and need.memory_mb <= memory
-        and need.disk_mb <= disk
-        and need.walltime_s <= walltime
-        and (not vo or need.vo == vo)
-    ]
-    fitting.sort(key=lambda waiting: (-waiting.priority, waiting.running, waiting.id))
-    return fitting
+    for waiting in task_queues:
+        need = waiting.requirement
+        if (
+            need.queue == queue
+            and need.cores <= cores
+            and need.memory_mb <= memory
+            and need.disk_mb <= disk
+            and need.walltime_s <= walltime
+            and (not vo or need.vo == vo)
+        ):
+            yield waiting
 
 
 _ANY = float("inf")

@@ -1,0 +1,52 @@
+"""`python -m benchmarks NAME [options]`: JSON lines, the last one the result. `all` runs every benchmark, one line each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from types import ModuleType
+
+from benchmarks import dispatch
+from benchmarks.server import held
+
+NAMES: dict[str, ModuleType] = {"dispatch": dispatch}
+
+ALL = (
+    ("dispatch",),
+    ("dispatch", "--waiting", "100000"),
+)
+"""What `all` runs: sizes that fit into a few minutes."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one benchmark, or all: the exit code."""
+    parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    names.add_parser("all", help="every benchmark, one line each")
+    for name, module in NAMES.items():
+        doc = (module.__doc__ or "").strip()
+        module.add_arguments(names.add_parser(name, help=doc.splitlines()[0], description=doc))
+    options = parser.parse_args(argv)
+    if options.name == "all":
+        return run_all()
+    for line in NAMES[options.name].run(options):
+        print(json.dumps(line), flush=True)
+    return 0
+
+
+def run_all() -> int:
+    """Run each in a process of its own on servers that stay up; prints its last line."""
+    failed = 0
+    with held():
+        for arguments in ALL:
+            ran = subprocess.run([sys.executable, "-m", "benchmarks", *arguments], stdout=subprocess.PIPE, text=True, check=False)
+            failed |= ran.returncode
+            print(ran.stdout.strip().rpartition("\n")[2], flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

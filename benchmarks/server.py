@@ -1,0 +1,139 @@
+"""The servers that benchmarks run on: private, durable as those of `up`, with a database that is made for a run and dropped.
+
+With DATABASE_URL set, that server is used, with a database of its own there too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import psutil
+import psycopg2
+import psycopg2.extensions
+
+from broker_site.embedded import Instance
+
+INSTANCE = "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A running server with an empty database that has the tables of the system."""
+
+    instance: Instance
+    url: str
+
+    def connect(self) -> psycopg2.extensions.connection:
+        """A connection of its own, each statement its own transaction."""
+        connection = psycopg2.connect(self.url)
+        connection.autocommit = True
+        return connection
+
+    def execute(self, *statements: str) -> None:
+        """Run statements, each its own transaction."""
+        with closing(self.connect()) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def number(self, query: str) -> float:
+        """The one number that a query gives."""
+        with closing(self.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(query)
+            row = cursor.fetchone()
+            return float(row[0]) if row and row[0] is not None else 0.0
+
+    def settle(self, *tables: str) -> None:
+        """Vacuum and analyze tables, so that every round starts from the same state."""
+        self.execute(*(f"VACUUM (ANALYZE) {table}" for table in tables))
+        postgres = self.instance.postgres
+        if postgres:
+            with postgres.administer() as connection, connection.cursor() as cursor:
+                cursor.execute("CHECKPOINT")
+
+    def cpu_s(self) -> float | None:
+        """CPU seconds that the private server and its sessions have used; None where the server is not ours."""
+        identity = self.instance.postgres.identity() if self.instance.postgres else None
+        return tree_cpu_s(identity.pid) if identity else None
+
+
+def tree_cpu_s(pid: int) -> float:
+    """CPU seconds of a process and of all that it has started and that still run."""
+    leader = psutil.Process(pid)
+    total = 0.0
+    for each in (leader, *leader.children(recursive=True)):
+        try:
+            used = each.cpu_times()
+            total += used.user + used.system
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+@contextmanager
+def held() -> Iterator[Instance]:
+    """The servers, kept running for the block; whoever leaves last stops them and removes all they kept."""
+    instance = Instance(INSTANCE, durable=True)
+    instance.start(need_redis=False, follow=True)
+    try:
+        yield instance
+    finally:
+        instance.stop()
+        instance.remove()
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    """A server with a fresh database, and Django set up for it in this process; the database is dropped at the end."""
+    with held() as instance:
+        services = instance.services
+        name = f"bench_{os.getpid()}"
+        url = urlsplit(services.database_url)._replace(path=f"/{name}").geturl()
+        _drop(services.database_url, dead_only=True)
+        _run(services.database_url, f'CREATE DATABASE "{name}"')
+        os.environ.update(
+            services.environment(),
+            DATABASE_URL=url,
+            GRIDBROKER_PROFILE="local",
+            GRIDBROKER_LOG_LEVEL="WARNING",
+            DJANGO_SETTINGS_MODULE="broker_site.settings",
+        )
+        try:
+            yield _migrated(Bench(instance, url))
+        finally:
+            from django.db import connections
+
+            connections.close_all()
+            _drop(services.database_url, dead_only=False)
+
+
+def _migrated(ready: Bench) -> Bench:
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0, interactive=False)
+    return ready
+
+
+def _drop(url: str, *, dead_only: bool) -> None:
+    """Drop the databases of runs that were killed, or that of this run."""
+    with closing(psycopg2.connect(url)) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT datname FROM pg_database WHERE datname ~ '^bench_[0-9]+$'")
+            names = [row[0] for row in cursor.fetchall()]
+            for name in names:
+                pid = int(name.removeprefix("bench_"))
+                if not psutil.pid_exists(pid) if dead_only else pid == os.getpid():
+                    cursor.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+def _run(url: str, statement: str) -> None:
+    with closing(psycopg2.connect(url)) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
