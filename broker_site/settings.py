@@ -196,14 +196,21 @@ REST_FRAMEWORK = {
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS tells nothing
     "DEFAULT_THROTTLE_RATES": {"submit": "600/min"},
     "EXCEPTION_HANDLER": "broker_site.access.problems.exception_handler",
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_FILTER_BACKENDS": ["workqueues.api.filtering.StrictBackend"],
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "GridBroker",
-    "DESCRIPTION": "Tasks, jobs, datasets, files, queues and pilots.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "workqueues.api.telling.describe"],
+    "ENUM_NAME_OVERRIDES": {
+        "TaskStatus": "workqueues.states.TASK.states",
+        "DatasetStatus": "workqueues.models.dataset.STATUSES",
+        "FileStatus": "workqueues.models.file.STATUSES",
+        "JobStatus": "brokerage.states.JOB.states",
+    },
 }
 
 # --- logs ---------------------------------------------------------------------------------------------------------------------

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView
 
+from broker_site.access.rest import permission
 from broker_site.health import healthz, metrics, readyz
+from workqueues.api.urls import page_urlpatterns
+
+schema = SpectacularAPIView.as_view(permission_classes=[permission("schema:read")])
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
@@ -13,7 +18,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("api/v1/", include("brokerage.api.pilot_urls")),
+    path("api/v1/schema/", schema, name="schema"),
     path("api/v1/", include("workqueues.api.urls")),
+    path("api/v1/", include("brokerage.api.urls")),
+    path("", include(page_urlpatterns)),
     path("", include("monitoring.urls")),
 ]
 

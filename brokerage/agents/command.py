@@ -36,7 +36,7 @@ def carry_out(run: Run, task: Task) -> bool:
         else:
             stopped(run.id, task.id, run.who)
         return True
-    soft = task.status == "finishing" and "soft" in task.command_comment
+    soft = task.status == "finishing" and task.command_comment.startswith("soft")
     doomed = [j for j in live if not (soft and j.status in SOFT_SPARES)]
     kill_jobs(doomed, task.command_by or run.who, f"task command {task.command}")
     release(task.id, run.id)

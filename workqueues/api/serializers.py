@@ -1,23 +1,28 @@
-"""What is shown of tasks, datasets and files: the names of the database, each field named here, none by default."""
+"""What is shown of tasks, datasets and files, and what commands may say: each field named here, none by default (S20)."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from rest_framework import serializers
 
-from workqueues.models import Dataset, File, Task, TaskChange
+from workqueues.models import Dataset, File, FileChange, Task, TaskChange
+from workqueues.rules.refine import notes
 
 TASK_LIST = (
     "id", "task_name", "user_name", "vo", "working_group", "prod_source_label", "task_type", "processing_type", "campaign",
-    "status", "status_since", "error_dialog", "next_look_at", "ended_at", "creation_date", "modification_time", "task_priority",
-    "current_priority", "progress", "parent_tid", "attempt_nr", "nucleus", "resource_type", "work_queue",
+    "status", "status_since", "error_dialog", "next_look_at", "ended_at", "creation_date", "modification_time", "start_time",
+    "task_priority", "current_priority", "progress", "parent_tid", "attempt_nr", "nucleus", "resource_type", "work_queue",
 )  # fmt: skip
 TASK_MORE = (
-    "old_status", "epoch", "command", "command_by", "command_comment", "command_time", "start_time", "frozen_time", "req_id",
-    "request_type", "country_group", "ticket_id", "ticket_system_type", "gshare", "super_status", "failure_rate", "goal",
-    "term_condition", "split_rule", "architecture", "trans_uses", "trans_home", "trans_path", "container_name", "core_count",
-    "ram_count", "ram_unit", "base_ram_count", "walltime", "walltime_unit", "base_walltime", "cpu_time", "cpu_time_unit",
-    "cpu_efficiency", "out_disk_count", "out_disk_unit", "work_disk_count", "work_disk_unit", "io_intensity", "io_intensity_unit",
-    "disk_io", "disk_io_unit", "cloud", "site",
+    "old_status", "epoch", "super_status", "command", "command_by", "command_comment", "command_time", "frozen_time",
+    "throttled_time", "num_throttled", "assessment_time", "rescue_time", "locked_by", "locked_time", "req_id", "request_type",
+    "country_group", "ticket_id", "ticket_system_type", "gshare", "failure_rate", "goal", "term_condition", "split_rule",
+    "architecture", "trans_uses", "trans_home", "trans_path", "container_name", "core_count", "ram_count", "ram_unit",
+    "base_ram_count", "walltime", "walltime_unit", "base_walltime", "cpu_time", "cpu_time_unit", "cpu_efficiency",
+    "out_disk_count", "out_disk_unit", "work_disk_count", "work_disk_unit", "io_intensity", "io_intensity_unit", "disk_io",
+    "disk_io_unit", "merge_core_count", "merge_ram_count", "merge_ram_unit", "merge_walltime", "merge_walltime_unit", "cloud",
+    "site", "event_service", "use_jumbo", "ami_flag",
 )  # fmt: skip
 
 
@@ -31,10 +36,11 @@ class DatasetShown(serializers.ModelSerializer[Dataset]):
     class Meta:
         model = Dataset
         fields = (
-            "id", "task_id", "dataset_name", "container_name", "type", "status", "status_since", "state", "stream_name",
-            "attributes", "master_id", "provenance_id", "storage_token", "destination", "excluded", "n_files", "n_files_wanted",
-            "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_files_on_hold", "n_files_missing",
-            "n_events", "n_events_used", "creation_time", "modification_time",
+            "id", "task_id", "vo", "dataset_name", "container_name", "type", "status", "status_since", "state",
+            "state_check_time", "stream_name", "attributes", "master_id", "provenance_id", "storage_token", "destination",
+            "excluded", "n_files", "n_files_wanted", "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed",
+            "n_files_on_hold", "n_files_missing", "n_files_waiting", "n_events", "n_events_to_be_used", "n_events_used",
+            "creation_time", "modification_time",
         )  # fmt: skip
         read_only_fields = fields
 
@@ -53,7 +59,7 @@ class TaskWhole(serializers.ModelSerializer[Task]):
 
     datasets = DatasetShown(many=True, read_only=True)
     task_params = serializers.JSONField(source="params.task_params", read_only=True, help_text="as submitted")
-    notes = serializers.SerializerMethodField(help_text="what the system does not do for this task yet")
+    notes = serializers.SerializerMethodField(help_text="what was accepted but has no effect yet")
 
     class Meta:
         model = Task
@@ -62,7 +68,7 @@ class TaskWhole(serializers.ModelSerializer[Task]):
 
     def get_notes(self, task: Task) -> list[str]:
         """What its owner should know."""
-        return ["Scouts are not built yet (row J20): the task runs without."]
+        return [f"{p.field}: {p.message}" if p.field else p.message for p in notes(task.params.task_params)]
 
 
 class FileShown(serializers.ModelSerializer[File]):
@@ -75,9 +81,31 @@ class FileShown(serializers.ModelSerializer[File]):
         model = File
         fields = (
             "id", "task_id", "dataset_id", "lfn", "scope", "guid", "type", "status", "held", "fsize", "checksum", "n_events",
-            "start_event", "end_event", "first_event", "attempt_nr", "max_attempt", "failed_attempt", "max_failure", "ram_count",
-            "job_id", "out_job_id", "no_output", "lost_at", "creation_date", "last_attempt_time",
+            "start_event", "end_event", "first_event", "boundary_id", "lumi_block_nr", "attempt_nr", "max_attempt",
+            "failed_attempt", "max_failure", "ram_count", "job_id", "out_job_id", "no_output", "lost_at", "creation_date",
+            "last_attempt_time",
         )  # fmt: skip
+        read_only_fields = fields
+
+
+class FileMove(serializers.ModelSerializer[FileChange]):
+    """One move of a file that no job caused."""
+
+    class Meta:
+        model = FileChange
+        fields = ("at", "old", "new", "who", "why")
+        read_only_fields = fields
+
+
+class FileWhole(FileShown):
+    """A file with the name of its dataset and the moves that no job caused; those of jobs are in the jobs' histories."""
+
+    dataset_name = serializers.CharField(source="dataset.dataset_name", read_only=True)
+    changes = FileMove(many=True, read_only=True)
+
+    class Meta:
+        model = File
+        fields = (*FileShown.Meta.fields, "dataset_name", "changes")
         read_only_fields = fields
 
 
@@ -90,14 +118,26 @@ class TaskMove(serializers.ModelSerializer[TaskChange]):
         read_only_fields = fields
 
 
-class FinishAsked(serializers.Serializer[None]):
-    """The body of finish: soft lets running jobs end by themselves."""
+class Asked(serializers.Serializer[None]):
+    """A body whose every member is known: a misspelt wish must not pass as no wish."""
 
-    soft = serializers.BooleanField(default=True)
-    comment = serializers.CharField(max_length=200, default="", allow_blank=True)
+    def to_internal_value(self, data: Any) -> Any:
+        """The values; ValidationError with the rule `unknown` for each other name."""
+        if isinstance(data, dict) and (strange := [name for name in data if name not in self.fields]):
+            known = ", ".join(self.fields)
+            raise serializers.ValidationError(
+                {name[:100]: serializers.ErrorDetail(f"unknown; there are: {known}", "unknown") for name in strange}
+            )
+        return super().to_internal_value(data)
 
 
-class CommandAsked(serializers.Serializer[None]):
+class CommandAsked(Asked):
     """The body of kill and retry."""
 
-    comment = serializers.CharField(max_length=200, default="", allow_blank=True)
+    comment = serializers.CharField(max_length=200, default="", allow_blank=True, help_text="why, for the history")
+
+
+class FinishAsked(CommandAsked):
+    """The body of finish."""
+
+    soft = serializers.BooleanField(default=True, help_text="let running jobs end by themselves; false: stop them")

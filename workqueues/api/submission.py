@@ -1,22 +1,31 @@
-"""A submitted body: every problem at once, or the task. Not here: HTTP (`tasks`) and the rules of parameters (`rules.refine`)."""
+"""A submitted body: every problem at once, or the task.
+
+Not here: HTTP (`tasks`) and the rules of parameters (`rules.refine`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db import transaction
+
+from broker_site.access.auditing import audit
 from broker_site.access.permissions import may
 from broker_site.access.principal import Principal
 from broker_site.access.problems import Refused
 from broker_site.kernel.verdict import Problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
-from workqueues.ledger.submit import KeyReused, submit, submitted_before
+from workqueues.ledger.submit import KeyReused, hold_name, submit, submitted_before
 from workqueues.models import Task
 from workqueues.queries.parents import named_parent, parent_of
-from workqueues.queries.tasks import active_namesake
-from workqueues.rules.refine import check_inputs, input_names, validate
+from workqueues.queries.tasks import namesake
+from workqueues.rules.refine import Broken, DatasetFacts, check_inputs, input_names, plan, validate
+from workqueues.rules.refine.plan import CORRUPTED
+from workqueues.rules.task_parameters import problem
+from workqueues.states import TASK
 
 LONGEST_KEY = 255
 RULES = "The task breaks rules"
@@ -25,24 +34,24 @@ RULES = "The task breaks rules"
 def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool]:
     """Register the task that the body describes: the task, and whether it is new.
 
-    Refused: 400 for a body that is no object or a key that is too long, 403 without the right in the task's VO, 422 with every
-    problem, or for a key that was used with another body.
+    Refused: 400 for a body that is no object or a key that is none, 403 without the right in the task's VO or for another's task,
+    422 with every problem, or for a key that was used with another body, 503 while the catalogue does not answer.
     """
     if not isinstance(params, Mapping):
         raise Refused(400, "Not an object", "The body must be a JSON object of task parameters.")
-    if len(key) > LONGEST_KEY:
-        raise Refused(400, "Key too long", f"Idempotency-Key may have at most {LONGEST_KEY} characters.")
+    if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
+        wrong = f"at most {LONGEST_KEY} printable ASCII characters"
+        raise Refused(400, "Key not usable", f"Idempotency-Key: {wrong}.", [Problem("Idempotency-Key", "format", wrong)])
     digest = hashlib.sha256(json.dumps(params, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     owner = _owner(params, principal)
     try:
         if key and (known := submitted_before(principal.name, key, digest)) is not None:
             return known, False
         parent = _checked(params, owner)
-        columns = _columns(params) | {"user_name": owner, "parent_tid": parent.id if parent else None}
-        return submit(params, columns, principal.name, f"user:{principal.name}", key, digest)
+        return _register(params, owner, parent, principal, key, digest)
     except KeyReused:
-        wrong = Problem("Idempotency-Key", "same_body", "this key was used before with another body")
-        raise Refused(422, "Key used before", wrong.message, [wrong]) from None
+        reused = Problem("Idempotency-Key", "same_body", "this key was used before with another body")
+        raise Refused(422, "Key used before", reused.message, [reused]) from None
 
 
 def _owner(params: Mapping[str, Any], principal: Principal) -> str:
@@ -51,47 +60,87 @@ def _owner(params: Mapping[str, Any], principal: Principal) -> str:
     if not isinstance(vo, str) or not vo:
         return principal.name  # the rules say what is wrong with it
     if not may(principal, "task:submit", vo):
-        raise Refused(403, "Not permitted", f"{principal.name} may not submit tasks in VO {vo}.")
+        raise Refused(403, "Not permitted", f"{principal.name} may not submit tasks in VO {vo[:64]}.")
     wanted = params.get("userName")
-    if isinstance(wanted, str) and wanted and wanted != principal.name:
-        if not may(principal, "task:command", vo, owner=wanted):
-            raise Refused(403, "Not permitted", f"{principal.name} may not submit tasks of {wanted} in VO {vo}.")
-        return wanted
-    return principal.name
+    if not isinstance(wanted, str) or wanted in ("", principal.name):
+        return principal.name
+    if not may(principal, "task:command", vo, owner=wanted):
+        wrong = problem("userName", "owner", f"only an operator of {vo} submits for others; {principal.name} is none")
+        raise Refused(403, "Not permitted", wrong.message, [wrong])
+    return wanted
 
 
 def _checked(params: Mapping[str, Any], owner: str) -> Task | None:
     """The parent of the task, once nothing is wrong; Refused(422) with every problem otherwise."""
-    problems = validate(params)
-    parent = None
-    name, vo = params.get("parentTaskName"), params.get("vo")
-    if isinstance(name, str) and name and isinstance(vo, str):
-        parent = named_parent(vo, owner, name)
-        if parent is None:
-            problems.append(Problem("parentTaskName", "exists", f"{owner} has no task named {name} in VO {vo}"))
+    parent, problems = _parent(params, owner)
+    known = _look_up(params)
+    problems = [*validate(params), *problems, *check_inputs(params, parent_of(parent), known), *_twin(params, owner)]
     if not problems:
-        problems = [*_inputs(params, parent), *_twin(params, owner)]
+        refined = plan(params, task_id=0, user_name=owner, parent=parent_of(parent), known=known)
+        problems = list(refined.problems) if isinstance(refined, Broken) else []
     if problems:
-        raise Refused(422, RULES, "; ".join(f"{p.field}: {p.message}" for p in problems[:3]), problems)
+        raise _broken(problems)
     return parent
 
 
-def _inputs(params: Mapping[str, Any], parent: Task | None) -> list[Problem]:
+def _broken(problems: Sequence[Problem]) -> Refused:
+    return Refused(422, RULES, "; ".join(f"{p.field}: {p.message}" for p in problems[:3])[:1000], problems)
+
+
+def _parent(params: Mapping[str, Any], owner: str) -> tuple[Task | None, list[Problem]]:
+    """The parent that the body names, and what is wrong with it."""
+    name, vo = params.get("parentTaskName"), params.get("vo")
+    if not isinstance(name, str) or not name or not isinstance(vo, str):
+        return None, []
+    parent = named_parent(vo, owner, name)
+    if parent is None:
+        return None, [problem("parentTaskName", "parent", f"{owner} has no task of this name in VO {vo}")]
+    if parent.status in CORRUPTED:
+        return parent, [problem("parentTaskName", "parent", f"the parent, task {parent.id}, is {parent.status}")]
+    return parent, []
+
+
+def _look_up(params: Mapping[str, Any]) -> Mapping[str, DatasetFacts]:
     try:
-        known = catalogue().look_up(input_names(params))
-    except CatalogueUnavailable:
-        return []  # refining asks again
-    return list(check_inputs(params, parent_of(parent), known))
+        return catalogue().look_up(input_names(params))
+    except CatalogueUnavailable as error:
+        raise Refused(503, "Catalogue not available", str(error), headers={"Retry-After": "10"}) from error
 
 
 def _twin(params: Mapping[str, Any], owner: str) -> list[Problem]:
-    """A task with uniqueTaskName whose namesake has not ended (facts on task parameters 2.4)."""
-    if params.get("uniqueTaskName") is not True:
+    """uniqueTaskName: the newest task of the same name must not be there (facts on task parameters 2.4).
+
+    One that has ended would be run again with what is new, which is not built yet; a broken one is as none.
+    """
+    vo, label, name = (params.get(n) for n in ("vo", "prodSourceLabel", "taskName"))
+    if params.get("uniqueTaskName") is not True or not all(isinstance(v, str) and v for v in (vo, label, name)):
         return []
-    twin = active_namesake(params["vo"], owner, params["taskName"])
-    if twin is None:
+    twin = namesake(str(vo), str(label), owner, str(name))
+    if twin is None or twin.status == "broken":
         return []
-    return [Problem("taskName", "unique", f"task {twin} of this name has not ended; uniqueTaskName is set")]
+    if twin.status in TASK.final or twin.status == "exhausted":
+        message = f"task {twin.id} of this name is {twin.status}; running it again with new input is not supported yet (row J23)"
+        return [problem("uniqueTaskName", "not_supported_yet", message)]
+    return [problem("uniqueTaskName", "unique", f"task {twin.id} of this name is {twin.status}")]
+
+
+def _register(
+    params: Mapping[str, Any], owner: str, parent: Task | None, principal: Principal, key: str, digest: str
+) -> tuple[Task, bool]:
+    columns = _columns(params) | {"user_name": owner, "parent_tid": parent.id if parent else None}
+    with transaction.atomic():
+        if params.get("uniqueTaskName"):
+            hold_name(params["vo"], owner, params["taskName"])
+            if key and (first := submitted_before(principal.name, key, digest)) is not None:
+                return first, False
+            if twin := _twin(params, owner):
+                raise _broken(twin)
+        task, new = submit(params, columns, principal.name, f"user:{principal.name}", key, digest)
+        if new:
+            audit(
+                "task.submit", principal, f"task {task.id}", vo=task.vo, after={"task_name": task.task_name, "user_name": owner}
+            )
+        return task, new
 
 
 def _columns(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,6 +154,7 @@ def _columns(params: Mapping[str, Any]) -> dict[str, Any]:
         "task_type": params.get("taskType") or "anal",
         "processing_type": params.get("processingType") or "",
         "working_group": params.get("workingGroup") or "",
+        "campaign": params.get("campaign") or "",
         "task_priority": priority,
         "current_priority": priority if current is None else current,
     }

@@ -1,12 +1,25 @@
-"""Addresses of demand, below /api/v1/."""
+"""Addresses of demand: `urlpatterns` below /api/v1/, `page_urlpatterns` below the pages."""
 
 from __future__ import annotations
 
-from rest_framework.routers import SimpleRouter
+from django.urls import path
 
-from workqueues.api.tasks import TaskViewSet
+from workqueues.api.data import Datasets, Files, TaskDatasets, TaskFiles
+from workqueues.api.page_command import task_command
+from workqueues.api.tasks import TaskHistory, Tasks
 
-router = SimpleRouter()
-router.register("tasks", TaskViewSet, basename="task")
+urlpatterns = [
+    path("tasks/", Tasks.as_view({"get": "list", "post": "create"}), name="task-list"),
+    path("tasks/<int:task_id>/", Tasks.as_view({"get": "retrieve"}), name="task-detail"),
+    path("tasks/<int:task_id>/kill/", Tasks.as_view({"post": "kill"}), name="task-kill"),
+    path("tasks/<int:task_id>/finish/", Tasks.as_view({"post": "finish"}), name="task-finish"),
+    path("tasks/<int:task_id>/retry/", Tasks.as_view({"post": "retry"}), name="task-retry"),
+    path("tasks/<int:task_id>/history/", TaskHistory.as_view({"get": "list"}), name="task-history"),
+    path("tasks/<int:task_id>/datasets/", TaskDatasets.as_view({"get": "list"}), name="task-datasets"),
+    path("tasks/<int:task_id>/files/", TaskFiles.as_view({"get": "list"}), name="task-files"),
+    path("datasets/", Datasets.as_view({"get": "list"}), name="dataset-list"),
+    path("datasets/<int:dataset_id>/", Datasets.as_view({"get": "retrieve"}), name="dataset-detail"),
+    path("files/<int:file_id>/", Files.as_view({"get": "retrieve"}), name="file-detail"),
+]
 
-urlpatterns = router.urls
+page_urlpatterns = [path("tasks/<int:task_id>/command/<str:command>/", task_command, name="page-task-command")]

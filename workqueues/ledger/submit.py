@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from broker_site.agency.look import look_after_commit
 from workqueues.ledger.moves import task_born
@@ -52,3 +52,9 @@ def submit(
         if key and (first := submitted_before(submitter, key, body_sha256)) is not None:
             return first, False  # the same submission at the same time: the other one was first
         raise
+
+
+def hold_name(vo: str, user_name: str, task_name: str) -> None:
+    """Until the end of the caller's transaction nobody else submits a task of this name that must be the only one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"task {vo} {user_name} {task_name}"])

@@ -1,0 +1,65 @@
+"""`/api/v1/queues/` and `/api/v1/sites/`: the grid, to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, viewsets
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from brokerage.api.filtering import QueueFilter, SiteFilter
+from brokerage.api.serializers import QueueShown, SiteShown
+from brokerage.models import ComputingQueue, Site
+from brokerage.queries.snapshot import job_counts
+from workqueues.api.paging import ByName
+from workqueues.api.telling import refusals
+
+READ = "grid:read"
+
+
+@extend_schema(tags=["grid"])
+class Queues(mixins.ListModelMixin, viewsets.GenericViewSet[ComputingQueue]):
+    """Computing queues; the grid is the same for all VOs."""
+
+    queryset = ComputingQueue.objects.prefetch_related("storages")
+    serializer_class = QueueShown
+    pagination_class = ByName
+    filterset_class = QueueFilter
+    permissions = {"list": READ, "retrieve": READ}
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        """The numbers of jobs, read once for all queues."""
+        return {**super().get_serializer_context(), "job_counts": job_counts()}
+
+    @extend_schema(summary="List computing queues", responses={200: QueueShown(many=True), **refusals(400)})
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """In the order of their names, each with its storage endpoints and its jobs by state."""
+        return super().list(request, *args, **kwargs)
+
+    @extend_schema(summary="Read a computing queue", responses={200: QueueShown, **refusals(404)})
+    def retrieve(self, request: Request, name: str) -> Response:
+        """One computing queue by its name."""
+        queue = self.get_queryset().filter(name=name).first()
+        if queue is None:
+            raise Http404("There is no such queue.")
+        return Response(self.get_serializer(queue).data)
+
+
+@extend_schema(tags=["grid"])
+class Sites(mixins.ListModelMixin, viewsets.GenericViewSet[Site]):
+    """Sites."""
+
+    queryset: QuerySet[Site] = Site.objects.prefetch_related("storages", "queues")
+    serializer_class = SiteShown
+    pagination_class = ByName
+    filterset_class = SiteFilter
+    permissions = {"list": READ}
+
+    @extend_schema(summary="List sites", responses={200: SiteShown(many=True), **refusals(400)})
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """In the order of their names, each with its storage endpoints and queues."""
+        return super().list(request, *args, **kwargs)

@@ -1,0 +1,185 @@
+"""What is shown of jobs, decisions and the grid: each field named here, none by default (S20)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+
+from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobResult, JobSpec, QueueStorage, Site, StorageEndpoint
+from workqueues.api.serializers import FileShown
+
+JOB_LIST = (
+    "id", "task_id", "job_name", "vo", "user_name", "prod_source_label", "processing_type", "status", "sub_status",
+    "status_since", "ended_at", "computing_queue", "resource_type", "core_count", "priority", "attempt_nr", "epoch",
+    "lease_until", "last_seen", "kill_requested", "created_at",
+)  # fmt: skip
+
+
+class JobShown(serializers.ModelSerializer[Job]):
+    """A job as lists show it."""
+
+    computing_queue = serializers.CharField(source="computing_queue.name", read_only=True)
+    job_name = serializers.CharField(source="spec.job_name", read_only=True)
+    vo = serializers.CharField(source="spec.vo", read_only=True)
+    user_name = serializers.CharField(source="spec.user_name", read_only=True)
+    prod_source_label = serializers.CharField(source="spec.prod_source_label", read_only=True)
+    processing_type = serializers.CharField(source="spec.processing_type", read_only=True)
+    created_at = serializers.DateTimeField(source="spec.created_at", read_only=True)
+
+    class Meta:
+        model = Job
+        fields = JOB_LIST
+        read_only_fields = fields
+
+
+class SpecShown(serializers.ModelSerializer[JobSpec]):
+    """What a job is."""
+
+    class Meta:
+        model = JobSpec
+        fields = (
+            "working_group", "transformation", "software_release", "job_parameters", "ram_mb", "disk_mb", "walltime_s",
+            "n_input_files", "input_bytes", "n_events", "nucleus", "storage", "decision_id",
+        )  # fmt: skip
+        read_only_fields = fields
+
+
+class ResultShown(serializers.ModelSerializer[JobResult]):
+    """How a job ended."""
+
+    class Meta:
+        model = JobResult
+        fields = (
+            "reported_status", "pilot_id", "host", "start_time", "end_time", "exit_code", "error_code", "error_message",
+            "metrics",
+        )  # fmt: skip
+        read_only_fields = fields
+
+
+class JobMove(serializers.ModelSerializer[JobChange]):
+    """One move of a job."""
+
+    class Meta:
+        model = JobChange
+        fields = ("at", "old", "new", "epoch", "who", "why")
+        read_only_fields = fields
+
+
+class InputShown(serializers.Serializer[Mapping[str, Any]]):
+    """One input of a job."""
+
+    file_id = serializers.IntegerField()
+    lfn = serializers.CharField()
+    dataset_id = serializers.IntegerField()
+    dataset_name = serializers.CharField()
+    type = serializers.CharField(help_text="input, pseudo_input, random_seed")
+    tracked = serializers.BooleanField(help_text="counts for the limit of one use")
+    attempt_nr = serializers.IntegerField(help_text="tries that the file had before this job")
+    use = serializers.CharField(help_text="live, used or returned")
+
+
+class JobWhole(JobShown):
+    """A job with its description, inputs, outputs, result, history and the jobs it was retried from and by."""
+
+    spec = SpecShown(read_only=True)
+    inputs = InputShown(many=True, read_only=True, source="job_inputs")
+    outputs = FileShown(many=True, read_only=True)
+    result = ResultShown(read_only=True, allow_null=True)
+    history = JobMove(many=True, read_only=True)
+    retry_of = serializers.ListField(
+        child=serializers.IntegerField(), read_only=True, help_text="jobs whose inputs it tries again"
+    )
+    retried_by = serializers.ListField(
+        child=serializers.IntegerField(), read_only=True, help_text="jobs that try its inputs again"
+    )
+
+    class Meta:
+        model = Job
+        fields = (*JOB_LIST, "spec", "inputs", "outputs", "result", "history", "retry_of", "retried_by")
+        read_only_fields = fields
+
+
+class DecisionShown(serializers.ModelSerializer[Decision]):
+    """A decision as lists show it."""
+
+    class Meta:
+        model = Decision
+        fields = (
+            "id", "task_id", "policy", "policy_version", "outcome", "n_candidates", "n_chosen", "n_times", "first_at", "last_at",
+            "config_revision", "seed",
+        )  # fmt: skip
+        read_only_fields = fields
+
+
+class DecisionWhole(DecisionShown):
+    """A decision with what it was asked and the story of it."""
+
+    explanation = serializers.DictField(
+        read_only=True,
+        allow_null=True,
+        help_text="verdict, funnel, chosen with weights and factors, skipped with reasons, matrix",
+    )
+    why_not = serializers.DictField(
+        read_only=True, allow_null=True, help_text="every verdict on the candidate named by `queue`; null without it"
+    )
+
+    class Meta:
+        model = Decision
+        fields = (*DecisionShown.Meta.fields, "ask", "config", "explanation", "why_not")
+        read_only_fields = fields
+
+
+class StorageOfQueue(serializers.ModelSerializer[QueueStorage]):
+    """A storage endpoint that a queue reads or writes."""
+
+    storage = serializers.CharField(source="storage_id", read_only=True)
+
+    class Meta:
+        model = QueueStorage
+        fields = ("access", "position", "storage")
+        read_only_fields = fields
+
+
+class QueueShown(serializers.ModelSerializer[ComputingQueue]):
+    """A computing queue with its storage endpoints and its jobs by state."""
+
+    site = serializers.CharField(source="site_id", read_only=True)
+    storages = StorageOfQueue(many=True, read_only=True)
+    jobs = serializers.SerializerMethodField(help_text="number of live jobs by state; sent counts as starting")
+
+    class Meta:
+        model = ComputingQueue
+        fields = (
+            "id", "name", "site", "status", "type", "capability", "corecount", "corepower", "maxrss", "minrss", "maxtime",
+            "mintime", "maxwdir", "transferringlimit", "workflow", "catchall", "attributes",
+            "local_pilots", "last_start", "modified_at", "storages", "jobs",
+        )  # fmt: skip
+        read_only_fields = fields
+
+    def get_jobs(self, queue: ComputingQueue) -> dict[str, int]:
+        """The counts that the view read for all queues at once."""
+        counts: Mapping[int, dict[str, int]] = self.context.get("job_counts", {})
+        return counts.get(queue.id, {})
+
+
+class StorageShown(serializers.ModelSerializer[StorageEndpoint]):
+    """A storage endpoint; where it lies on disk is for pilots."""
+
+    class Meta:
+        model = StorageEndpoint
+        fields = ("name", "type", "state", "is_tape", "free_gb", "expired_gb", "status")
+        read_only_fields = fields
+
+
+class SiteShown(serializers.ModelSerializer[Site]):
+    """A site with its storage endpoints and queues."""
+
+    storages = StorageShown(many=True, read_only=True)
+    queues: serializers.RelatedField = serializers.SlugRelatedField("name", many=True, read_only=True)
+
+    class Meta:
+        model = Site
+        fields = ("name", "state", "nucleus", "storages", "queues")
+        read_only_fields = fields

@@ -1,0 +1,20 @@
+"""Addresses of supply that users read, below /api/v1/; those of pilots are in `pilot_urls`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from brokerage.api.decisions import Decisions, TaskDecisions
+from brokerage.api.grid import Queues, Sites
+from brokerage.api.jobs import Jobs, TaskJobs
+
+urlpatterns = [
+    path("jobs/", Jobs.as_view({"get": "list"}), name="job-list"),
+    path("jobs/<int:job_id>/", Jobs.as_view({"get": "retrieve"}), name="job-detail"),
+    path("tasks/<int:task_id>/jobs/", TaskJobs.as_view({"get": "list"}), name="task-jobs"),
+    path("tasks/<int:task_id>/decisions/", TaskDecisions.as_view({"get": "list"}), name="task-decisions"),
+    path("decisions/<int:decision_id>/", Decisions.as_view({"get": "retrieve"}), name="decision-detail"),
+    path("queues/", Queues.as_view({"get": "list"}), name="queue-list"),
+    path("queues/<str:name>/", Queues.as_view({"get": "retrieve"}), name="queue-detail"),
+    path("sites/", Sites.as_view({"get": "list"}), name="site-list"),
+]

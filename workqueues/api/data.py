@@ -1,0 +1,111 @@
+"""`/api/v1/datasets/`, `/api/v1/files/`, and those of one task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, viewsets
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from broker_site.access.permissions import visible_vos
+from broker_site.access.rest import principal
+from workqueues.api.filtering import DatasetFilter, FileFilter
+from workqueues.api.paging import LARGEST_ID, NewestFirst, OldestFirst
+from workqueues.api.serializers import DatasetShown, FileShown, FileWhole
+from workqueues.api.tasks import visible_task
+from workqueues.api.telling import refusals
+from workqueues.models import Dataset, File, FileChange
+
+READ = "dataset:read"
+
+
+@extend_schema(tags=["data"])
+class Datasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
+    """Datasets of the tasks that the caller may see."""
+
+    queryset = Dataset.objects.none()
+    serializer_class = DatasetShown
+    pagination_class = NewestFirst
+    filterset_class = DatasetFilter
+    permissions = {"list": READ, "retrieve": READ}
+
+    def get_queryset(self) -> QuerySet[Dataset]:
+        """Only what the caller may see."""
+        return Dataset.objects.filter(visible_vos(principal(self.request), READ).q("vo"))
+
+    @extend_schema(summary="List datasets", responses={200: DatasetShown(many=True), **refusals(400)})
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Inputs and outputs of tasks, newest first."""
+        return super().list(request, *args, **kwargs)
+
+    @extend_schema(summary="Read a dataset", responses={200: DatasetShown, **refusals(404)})
+    def retrieve(self, request: Request, dataset_id: int) -> Response:
+        """One dataset with its counters."""
+        dataset = self.get_queryset().filter(id=dataset_id).first() if dataset_id <= LARGEST_ID else None
+        if dataset is None:
+            raise Http404("There is no such dataset.")
+        return Response(DatasetShown(dataset).data)
+
+
+@extend_schema(tags=["data"])
+class TaskDatasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
+    """Datasets of one task."""
+
+    queryset = Dataset.objects.none()
+    serializer_class = DatasetShown
+    pagination_class = OldestFirst
+    filterset_class = DatasetFilter
+    permissions = {"list": READ}
+
+    def get_queryset(self) -> QuerySet[Dataset]:
+        """Those of the task in the address."""
+        return Dataset.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"], READ).id)
+
+    @extend_schema(summary="The datasets of a task", responses={200: DatasetShown(many=True), **refusals(400, 404)})
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Inputs and outputs with their counters, masters first."""
+        return super().list(request, *args, **kwargs)
+
+
+@extend_schema(tags=["data"])
+class TaskFiles(mixins.ListModelMixin, viewsets.GenericViewSet[File]):
+    """Files of one task."""
+
+    queryset = File.objects.none()
+    serializer_class = FileShown
+    pagination_class = OldestFirst
+    filterset_class = FileFilter
+    permissions = {"list": READ}
+
+    def get_queryset(self) -> QuerySet[File]:
+        """Those of the task in the address."""
+        return File.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"], READ).id)
+
+    @extend_schema(summary="The files of a task", responses={200: FileShown(many=True), **refusals(400, 404)})
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Every file that the task uses or makes."""
+        return super().list(request, *args, **kwargs)
+
+
+@extend_schema(tags=["data"])
+class Files(viewsets.GenericViewSet[File]):
+    """Single files of the tasks that the caller may see."""
+
+    queryset = File.objects.none()
+    serializer_class = FileWhole
+    permissions = {"retrieve": READ}
+
+    @extend_schema(summary="Read a file", responses={200: FileWhole, **refusals(404)})
+    def retrieve(self, request: Request, file_id: int) -> Response:
+        """One file, with the moves that no job caused."""
+        scope = visible_vos(principal(request), READ).q("task__vo")
+        found = File.objects.filter(scope, id=file_id).select_related("dataset") if file_id <= LARGEST_ID else File.objects.none()
+        file = found.first()
+        if file is None:
+            raise Http404("There is no such file.")
+        file.changes = FileChange.objects.filter(file_id=file.id).order_by("id")  # type: ignore[attr-defined]
+        return Response(FileWhole(file).data)
