@@ -11,10 +11,8 @@ class BrokerSiteConfig(AppConfig):
     verbose_name = "GridBroker"
 
     def ready(self) -> None:
-        """Declare policies and agents, and give Celery beat its schedule."""
-        import brokerage.policies  # noqa: F401, PLC0415
-        from broker_site.beat import schedule  # noqa: PLC0415
-        from broker_site.celery import app  # noqa: PLC0415
+        """Declare policies and agents, so that their Celery tasks are known wherever Django runs."""
+        import broker_site.beat  # noqa: F401
+        from broker_site.celery import app
 
         app.set_default()
-        app.conf.beat_schedule = schedule()

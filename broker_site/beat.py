@@ -44,11 +44,3 @@ AGENTS = (
     ),
     Agent("finish", finish, "tasks with all inputs settled", "done, finished, failed, broken", "brings tasks to their end"),
 )
-
-TICK_S = 0.5
-"""How often beat sends a tick to each agent: the shortest period that can be configured to have an effect."""
-
-
-def schedule() -> dict[str, dict[str, object]]:
-    """Celery beat's schedule: a tick per agent, dropped when no worker took it in time."""
-    return {a.name: {"task": f"agent.{a.name}", "schedule": TICK_S, "options": {"expires": 4 * TICK_S}} for a in AGENTS}

@@ -11,7 +11,8 @@ class BrokerageConfig(AppConfig):
     verbose_name = "Brokerage"
 
     def ready(self) -> None:
-        """Tell the catalogue, which is below, where the grid's storage endpoints are."""
+        """Declare our policies, and tell the catalogue, which is below, where the grid's storage endpoints are."""
+        import brokerage.policies  # noqa: F401
         from brokerage.queries.storages import storage_directories
         from workqueues.catalogue import locate_storages_with
 

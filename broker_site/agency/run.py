@@ -43,6 +43,9 @@ class Run:
         return f"agent:{self.agent}"
 
 
+EARLY = 0.5
+"""The part of its period after which a tick makes an agent run: ticks jitter, and a second beat must not double the pace."""
+
 BODIES: dict[str, Body] = {}
 """Every declared agent's body by name; tests and the simulator run them without Celery."""
 
@@ -78,7 +81,7 @@ def run_agent(name: str, *, looked: bool = False) -> int | None:
     if not gdpconfig.value("agents", f"ENABLED_{name}"):
         return None
     run = new_run(name)
-    if not _begin(run, 0.0 if looked else gdpconfig.value("agents", f"PERIOD_{name}")):
+    if not _begin(run, 0.0 if looked else gdpconfig.value("agents", f"PERIOD_{name}") * EARLY):
         return None
     looking(name)
     began = time.monotonic()

@@ -217,7 +217,8 @@ def _worker(system: System) -> Spec:
 
 def _beat(system: System) -> Spec:
     command = (
-        *(sys.executable, "-m", "celery", "-A", "broker_site.celery", "beat", "--scheduler", "celery.beat:Scheduler"),
+        *(sys.executable, "-m", "celery", "-A", "broker_site.celery", "beat"),
+        *("--scheduler", "broker_site.beat_scheduler:PeriodScheduler"),
         *("--pidfile", "", "--max-interval", "1", "--loglevel", "WARNING"),
     )
     return Spec("beat", command, {**system.environment, **WORKER_LIMITS}, system.root, grace_s=5.0)

@@ -1,0 +1,49 @@
+"""Agents run on their configured period, also after it was changed; ticks that come early or twice do not double the pace."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from django.db.models.functions import Now
+
+from broker_site import gdpconfig
+from broker_site.agency.models import Agent
+from broker_site.agency.run import run_agent
+from broker_site.beat import AGENTS
+from broker_site.beat_scheduler import PeriodScheduler
+from broker_site.celery import app
+
+pytestmark = pytest.mark.django_db
+
+
+def periods(scheduler: PeriodScheduler) -> dict[str, float]:
+    return {name: entry.schedule.run_every.total_seconds() for name, entry in scheduler.schedule.items()}
+
+
+def test_beat_ticks_every_agent_on_its_period_and_follows_a_change() -> None:
+    scheduler = PeriodScheduler(app=app, lazy=True)
+    scheduler.setup_schedule()
+    assert set(periods(scheduler)) == {a.name for a in AGENTS}
+    assert periods(scheduler)["refine"] == 10
+    gdpconfig.set_override("agents", "PERIOD_refine", "250ms", who="test", why="shorter")
+    scheduler.follow_configuration()
+    assert periods(scheduler)["refine"] == 0.25
+    assert scheduler.schedule["refine"].task == "agent.refine"
+
+
+def test_an_agent_runs_when_it_is_due_or_told_to_look_and_not_before() -> None:
+    assert run_agent("wake") == 0
+    assert run_agent("wake") is None
+    assert run_agent("wake", looked=True) == 0
+    Agent.objects.filter(name="wake").update(last_start=F("last_start") - timedelta(seconds=29))
+    assert run_agent("wake") == 0
+    agent = Agent.objects.get(name="wake")
+    assert (agent.runs, agent.last_error) == (3, "")
+
+
+def test_an_agent_that_is_switched_off_does_not_run() -> None:
+    gdpconfig.set_override("agents", "ENABLED_wake", False, who="test", why="off")
+    assert run_agent("wake", looked=True) is None
+    assert not Agent.objects.filter(name="wake", last_start__lte=Now()).exists()
