@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
-from brokerage.ledger.prepared import Prepared
+from workqueues.ledger.prepared import Prepared
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from django.db import connection
+from functools import cache
 
 from brokerage.states import JOB, LEASED
+from workqueues.ledger.prepared import Prepared
 
 ANY_EPOCH = -1
 
 _MOVE = """
 WITH seen AS (
-    SELECT j.id, j.status FROM brokerage_job j
-    JOIN unnest(%(ids)s::bigint[], %(epochs)s::int[]) AS asked(id, epoch) ON asked.id = j.id
-    WHERE j.status = ANY(%(sources)s) AND (asked.epoch = -1 OR {fence}) AND {only}
+    SELECT j.id, j.status FROM brokerage_job j JOIN unnest($1, $2) AS asked(id, epoch) ON asked.id = j.id
+    WHERE j.status = ANY($3) AND (asked.epoch = -1 OR {fence}) AND {only}
     ORDER BY j.id FOR UPDATE OF j
 ), moved AS (
     UPDATE brokerage_job j
-    SET status = %(new)s, sub_status = %(sub_status)s, status_since = now(), epoch = j.epoch + %(bump)s,
-        ended_at = CASE WHEN %(final)s THEN now() END,
-        ready_priority = CASE WHEN %(new)s = 'activated' THEN -j.priority END,
-        lease_until = CASE WHEN %(leased)s THEN j.lease_until END,
-        lease_holder = CASE WHEN %(leased)s THEN j.lease_holder END,
-        lease_request = CASE WHEN %(leased)s THEN j.lease_request END
+    SET status = $4, sub_status = $5, status_since = now(), epoch = j.epoch + $6,
+        ended_at = CASE WHEN $7 THEN now() END,
+        ready_priority = CASE WHEN $4 = 'activated' THEN -j.priority END,
+        lease_until = CASE WHEN $8 THEN j.lease_until END,
+        lease_holder = CASE WHEN $8 THEN j.lease_holder END,
+        lease_request = CASE WHEN $8 THEN j.lease_request END
     FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch
 ), noted AS (
-    INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
-    SELECT id, old, %(new)s, epoch, %(who)s, %(why)s FROM moved
+    INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why) SELECT id, old, $4, epoch, $9, $10 FROM moved
 )
 SELECT id FROM moved ORDER BY id
 """
+_TYPES = "bigint[], int[], text[], text, text, int, bool, bool, text, text"
 
 ONLY = {"any": "TRUE", "lease over": "j.lease_until < now()"}
 """What must still hold for a job when its row is locked, for it to move."""
@@ -61,20 +60,21 @@ def move_jobs(
     if not ids:
         return []
     allowed = [s for s in JOB.sources(new) if sources is None or s in sources]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _MOVE.format(fence=fence(), only=ONLY[only]),
-            {
-                "ids": list(ids),
-                "epochs": list(epochs) if epochs is not None else [ANY_EPOCH] * len(ids),
-                "sources": allowed,
-                "new": new,
-                "sub_status": sub_status[:40],
-                "final": new in JOB.final,
-                "leased": new in LEASED,
-                "bump": bump,
-                "who": who[:128],
-                "why": why[:255],
-            },
-        )
-        return [row[0] for row in cursor.fetchall()]
+    rows = _move(fence(), only).run(
+        list(ids),
+        list(epochs) if epochs is not None else [ANY_EPOCH] * len(ids),
+        allowed,
+        new,
+        sub_status[:40],
+        bump,
+        new in JOB.final,
+        new in LEASED,
+        who[:128],
+        why[:255],
+    )
+    return [row[0] for row in rows]
+
+
+@cache
+def _move(fence: str, only: str) -> Prepared:
+    return Prepared(f"move_jobs_{only.replace(' ', '_')}", _TYPES, _MOVE.format(fence=fence, only=ONLY[only]))

@@ -2,23 +2,78 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.db import transaction
 
 from broker_site.agency.look import look_after_commit
 from brokerage.ledger.moves import move_jobs
-from brokerage.models import Job, JobInput, JobResult
+from brokerage.models import JobInput, JobResult
 from brokerage.rules.settlement import Ending, ExpectedOutput, Report, ReportedOutput, Settlement, settle
 from workqueues.ledger.files import JobOutcome, MadeFile, Outcome, settle_files
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import Registered, register_files
+from workqueues.ledger.prepared import Prepared
 from workqueues.models import File
 
 FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
+
+_SEE = Prepared(
+    "see_jobs",
+    "bigint[]",
+    """
+    SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text, q.name,
+        ARRAY(SELECT file_id FROM brokerage_jobinput WHERE job_id = j.id AND status = 'live'),
+        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, 'an' = ANY (string_to_array(d.attributes, ',')))
+            FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id)
+    FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id WHERE j.id = ANY($1)
+    """,
+)
+_USES = Prepared(
+    "end_uses",
+    "bigint[], text[]",
+    """
+    UPDATE brokerage_jobinput i SET status = v.status FROM unnest($1, $2) AS v(job_id, status)
+    WHERE i.job_id = v.job_id AND i.status = 'live'
+    """,
+)
+_RESULT = Prepared(
+    "write_result",
+    "bigint, text, uuid, text, timestamptz, timestamptz, int, text, text, jsonb",
+    """
+    INSERT INTO brokerage_jobresult (job_id, reported_status, pilot_id, host, start_time, end_time, exit_code, error_code,
+        error_message, metrics)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    """,
+)
+
+
+class _Output(NamedTuple):
+    """An output file that a job is to write; `optional`: a finished job may leave it out (attribute allowNoOutput)."""
+
+    file_id: int
+    lfn: str
+    dataset_name: str
+    optional: bool
+
+
+class _Job(NamedTuple):
+    """A job as it was read, with its live inputs and its outputs."""
+
+    id: int
+    epoch: int
+    status: str
+    ended: bool
+    kill_requested: bool
+    kill_outcome: str
+    holder: str | None
+    queue: str
+    inputs: Sequence[int]
+    outputs: Sequence[_Output]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +92,30 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str, host: str = ""
         return _settle(job_id, epoch, report, who, host)
     except Stale:
         # The same report at the same time, sent again by a pilot that got no answer: the other one may have settled it meanwhile.
-        job = Job.objects.filter(id=job_id, ended_at__isnull=False).first()
-        if job is None:
+        jobs = _read([job_id])
+        if not jobs or not jobs[0].ended:
             raise
-        return _recorded(job, epoch)
+        return _recorded(jobs[0], epoch)
 
 
 def _settle(job_id: int, epoch: int, report: Report, who: str, host: str) -> Ended:
     with transaction.atomic():
-        job = Job.objects.filter(id=job_id).first()
-        if job is None:
+        jobs = _read([job_id])
+        if not jobs:
             raise Stale(f"there is no job {job_id}")
-        if job.ended_at is not None:
+        job = jobs[0]
+        if job.ended:
             return _recorded(job, epoch)
-        outputs = list(File.objects.filter(out_job_id=job_id).select_related("dataset").order_by("id"))
-        expected = [ExpectedOutput(f.id, f.lfn, optional=f.dataset.no_output_allowed) for f in outputs]
+        expected = [ExpectedOutput(o.file_id, o.lfn, o.optional) for o in job.outputs]
         settlement = settle(report, expected, job.kill_requested, job.kill_outcome)
-        not_needed = frozenset(e.file_id for e in expected if e.optional)
-        _end_files({job_id: settlement.ending}, settlement.made, _suspects(job, report), not_needed)
+        _end_files([job], settlement.ending, settlement.made, _suspects(job, report))
         if not move_jobs([job_id], "holding", who, _said(report), epochs=[epoch]):
             raise Stale(f"the lease {epoch} of job {job_id} is over")
         move_jobs(
             [job_id], settlement.ending, who, settlement.error_message or settlement.error_code, sub_status=settlement.sub_status
         )
         _write_result(job, report, settlement, host)
-        if settlement.made:
-            _register(outputs, settlement)
+        _register(job.outputs, settlement.made)
         look_after_commit("generate", "finish", *(("command",) if settlement.ending == "cancelled" else ()))
         return Ended(settlement.ending)
 
@@ -84,7 +137,7 @@ def end_jobs(
     reports for the old lease is refused.
     """
     with transaction.atomic():
-        _end_files(dict.fromkeys(ids, ending), {}, {})
+        _end_files(_read(ids), ending, {}, {})
         ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only)
         if len(ended) != len(ids):
             raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
@@ -95,47 +148,37 @@ def end_jobs(
         look_after_commit("generate", "finish", "command")
 
 
-def _recorded(job: Job, epoch: int) -> Ended:
+def _read(ids: Sequence[int]) -> list[_Job]:
+    return [_Job(*job, [_Output(*output) for output in outputs]) for *job, outputs in _SEE.run(list(ids))]
+
+
+def _recorded(job: _Job, epoch: int) -> Ended:
     """The answer to a report about a job that has ended: the same as before for the lease that ended it, else stale."""
     if job.epoch != epoch:
         raise Stale(f"job {job.id} ended as {job.status} under another lease")
     return Ended(job.status)
 
 
-def _end_files(
-    endings: Mapping[int, Ending],
-    made: Mapping[int, ReportedOutput],
-    suspects: Mapping[int, str],
-    not_needed: frozenset[int] = frozenset(),
-) -> None:
-    inputs: dict[int, list[int]] = defaultdict(list)
-    for job_id, file_id in JobInput.objects.filter(job_id__in=endings, status="live").values_list("job_id", "file_id"):
-        inputs[job_id].append(file_id)
-    outputs: dict[int, list[int]] = defaultdict(list)
-    for maker, file_id in File.objects.filter(out_job_id__in=endings).values_list("out_job_id", "id"):
-        outputs[maker or 0].append(file_id)
+def _end_files(jobs: Sequence[_Job], ending: Ending, made: Mapping[int, ReportedOutput], suspects: Mapping[int, str]) -> None:
     facts = {file_id: MadeFile(o.size, o.checksum, o.n_events) for file_id, o in made.items()}
+    not_needed = frozenset(o.file_id for job in jobs for o in job.outputs if o.optional)
     settle_files(
         [
-            JobOutcome(job_id, FILE_OUTCOME[ending], inputs[job_id], outputs[job_id], facts, suspects, not_needed)
-            for job_id, ending in sorted(endings.items())
+            JobOutcome(j.id, FILE_OUTCOME[ending], j.inputs, [o.file_id for o in j.outputs], facts, suspects, not_needed)
+            for j in jobs
         ]
     )
-    used = [job_id for job_id, ending in endings.items() if ending == "finished"]
-    returned = [job_id for job_id, ending in endings.items() if ending != "finished"]
-    JobInput.objects.filter(job_id__in=used, status="live").update(status="used")
-    JobInput.objects.filter(job_id__in=returned, status="live").update(status="returned")
+    _USES.run([j.id for j in jobs], ["used" if ending == "finished" else "returned"] * len(jobs))
 
 
-def _suspects(job: Job, report: Report) -> dict[int, str]:
+def _suspects(job: _Job, report: Report) -> dict[int, str]:
     """The inputs the pilot could not read, with what to ask the catalogue about them."""
     why = dict.fromkeys(report.missing_inputs, "missing") | dict.fromkeys(report.corrupt_inputs, "corrupt")
     if not why:
         return {}
     ids = JobInput.objects.filter(job_id=job.id).values_list("file_id", flat=True)
-    queue = job.computing_queue.name
     return {
-        file_id: f"reported {why[lfn]} at {queue}"
+        file_id: f"reported {why[lfn]} at {job.queue}"
         for file_id, lfn in File.objects.filter(id__in=list(ids), lfn__in=list(why)).values_list("id", "lfn")
     }
 
@@ -144,26 +187,23 @@ def _said(report: Report) -> str:
     return f"pilot reports {report.status}" + (f": {report.error_code} {report.error_message}" if report.error_code else "")
 
 
-def _write_result(job: Job, report: Report, settlement: Settlement, host: str) -> None:
-    JobResult.objects.create(
-        job_id=job.id,
-        reported_status=report.status,
-        pilot_id=job.lease_holder,
-        host=host[:255],
-        start_time=report.start_time,
-        end_time=report.end_time,
-        exit_code=report.exit_code,
-        error_code=settlement.error_code[:40],
-        error_message=settlement.error_message[:500],
-        metrics=dict(report.metrics),
+def _write_result(job: _Job, report: Report, settlement: Settlement, host: str) -> None:
+    _RESULT.run(
+        job.id,
+        report.status,
+        job.holder,
+        host[:255],
+        report.start_time,
+        report.end_time,
+        report.exit_code,
+        settlement.error_code[:40],
+        settlement.error_message[:500],
+        json.dumps(dict(report.metrics)),
     )
 
 
-def _register(outputs: Sequence[File], settlement: Settlement) -> None:
-    datasets = {f.id: f.dataset.dataset_name for f in outputs}
+def _register(outputs: Sequence[_Output], made: Mapping[int, ReportedOutput]) -> None:
+    datasets = {o.file_id: o.dataset_name for o in outputs}
     register_files(
-        [
-            Registered(datasets[file_id], o.lfn, o.size, o.checksum, o.storage, o.n_events)
-            for file_id, o in settlement.made.items()
-        ]
+        [Registered(datasets[file_id], o.lfn, o.size, o.checksum, o.storage, o.n_events) for file_id, o in made.items()]
     )

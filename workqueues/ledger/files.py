@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Literal
 
 from django.db import connection, transaction
 from django.db.models import F
-from django.db.models.functions import Coalesce, Now
 
 from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.prepared import Prepared
 from workqueues.models import Dataset, File, FileChange
 from workqueues.rules.attempts import after_try
 from workqueues.states import INPUT_TYPES
@@ -86,6 +87,71 @@ def give_back_picked(run_id: str, task_id: int) -> int:
         return total
 
 
+_LOCK = Prepared(
+    "lock_files",
+    "bigint[]",
+    """
+    WITH datasets AS MATERIALIZED (
+        SELECT id FROM workqueues_dataset WHERE id IN (SELECT dataset_id FROM workqueues_file WHERE id = ANY($1))
+        ORDER BY id FOR UPDATE
+    )
+    SELECT id, dataset_id, task_id, status, job_id, out_job_id, attempt_nr, max_attempt, failed_attempt, max_failure,
+        held, fsize, checksum, n_events, no_output
+    FROM workqueues_file WHERE id = ANY($1) AND (SELECT count(*) FROM datasets) > 0 ORDER BY id FOR UPDATE
+    """,
+)
+"""Locks files after their datasets: the count stands before the scan of the files, so every dataset is locked by then."""
+
+_SETTLE = Prepared(
+    "settle_files",
+    "bigint[], text[], int[], int[], text[], bigint[], text[], int[], bool[], bigint[], int[], int[], int[], bigint[]",
+    """
+    WITH settled AS (
+        UPDATE workqueues_file f SET status = v.status, attempt_nr = v.attempt_nr, failed_attempt = v.failed_attempt,
+            held = v.held, fsize = v.fsize, checksum = v.checksum, n_events = v.n_events, no_output = v.no_output
+        FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
+            AS v(id, status, attempt_nr, failed_attempt, held, fsize, checksum, n_events, no_output)
+        WHERE f.id = v.id
+    )
+    UPDATE workqueues_dataset d SET modification_time = now(), n_files_used = d.n_files_used + v.used,
+        n_files_finished = d.n_files_finished + v.finished, n_files_failed = d.n_files_failed + v.failed,
+        n_events_used = CASE WHEN v.events = 0 THEN d.n_events_used ELSE coalesce(d.n_events_used, 0) + v.events END
+    FROM unnest($10, $11, $12, $13, $14) AS v(id, used, finished, failed, events) WHERE d.id = v.id
+    """,
+)
+
+
+@dataclass(slots=True)
+class _File:
+    """A locked file, with the columns that the end of a job may change."""
+
+    id: int
+    dataset_id: int
+    task_id: int
+    status: str
+    job_id: int | None
+    out_job_id: int | None
+    attempt_nr: int
+    max_attempt: int | None
+    failed_attempt: int
+    max_failure: int | None
+    held: str
+    fsize: int | None
+    checksum: str
+    n_events: int | None
+    no_output: bool
+
+
+@dataclass(slots=True)
+class _Delta:
+    """What is added to the counters of a dataset."""
+
+    used: int = 0
+    finished: int = 0
+    failed: int = 0
+    events: int = 0
+
+
 def settle_files(outcomes: Sequence[JobOutcome]) -> None:
     """Apply the ends of jobs to their files and the counters of the datasets, in the caller's transaction."""
     by_input = {file_id: o for o in outcomes for file_id in o.inputs}
@@ -93,41 +159,55 @@ def settle_files(outcomes: Sequence[JobOutcome]) -> None:
     ids = sorted({*by_input, *by_output})
     if not ids:
         return
-    dataset_ids = sorted(set(File.objects.filter(id__in=ids).values_list("dataset_id", flat=True)))
-    list(Dataset.objects.select_for_update().filter(id__in=dataset_ids).order_by("id").values_list("id"))
-    files = list(File.objects.select_for_update().filter(id__in=ids).order_by("id"))
-    deltas: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    deltas: dict[int, _Delta] = defaultdict(_Delta)
     notes: list[FileChange] = []
-    for file in files:
+    settled = []
+    for file in starmap(_File, _LOCK.run(ids)):
         if file.id in by_input:
-            _settle_input(file, by_input[file.id], deltas[file.dataset_id], notes)
+            moved = _settle_input(file, by_input[file.id], deltas[file.dataset_id], notes)
         else:
-            _settle_output(file, by_output[file.id], deltas[file.dataset_id])
-    File.objects.bulk_update(
-        files,
-        ["status", "attempt_nr", "failed_attempt", "held", "fsize", "checksum", "n_events", "no_output"],
-        batch_size=1000,
-    )
+            moved = _settle_output(file, by_output[file.id], deltas[file.dataset_id])
+        if moved:
+            settled.append(file)
+    _write(settled, deltas)
     FileChange.objects.bulk_create(notes)
-    for dataset_id, changes in sorted(deltas.items()):
-        Dataset.objects.filter(id=dataset_id).update(
-            modification_time=Now(), **{column: Coalesce(F(column), 0) + n for column, n in changes.items() if n}
-        )
 
 
-def _settle_input(file: File, job: JobOutcome, delta: dict[str, int], notes: list[FileChange]) -> None:
+def _write(files: Sequence[_File], deltas: Mapping[int, _Delta]) -> None:
+    if not files:
+        return
+    counted = sorted(deltas.items())
+    _SETTLE.run(
+        [f.id for f in files],
+        [f.status for f in files],
+        [f.attempt_nr for f in files],
+        [f.failed_attempt for f in files],
+        [f.held for f in files],
+        [f.fsize for f in files],
+        [f.checksum for f in files],
+        [f.n_events for f in files],
+        [f.no_output for f in files],
+        [dataset_id for dataset_id, _ in counted],
+        [d.used for _, d in counted],
+        [d.finished for _, d in counted],
+        [d.failed for _, d in counted],
+        [d.events for _, d in counted],
+    )
+
+
+def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileChange]) -> bool:
+    """Whether the end moved the file; not when another job has it by now, about which this end says nothing."""
     if file.status != "running" or file.job_id != job.job_id:
-        return  # another job has the file by now: this end says nothing about it
+        return False
     tried = after_try(file.attempt_nr, file.max_attempt, file.failed_attempt, file.max_failure, job.outcome)
     file.attempt_nr, file.failed_attempt, file.status = tried.attempt_nr, tried.failed_attempt, tried.status
     if file.status == "finished":
-        delta["n_files_finished"] += 1
-        if file.n_events:
-            delta["n_events_used"] += file.n_events
+        delta.finished += 1
+        delta.events += file.n_events or 0
     elif file.status == "failed":
-        delta["n_files_failed"] += 1
+        delta.failed += 1
     else:
-        delta["n_files_used"] -= 1
+        delta.used -= 1
         if reason := job.suspects.get(file.id):
             file.held = reason[:255]
             notes.append(
@@ -135,20 +215,22 @@ def _settle_input(file: File, job: JobOutcome, delta: dict[str, int], notes: lis
                     file_id=file.id, task_id=file.task_id, old="ready", new="held", who=f"job:{job.job_id}", why=reason[:510]
                 )
             )
+    return True
 
 
-def _settle_output(file: File, job: JobOutcome, delta: dict[str, int]) -> None:
+def _settle_output(file: _File, job: JobOutcome, delta: _Delta) -> bool:
+    """Whether the end moved the file."""
     if file.status != "running" or file.out_job_id != job.job_id:
-        return
+        return False
     made = job.made.get(file.id)
     if made is not None:
         file.status, file.fsize, file.checksum, file.n_events = "finished", made.size, made.checksum, made.n_events
-        delta["n_files_finished"] += 1
-        if made.n_events:
-            delta["n_events_used"] += made.n_events
+        delta.finished += 1
+        delta.events += made.n_events or 0
     elif job.outcome == "finished" and file.id in job.not_needed:
         file.status, file.no_output = "finished", True
-        delta["n_files_finished"] += 1
+        delta.finished += 1
     else:
         file.status = "failed"
-        delta["n_files_failed"] += 1
+        delta.failed += 1
+    return True

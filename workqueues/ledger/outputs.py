@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db import connection
-
+from workqueues.ledger.prepared import Prepared
 from workqueues.models import CatalogueDataset
 from workqueues.rules.stored_path import stored_path
 
@@ -33,33 +32,35 @@ def close_dataset(name: str) -> None:
     CatalogueDataset.objects.filter(name=name).update(state="closed")
 
 
+_REGISTER = Prepared(
+    "register_files",
+    "text[], text[], bigint[], text[], text[], int[], text[]",
+    """
+    WITH given AS (
+        SELECT d.id AS dataset_id, g.*
+        FROM unnest($1, $2, $3, $4, $5, $6, $7) AS g(name, lfn, size, checksum, storage, events, path)
+        JOIN workqueues_cataloguedataset d ON d.name = g.name
+    ), filed AS (
+        INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
+        SELECT dataset_id, lfn, size, checksum, events FROM given
+        ON CONFLICT (dataset_id, lfn) DO NOTHING RETURNING id, dataset_id, lfn
+    )
+    INSERT INTO workqueues_replica (file_id, storage, path)
+    SELECT filed.id, given.storage, given.path FROM filed JOIN given USING (dataset_id, lfn)
+    """,
+)
+
+
 def register_files(files: Sequence[Registered]) -> None:
     """Register files with one replica each, in the caller's transaction. Registering a file again changes nothing."""
     if not files:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH given AS (
-                SELECT d.id AS dataset_id, g.* FROM unnest(%(names)s::text[], %(lfns)s::text[], %(sizes)s::bigint[],
-                    %(sums)s::text[], %(storages)s::text[], %(events)s::int[], %(paths)s::text[])
-                    AS g(name, lfn, size, checksum, storage, events, path)
-                JOIN workqueues_cataloguedataset d ON d.name = g.name
-            ), filed AS (
-                INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
-                SELECT dataset_id, lfn, size, checksum, events FROM given
-                ON CONFLICT (dataset_id, lfn) DO NOTHING RETURNING id, dataset_id, lfn
-            )
-            INSERT INTO workqueues_replica (file_id, storage, path)
-            SELECT filed.id, given.storage, given.path FROM filed JOIN given USING (dataset_id, lfn)
-            """,
-            {
-                "names": [f.dataset_name for f in files],
-                "lfns": [f.lfn for f in files],
-                "sizes": [f.size for f in files],
-                "sums": [f.checksum for f in files],
-                "storages": [f.storage for f in files],
-                "events": [f.n_events for f in files],
-                "paths": [stored_path(f.dataset_name, f.lfn) for f in files],
-            },
-        )
+    _REGISTER.run(
+        [f.dataset_name for f in files],
+        [f.lfn for f in files],
+        [f.size for f in files],
+        [f.checksum for f in files],
+        [f.storage for f in files],
+        [f.n_events for f in files],
+        [stored_path(f.dataset_name, f.lfn) for f in files],
+    )
