@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from broker_site import gdpconfig
 from broker_site.agency.run import Run
+from workqueues.ledger.files import give_back_picked
 from workqueues.ledger.holds import stay
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
@@ -33,5 +34,10 @@ def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool
 
 
 def _set_aside(run: Run, task: Task, error: Exception) -> None:
+    """Give the claim back with the reason, and before it the files picked under it: without a claim nobody would look at them."""
+    try:
+        give_back_picked(run.id, task.id)
+    except Stale:
+        return
     reason = f"agent {run.agent} failed on this task: {type(error).__name__}: {error}".replace("\x00", "")
     stay(run.id, task.id, reason, gdpconfig.value("agents", "SET_ASIDE"))

@@ -15,6 +15,7 @@ from workqueues.catalogue import CatalogueUnavailable, Condition, catalogue
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
 from workqueues.ledger.feed import NewFile, add_files, fed, finish_empty, outputs_registered, resolve_held
+from workqueues.ledger.files import give_back_picked
 from workqueues.ledger.holds import hold
 from workqueues.models import Dataset, Task
 from workqueues.queries.held import held_files, reporting_queues
@@ -122,6 +123,7 @@ def _files(p: DatasetPlan) -> list[NewFile]:
 
 def ask_about_held(run: Run, task: Task) -> bool:
     """Ask the catalogue about the held files of one claimed task (decision D9)."""
+    give_back_picked(run.id, task.id)  # the claim may be that of a generator that died
     verdicts: dict[int, Literal["lost", "broken", "ready"]] = {}
     try:
         for dataset, files in held_files(task.id).items():
