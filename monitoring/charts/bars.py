@@ -27,16 +27,13 @@ def share_bar(part: float, whole: float, name: str = "running") -> SafeString:
 
 
 def _bar(parts: list[tuple[str, float]], said: str) -> SafeString:
-    hidden = format_html('role="img" aria-label="{}"', said) if said else SafeString('aria-hidden="true"')
-    title = format_html("<title>{}</title>", said) if said else ""
+    box, rects = f"0 0 {WIDTH:g} {HEIGHT}", _rects(parts)
+    if not said:
+        return format_html('<svg class="bar" viewBox="{}" preserveAspectRatio="none" aria-hidden="true">{}</svg>', box, rects)
     return format_html(
-        '<svg class="bar" viewBox="0 0 {} {}" preserveAspectRatio="none" {}>{}{}</svg>',
-        f"{WIDTH:g}",
-        HEIGHT,
-        hidden,
-        title,
-        _rects(parts),
-    )
+        '<svg class="bar" viewBox="{}" preserveAspectRatio="none" role="img" aria-label="{}"><title>{}</title>{}</svg>',
+        box, said, said, rects,
+    )  # fmt: skip
 
 
 def _rects(parts: list[tuple[str, float]]) -> SafeString:

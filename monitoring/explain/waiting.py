@@ -13,6 +13,8 @@ from monitoring.queries.waiting import HeldFiles, QueueLoad
 from monitoring.wording import NEXT_AGENT, TASK
 from workqueues.states import TASK as MACHINE
 
+DECIDED = ("pending", "assigning")
+"""States in which a decision may be why a task waits."""
 AFTER = timedelta(seconds=30)
 """Longest time between a decision and the task being put aside for it."""
 COMMANDED = {"aborting": "killed", "finishing": "finished", "toretry": "retried"}
@@ -52,7 +54,7 @@ def headline(standing: Standing) -> str:
     """The one line: the verdict of a decision where the task waits for one, else its reason, else what its state means."""
     if standing.verdict:
         return standing.verdict
-    if standing.error_dialog and standing.status not in MACHINE.final:
+    if standing.error_dialog:
         return f"{standing.status.capitalize()}: {standing.error_dialog}"
     said = TASK[standing.status].help
     return f"{standing.status.capitalize()}: {said[0].lower()}{said[1:]}"
@@ -60,7 +62,7 @@ def headline(standing: Standing) -> str:
 
 def speaks_for(status: str, status_since: datetime, decision: DecisionRow) -> bool:
     """Whether the newest decision is why the task waits: it found nobody, and the task was put aside right after it."""
-    if decision.outcome != "pending" or status not in ("pending", "assigning"):
+    if decision.outcome != "pending" or status not in DECIDED:
         return False
     return status != "pending" or abs(status_since - decision.last_at) < AFTER
 

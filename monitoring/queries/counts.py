@@ -11,9 +11,9 @@ from brokerage.states import JOB
 from monitoring.queries.database import rows, seen_by
 from workqueues.states import TASK
 
-MOST_LIVE = 200_000
+MOST_LIVE = 100_000
 """Live rows that are counted; beyond, numbers are lower bounds."""
-RECENT = 100_000
+RECENT = 50_000
 """How many of the newest ids are looked at for those that have ended."""
 
 

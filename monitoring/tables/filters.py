@@ -1,38 +1,22 @@
-"""What lists can be filtered by: one set per list, for page, JSON and CSV alike."""
+"""What lists can be filtered by: one set per list, for page, JSON and CSV alike, by the names that the REST lists use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import django_filters
-from django.db.models import CharField, Lookup, QuerySet
-from django.forms import CheckboxSelectMultiple, IntegerField, NumberInput, TextInput
+from django.db.models import QuerySet
+from django.forms import CheckboxSelectMultiple, IntegerField, TextInput
 
 from brokerage.models import Job
 from brokerage.states import JOB
 from workqueues.models import Task
+from workqueues.queries.wildcards import named
 from workqueues.states import TASK
 
 ANY = "*"
 LARGEST_ID = 2**63 - 1
-
-
-@CharField.register_lookup
-class Matches(Lookup):
-    """A text in which `*` stands for anything; every other character stands for itself."""
-
-    lookup_name = "matches"
-
-    def get_prep_lookup(self) -> str:
-        """The text as a pattern of LIKE."""
-        return str(self.rhs).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace(ANY, "%")
-
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[str | int, ...]]:
-        """`column LIKE pattern`."""
-        column, column_parameters = self.process_lhs(compiler, connection)
-        pattern, pattern_parameters = self.process_rhs(compiler, connection)
-        return f"{column} LIKE {pattern}", (*column_parameters, *pattern_parameters)
 
 
 class _IdFilter(django_filters.Filter):
@@ -41,30 +25,43 @@ class _IdFilter(django_filters.Filter):
     field_class = IntegerField
 
 
-def _text(label: str, column: str, hint: str = "") -> django_filters.CharFilter:
+def _states(states: Sequence[str]) -> django_filters.MultipleChoiceFilter:
+    return django_filters.MultipleChoiceFilter(
+        label="Status", choices=[(s, s) for s in states], widget=CheckboxSelectMultiple, method="of_states"
+    )
+
+
+def _name(label: str, column: str, hint: str = "", method: str = "match") -> django_filters.CharFilter:
     widget = TextInput(attrs={"placeholder": hint, "size": 14})
-    return django_filters.CharFilter(label=label, field_name=column, method="match", max_length=256, widget=widget)
+    return django_filters.CharFilter(label=label, field_name=column, method=method, max_length=256, widget=widget)
 
 
-class _ListFilter(django_filters.FilterSet):
-    """What the lists share. `narrow`: filters that an index of their own serves."""
+class ListFilter(django_filters.FilterSet):
+    """What the lists share.
 
-    narrow: frozenset[str] = frozenset()
+    `narrow`: filters that an index of their own serves. `texts`: those that may have wildcards. `aliases`: other names that
+    people and programs know a filter by.
+    """
+
+    narrow: ClassVar[frozenset[str]] = frozenset()
+    texts: ClassVar[tuple[str, ...]] = ()
+    aliases: ClassVar[Mapping[str, str]] = {}
 
     def match(self, rows: QuerySet[Any], column: str, text: str) -> QuerySet[Any]:
-        """Compare with a text that may have `*` in it."""
-        return rows.filter(**{f"{column}__matches": text} if ANY in text else {column: text})
+        """Compare with a text that may have wildcards in it."""
+        return rows.filter(named(column, text))
 
 
-class TaskFilter(_ListFilter):
+class TaskFilter(ListFilter):
     """Filters of the task list."""
 
-    status = django_filters.MultipleChoiceFilter(
-        label="Status", choices=[(s, s) for s in TASK.states], widget=CheckboxSelectMultiple, method="of_states"
-    )
-    name = _text("Name", "task_name", "mc23.*")
-    user = _text("Owner", "user_name")
-    vo = _text("VO", "vo")
+    texts = ("task_name", "user_name")
+    aliases = {"name": "task_name", "user": "user_name"}
+
+    status = _states(TASK.states)
+    task_name = _name("Name", "task_name", "mc23.*")
+    user_name = _name("Owner", "user_name")
+    vo = _name("VO", "vo")
 
     class Meta:
         model = Task
@@ -75,24 +72,32 @@ class TaskFilter(_ListFilter):
         return rows.filter(status__in=sorted(states)) if states else rows
 
 
-class JobFilter(_ListFilter):
+class JobFilter(ListFilter):
     """Filters of the job list."""
 
     narrow = frozenset({"task"})
+    texts = ("queue", "user_name")
+    aliases = {"task_id": "task", "computing_queue": "queue", "user": "user_name"}
 
-    status = django_filters.MultipleChoiceFilter(
-        label="Status", choices=[(s, s) for s in JOB.states], widget=CheckboxSelectMultiple, method="of_states"
-    )
+    status = _states(JOB.states)
     task = _IdFilter(
-        label="Task", field_name="task_id", min_value=1, max_value=LARGEST_ID, widget=NumberInput(attrs={"min": 1, "size": 8})
+        label="Task",
+        field_name="task_id",
+        min_value=1,
+        max_value=LARGEST_ID,
+        widget=TextInput(attrs={"inputmode": "numeric", "size": 8}),
     )
-    queue = _text("Queue", "computing_queue__name")
-    user = _text("Owner", "spec__user_name")
-    vo = _text("VO", "task_queue__vo")
+    queue = _name("Queue", "computing_queue__name")
+    user_name = _name("Owner", "user_name", method="of_owner")
+    vo = _name("VO", "task_queue__vo")
 
     class Meta:
         model = Job
         fields: tuple[str, ...] = ()
+
+    def of_owner(self, rows: QuerySet[Job], column: str, text: str) -> QuerySet[Job]:
+        """Jobs of the tasks of these users: far fewer rows to compare than those of the jobs themselves."""
+        return rows.filter(task_id__in=Task.objects.filter(named(column, text)).values("id"))
 
     def of_states(self, rows: QuerySet[Job], column: str, states: Sequence[str]) -> QuerySet[Job]:
         """Any of these states; where none is final, the small index of jobs that have not ended can serve."""

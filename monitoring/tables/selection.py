@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlencode
 
-import django_filters
 from django.http import QueryDict
 
+from monitoring.tables.filters import ListFilter
 from monitoring.tables.keyset import BadCursor, Cursor
 
 SIZE = 100
@@ -22,7 +22,10 @@ OWN = ("cursor", "limit", "live")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The parameters of a list's address. `faults`: parameter -> what is wrong with it; then there are no rows."""
+    """The parameters of a list's address, each under its own name.
+
+    `faults`: parameter -> what is wrong with it; then there are no rows. `tidy`: the address as it stands is the one to keep.
+    """
 
     given: QueryDict
     names: tuple[str, ...]
@@ -31,6 +34,7 @@ class Selection:
     live: bool = True
     warnings: tuple[str, ...] = ()
     faults: Mapping[str, str] = field(default_factory=dict)
+    tidy: bool = True
 
     @property
     def filtered(self) -> bool:
@@ -44,9 +48,10 @@ class Selection:
         return f"?{urlencode(pairs)}" if pairs else ""
 
 
-def read(given: QueryDict, filters: type[django_filters.FilterSet] | None = None, *, paged: bool = True) -> Selection:
+def read(sent: QueryDict, filters: type[ListFilter] | None = None, *, paged: bool = True) -> Selection:
     """Read the parameters of an address; `filters` says which the list has."""
     names = tuple(filters.base_filters) if filters else ()
+    given = _renamed(sent, filters.aliases if filters else {})
     faults: dict[str, str] = {}
     cursor, size = None, SIZE
     if paged and (text := given.get("cursor")):
@@ -61,7 +66,23 @@ def read(given: QueryDict, filters: type[django_filters.FilterSet] | None = None
     if live not in ("on", "off"):
         faults["live"] = "on or off"
     known = (*names, *OWN) if paged else (*names, "live")
-    return Selection(given, names, cursor, size, live == "on", tuple(_unknown(given, known)), faults)
+    return Selection(
+        given, names, cursor, size, live == "on", tuple(_unknown(given, known)), faults, tidy=_is_tidy(sent, given, names)
+    )
+
+
+def _renamed(sent: QueryDict, aliases: Mapping[str, str]) -> QueryDict:
+    """The parameters under the names of the filters; states that are joined by commas stand for themselves."""
+    given = QueryDict(mutable=True)
+    for name, values in sent.lists():
+        own = aliases.get(name, name)
+        given.setlistdefault(own).extend(part for value in values for part in (value.split(",") if own == "status" else [value]))
+    return given
+
+
+def _is_tidy(sent: QueryDict, given: QueryDict, names: Sequence[str]) -> bool:
+    """Whether nothing was renamed, parted or left blank: a form sends its empty fields too."""
+    return sent == given and all(value for name in names for value in sent.getlist(name))
 
 
 def _size(text: str) -> tuple[int, str]:

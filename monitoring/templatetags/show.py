@@ -24,6 +24,8 @@ register = template.Library()
 NOTHING = "\N{EN DASH}"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 AGES = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
+PLAIN = 1000
+"""From here on the fraction of a number says nothing."""
 SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -95,7 +97,9 @@ def number(n: float | None) -> str:
     """A number with its thousands parted."""
     if n is None:
         return NOTHING
-    return f"{n:,}" if isinstance(n, int) else f"{n:,.4g}"
+    if isinstance(n, int):
+        return f"{n:,}"
+    return f"{n:,.0f}" if abs(n) >= PLAIN else f"{n:.4g}"
 
 
 @register.filter

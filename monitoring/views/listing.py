@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import django_filters
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from broker_site.access.permissions import VoScope
@@ -16,7 +15,7 @@ from broker_site.kernel import clock
 from broker_site.kernel.verdict import Problem
 from monitoring.tables import keyset
 from monitoring.tables.exports import MOST, csv_answer, json_answer
-from monitoring.tables.filters import ANY
+from monitoring.tables.filters import ANY, ListFilter
 from monitoring.tables.selection import Selection, read
 from monitoring.views.page import scope_of, show
 
@@ -32,7 +31,7 @@ class LongList:
     name: str
     kind: type[Any]
     template: str
-    filters: type[django_filters.FilterSet]
+    filters: type[ListFilter]
     table: Callable[[VoScope], QuerySet[Any]]
     rows: Callable[[QuerySet[Any]], list[Any]]
     permission: str
@@ -45,18 +44,18 @@ class LongList:
 
     def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
         """One page of the filtered table."""
-        return keyset.page(self._table(form), self.rows, selection.size, selection.cursor, narrow=self._narrow(selection))
+        narrow = self._narrow(selection, scope_of(request, self.permission))
+        return keyset.page(form.qs, self.rows, selection.size, selection.cursor, narrow=narrow)
 
     def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
         """The filtered table from the cursor down."""
-        return keyset.walk(self._table(form), self.rows, selection.cursor, step=STEP, most=MOST + 1)
+        return keyset.walk(form.qs, self.rows, selection.cursor, step=STEP, most=MOST + 1)
 
-    def _table(self, form: Any) -> QuerySet[Model]:
-        return form.qs
-
-    def _narrow(self, selection: Selection) -> bool:
-        served: frozenset[str] = getattr(self.filters, "narrow", frozenset())
-        return not selection.filtered or any(selection.given.get(name) for name in served)
+    def _narrow(self, selection: Selection, scope: VoScope) -> bool:
+        """Whether rows are found without leafing through others: everything is shown, or an index finds them."""
+        if any(selection.given.get(name) for name in self.filters.narrow):
+            return True
+        return scope.everything and not selection.filtered
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,9 @@ def answer(
     selection = read(request.GET, listing.filters, paged=listing.paged)
     if form == "html":
         form = MEDIA.get(request.get_preferred_type(["text/html", *MEDIA]) or "", "html")
-    if form == "html" and _has_blanks(request, selection):
+    if form == "html" and not selection.tidy and request.headers.get("HX-Request") != "true":
         return HttpResponseRedirect(request.path + selection.address())
-    filters = _filters(request, listing)
+    filters = _filters(request, listing, selection)
     faults = {**selection.faults, **_form_faults(filters)}
     if form == "html":
         return _html(request, listing, selection, filters, faults, more or {})
@@ -108,23 +107,16 @@ def answer(
     return json_answer(page.rows, _around(request, page, selection))
 
 
-def _filters(request: HttpRequest, listing: LongList | ShortList) -> Any:
+def _filters(request: HttpRequest, listing: LongList | ShortList, selection: Selection) -> Any:
     if isinstance(listing, ShortList):
         return None
-    return listing.filters(request.GET, queryset=listing.table(scope_of(request, listing.permission)), request=request)
+    return listing.filters(selection.given, queryset=listing.table(scope_of(request, listing.permission)), request=request)
 
 
 def _form_faults(filters: Any) -> dict[str, str]:
     if filters is None or filters.form.is_valid():
         return {}
     return {name: " ".join(messages) for name, messages in filters.form.errors.items()}
-
-
-def _has_blanks(request: HttpRequest, selection: Selection) -> bool:
-    """A form sends its empty fields too; the address that people copy should not have them."""
-    return request.headers.get("HX-Request") != "true" and any(
-        not value for name in selection.names for value in request.GET.getlist(name)
-    )
 
 
 def _around(request: HttpRequest, page: keyset.Page[Any], selection: Selection) -> dict[str, Any]:
@@ -148,25 +140,24 @@ def _html(
     faults: Mapping[str, str],
     more: Mapping[str, Any],
 ) -> HttpResponseBase:
-    page = keyset.Page[Any]([], None, None, None) if faults else listing.page(request, selection, filters)
+    nothing: keyset.Page[Any] = keyset.Page([], None, None, None)
+    page = nothing if faults else listing.page(request, selection, filters)
     context = {
         "listing": listing,
         "page": page,
         "selection": selection,
         "form": filters.form if filters is not None else None,
         "faults": faults,
-        "wider": wider(selection) if not page.rows and not faults else "",
+        "wider": wider(listing, selection) if not page.rows and not faults else "",
         "data_path": f"/{listing.name}",
         **more,
     }
     return show(request, listing.template, listing.section, context, status=400 if faults else 200)
 
 
-TEXTS = ("name", "user", "queue")
-
-
-def wider(selection: Selection) -> str:
+def wider(listing: LongList | ShortList, selection: Selection) -> str:
     """Where a text filter stood for itself and found nothing: the same list with `*` around it."""
-    plain = {name: f"*{selection.given[name]}*" for name in TEXTS if name in selection.names and selection.given.get(name)}
-    plain = {name: text for name, text in plain.items() if ANY not in text[1:-1]}
-    return selection.address(cursor=None, **plain) if plain else ""
+    texts = listing.filters.texts if listing.filters else ()
+    exact = {name: str(selection.given[name]) for name in texts if selection.given.get(name)}
+    anywhere = {name: f"{ANY}{text}{ANY}" for name, text in exact.items() if ANY not in text}
+    return selection.address(cursor=None, **anywhere) if anywhere else ""

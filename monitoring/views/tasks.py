@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from broker_site.access.authentication import authenticate
 from broker_site.access.permissions import VoScope, may
 from monitoring.explain.decision import MARKS, Told, tell
-from monitoring.explain.waiting import Standing, agent_in_turn, headline, reasons, speaks_for
+from monitoring.explain.waiting import DECIDED, Standing, agent_in_turn, headline, reasons, speaks_for
 from monitoring.queries.agents import agent_rows
 from monitoring.queries.changes import task_moves
 from monitoring.queries.decisions import StoredDecision, decisions_of, stored_decision
@@ -37,6 +37,8 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
     context = {
         "task": found,
         "facts": facts,
+        "verdict": _verdict(found),
+        "word": WORDS["task"][found.status],
         "final": found.status in TASK.final,
         "selection": selection,
         "page": keyset.page(jobs, job_rows, JOBS_SHOWN, selection.cursor, narrow=True),
@@ -89,6 +91,18 @@ def commands(request: HttpRequest, task: Task) -> list[str]:
     if not may(authenticate(request), "task:command", task.vo, task.user_name):
         return []
     return [name for name in COMMANDS if task.status in TASK.accepting(name)]
+
+
+def _verdict(task: Task) -> str:
+    """What the newest decision says, where that is why the task waits."""
+    if task.status not in DECIDED:
+        return ""
+    newest = decisions_of(task.id)[:1]
+    if not newest or not speaks_for(task.status, task.status_since, newest[0]):
+        return ""
+    stored = stored_decision(task.id, newest[0].id)
+    told = tell(stored, most=0) if stored is not None else None
+    return told.story.verdict if told is not None and told.story is not None else ""
 
 
 def _chosen(task_id: int, asked: str, newest: int | None) -> StoredDecision | None:

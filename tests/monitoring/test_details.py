@@ -1,0 +1,239 @@
+"""The pages of one thing: task, job, why; and what holds for every page."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import ClassVar
+
+from django.db import connection
+from django.test import Client, TestCase
+from django.test.utils import CaptureQueriesContext
+
+from broker_site.access.credentials import ensure_user
+from broker_site.agency.models import Agent
+from brokerage.models import Decision, GridSnapshot, Job, JobRetryHistory
+from tests.monitoring.test_lists import MOST_STATEMENTS, text
+from tests.pages.scene import Scene, make_scene, visitor
+from workqueues.models import Task
+
+
+class Details(TestCase):
+    scene: ClassVar[Scene]
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.scene = make_scene()
+
+    def setUp(self) -> None:
+        self.client.force_login(visitor())
+
+    def page(self, address: str) -> str:
+        answer = self.client.get(address)
+        self.assertEqual(answer.status_code, 200, address)
+        return text(answer)
+
+    def addresses(self) -> list[str]:
+        """Every page that there is, of every kind of task and job."""
+        tasks = [task.id for task in Task.objects.all()]
+        jobs = [Job.objects.filter(status=status).earliest("id").id for status in ("finished", "failed", "running", "activated")]
+        one = ["/", "/tasks/", "/jobs/", "/queues/", "/agents/", f"/tasks/{self.scene.running.id}/brokerage/?queue=GAMMA"]
+        return one + [f"/tasks/{i}/{end}" for i in tasks for end in ("", "brokerage/")] + [f"/jobs/{i}/" for i in jobs]
+
+    def test_every_page_is_made_with_few_statements_and_nothing_from_outside_or_inline(self) -> None:
+        for address in self.addresses():
+            with self.subTest(address=address), CaptureQueriesContext(connection) as statements:
+                page = self.page(address)
+                self.assertLessEqual(len(statements), MOST_STATEMENTS)
+                self.assertNotRegex(page, r"<style|\sstyle=|\son\w+=|<script(?![^>]* src=)|javascript:")
+                self.assertNotRegex(page, r"https?://(?!testserver)")
+                self.assertRegex(page, r'as of <time datetime="[^"]+Z">\d\d:\d\d:\d\d UTC</time>')
+                self.assertEqual(len(re.findall("<table", page)), len(re.findall("<caption", page)))
+                self.assertNotRegex(page, r"<th(?![^>]*scope=)[\s>]")
+
+    def test_every_part_that_is_fetched_again_is_that_part_alone(self) -> None:
+        for address in self.addresses():
+            panel = text(self.client.get(address, headers={"HX-Request": "true"}))
+            self.assertNotIn("<html", panel)
+            self.assertRegex(panel.strip(), r'^<\w+ id="panel"')
+
+    def test_what_has_ended_is_not_fetched_again_and_what_is_paused_neither(self) -> None:
+        for address, live in (
+            (f"/tasks/{self.scene.running.id}/", True),
+            (f"/tasks/{self.scene.done.id}/", False),
+            (f"/tasks/{self.scene.done.id}/brokerage/", False),
+            ("/tasks/", True),
+            ("/tasks/?live=off", False),
+        ):
+            self.assertEqual('hx-trigger="every' in self.page(address), live, address)
+
+    def test_a_task_shows_its_progress_datasets_jobs_history_and_parameters(self) -> None:
+        page = self.page(f"/tasks/{self.scene.running.id}/")
+        self.assertIn('aria-label="2 done, 0 failed, 28 running, 0 left"', page)
+        for part in ("mc23.evgen.0002.EVT", "pseudo_input", "30 jobs made", "agent:generate", "--seed ${RNDMSEED}", "grace"):
+            self.assertIn(part, page)
+        self.assertEqual(
+            page.count('href="/jobs/'),
+            30 + 1 + len({*Job.objects.filter(task_id=self.scene.running.id).values_list("status")}) + 1,
+        )
+
+    def test_a_task_with_many_jobs_shows_them_page_by_page(self) -> None:
+        row = Job.objects.filter(task_id=self.scene.running.id).latest("id")
+        places = {"task_queue_id": row.task_queue_id, "computing_queue_id": row.computing_queue_id}
+        Job.objects.bulk_create(
+            Job(id=row.id + i, task_id=row.task_id, status="activated", ready_priority=0, **places) for i in range(1, 60)
+        )
+        page = self.page(f"/tasks/{self.scene.running.id}/")
+        (older,) = re.findall(r'rel="next" href="([^"]+)"', page)
+        numbers = r'<th scope="row" class="num"><a href="/jobs/(\d+)/"'
+        both = re.findall(numbers, page) + re.findall(numbers, self.page(older))
+        self.assertEqual(
+            [int(i) for i in both], sorted(Job.objects.filter(task_id=row.task_id).values_list("id", flat=True), reverse=True)
+        )
+
+    def test_a_job_shows_its_states_files_pilot_and_tries(self) -> None:
+        link = JobRetryHistory.objects.earliest("id")
+        page = self.page(f"/jobs/{link.old_job_id}/")
+        for part in ("PAYLOAD_EXIT", "exit code 1", "mc23.input.EVNT.0000", "returned", "pilot reports failed", "node1"):
+            self.assertIn(part, page)
+        self.assertIn(f'href="/jobs/{link.new_job_id}/"', page)
+        finished = Job.objects.filter(status="finished").earliest("id")
+        page = self.page(f"/jobs/{finished.id}/")
+        self.assertIn(f"{finished.computing_queue.name}_DISK", page)
+        self.assertIn("0000000a", page)
+
+    def test_why_a_task_waits_is_told_in_one_line_and_for_every_queue(self) -> None:
+        page = self.page(f"/tasks/{self.scene.pending.id}/brokerage/")
+        self.assertIn("a job needs 64000 MB, a slot gives 8000", page)
+        self.assertRegex(page, r"Pending: .*next try at \d\d:\d\d:\d\d UTC")
+        self.assertEqual(page.count('class="mark first lasting"') - 1, 4)  # one more in the legend
+        for name in self.scene.queues:
+            self.assertIn(f">{name}</a>", page)
+        self.assertIn("its status is offline, not online", page)
+        self.assertIn("Scouts are not built yet", page)
+        self.assertIn("a job needs 64000 MB", self.page(f"/tasks/{self.scene.pending.id}/"))
+
+    def test_one_queue_is_told_criterion_by_criterion(self) -> None:
+        page = self.page(f"/tasks/{self.scene.pending.id}/brokerage/?queue=GAMMA")
+        self.assertIn("need_mb = 64,000, maxrss = 2,000", page)
+        self.assertIn("took no part in this decision", self.page(f"/tasks/{self.scene.pending.id}/brokerage/?queue=NOWHERE"))
+
+    def test_a_running_task_tells_the_weights_of_the_chosen_and_where_its_jobs_wait(self) -> None:
+        page = self.page(f"/tasks/{self.scene.running.id}/brokerage/")
+        self.assertIn("running_over_waiting", page)
+        self.assertRegex(page, r"\d+ jobs? waits? at \w+ for a pilot to be free")
+
+    def test_a_decision_is_told_as_far_as_it_goes_when_its_snapshot_is_gone_or_it_cannot_be_read(self) -> None:
+        Decision.objects.update(snapshot=None)
+        GridSnapshot.objects.all().delete()
+        page = self.page(f"/tasks/{self.scene.pending.id}/brokerage/")
+        self.assertIn("only what the decision itself holds can be told", page)
+        self.assertIn("-lowmemory", page)
+        Decision.objects.update(record=b"\xffold")
+        self.assertIn("cannot be read", self.page(f"/tasks/{self.scene.pending.id}/brokerage/"))
+
+    def test_earlier_decisions_have_addresses_and_those_of_other_tasks_are_not_shown(self) -> None:
+        (mine,) = Decision.objects.filter(task_id=self.scene.pending.id)
+        other = Decision.objects.exclude(task_id=self.scene.pending.id).earliest("id")
+        base = f"/tasks/{self.scene.pending.id}/brokerage/?decision="
+        self.assertIn(f"Decision {mine.id}", self.page(f"{base}{mine.id}"))
+        for wrong in (other.id, 10**15, "x", "-1", "99999999999999999999"):
+            self.assertEqual(self.client.get(f"{base}{wrong}").status_code, 404)
+
+    def test_a_task_without_a_decision_says_what_comes(self) -> None:
+        page = self.page(f"/tasks/{self.scene.fresh.id}/brokerage/")
+        self.assertIn("No decision of the brokerage yet", page)
+        self.assertIn("Registered: the task is accepted", page)
+
+    def test_commands_are_offered_to_who_may_give_them_in_a_state_that_takes_them(self) -> None:
+        for name, role, task, offered in (
+            ("ada", "operator", self.scene.running, {"finish", "kill"}),
+            ("grace", "submitter", self.scene.running, {"finish", "kill"}),
+            ("bob", "submitter", self.scene.running, set()),
+            ("carl", "auditor", self.scene.running, set()),
+            ("ada", "operator", self.scene.failed, {"retry"}),
+            ("ada", "operator", self.scene.done, set()),
+        ):
+            self.client.force_login(visitor(name, role))
+            found = re.findall(rf'action="/tasks/{task.id}/command/(\w+)/"', self.page(f"/tasks/{task.id}/"))
+            self.assertEqual(set(found), offered, (name, task.status))
+
+    def test_a_command_comes_back_to_the_task_with_what_became_of_it(self) -> None:
+        answer = self.client.post(f"/tasks/{self.scene.running.id}/command/kill/", follow=True)
+        self.assertEqual(answer.redirect_chain[-1][0], f"/tasks/{self.scene.running.id}/")
+        self.assertIn("is being killed", text(answer))
+        self.assertIn("aborting", text(answer))
+
+    def test_another_vo_gets_404_for_what_it_may_not_know_of(self) -> None:
+        self.client.force_login(ensure_user("eve", roles=[("other", "operator")]))
+        job = Job.objects.earliest("id").id
+        for address in (f"/tasks/{self.scene.done.id}/", f"/tasks/{self.scene.done.id}/brokerage/", f"/jobs/{job}/"):
+            self.assertEqual(self.client.get(address).status_code, 404)
+        home = self.page("/")
+        self.assertIn("No task yet", home)
+        self.assertNotIn("mc23", home)
+
+    def test_home_counts_and_names_what_waits_and_which_agent_is_not_well(self) -> None:
+        page = self.page("/")
+        n = Job.objects.filter(status="activated").count()
+        self.assertRegex(page, rf"activated</span></a></th><td class=\"num\">{n}<")
+        self.assertIn("mc23.simul.bigmem", page)
+        self.assertIn("All 8 agents are well", page)
+        Agent.objects.filter(name="reap").update(last_error_at="2100-01-01T00:00:00Z", last_error="OperationalError: gone")
+        self.assertIn("1 of 8 agents need", self.page("/").replace("needs", "need"))
+        self.assertIn("OperationalError: gone", self.page("/agents/"))
+
+    def test_pilots_texts_are_shown_as_text(self) -> None:
+        job = Job.objects.filter(status="failed").earliest("id")
+        job.result.error_message = "<script>alert(1)</script>"
+        job.result.save()
+        for address in (f"/jobs/{job.id}/", "/jobs/"):
+            self.assertIn("&lt;script&gt;alert(1)", self.page(address))
+
+
+class Refusals(TestCase):
+    """Pages that say no, and what every visitor can do."""
+
+    def setUp(self) -> None:
+        self.client.force_login(visitor())
+
+    def test_what_is_not_there_is_told_with_a_trace_id_and_as_a_problem_to_programs(self) -> None:
+        for address in ("/tasks/99/", "/jobs/99/", f"/tasks/{10**30}/", "/tasks/99/brokerage/"):
+            answer = self.client.get(address)
+            self.assertEqual(answer.status_code, 404)
+            self.assertIn(f"<code>{answer['X-Trace-Id']}</code>", text(answer))
+        self.assertIn("There is no task 99", text(self.client.get("/tasks/99/")))
+        self.assertIn("Nothing is at this address", text(self.client.get("/nowhere/")))
+        problem = json.loads(self.client.get("/nowhere.json").content)
+        self.assertEqual((problem["status"], bool(problem["trace_id"])), (404, True))
+
+    def test_a_fault_is_told_without_the_database_and_without_its_innards(self) -> None:
+        client = Client(raise_request_exception=False)
+        client.force_login(visitor())
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE agency_agent RENAME TO agency_gone")
+        answer = client.get("/agents/")
+        self.assertEqual(answer.status_code, 500)
+        self.assertIn("fault of the server", text(answer))
+        self.assertNotIn("agency_", text(answer))
+
+    def test_a_form_from_elsewhere_is_refused(self) -> None:
+        client = Client(enforce_csrf_checks=True)
+        client.force_login(visitor())
+        answer = client.post("/appearance/", {"appearance": "dark"})
+        self.assertEqual(answer.status_code, 403)
+        self.assertIn("Form expired", text(answer))
+
+    def test_the_appearance_is_kept_in_a_cookie_and_rendered_by_the_server(self) -> None:
+        self.assertIn('data-appearance="auto"', text(self.client.get("/")))
+        answer = self.client.post("/appearance/", {"appearance": "dark", "next": "/jobs/?status=failed"})
+        self.assertRedirects(answer, "/jobs/?status=failed")
+        self.assertIn('data-appearance="dark"', text(self.client.get("/")))
+        self.assertEqual(self.client.post("/appearance/", {"next": "https://evil.example/"})["Location"], "/")
+        self.assertIn('data-appearance="auto"', text(self.client.get("/")))
+
+    def test_the_state_of_an_empty_system_says_what_to_do(self) -> None:
+        page = text(self.client.get("/"))
+        for said in ("No task yet", "No queue yet", "Nothing waits", "agents need a look"):
+            self.assertIn(said, page)
+        self.assertIn("Submit one with", text(self.client.get("/tasks/")))

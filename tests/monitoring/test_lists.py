@@ -1,0 +1,203 @@
+"""The lists as people and programs get them: page, JSON and CSV with the same rows, filters, places, rights, statement counts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from typing import Any, ClassVar
+
+from django.db import connection
+from django.http import HttpResponse, StreamingHttpResponse
+from django.test import Client, TestCase
+from django.test.utils import CaptureQueriesContext
+
+from broker_site.access.credentials import ensure_user
+from brokerage.models import Job
+from tests.builders import parameters, submitted
+from tests.pages.scene import Scene, make_scene, visitor
+from workqueues.models import Task
+
+MOST_STATEMENTS = 15
+LISTS = ("tasks", "jobs", "queues", "agents")
+
+
+def text(answer: HttpResponse) -> str:
+    if isinstance(answer, StreamingHttpResponse):
+        return b"".join(answer.streaming_content).decode()
+    return answer.content.decode()
+
+
+def shown(answer: HttpResponse, name: str) -> list[int]:
+    """The ids in the rows of a page, in order."""
+    return [int(i) for i in re.findall(rf'<th scope="row" class="num"><a href="/{name}/(\d+)/">', text(answer))]
+
+
+class Lists(TestCase):
+    scene: ClassVar[Scene]
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.scene = make_scene()
+
+    def setUp(self) -> None:
+        self.client.force_login(visitor())
+
+    def rows(self, address: str) -> list[dict[str, Any]]:
+        answer = self.client.get(address)
+        self.assertEqual(answer.status_code, 200, text(answer))
+        return json.loads(answer.content)["rows"]
+
+    def test_page_json_and_csv_have_the_same_rows_in_the_same_order(self) -> None:
+        badly_at_gamma = Job.objects.filter(status__in=["failed", "cancelled"], computing_queue__name="GAMMA").count()
+        for name, query, n in (
+            ("tasks", "", 7),
+            ("tasks", "?status=pending&status=running", 3),
+            ("tasks", "?status=done,failed", 2),
+            ("tasks", "?task_name=mc23.evgen.*&user_name=grace", 2),
+            ("tasks", "?task_name=mc23.evgen.000?", 3),
+            ("tasks", "?task_name=mc23%25", 0),
+            ("tasks", "?vo=nowhere", 0),
+            ("jobs", "", 50),
+            ("jobs", f"?task={self.scene.retrying.id}", 9),
+            ("jobs", "?status=failed", 9),
+            ("jobs", "?status=running", 1),
+            (
+                "jobs",
+                "?status=failed&status=cancelled&queue=G*",
+                badly_at_gamma,
+            ),
+            ("jobs", "?user_name=grace", 30),
+        ):
+            with self.subTest(name=name, query=query):
+                page = shown(self.client.get(f"/{name}/{query}", follow=True), name)
+                self.assertEqual(len(page), n)
+                self.assertEqual(page, sorted(page, reverse=True))
+                self.assertEqual(page, [row["id"] for row in self.rows(f"/{name}.json{query}")])
+                lines = list(csv.DictReader(io.StringIO(text(self.client.get(f"/{name}.csv{query}")))))
+                self.assertEqual(page, [int(line["id"]) for line in lines])
+
+    def test_rows_say_how_far_a_task_is(self) -> None:
+        (row,) = self.rows("/tasks.json?task_name=mc23.evgen.0002")
+        self.assertEqual(
+            {k: row[k] for k in ("status", "user_name", "vo", "files_finished", "files_failed", "files_running", "files_left")},
+            {"status": "running", "user_name": "grace", "vo": "demo", "files_finished": 2, "files_failed": 0, "files_running": 28,
+             "files_left": 0},
+        )  # fmt: skip
+        self.assertRegex(row["creation_date"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+
+    def test_an_address_with_a_slash_before_the_format_is_the_same(self) -> None:
+        for name in LISTS:
+            self.assertEqual(self.rows(f"/{name}/.json")[0].keys(), self.rows(f"/{name}.json")[0].keys())
+
+    def test_the_accept_header_chooses_the_form_too(self) -> None:
+        self.assertEqual(len(json.loads(self.client.get("/tasks/", headers={"Accept": "application/json"}).content)["rows"]), 7)
+        self.assertTrue(text(self.client.get("/tasks/", headers={"Accept": "text/csv"})).startswith("id,task_name,"))
+        self.assertIn("<!doctype html>", text(self.client.get("/tasks/", headers={"Accept": "text/html,*/*;q=0.8"})))
+
+    def test_pages_follow_one_another_without_a_gap_and_back_again(self) -> None:
+        everything = [row["id"] for row in self.rows("/jobs.json?limit=1000")]
+        seen, address, pages = [], "/jobs.json?limit=20", []
+        while address:
+            answer = json.loads(self.client.get(address).content)
+            seen += [row["id"] for row in answer["rows"]]
+            pages.append([row["id"] for row in answer["rows"]])
+            address, before = answer["next"], answer["previous"]
+        self.assertEqual(seen, everything)
+        self.assertEqual([row["id"] for row in self.rows(before)], pages[-2])
+        self.assertIn("50", answer["count"])
+
+    def test_a_place_stays_where_it_is_when_new_rows_come(self) -> None:
+        first = json.loads(self.client.get("/tasks.json?limit=2").content)
+        submitted(parameters("new"))
+        older = Task.objects.filter(id__lt=first["rows"][-1]["id"]).order_by("-id").values_list("id", flat=True)[:2]
+        self.assertEqual([row["id"] for row in self.rows(first["next"])], list(older))
+
+    def test_a_page_has_links_to_the_next_and_to_its_data(self) -> None:
+        page = text(self.client.get("/jobs/?limit=20&status=activated"))
+        self.assertIn('rel="next"', page)
+        self.assertIn('href="/jobs.csv?status=activated&amp;limit=20"', page)
+        self.assertIn(f"<strong>{Job.objects.filter(status='activated').count()}</strong> jobs", page)
+
+    def test_a_form_with_blank_fields_leads_to_the_address_without_them(self) -> None:
+        answer = self.client.get("/tasks/?task_name=&user=ada&vo=")
+        self.assertRedirects(answer, "/tasks/?user_name=ada")
+
+    def test_an_unknown_parameter_is_told_and_does_not_filter(self) -> None:
+        self.assertIn("The parameter “statsu” is not known", text(self.client.get("/tasks/?statsu=done")))
+        answer = json.loads(self.client.get("/tasks.json?statsu=done").content)
+        self.assertEqual((len(answer["rows"]), len(answer["warnings"])), (7, 1))
+        self.assertIn("statsu", self.client.get("/tasks.csv?statsu=done")["X-Warning"])
+
+    def test_what_cannot_be_used_is_refused_on_the_page_and_in_the_data(self) -> None:
+        for query, fault in (
+            ("status=undone", "status"),
+            ("task=abc", "task"),
+            ("task=99999999999999999999", "task"),
+            ("cursor=x", "cursor"),
+            ("limit=0", "limit"),
+        ):
+            page = self.client.get(f"/jobs/?{query}")
+            self.assertEqual((page.status_code, shown(page, "jobs")), (400, []), query)
+            self.assertIn(f"<strong>{fault}</strong>", text(page))
+            for ending in ("json", "csv"):
+                answer = self.client.get(f"/jobs.{ending}?{query}")
+                self.assertEqual((answer.status_code, answer["Content-Type"]), (400, "application/problem+json"))
+                self.assertEqual(json.loads(answer.content)["errors"][0]["field"], fault)
+
+    def test_a_name_that_finds_nothing_offers_to_look_anywhere_in_the_text(self) -> None:
+        page = text(self.client.get("/tasks/?task_name=reco"))
+        self.assertIn('href="/tasks/?task_name=%2Areco%2A"', page)
+        self.assertEqual(len(shown(self.client.get("/tasks/?task_name=%2Areco%2A"), "tasks")), 2)
+
+    def test_no_list_needs_more_statements_than_it_may_whatever_its_rows(self) -> None:
+        for name in LISTS:
+            for address in (f"/{name}/", f"/{name}.json", f"/{name}.csv"):
+                with CaptureQueriesContext(
+                    connection,
+                ) as statements:
+                    text(self.client.get(address))
+                self.assertLessEqual(len(statements), MOST_STATEMENTS, address)
+
+    def test_another_vo_sees_nothing_of_it(self) -> None:
+        self.client.force_login(ensure_user("eve", roles=[("other", "operator")]))
+        for name in ("tasks", "jobs"):
+            for query in ("", "?vo=demo", "?user_name=*"):
+                self.assertEqual(self.rows(f"/{name}.json{query}"), [])
+                self.assertEqual(shown(self.client.get(f"/{name}/{query}"), name), [])
+        self.assertEqual(self.rows(f"/jobs.json?task={self.scene.done.id}"), [])
+
+    def test_who_has_no_role_is_told_so_and_who_is_nobody_signs_in_first(self) -> None:
+        self.client.force_login(ensure_user("norole"))
+        for name in LISTS:
+            page, data = self.client.get(f"/{name}/"), self.client.get(f"/{name}.json")
+            self.assertEqual((page.status_code, data.status_code), (403, 403))
+            self.assertIn("Trace id", text(page))
+            self.assertEqual(data["Content-Type"], "application/problem+json")
+        nobody = Client()
+        self.assertRedirects(nobody.get("/tasks/?status=done"), "/login/?next=/tasks/%3Fstatus%3Ddone")
+        self.assertEqual(nobody.get("/tasks.json").status_code, 401)
+
+    def test_only_reading_is_possible(self) -> None:
+        for name in LISTS:
+            self.assertEqual(self.client.post(f"/{name}/").status_code, 405)
+
+
+class Plans(TestCase):
+    """That a list of a big table goes down an index instead of through the table."""
+
+    def test_lists_are_read_along_their_index(self) -> None:
+        for rows in (
+            Job.objects.order_by("-id")[:101],
+            Job.objects.filter(task_id=7).order_by("-id")[:101],
+            Job.objects.filter(id__lt=10**6, id__gte=9 * 10**5, status="failed").order_by("-id")[:101],
+            Job.objects.filter(task_queue__vo__in=["demo"], id__lt=10**6, id__gte=9 * 10**5).order_by("-id")[:101],
+            Task.objects.order_by("-id")[:101],
+            Task.objects.filter(status__in=["pending"]).order_by("-id")[:101],
+        ):
+            with connection.cursor() as cursor:
+                cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off")
+            plan = rows.explain()
+            self.assertNotRegex(plan, r"Seq Scan on (brokerage_job|workqueues_task)\b")
+            self.assertNotIn("Sort Key", plan)

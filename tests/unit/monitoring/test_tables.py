@@ -1,0 +1,99 @@
+"""Places in lists, selections from addresses, cells of exports: all without a database."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import repeat
+
+import pytest
+from django.http import QueryDict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitoring.tables import exports
+from monitoring.tables.exports import cell, csv_answer, json_answer, plain
+from monitoring.tables.filters import JobFilter, TaskFilter
+from monitoring.tables.keyset import BadCursor, Count, Cursor
+from monitoring.tables.selection import read
+
+
+@dataclass(frozen=True)
+class Line:
+    id: int
+    name: str
+    at: datetime | None = None
+
+
+@given(st.sampled_from(["older", "newer"]), st.integers(0, 2**63 - 1))
+def test_a_place_in_a_list_survives_its_way_through_an_address(direction: str, row_id: int) -> None:
+    cursor = Cursor(direction, row_id)  # type: ignore[arg-type]
+    assert Cursor.read(cursor.text()) == cursor
+    assert str(row_id) not in cursor.text().split(":")[0]
+
+
+@pytest.mark.parametrize("text", ["", "7", "[1]", "WyJvIiw1XQ", Cursor("older", 5).text()[:-2] + "xx"])
+def test_a_place_that_we_did_not_give_is_refused(text: str) -> None:
+    with pytest.raises(BadCursor):
+        Cursor.read(text)
+
+
+def test_a_count_that_stopped_early_says_so() -> None:
+    assert (str(Count(37, more=False)), str(Count(10_000, more=True))) == ("37", "10,000+")
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\n=x"])
+def test_no_text_of_a_cell_is_taken_for_a_formula(text: str) -> None:
+    assert cell(text) == f"'{text}"
+
+
+def test_numbers_times_and_nothing_in_a_cell() -> None:
+    zurich = timezone(timedelta(hours=2))
+    assert [cell(v) for v in (-5, 1.5, None, True, datetime(2026, 10, 25, 2, 30, tzinfo=zurich), ("a", "b"))] == [
+        -5, 1.5, "", "true", "2026-10-25T00:30:00.000Z", "a b",
+    ]  # fmt: skip
+
+
+def test_json_has_the_same_times() -> None:
+    answer = json_answer([Line(1, "a", datetime(2026, 1, 1, tzinfo=UTC))], {"next": None})
+    assert json.loads(answer.content) == {"rows": [{"id": 1, "name": "a", "at": "2026-01-01T00:00:00.000Z"}], "next": None}
+    assert plain("x") == "x"
+
+
+def test_csv_is_sent_while_it_is_read_and_says_when_it_was_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exports, "MOST", 2)
+    lines = list(csv_answer(Line, repeat(Line(1, 'a,"b"')), "lines").streaming_content)
+    assert b"".join(lines).decode().splitlines() == [
+        "id,name,at",
+        '1,"a,""b""",',
+        '1,"a,""b""",',
+        "cut off after 2 rows: narrow the filter",
+    ]
+
+
+def test_an_unknown_parameter_is_a_warning_with_the_nearest_name() -> None:
+    (warning,) = read(QueryDict("task_nmae=x"), TaskFilter).warnings
+    assert "task_nmae" in warning and "“task_name”" in warning
+
+
+def test_names_that_people_use_are_those_of_the_filters() -> None:
+    selection = read(QueryDict("name=a*&user=ada&status=running,pending"), TaskFilter)
+    assert not selection.warnings and not selection.tidy
+    assert selection.address() == "?status=running&status=pending&task_name=a%2A&user_name=ada"
+    assert read(QueryDict("task_id=7&computing_queue=A"), JobFilter).address() == "?task=7&queue=A"
+
+
+def test_the_address_keeps_the_filters_and_leaves_out_what_is_blank() -> None:
+    selection = read(QueryDict("task_name=&vo=demo&limit=5"), TaskFilter)
+    assert not selection.tidy
+    assert selection.address(cursor="c") == "?vo=demo&limit=5&cursor=c"
+    assert read(QueryDict("vo=demo&limit=5"), TaskFilter).tidy
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [("limit=0", "limit"), ("limit=1001", "limit"), ("limit=a", "limit"), ("cursor=zz", "cursor"), ("live=maybe", "live")],
+)
+def test_what_cannot_be_used_is_told(query: str, name: str) -> None:
+    assert set(read(QueryDict(query), TaskFilter).faults) == {name}
