@@ -9,7 +9,7 @@ import django_filters
 from django import forms
 from django.db.models import QuerySet
 from django_filters.rest_framework import DjangoFilterBackend
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
 from workqueues.api.paging import LARGEST_ID, NewestFirst
@@ -38,11 +38,9 @@ class StrictBackend(DjangoFilterBackend):
         return filtered
 
 
-def _unknown(name: str, known: Sequence[str]) -> Any:
+def _unknown(name: str, known: Sequence[str]) -> ErrorDetail:
     near = nearest(name, known)
-    return forms.ValidationError(
-        "not a filter of this list" + (f"; the nearest one is {near}" if near else ""), code="unknown"
-    ).messages[0]
+    return ErrorDetail("not a filter of this list" + (f"; the nearest one is {near}" if near else ""), "unknown")
 
 
 class IdFilter(django_filters.NumberFilter):

@@ -11,6 +11,8 @@ from broker_site.kernel.verdict import Problem
 
 LARGEST_ID = (1 << 63) - 1
 LONGEST_NAME = 100
+NOWHERE = Cursor(offset=0, reverse=False, position=None)
+"""What bytes are decoded to that say nothing at all."""
 
 
 class NewestFirst(CursorPagination):
@@ -39,7 +41,7 @@ class NewestFirst(CursorPagination):
             return None
         try:
             cursor = super().decode_cursor(request)
-            if cursor is None or cursor.position is None or self._is_place(str(cursor.position)):
+            if cursor is not None and cursor != NOWHERE and (cursor.position is None or self._is_place(str(cursor.position))):
                 return cursor
         except (NotFound, ValueError):
             raise _refused(self.cursor_query_param, "format", "not a cursor of this list") from None

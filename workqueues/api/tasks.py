@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import mixins, status, viewsets
@@ -14,6 +14,7 @@ from rest_framework.throttling import BaseThrottle
 
 from broker_site.access.jsonbody import TASK_BODY_LIMIT
 from broker_site.access.permissions import visible_vos
+from broker_site.access.problems import Refused
 from broker_site.access.rest import principal
 from broker_site.access.throttles import SubmitThrottle
 from workqueues.api.commanding import check_right, give
@@ -22,8 +23,9 @@ from workqueues.api.paging import LARGEST_ID, NewestFirst, OldestFirst
 from workqueues.api.serializers import Asked, CommandAsked, FinishAsked, TaskMove, TaskShown, TaskWhole
 from workqueues.api.submission import submit_task
 from workqueues.api.telling import SUBMIT, parameters_schema, refusals
-from workqueues.models import Task, TaskChange
+from workqueues.models import Dataset, Task, TaskChange
 
+DATASETS = Prefetch("datasets", Dataset.objects.order_by("id"))
 KEY = OpenApiParameter(
     "Idempotency-Key", str, OpenApiParameter.HEADER, description="names this submission; repeated, it gives the first task"
 )
@@ -84,6 +86,8 @@ class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
     )
     def create(self, request: Request) -> Response:
         """Register the task of the body."""
+        if request.stream is None:
+            raise Refused(400, "Malformed body", "There is no body; send a JSON object of task parameters.")
         task, new = submit_task(request.data, principal(request), request.headers.get("Idempotency-Key", ""))
         code = status.HTTP_201_CREATED if new else status.HTTP_200_OK
         return Response(self._whole(task.id), code, headers={"Location": request.build_absolute_uri(f"{request.path}{task.id}/")})
@@ -109,7 +113,7 @@ class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
         return self._command("retry", CommandAsked, task_id)
 
     def _whole(self, task_id: int) -> Any:
-        return TaskWhole(Task.objects.select_related("params").prefetch_related("datasets").get(id=task_id)).data
+        return TaskWhole(Task.objects.select_related("params").prefetch_related(DATASETS).get(id=task_id)).data
 
     def _command(self, name: str, form: type[Asked], task_id: int) -> Response:
         """404, then 403, then 422, then 409: nobody learns of a task more than he may."""

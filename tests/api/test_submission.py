@@ -1,0 +1,203 @@
+"""Submitting a task: what is registered, and every way of being refused, with all faults at once and nothing changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from pytest_django import Settings
+
+from broker_site.access.models import Audit
+from tests.api.people import Person, faults, person
+from tests.builders import catalogue_dataset, parameters, reading
+from workqueues.models import Submission, Task, TaskChange, TaskParams
+from workqueues.rules.task_parameters import not_yet
+
+pytestmark = pytest.mark.django_db
+
+
+def nothing_registered() -> bool:
+    return not Task.objects.exists() and not TaskParams.objects.exists() and not Submission.objects.exists()
+
+
+def test_a_task_is_registered_and_told_whole(ada: Person) -> None:
+    answer = ada.submit(parameters("t1"))
+    assert answer.status_code == 201
+    told = answer.json()
+    assert (told["task_name"], told["user_name"], told["vo"], told["status"]) == ("t1", "ada", "demo", "registered")
+    assert told["task_params"] == parameters("t1")
+    assert told["parent_tid"] == told["id"]
+    assert any("scouts are not built yet" in note for note in told["notes"])
+    assert answer["Location"].endswith(f"/api/v1/tasks/{told['id']}/")
+    assert ada.get(f"tasks/{told['id']}/").json() == told
+    assert list(TaskChange.objects.values_list("old", "new", "who")) == [("-", "registered", "user:ada")]
+    row = Audit.objects.get(act="task.submit")
+    assert (row.who, row.vo, row.object, row.outcome) == ("ada", "demo", f"task {told['id']}", "done")
+
+
+def test_the_owner_is_the_caller_when_the_body_does_not_say(ada: Person) -> None:
+    assert ada.submit(parameters(userName=None)).json()["user_name"] == "ada"
+
+
+def test_only_an_operator_submits_for_somebody_else(ada: Person, olga: Person) -> None:
+    assert faults(ada.submit(parameters(userName="bob")), 403) == {("userName", "owner")}
+    assert nothing_registered()
+    assert olga.submit(parameters(userName="ada")).json()["user_name"] == "ada"
+
+
+def test_a_task_of_another_vo_is_refused(ada: Person) -> None:
+    assert faults(ada.submit(parameters(vo="other")), 403) == set()
+    assert nothing_registered()
+
+
+@pytest.mark.parametrize(("roles", "superuser"), [([("demo", "operator")], False), ([("demo", "auditor")], False), ([], True)])
+def test_who_is_no_submitter_does_not_submit(db: None, roles: list[tuple[str, str]], superuser: bool) -> None:
+    answer = person("max", *roles, superuser=superuser).submit(parameters(userName="max"))
+    assert answer.status_code == 403
+    assert nothing_registered()
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"taskNmae": "x"}, "taskNmae", "unknown"),
+    ({"taskName": None}, "taskName", "required"),
+    ({"vo": None}, "vo", "required"),
+    ({"vo": 7}, "vo", "type"),
+    ({"transPath": None}, "transPath", "required"),
+    ({"taskPriority": "high"}, "taskPriority", "type"),
+    ({"taskPriority": 1.5}, "taskPriority", "type"),
+    ({"coreCount": -1}, "coreCount", "range"),
+    ({"maxAttempt": 0}, "maxAttempt", "range"),
+    ({"goal": 101}, "goal", "range"),
+    ({"workingGroup": "g" * 33}, "workingGroup", "length"),
+    ({"ramUnit": "Byte"}, "ramUnit", "format"),
+    ({"transPath": "../../bin/sh"}, "transPath", "format"),
+    ({"nFilesPerJob": 5, "nMaxFilesPerJob": 2}, "nFilesPerJob", "contradiction"),
+    ({"nEventsPerJob": 10, "nEventsPerRange": 5}, "nEventsPerJob", "contradiction"),
+    ({"site": "A", "excludedSite": ["A"]}, "excludedSite", "contradiction"),
+    ({"jobParameters": []}, "jobParameters", "required"),
+    ({"jobParameters": "run"}, "jobParameters", "type"),
+    ({"jobParameters": [{"value": "x"}]}, "jobParameters[0].type", "required"),
+    ({"jobParameters": [{"type": "template", "value": "x"}]}, "jobParameters[0].param_type", "required"),
+    ({"jobParameters": [{"type": "constant", "value": "${WHAT}"}]}, "jobParameters[0].value", "template"),
+    ({"mergeOutput": True}, "mergeOutput", "not_supported_yet"),
+    ({"parentTaskName": "nobody"}, "parentTaskName", "parent"),
+]
+
+
+@pytest.mark.parametrize(("change", "field", "rule"), WRONG, ids=[f"{field}-{rule}" for _, field, rule in WRONG])
+def test_a_fault_is_told_with_its_field_and_rule(ada: Person, change: dict[str, Any], field: str, rule: str) -> None:
+    assert (field, rule) in faults(ada.submit(parameters() | change))
+    assert nothing_registered()
+
+
+def test_all_faults_are_told_at_once_those_of_catalogue_and_parent_too(ada: Person) -> None:
+    found = faults(ada.submit(reading("t", "no.such", taskPriority="high", coreCuont=1, parentTaskName="nobody", pushJob=True)))
+    assert {
+        ("taskPriority", "type"),
+        ("coreCuont", "unknown"),
+        ("pushJob", "not_supported_yet"),
+        ("parentTaskName", "parent"),
+        ("jobParameters[0].dataset", "dataset"),
+    } <= found
+
+
+@pytest.mark.parametrize("name", sorted(not_yet()))
+def test_what_is_not_supported_yet_is_refused_with_its_row(ada: Person, name: str) -> None:
+    answer = ada.submit(parameters() | {name: "x"})
+    assert name in {field for field, _ in faults(answer)}
+
+
+def test_an_input_that_does_not_exist_is_a_fault_unless_it_is_the_parents_or_waited_for(ada: Person) -> None:
+    assert faults(ada.submit(reading("t", "no.such"))) == {("jobParameters[0].dataset", "dataset")}
+    assert ada.submit(reading("waits", "no.such", waitInput=True)).status_code == 201
+    catalogue_dataset("there", 1)
+    assert ada.submit(reading("reads", "there")).status_code == 201
+    parent = ada.submit(parameters("parent")).json()["id"]
+    child = ada.submit(reading("child", "parent.EVT", parentTaskName="parent"))
+    assert (child.status_code, child.json()["parent_tid"]) == (201, parent)
+
+
+def test_a_parent_that_ended_badly_is_a_fault(ada: Person) -> None:
+    parent = ada.submit(parameters("parent")).json()["id"]
+    ada.post(f"tasks/{parent}/kill/")
+    assert ada.submit(reading("child", "parent.EVT", parentTaskName="parent")).status_code == 201
+    Task.objects.filter(id=parent).update(status="aborted", ended_at="2026-01-01T00:00:00Z")
+    answer = ada.submit(reading("child", "parent.EVT", parentTaskName="parent"))
+    assert faults(answer) == {("parentTaskName", "parent")}
+    assert "aborted" in answer.json()["detail"]
+
+
+def test_the_parent_is_a_task_of_the_same_user(ada: Person, bob: Person) -> None:
+    bob.submit(parameters("parent", userName=None))
+    assert ("parentTaskName", "parent") in faults(ada.submit(reading("child", "parent.EVT", parentTaskName="parent")))
+
+
+def test_a_unique_name_is_taken_once(ada: Person, olga: Person) -> None:
+    unique = parameters("one", uniqueTaskName=True)
+    first = ada.submit(unique).json()["id"]
+    answer = ada.submit(unique)
+    assert faults(answer) == {("uniqueTaskName", "unique")}
+    assert f"task {first}" in answer.json()["detail"]
+    assert ada.submit(parameters("one")).status_code == 201, "a task that need not be the only one"
+    assert olga.submit(parameters("one", uniqueTaskName=True, userName=None)).status_code == 201, "another user's"
+    assert ada.submit(parameters("one", uniqueTaskName=True, prodSourceLabel="test")).status_code == 201, "another label's"
+
+
+def test_a_unique_name_of_an_ended_task_would_be_run_again_which_is_not_built(ada: Person) -> None:
+    unique = parameters("one", uniqueTaskName=True)
+    first = ada.submit(unique).json()["id"]
+    Task.objects.filter(id=first).update(status="aborting")
+    Task.objects.filter(id=first).update(status="aborted", ended_at="2026-01-01T00:00:00Z")
+    assert faults(ada.submit(unique)) == {("uniqueTaskName", "not_supported_yet")}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b"", 400, "no body"),
+        (b"{", 400, "line 1 column 2"),
+        (b"[1]", 400, "JSON object"),
+        (b'"text"', 400, "JSON object"),
+        (b"null", 400, "JSON object"),
+        (b'{"a": 1, "a": 2}', 400, "twice"),
+        (b'{"a": "\\u0000"}', 400, "NUL"),
+        (b'{"a": "\0"}', 400, "NUL"),
+        (b'{"a": "\\ud800"}', 400, "surrogate"),
+        (b'{"a": NaN}', 400, "NaN"),
+        (b'{"a": 1e999}', 400, "out of range"),
+        (b'{"a": 99999999999999999999}', 400, "64 bits"),
+        (b"\xff\xfe", 400, "UTF-8"),
+        (b"[" * 100_000, 400, "Nested"),
+        (b'{"a": "' + b"x" * 5_000_001 + b'"}', 413, "5000000 bytes"),
+    ],
+    ids=["empty", "broken", "list", "text", "null", "twice", "escaped NUL", "NUL", "surrogate", "NaN", "huge float", "huge int",
+         "not UTF-8", "deep", "big"],
+)  # fmt: skip
+def test_a_body_that_is_no_json_object_is_a_4xx_and_changes_nothing(ada: Person, body: bytes, status: int, words: str) -> None:
+    answer = ada.submit(body)
+    faults(answer, status)
+    assert words in answer.json()["detail"]
+    assert nothing_registered()
+
+
+def test_another_content_type_is_refused(ada: Person) -> None:
+    answer = ada._client().post("/api/v1/tasks/", "a=1", content_type="application/x-www-form-urlencoded")
+    assert answer.status_code == 415
+
+
+def test_no_field_of_the_tables_can_be_written_past_the_rules(ada: Person) -> None:
+    columns = [f.name for f in Task._meta.concrete_fields if f.name != "vo"]
+    answer = ada.submit(parameters() | dict.fromkeys(columns, "1"))
+    assert {(name, "unknown") for name in ("id", "status", "epoch", "user_name", "locked_by", "ended_at")} <= faults(answer)
+    assert nothing_registered()
+
+
+def test_too_many_submissions_must_wait(ada: Person, bob: Person, settings: Settings) -> None:
+    settings.REST_FRAMEWORK = {**settings.REST_FRAMEWORK, "DEFAULT_THROTTLE_RATES": {"submit": "2/hour"}}
+    cache.clear()
+    assert [ada.submit(parameters(f"t{n}")).status_code for n in range(3)] == [201, 201, 429]
+    answer = ada.submit(parameters("t4"))
+    assert int(answer["Retry-After"]) > 0
+    assert bob.submit(parameters("t5", userName="bob")).status_code == 201
+    assert ada.get("tasks/").status_code == 200
