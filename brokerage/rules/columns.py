@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,37 @@ CODEC = 1
 _DTYPES = {"text": np.dtype(np.str_), "int": np.dtype("<i8"), "float": np.dtype("<f8"), "flag": np.dtype("?")}
 
 
+_UNTOUCHED: dict[tuple[type, frozenset[str]], frozenset[str]] = {}
+
+
 class BadRows(ValueError):
     """Rows that do not make a table: an unknown column, a value of the wrong type, two rows of one name."""
+
+
+class Made(Generic[T]):
+    """A property of a table that is made of some of its columns, once for all tables that share those (`made_of`)."""
+
+    def __init__(self, make: Callable[[Any], T], of: tuple[str, ...]) -> None:
+        self.make, self.of = make, of
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, table: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, table: Columns, owner: type) -> T: ...
+    def __get__(self, table: Columns | None, owner: type) -> Self | T:
+        if table is None:
+            return self
+        made = table.__dict__[self.name] = table.derived(self.name, self.make, self.of)
+        return made
+
+
+def made_of(*columns: str) -> Callable[[Callable[[Any], T]], Made[T]]:
+    """Declare a property that depends on just these columns."""
+    return lambda make: Made(make, columns)
 
 
 def text(default: str, doc: str) -> dict[str, Any]:
@@ -69,31 +98,49 @@ class Columns:
     def __len__(self) -> int:
         return len(self.name)
 
-    @cached_property
+    @made_of("name")
     def index(self) -> Mapping[str, int]:
         """Name to row."""
         return {name: i for i, name in enumerate(self.name.tolist())}
 
-    @cached_property
+    @made_of("name")
     def fingerprint(self) -> str:
         """A digest of the names, in order: equal where rows stand for the same candidates."""
         return hashlib.sha256("\n".join(self.name.tolist()).encode()).hexdigest()[:16]
 
     def coded(self, column: str) -> tuple[tuple[str, ...], Ints]:
         """A text column as its distinct values and, per row, the place of its value among them: so a rule looks at few texts."""
-        return self.derived(("coded", column), lambda: _distinct(getattr(self, column)))
+        return self.derived(("coded", column), lambda table: _distinct(getattr(table, column)), (column,))
 
-    def derived(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` computes from the columns, computed once: `key` names it and everything else that it depends on."""
-        known = self._derived
-        if key not in known:
-            known[key] = make()
-        found: T = known[key]
+    def derived(self, key: Hashable, make: Callable[[Any], T], of: tuple[str, ...] = ()) -> T:
+        """What `make` computes from the columns, computed once: `key` names it and everything else that it depends on.
+
+        `of` names the columns that it depends on, none given = all: tables that share these share what is made of them.
+        """
+        if key not in self._derived:
+            base = self._base
+            shared = base is not None and of and self._own.isdisjoint(of)
+            self._derived[key] = base.derived(key, make, of) if base is not None and shared else make(self)
+        found: T = self._derived[key]
         return found
+
+    _base: ClassVar[Columns | None] = None
+    _own: ClassVar[frozenset[str]] = frozenset()
 
     @cached_property
     def _derived(self) -> dict[Hashable, Any]:
         return {}
+
+    def with_columns(self, **columns: NDArray[Any]) -> Self:
+        """A copy with other arrays for some columns, as for one task; what is made of the others alone is not made again.
+
+        Types and lengths are those of the columns that they replace.
+        """
+        own = frozenset(columns)
+        table, kept = object.__new__(type(self)), self._untouched(own)
+        table.__dict__.update({name: value for name, value in self.__dict__.items() if name in kept})
+        table.__dict__.update(columns, _base=self, _own=own)
+        return table
 
     @classmethod
     def kinds(cls) -> Mapping[str, tuple[str, Any]]:
@@ -129,6 +176,15 @@ class Columns:
                 array[slice(None) if name == "*" else self.index[name]] = value
         typed = {column: _typed(list(array), column, self.kinds()[column][0]) for column, array in arrays.items()}
         return replace(self, **typed)
+
+    @classmethod
+    def _untouched(cls, own: frozenset[str]) -> frozenset[str]:
+        """The columns, and the properties made of them, that stay as they are where the columns `own` are replaced."""
+        if (known := _UNTOUCHED.get((cls, own))) is None:
+            properties = {n: made for base in cls.__mro__ for n, made in vars(base).items() if isinstance(made, Made)}
+            kept = {name for name, made in properties.items() if own.isdisjoint(made.of)}
+            known = _UNTOUCHED[cls, own] = frozenset(kept | set(cls.kinds()) - own)
+        return known
 
     def row(self, i: int) -> dict[str, Any]:
         """One row as plain values."""

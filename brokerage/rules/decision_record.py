@@ -58,6 +58,8 @@ def encode(decision: Decision, policy: Policy) -> bytes:
         "factors": [factor.name for factor in policy.weights],
         "chosen": [[choice.row, choice.name, choice.weight, list(choice.factors)] for choice in decision.chosen],
     }
+    if decision.eased:
+        head["eased"] = list(decision.eased)
     text = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
     return bytes([FORMAT]) + zlib.compress(struct.pack("<I", len(text)) + text + decision.bits.tobytes(), 9)
 
@@ -112,6 +114,7 @@ def _decision(head: Mapping[str, Any], bits: NDArray[np.uint8]) -> Decision:
         closest=head["closest"],
         wait_s=head["wait_s"],
         candidates=head["candidates"],
+        eased=tuple(head.get("eased", ())),
     )
 
 

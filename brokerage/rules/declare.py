@@ -28,9 +28,22 @@ Numbers = Mapping[str, Any]
 """What a filter compared: name to one value, or to one value per candidate."""
 
 Passes = Flags | bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Eased:
+    """Verdicts that give way where they would leave nobody: for each criterion of the filter, from the strictest to the laxest.
+
+    The first hold by which a candidate is left that passes all other persistent criteria; without any the last ones hold.
+    """
+
+    steps: tuple[tuple[Passes, ...], ...]
+
+
+Verdicts = tuple[Passes, ...] | Eased
 Judge = Callable[[Ask, Any, Config], tuple[Passes, Numbers]]
-JudgeMany = Callable[[Ask, Any, Config], tuple[tuple[Passes, ...], Numbers]]
-Factor = Callable[[Ask, Any, Config], Floats]
+JudgeMany = Callable[[Ask, Any, Config], tuple[Verdicts, Numbers]]
+Factor = Callable[[Ask, Any, Config], Floats | float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,7 @@ class Filter:
     doc: str
     judge: JudgeMany = field(repr=False)
 
-    def __call__(self, ask: Ask, columns: Columns, config: Config) -> tuple[tuple[Passes, ...], Numbers]:
+    def __call__(self, ask: Ask, columns: Columns, config: Config) -> tuple[Verdicts, Numbers]:
         """One array per criterion, True where the candidate passes, and the numbers that were compared."""
         return self.judge(ask, columns, config)
 
@@ -71,8 +84,8 @@ class Weight:
     doc: str
     factor: Factor = field(repr=False)
 
-    def __call__(self, ask: Ask, columns: Columns, config: Config) -> Floats:
-        """The factor of every candidate; not a number where it cannot be computed."""
+    def __call__(self, ask: Ask, columns: Columns, config: Config) -> Floats | float:
+        """The factor of every candidate, or one for all; not a number where it cannot be computed."""
         return self.factor(ask, columns, config)
 
 
@@ -86,7 +99,7 @@ def filter(
     """Declare a filter with one criterion; `keys` are the configuration keys that it reads."""
 
     def declare(judge: Judge) -> Filter:
-        def one(ask: Ask, columns: Columns, config: Config) -> tuple[tuple[Passes, ...], Numbers]:
+        def one(ask: Ask, columns: Columns, config: Config) -> tuple[Verdicts, Numbers]:
             passes, numbers = judge(ask, columns, config)
             return (passes,), numbers
 
@@ -120,27 +133,56 @@ def _declared(source: Judge | JudgeMany, criteria: tuple[Criterion, ...], keys: 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """Take the candidates with the highest weights, as many as the key says; ties by name."""
+    """Take the candidates with the highest weights, as many as the key says; ties by name.
+
+    `least` names a key `least_<label>` or `least_<label>_<gshare>`, by which lower weights are not taken at all.
+    """
 
     key: str
+    least: str = field(default="", repr=False)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that it reads."""
+        return (self.key, *((f"{self.least}_<label>", f"{self.least}_<label>_<gshare>") if self.least else ()))
+
+    def least_weight(self, ask: Ask, config: Config) -> float:
+        """The weight below which nothing is taken, 0 where none is set."""
+        for name in (f"{self.least}_{ask.prod_source_label}_{ask.share}", f"{self.least}_{ask.prod_source_label}"):
+            if self.least and (value := config.get(name)) is not None:
+                return float(value)
+        return 0.0
 
     def __call__(self, weights: Floats, passing: Flags, config: Config, _dice: Callable[[], Random]) -> NDArray[np.intp]:
         """Rows of the chosen, best first; rows are in the order of names, so a stable sort settles ties."""
         rows = np.flatnonzero(passing)
-        order = np.argsort(-weights[rows], kind="stable")[: config[self.key]]
-        return rows[order]
+        most = config[self.key]
+        lowest = -weights[rows]
+        if len(rows) > 4 * most:
+            # Only those that can be among the best are sorted.
+            near = lowest <= np.partition(lowest, most - 1)[most - 1]
+            rows, lowest = rows[near], lowest[near]
+        return rows[np.argsort(lowest, kind="stable")[:most]]
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Take one candidate at random, each in proportion to its weight."""
+    """Take one candidate at random, each in proportion to its weight; where all weights are zero, any."""
+
+    keys: ClassVar[tuple[str, ...]] = ()
+    least: ClassVar[str] = ""
+
+    def least_weight(self, _ask: Ask, _config: Config) -> float:
+        """Every weight will do."""
+        return 0.0
 
     def __call__(self, weights: Floats, passing: Flags, _config: Config, dice: Callable[[], Random]) -> NDArray[np.intp]:
-        """The row of the one that is drawn, none if no candidate has a positive weight."""
-        rows = np.flatnonzero(passing & (weights > 0))
+        """The row of the one that is drawn; none if there is no candidate."""
+        rows = np.flatnonzero(passing)
         if not len(rows):
             return rows
-        reached = np.cumsum(weights[rows])
+        chances = weights[rows] if weights[rows].any() else np.ones(len(rows))
+        reached = np.cumsum(chances)
         at = int(np.searchsorted(reached, dice().random() * reached[-1], side="right"))
         return rows[min(at, len(rows) - 1) :][:1]
 
@@ -153,6 +195,9 @@ class PendingFor:
 
 
 NO_WEIGHT = Criterion("no_weight", "cannot be computed: {what}", "temporary")
+BELOW_MIN_WEIGHT = Criterion(
+    "below_min_weight", "its weight is {weight:.4g}, {least:.4g} at least", "temporary", ("weight", "least")
+)
 LOW_WEIGHT = Criterion("low_weight", "its weight {weight:.4g} is not among the best", "temporary")
 
 
@@ -161,7 +206,8 @@ class BrokeragePolicy:
 
     `candidates` says who takes part at all, `filters` come before the weights in the document, `late_filters` after them. All are
     evaluated for every candidate; the order decides which criterion is reported as the first. `components` are those of the
-    configuration whose keys the rules read.
+    configuration whose keys the rules read, `app:component` where the app is another; a later one wins. `judged` are the criteria
+    of the rules, `criteria` also those by which the choice skips.
     """
 
     name: ClassVar[str] = ""
@@ -176,18 +222,20 @@ class BrokeragePolicy:
     otherwise: ClassVar[PendingFor]
 
     rules: ClassVar[tuple[Filter, ...]] = ()
+    judged: ClassVar[tuple[Criterion, ...]] = ()
     criteria: ClassVar[tuple[Criterion, ...]] = ()
     keys: ClassVar[tuple[str, ...]] = ()
     version: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         cls.rules = (cls.candidates, *cls.filters, *cls.late_filters)
-        cls.criteria = (*chain.from_iterable(rule.criteria for rule in cls.rules), NO_WEIGHT, LOW_WEIGHT)
+        cls.judged = tuple(chain.from_iterable(rule.criteria for rule in cls.rules))
+        cls.criteria = (*cls.judged, NO_WEIGHT, *((BELOW_MIN_WEIGHT,) if cls.select.least else ()), LOW_WEIGHT)
         read = chain.from_iterable([*(rule.keys for rule in cls.rules), *(factor.keys for factor in cls.weights)])
-        chosen = (cls.select.key,) if isinstance(cls.select, Best) else ()
-        cls.keys = tuple(sorted({*read, *chosen, cls.otherwise.key}))
+        cls.keys = tuple(sorted({*read, *cls.select.keys, cls.otherwise.key}))
         parts = [f"{rule.name}:{[(c.label, c.kind) for c in rule.criteria]}" for rule in cls.rules]
         parts += [factor.name for factor in cls.weights] + [repr(cls.select), repr(cls.otherwise)]
+        parts += [cls.select.least] if cls.select.least else []
         cls.version = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 

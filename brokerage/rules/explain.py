@@ -59,7 +59,8 @@ class Skipped:
 class Explanation:
     """What a decision came to and why. `matrix` has per candidate one symbol for each of `criteria`.
 
-    `skipped`, `matrix` and `lacks` (everything that the closest candidate fails) are empty where `detailed` is false.
+    `skipped`, `matrix` and `lacks` (everything that the closest candidate fails) are empty where `detailed` is false. `eased` are
+    criteria that gave way, as they would have left nobody.
     """
 
     verdict: str
@@ -75,6 +76,7 @@ class Explanation:
     skipped: tuple[Skipped, ...] = ()
     criteria: tuple[str, ...] = ()
     matrix: Mapping[str, str] | None = None
+    eased: tuple[str, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
         """The same as JSON data."""
@@ -181,6 +183,7 @@ def _outline(record: Record, noun: str, decided_at: datetime | None) -> Explanat
         ),
         funnel=tuple(_funnel(record)),
         closest=decision.closest,
+        eased=tuple(dict.fromkeys(f"-{record.labels[i]}" for i in decision.eased)),
     )
 
 

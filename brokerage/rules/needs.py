@@ -38,7 +38,7 @@ def slot_cores(ask: Ask, corecount: Ints) -> Ints:
 
 def cores_at(ask: Ask, queues: Queues) -> Ints:
     """The same for all queues of a snapshot, computed once per number of cores."""
-    return queues.derived(("cores", max(task_cores(ask), 1)), lambda: slot_cores(ask, queues.corecount))
+    return queues.derived(("cores", max(task_cores(ask), 1)), lambda table: slot_cores(ask, table.corecount), ("corecount",))
 
 
 def per_core(ask: Ask) -> bool:
@@ -98,4 +98,8 @@ def walltime_at(ask: Ask, queues: Queues) -> Floats | None:
     """The same for all queues of a snapshot, computed once per need."""
     chunk = ask.chunk.n_events
     need = (ask.walltime_s, ask.cpu_time, ask.cpu_time_unit, ask.cpu_efficiency, ask.base_walltime, chunk, task_cores(ask))
-    return queues.derived(("walltime", need), lambda: expected_walltime_s(ask, cores_at(ask, queues), queues.corepower))
+    return queues.derived(
+        ("walltime", need),
+        lambda table: expected_walltime_s(ask, cores_at(ask, table), table.corepower),
+        ("corecount", "corepower"),
+    )

@@ -19,7 +19,7 @@ from broker_site.kernel.verdict import Skip
 from brokerage.rules.ask import Ask
 from brokerage.rules.closest import closest
 from brokerage.rules.columns import Columns, Flags, Floats
-from brokerage.rules.declare import Config, Criterion, Numbers, Policy
+from brokerage.rules.declare import Config, Criterion, Eased, Numbers, Policy
 
 Outcome = Literal["assign", "pending"]
 
@@ -44,7 +44,8 @@ class Decision:
     `first` has per candidate the index of the first criterion (in `policy.criteria`) that skips it, -1 for the chosen. `bits` has
     one row per criterion and one bit per candidate (np.packbits), set where it would skip. `closest` is the name nearest to
     passing when the outcome is pending, empty where there is no candidate at all. `wait_s`: seconds until the next try, 0 when
-    assigned. `candidates` is a fingerprint of the names that the rows stand for.
+    assigned. `candidates` is a fingerprint of the names that the rows stand for. `eased` are the criteria (by index) that gave
+    way, as they would have left nobody.
     """
 
     policy: str
@@ -57,6 +58,7 @@ class Decision:
     closest: str
     wait_s: float
     candidates: str
+    eased: tuple[int, ...] = ()
 
     def failed(self) -> Flags:
         """The matrix of verdicts, criteria x candidates: True where the criterion would skip the candidate."""
@@ -65,26 +67,25 @@ class Decision:
 
 def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str) -> Decision:
     """Evaluate every rule for every candidate and choose; `seed` feeds the dice of policies that draw."""
-    failed = np.zeros((len(policy.criteria), len(columns)), dtype=np.bool_)
-    numbers: list[Numbers] = []
-    row = 0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for rule in policy.rules:
-            passes, compared = rule.judge(ask, columns, config)
-            for verdicts in passes:
-                if verdicts is not True:
-                    np.logical_not(verdicts, out=failed[row])
-                numbers.append(compared)
-                row += 1
-        factors = _factors(policy, ask, columns, config)
-        weights = factors.prod(axis=0)
-    passing = np.logical_not(failed[:row].any(axis=0))
-    np.logical_and(passing, ~np.isfinite(weights), out=failed[row])
-    rows = policy.select(weights, passing & ~failed[row], config, partial(dice, policy.name, seed))
-    failed[row + 1] = passing & ~failed[row]
-    failed[row + 1, rows] = False
+        failed, numbers, eased = _judged(policy, ask, columns, config)
+        factors = [factor(ask, columns, config) for factor in policy.weights]
+        weights = _product(factors, len(columns))
+    row = len(policy.judged)
+    first = first_failed(failed[:row])
+    passing = first < 0
+    cuts = [~np.isfinite(weights)] + ([weights < policy.select.least_weight(ask, config)] if policy.select.least else [])
+    for cut in cuts:
+        np.logical_and(passing, cut, out=failed[row])
+        passing &= ~cut
+        first[failed[row]] = row
+        row += 1
+    rows = policy.select(weights, passing, config, partial(dice, policy.name, seed))
+    passing[rows] = False
+    failed[row] = passing
+    first[passing] = row
     chosen = tuple(
-        Choice(i, name, weight, tuple(factors[:, i].tolist()))
+        Choice(i, name, weight, tuple(float(at(factor, i)) for factor in factors))
         for i, name, weight in zip(rows.tolist(), columns.name[rows].tolist(), weights[rows].tolist(), strict=True)
     )
     return Decision(
@@ -93,48 +94,79 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
         seed=seed,
         outcome="assign" if chosen else "pending",
         chosen=chosen,
-        first=first_failed(failed),
+        first=first,
         bits=np.packbits(failed, axis=1),
         closest="" if chosen or not len(columns) else columns.name[closest(policy.criteria, failed, numbers)].item(),
         wait_s=0.0 if chosen else float(config[policy.otherwise.key]),
         candidates=columns.fingerprint,
+        eased=eased,
     )
 
 
-def _factors(policy: Policy, ask: Ask, columns: Columns, config: Config) -> Floats:
-    factors = np.empty((len(policy.weights), len(columns)), dtype=np.float64)
-    for i, factor in enumerate(policy.weights):
-        factors[i] = factor(ask, columns, config)
-    return factors
+def _judged(policy: Policy, ask: Ask, columns: Columns, config: Config) -> tuple[Flags, list[Numbers], tuple[int, ...]]:
+    """The matrix of verdicts with rows left for the choice, the numbers of each criterion, and the criteria that gave way."""
+    passed = np.ones((len(policy.criteria), len(columns)), dtype=np.bool_)
+    numbers: list[Numbers] = []
+    giving: list[tuple[int, Eased]] = []
+    for rule in policy.rules:
+        row = len(numbers)
+        verdicts, compared = rule.judge(ask, columns, config)
+        if isinstance(verdicts, Eased):
+            giving.append((row, verdicts))
+            verdicts = verdicts.steps[0]
+        for i, verdict in enumerate(verdicts, row):
+            if verdict is not True:
+                passed[i] = verdict
+        numbers += [compared] * len(verdicts)
+    eased = tuple(i for row, verdicts in giving for i in _give_way(policy, passed, row, verdicts))
+    return np.logical_not(passed, out=passed), numbers, eased
+
+
+def _give_way(policy: Policy, passed: Flags, row: int, verdicts: Eased) -> range:
+    """Put the step that holds into the rows of its criteria from `row` on; these criteria, if it is not the strictest."""
+    own = range(row, row + len(verdicts.steps[0]))
+    others = [i for i, criterion in enumerate(policy.judged) if criterion.kind == "persistent" and i not in own]
+    open_to = passed[others].all(axis=0)
+    for step in verdicts.steps:
+        for i, verdict in zip(own, step, strict=True):
+            passed[i] = verdict
+        if (open_to & passed[own.start : own.stop].all(axis=0)).any():
+            break
+    return range(0) if step is verdicts.steps[0] else own
+
+
+def _product(factors: list[Floats | float], count: int) -> Floats:
+    """The weight of every candidate."""
+    weights = np.ones(count)
+    for factor in factors:
+        weights *= factor
+    return weights
 
 
 def first_failed(failed: Flags) -> NDArray[np.int16]:
     """Per candidate the lowest criterion that skips it, -1 for none."""
-    skipping = np.flatnonzero(failed.any(axis=1)).astype(np.int16)
-    if not len(skipping):
-        return np.full(failed.shape[1], -1, dtype=np.int16)
-    some = failed[skipping]
-    first: NDArray[np.int16] = skipping[some.argmax(axis=0)]
-    first[~some.any(axis=0)] = -1
-    return first
+    count = len(failed)
+    places = np.arange(count, 0, -1, dtype=np.uint8 if count < 256 else np.uint16)
+    # The earlier a criterion, the larger its place: the largest place of a candidate tells its first criterion.
+    largest = (failed * places[:, np.newaxis]).max(axis=0, initial=0).astype(np.int16)
+    return np.where(largest == 0, np.int16(-1), np.int16(count) - largest)
 
 
 def evidence(policy: Policy, ask: Ask, columns: Columns, config: Config) -> list[Evidence]:
-    """Per criterion the numbers that it compared, made again for who reads a decision.
-
-    Also those of the two made by the choice.
-    """
+    """Per criterion the numbers that it compared, made again for who reads a decision; also those made by the choice."""
     found: list[Evidence] = []
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for rule in policy.rules:
             numbers = rule(ask, columns, config)[1]
             found += [(criterion, numbers) for criterion in rule.criteria]
-        factors = _factors(policy, ask, columns, config)
-        weights = factors.prod(axis=0)
+        factors = [np.broadcast_to(factor(ask, columns, config), len(columns)) for factor in policy.weights]
+        weights = _product([*factors], len(columns))
     names = [factor.name for factor in policy.weights]
-    what = np.array([", ".join(n for n, f in zip(names, column, strict=True) if not np.isfinite(f)) for column in factors.T])
-    found += [(policy.criteria[-2], {"what": what}), (policy.criteria[-1], {"weight": weights})]
-    return found
+    what = np.array(
+        [", ".join(n for n, f in zip(names, own, strict=True) if not np.isfinite(f)) for own in zip(*factors, strict=True)]
+    )
+    said = {"what": what, "weight": weights, "least": policy.select.least_weight(ask, config)}
+    return found + [(criterion, said) for criterion in policy.criteria[len(policy.judged) :]]
 
 
 def skip_of(found: Evidence, row: int) -> Skip:

@@ -7,24 +7,28 @@ Names and units of the attributes are those of the CRIC queue document (facts on
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
-from math import nan
+from math import inf, nan
 from typing import ClassVar
 
 import numpy as np
 
-from brokerage.rules.columns import Columns, Flags, Floats, Ints, Texts, flag, number, text, whole
-from brokerage.rules.load import effective_running
+from brokerage.rules.columns import Columns, Flags, Floats, Ints, Texts, flag, made_of, number, text, whole
+from brokerage.rules.load import counted_assigned, effective_running, many_assigned
 from brokerage.rules.network import weight_to_nucleus
 from brokerage.rules.software import SoftwareIndex
+
+JOBS = ("defined", "assigned", "activated", "starting", "running")
+"""Columns with numbers of jobs of the task's share."""
+
+HOSPITAL = "_HOSPITAL"
 
 
 @dataclass(frozen=True, eq=False)
 class Queues(Columns):
     """All candidate queues, one row each, after unified queues have become pseudo-queues.
 
-    Counts are jobs of what the policy looks at: of all shares for the generic broker, of the task's share and resource type for
-    production. Columns that say `of the task` depend on its nucleus or its input, and are filled for one task.
+    Counts are jobs of what the policy looks at: of all shares for the generic broker, of the task's share for the others. Columns
+    that say `of the task` depend on its share, its nucleus, its input or its user, and are filled for one task.
     """
 
     noun: ClassVar[str] = "queue"
@@ -33,6 +37,8 @@ class Queues(Columns):
         metadata=text("", "name of the unified queue that a pseudo-queue stands for; empty = the queue itself")
     )
     site: Texts = field(metadata=text("", "site of the processors"))
+    cloud: Texts = field(metadata=text("", "cloud of the queue, where tasks name one"))
+    storage: Texts = field(metadata=text("", "default output storage; queues that share it are near to each other"))
     type: Texts = field(metadata=text("unified", "production, analysis, or unified = both"))
     status: Texts = field(metadata=text("online", "online, standby, brokeroff, test, offline or paused"))
     corecount: Ints = field(metadata=whole(0, "cores per slot; 0 = any, -1 = any"))
@@ -53,6 +59,11 @@ class Queues(Columns):
     use_only_local_data: Flags = field(metadata=flag(False, "the queue reads no input from elsewhere"))
     direct_access_lan: Flags = field(metadata=flag(False, "jobs read their input from the local storage without copying it"))
     space_gb: Floats = field(metadata=number(nan, "free space of the default output storage, GB; not a number = not published"))
+    input_space_gb: Floats = field(
+        metadata=number(nan, "the same of the default input storage where it is another; not a number = the same storage")
+    )
+    gpu: Flags = field(metadata=flag(False, "the slots are for tasks that want a GPU"))
+    virtual: Flags = field(metadata=flag(False, "virtual placement: input is read through a cache, wherever it is"))
     allowed_processing: Texts = field(metadata=text("", "processing types that the queue takes, separated by |; empty = all"))
     excluded_processing: Texts = field(metadata=text("", "processing types that the queue refuses, separated by |"))
     read_lan_ok: Flags = field(metadata=flag(True, "a local endpoint can be read by jobs"))
@@ -74,64 +85,148 @@ class Queues(Columns):
         metadata=number(nan, "of the task: closeness to its nucleus, 0 best; -1 = blocked; not a number = unknown")
     )
     mbps: Floats = field(metadata=number(nan, "of the task: latest throughput to its nucleus; not a number = none is known"))
+    source_ok: Flags = field(metadata=flag(True, "of the task: its input is here or can be read from elsewhere"))
     available_gb: Floats = field(metadata=number(0.0, "of the task: input on local disk or in a cache, GB"))
     missing_files: Ints = field(metadata=whole(0, "of the task: input files that are not there"))
+    tape_gb: Floats = field(metadata=number(0.0, "of the task: further input that is on local tape only, GB"))
+    tape_files: Ints = field(metadata=whole(0, "of the task: files of it"))
+    whole_datasets: Ints = field(metadata=whole(0, "of the task: input datasets that are there as a whole"))
+    task_finished: Ints = field(metadata=whole(0, "of the task: its jobs that finished there lately"))
+    task_failed: Ints = field(metadata=whole(0, "of the task: its jobs that failed there lately"))
+    task_closed: Ints = field(metadata=whole(0, "of the task: its jobs that were closed there lately"))
+    user_queued: Ints = field(metadata=whole(0, "of the task: jobs of its user that wait there"))
+    user_running: Ints = field(metadata=whole(0, "of the task: jobs of its user that run there"))
+    n_users: Ints = field(metadata=whole(0, "of the task: users whose jobs of its share are there"))
+    starts_per_hour: Floats = field(metadata=number(0.0, "of the task: jobs of its share that begin there in an hour"))
     defined: Ints = field(metadata=whole(0, "jobs defined"))
     assigned: Ints = field(metadata=whole(0, "jobs assigned: their input is moving"))
     activated: Ints = field(metadata=whole(0, "jobs activated: waiting for a pilot"))
     starting: Ints = field(metadata=whole(0, "jobs sent or starting"))
     running: Ints = field(metadata=whole(0, "jobs running"))
-    transferring: Ints = field(metadata=whole(0, "jobs transferring"))
+    transferring: Ints = field(metadata=whole(0, "jobs transferring, of all shares"))
+    others_waiting: Ints = field(metadata=whole(0, "jobs of other shares activated or starting"))
+    others_running: Ints = field(metadata=whole(0, "jobs of other shares running"))
 
-    @cached_property
+    @made_of("status")
     def online(self) -> Flags:
         """Whether the status is online."""
         online: Flags = self.status == "online"
         return online
 
-    @cached_property
+    @made_of("type")
+    def for_production(self) -> Flags:
+        """Whether the queue takes production."""
+        production: Flags = self.type != "analysis"
+        return production
+
+    @made_of("type")
+    def for_analysis(self) -> Flags:
+        """Whether the queue takes analysis."""
+        analysis: Flags = self.type != "production"
+        return analysis
+
+    @made_of("corecount")
     def slot_size(self) -> Ints:
         """Cores per slot, at least one."""
         return np.maximum(self.corecount, 1)
 
-    @cached_property
+    @made_of("maxrss")
+    def most_memory(self) -> Floats:
+        """Most memory of a job, MB."""
+        return unlimited(self.maxrss)
+
+    @made_of("maxtime")
+    def most_time(self) -> Floats:
+        """Longest walltime, s."""
+        return unlimited(self.maxtime)
+
+    @made_of("maxwdir", "corecount")
+    def scratch_per_core(self) -> Floats:
+        """Scratch disk of a slot, MB per core; without limit where none is set."""
+        return unlimited(self.maxwdir) / self.slot_size
+
+    @made_of("space_gb")
     def known_space_gb(self) -> Floats:
         """Free space of the output storage; none published is none."""
         return np.nan_to_num(self.space_gb)
 
-    @cached_property
+    @made_of("running", "n_batch", "num_slots", "starting")
     def busy(self) -> Ints:
         """Jobs that count as running."""
         return effective_running(self.running, self.n_batch, self.num_slots, self.starting)
 
-    @cached_property
+    @made_of("activated", "starting")
+    def waiting(self) -> Ints:
+        """Jobs that wait for a pilot."""
+        return self.activated + self.starting
+
+    @made_of("activated", "starting", "defined", "assigned", "missing_files")
+    def queued(self) -> Ints:
+        """Jobs that stand before new ones: those whose input moves count where the task's input must move too."""
+        queued: Ints = self.waiting + self.defined + counted_assigned(self.assigned, self.local)
+        return queued
+
+    @made_of("assigned", "activated")
+    def crowded(self) -> Floats:
+        """How much too many jobs wait for their input."""
+        crowded: Floats = many_assigned(self.assigned, self.activated)
+        return crowded
+
+    @made_of("running", "others_running")
+    def running_in_all(self) -> Ints:
+        """Jobs running, of all shares."""
+        return self.running + self.others_running
+
+    @made_of("activated", "starting", "others_waiting")
+    def waiting_in_all(self) -> Ints:
+        """Jobs that wait for a pilot, of all shares."""
+        return self.waiting + self.others_waiting
+
+    @made_of("missing_files")
     def local(self) -> Flags:
         """Whether no input of the task is missing."""
         local: Flags = self.missing_files == 0
         return local
 
+    @made_of("at_nucleus", "missing_files")
+    def still(self) -> Flags:
+        """Whether nothing travels: a queue of the nucleus that has all the input."""
+        return self.at_nucleus & self.local
+
     def network_weight(self, cap: float, importance: float) -> Floats:
         """The network weight of the link to the nucleus of the task."""
         return self.derived(
             ("network", cap, importance),
-            lambda: weight_to_nucleus(self.link_files, self.mbps, self.closeness, self.at_nucleus, cap, importance),
+            lambda table: weight_to_nucleus(table.link_files, table.mbps, table.closeness, table.at_nucleus, cap, importance),
+            ("link_files", "mbps", "closeness", "at_nucleus"),
         )
 
-    @cached_property
+    @made_of("name")
     def is_test(self) -> Flags:
         """Whether the name has `test` in it, in any case."""
         return np.array(["test" in name.lower() for name in self.name.tolist()], dtype=np.bool_)
 
-    @cached_property
+    @made_of("name", "unified_name")
+    def is_hospital(self) -> Flags:
+        """Whether the queue is for jobs that failed elsewhere, by its name."""
+        ends = np.char.endswith
+        return ends(self.name, HOSPITAL) | ends(self.unified_name, HOSPITAL)
+
+    @made_of("software")
     def published(self) -> SoftwareIndex:
         """What the queues publish of their software and hardware."""
         return SoftwareIndex(*self.coded("software"))
 
-    @cached_property
+    @made_of("name", "unified_name", "site")
     def distinct_names(self) -> tuple[str, ...]:
         """Every name by which a task may mean a queue here: of queue, unified queue and site."""
         names = {*self.name.tolist(), *self.unified_name.tolist(), *self.site.tolist()}
         return tuple(sorted(names - {""}))
+
+
+def unlimited(limits: Floats) -> Floats:
+    """Limits to compare with: 0 stands for none."""
+    return np.where(limits == 0, inf, limits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,5 +239,24 @@ class Nuclei(Columns):
     free_gb: Floats = field(
         metadata=number(0.0, "free plus expired space of the default output storage, GB; 0 = none or not known")
     )
+    storages: Texts = field(
+        metadata=text("", "JSON of the storages that take output: name, type, free_gb (with expired), read_wan, write_wan")
+    )
+    can_send: Flags = field(metadata=flag(True, "the default output storage can be read from elsewhere"))
+    can_receive: Flags = field(metadata=flag(True, "the default output storage can be written from elsewhere"))
     files_queued: Ints = field(metadata=whole(0, "output files on their way to the nucleus"))
-    total_rw: Floats = field(metadata=number(0.0, "remaining work of the tasks that have this nucleus, HS06 s"))
+    total_rw: Floats = field(metadata=number(0.0, "remaining work of all tasks that have this nucleus, HS06 s"))
+    ahead_rw: Floats = field(
+        metadata=number(
+            nan, "of the task: remaining work here of tasks of its share and no lower priority, HS06 s; not a number = total_rw"
+        )
+    )
+    able_queues: Ints = field(metadata=whole(-1, "of the task: queues here that could run its jobs; -1 = not looked at"))
+    available_gb: Floats = field(metadata=number(0.0, "of the task: its input that is there, on disk or tape, GB"))
+    available_files: Ints = field(metadata=whole(0, "of the task: input files that are there, on disk or tape"))
+    tape_only: Flags = field(metadata=flag(False, "of the task: some of its input there is on tape only"))
+
+    @made_of("ahead_rw", "total_rw")
+    def work_ahead(self) -> Floats:
+        """Remaining work that stands before the task, HS06 s."""
+        return np.where(np.isnan(self.ahead_rw), self.total_rw, self.ahead_rw)

@@ -7,7 +7,6 @@ import numpy as np
 from brokerage.rules.ask import VERY_HIGH_PRIORITY, Ask
 from brokerage.rules.columns import Floats
 from brokerage.rules.declare import Config, weight
-from brokerage.rules.load import counted_assigned, many_assigned
 from brokerage.rules.snapshot import Queues
 
 MUCH_IO_KBPS = 500.0
@@ -17,42 +16,35 @@ NUCLEUS_FIRST = 100.0
 
 @weight("running_over_queued")
 def running_over_queued(_ask: Ask, queues: Queues, _config: Config) -> Floats:
-    """(queues.busy + 1) / ((activated + assigned + starting + defined + 10) x manyAssigned); no assigned where input is local."""
-    return queues.derived("running_over_queued", lambda: _running_over_queued(queues))
-
-
-def _running_over_queued(queues: Queues) -> Floats:
-    local = queues.local
-    assigned = counted_assigned(queues.assigned, local)
-    queued = queues.activated + assigned + queues.starting + queues.defined
-    crowded = np.where(local, 1.0, many_assigned(queues.assigned, queues.activated))
-    ratio: Floats = (queues.busy + 1) / ((queued + 10) * crowded)
+    """(running + 1) / ((activated + assigned + starting + defined + 10) x manyAssigned); no assigned where input is local."""
+    crowded = np.where(queues.local, 1.0, queues.crowded)
+    ratio: Floats = (queues.busy + 1) / ((queues.queued + 10) * crowded)
     return ratio
 
 
 @weight("data_availability")
-def data_availability(ask: Ask, queues: Queues, _config: Config) -> Floats:
+def data_availability(ask: Ask, queues: Queues, _config: Config) -> Floats | float:
     """(available + total) / (total x (missing files / 100 + 1)); 1 without input."""
     total = ask.chunk.gb
     if total <= 0:
-        return np.ones(len(queues))
+        return 1.0
     return (queues.available_gb + total) / (total * (queues.missing_files / 100 + 1))
 
 
 @weight("t1", keys=("T1_CLOUD_WEIGHT",))
-def t1(ask: Ask, queues: Queues, config: Config) -> Floats:
+def t1(ask: Ask, queues: Queues, config: Config) -> Floats | float:
     """What the nucleus counts more than others: t1Weight, else the configured weight for much I/O (decision B8)."""
     factor = ask.t1_weight if ask.t1_weight > 0 else 1.0
     if ask.t1_weight == 0 and (ask.io_intensity or 0.0) >= MUCH_IO_KBPS:
         factor = config["T1_CLOUD_WEIGHT"]
     if (ask.priority >= VERY_HIGH_PRIORITY or ask.scout) and not ask.preassigned:
         factor = max(factor, NUCLEUS_FIRST)
-    return np.where(queues.at_nucleus, factor, 1.0)
+    return 1.0 if factor == 1.0 else np.where(queues.at_nucleus, factor, 1.0)
 
 
 @weight("network", keys=("NW_ACTIVE", "NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP"))
-def network(ask: Ask, queues: Queues, config: Config) -> Floats:
+def network(ask: Ask, queues: Queues, config: Config) -> Floats | float:
     """The network weight of the link to the nucleus; 1 without nucleus, or while it is switched off."""
     if not config["NW_ACTIVE"] or not ask.nucleus:
-        return np.ones(len(queues))
+        return 1.0
     return queues.network_weight(config["NQUEUED_SAT_CAP"], config["NW_QUEUE_IMPORTANCE"])

@@ -13,7 +13,7 @@ import brokerage.policies  # noqa: F401 - declares filters and weights
 from broker_site.gdpconfig.values import Config
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Columns
-from brokerage.rules.declare import FILTERS, WEIGHTS
+from brokerage.rules.declare import FILTERS, WEIGHTS, Eased
 from brokerage.rules.pipeline import at
 from brokerage.rules.snapshot import Queues
 
@@ -40,10 +40,11 @@ def asked(
 ) -> tuple[tuple[bool, ...], dict[str, Any]]:
     """What a filter says of the one queue, by criterion, and the numbers it compared."""
     passes, numbers = FILTERS[name](ask, table, defaults() if config is None else config)
-    verdicts = tuple(bool(np.broadcast_to(np.asarray(verdict), (1,))[0]) for verdict in passes)
+    steps = passes.steps[0] if isinstance(passes, Eased) else passes
+    verdicts = tuple(bool(np.broadcast_to(np.asarray(verdict), (1,))[0]) for verdict in steps)
     return verdicts, {number: at(value, 0) for number, value in numbers.items()}
 
 
 def weighed(name: str, ask: Ask, table: Columns, config: Mapping[str, Any] | None = None) -> float:
     """A factor of the one queue's weight."""
-    return float(WEIGHTS[name](ask, table, defaults() if config is None else config)[0])
+    return float(at(WEIGHTS[name](ask, table, defaults() if config is None else config), 0))
