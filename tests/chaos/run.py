@@ -40,7 +40,7 @@ SHORTEST_GAP_S, LONGEST_GAP_S = 0.4, 3.0
 SPREAD = 0.8
 """The part of the work over which the faults are spread."""
 TICK_S, LOOK_S = 0.1, 0.4
-QUIET_S = 8.0
+QUIET_S = 15.0
 """Worker and beat are started anew when no agent began for so long: 45 s with the shortest default periods, these are shorter."""
 FIRST_TASKS = 3
 """Tasks submitted at the beginning; the others come while faults happen."""
@@ -217,6 +217,7 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=None, help="order of the faults; the same seed, the same order")
     parser.add_argument("--jobs", type=int, default=500)
+    parser.add_argument("--lease", type=float, default=10.0, metavar="S", help="length of a job's lease")
     parser.add_argument("--times", type=int, default=1, metavar="N", help="N times the kills of the smoke test")
     parser.add_argument("--mutant", action="store_true", help="switch the fences off: a double use must show")
     options = parser.parse_args()
@@ -225,7 +226,7 @@ def main() -> int:
         os.environ.pop(name, None)
     os.environ["GRIDBROKER_PROFILE"] = "local"
     with own_instance() as instance:
-        campaign = Campaign(ROOT / STATE / instance / "campaign", seed, options.jobs)
+        campaign = Campaign(ROOT / STATE / instance / "campaign", seed, options.jobs, lease_s=options.lease)
         kills = {kind: n * options.times for kind, n in SMOKE.items()}
         result = run(campaign, instance, mutant=options.mutant, kills=kills)
     print(json.dumps(result))

@@ -1,0 +1,78 @@
+"""What users may rely on while processes are killed: nothing is lost, nothing is done twice, nothing waits for ever.
+
+A run is a process of its own on private servers, whatever DATABASE_URL says. `CHAOS_SEED` repeats the faults of an earlier one;
+logs and history of the last run stay in `.gridbroker/chaos`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos import checker
+from tests.chaos.faults import SMOKE, STOPS
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGEST_S = 330.0
+STANDARD = {"psycopg2", *sys.stdlib_module_names}
+
+
+def chaos(*arguments: str) -> dict[str, Any]:
+    """The result of one run."""
+    seed = os.environ.get("CHAOS_SEED")
+    command = [sys.executable, "-m", "tests.chaos.run", *arguments, *(("--seed", seed) if seed else ())]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_S)
+    assert ran.stdout, f"{' '.join(command)} ended with {ran.returncode}:\n{ran.stderr[-4000:]}"
+    result: dict[str, Any] = json.loads(ran.stdout)
+    return result
+
+
+def line(name: str, result: dict[str, Any]) -> str:
+    """A run in one line."""
+    kills = result["kills"]
+    counted = ("jobs", "files", "lost", "doubled", "stuck")
+    parts = [
+        f"{sum(kills.values())} kills ({', '.join(f'{n} {kind}' for kind, n in kills.items())})",
+        f"{result['stopped']} pilots stopped",
+        f"{result['late']} late reports",
+        *(f"{result[what]} {what}" for what in counted),
+        f"{result['seconds']:.0f} s (seed {result['seed']})",
+    ]
+    return f"{name}: {', '.join(parts)}"
+
+
+@pytest.mark.chaos
+def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed(tell: list[str]) -> None:
+    result = chaos()
+    tell.append(line("chaos", result))
+    assert result["violations"] == [], f"see .gridbroker/chaos; again with --seed {result['seed']}"
+    assert (result["lost"], result["doubled"], result["stuck"]) == (0, 0, 0)
+    assert result["finished"] == result["files"] == 2000
+    assert result["jobs"] >= 500
+    assert result["kills"] == dict(sorted(SMOKE.items()))
+    assert result["stopped"] == STOPS
+    assert result["late"] >= 2, "reports of leases that were over must have been tried"
+    assert result["looked_at"]["reports answered 409"] >= 2
+
+
+@pytest.mark.chaos
+def test_without_the_fences_a_file_is_used_twice(tell: list[str]) -> None:
+    """The same run with the epoch check, the used-once indexes and the guards off: what sees nothing then never sees anything."""
+    result = chaos("--mutant", "--lease", "6")
+    tell.append(line("fences off", result))
+    assert result["doubled"] > 0
+    assert "a file was used twice" in {violation["what"] for violation in result["violations"]}
+
+
+def test_the_checker_knows_nothing_of_the_application() -> None:
+    tree = ast.parse(Path(checker.__file__).read_text(encoding="utf-8"))
+    imported = {alias.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {(node.module or "").partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported <= STANDARD
