@@ -1,0 +1,169 @@
+"""Jobs, decisions and the grid over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from brokerage.models import ComputingQueue, Decision, GridSnapshot, Job, StorageEndpoint
+from tests.api.people import Person, faults, ids, refused
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import BAD, end, run_agents, run_jobs, take
+from workqueues.models import Task
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def worked(db: None) -> Task:
+    """A task of ada whose jobs run at ALPHA: one failed, its retry running, the others waiting; BETA is offline."""
+    alpha, _ = grid("ALPHA", "BETA")
+    ComputingQueue.objects.filter(name="BETA").update(status="offline")
+    task = submitted(parameters(nEvents=40, nEventsPerJob=10))
+    run_agents()
+    first = take(alpha)
+    assert first is not None
+    end(first, BAD)
+    run_agents()
+    take(alpha)
+    return task
+
+
+def rows(answer: Any) -> list[dict[str, Any]]:
+    assert answer.status_code == 200, answer.content
+    found: list[dict[str, Any]] = answer.json()["results"]
+    return found
+
+
+def test_jobs_are_listed_newest_first_and_filtered(ada: Person, worked: Task) -> None:
+    all_of_it = ids(ada.get("jobs/"))
+    assert all_of_it == sorted(all_of_it, reverse=True)
+    assert len(all_of_it) == 5
+    assert ids(ada.get(f"tasks/{worked.id}/jobs/")) == all_of_it
+    for query, n in (
+        ({"status": "failed"}, 1),
+        ({"status": "running,activated"}, 4),
+        ({"task": worked.id}, 5),
+        ({"task": worked.id + 1}, 0),
+        ({"queue": "ALPHA"}, 5),
+        ({"queue": "B*"}, 0),
+        ({"vo": "demo", "user_name": "ada"}, 5),
+        ({"processing_type": "simul"}, 0),
+        ({"error_code": "PAYLOAD_EXIT"}, 1),
+        ({"ended": "true"}, 1),
+        ({"ended": "false"}, 4),
+    ):
+        assert len(ids(ada.get("jobs/", **query))) == n, query
+    assert faults(ada.get("jobs/", stauts="failed"), 400) == {("stauts", "unknown")}
+
+
+def test_a_job_is_read_with_inputs_outputs_result_and_history(ada: Person, worked: Task) -> None:
+    failed = Job.objects.get(status="failed")
+    told = ada.get(f"jobs/{failed.id}/").json()
+    assert (told["status"], told["computing_queue"], told["vo"], told["user_name"]) == ("failed", "ALPHA", "demo", "ada")
+    assert told["spec"]["transformation"] == "make_events.py"
+    assert "--seed 1" in told["spec"]["job_parameters"]
+    assert [(i["type"], i["use"], i["dataset_name"]) for i in told["inputs"]] == [
+        ("pseudo_input", "returned", "pseudo_dataset"),
+        ("random_seed", "returned", "pseudo_rndmseed"),
+    ]
+    assert [(o["type"], o["status"]) for o in told["outputs"]] == [("output", "failed"), ("log", "failed")]
+    assert (told["result"]["error_code"], told["result"]["exit_code"]) == ("PAYLOAD_EXIT", 1)
+    assert [m["new"] for m in told["history"]] == ["activated", "sent", "running", "holding", "failed"]
+    (retry,) = told["retried_by"]
+    assert ada.get(f"jobs/{retry}/").json()["retry_of"] == [failed.id]
+
+
+def test_a_live_job_has_no_result_and_tells_no_lease_holder(ada: Person, worked: Task) -> None:
+    told = ada.get(f"jobs/{Job.objects.get(status='running').id}/").json()
+    assert told["result"] is None
+    assert told["lease_until"] is not None
+    assert not {"lease_holder", "lease_request"} & set(told)
+
+
+def test_jobs_and_decisions_of_other_vos_are_not_there(eve: Person, worked: Task) -> None:
+    job, decision = Job.objects.first(), Decision.objects.first()
+    assert job is not None
+    assert decision is not None
+    assert ids(eve.get("jobs/")) == []
+    assert ids(eve.get("jobs/", task=worked.id, vo="demo")) == []
+    assert refused((eve.get(p) for p in (f"jobs/{job.id}/", f"decisions/{decision.id}/", f"tasks/{worked.id}/jobs/")), 404)
+
+
+def test_a_decision_tells_why_each_queue_was_chosen_or_not(ada: Person, worked: Task) -> None:
+    decision = rows(ada.get(f"tasks/{worked.id}/decisions/"))[-1]
+    assert (decision["outcome"], decision["n_candidates"], decision["n_chosen"]) == ("assign", 2, 1)
+    told = ada.get(f"decisions/{decision['id']}/").json()
+    assert told["explanation"]["chosen"][0]["name"] == "ALPHA"
+    assert [(s["name"], s["criterion"]) for s in told["explanation"]["skipped"]] == [("BETA", "-status")]
+    assert (told["why_not"], told["ask"]["task_id"]) == (None, worked.id)
+    why = ada.get(f"decisions/{decision['id']}/", queue="BETA").json()["why_not"]
+    assert (why["chosen"], why["first"]["criterion"]) == (False, "-status")
+    assert {"criterion", "passed", "reason", "numbers", "kind"} == set(why["checks"][0])
+
+
+def test_a_queue_that_the_decision_did_not_know_is_404_and_a_lost_snapshot_410(ada: Person, worked: Task) -> None:
+    decision = rows(ada.get(f"tasks/{worked.id}/decisions/"))[0]["id"]
+    answer = ada.get(f"decisions/{decision}/", queue="GAMMA")
+    faults(answer, 404)
+    assert "knew no queue 'GAMMA'" in answer.json()["detail"]
+    GridSnapshot.objects.all().delete()
+    assert ada.get(f"decisions/{decision}/").json()["explanation"]["detailed"] is False
+    faults(ada.get(f"decisions/{decision}/", queue="BETA"), 410)
+
+
+def test_decisions_are_filtered(ada: Person, worked: Task) -> None:
+    path = f"tasks/{worked.id}/decisions/"
+    assert rows(ada.get(path, outcome="pending")) == []
+    assert rows(ada.get(path, policy="generic"))
+    assert faults(ada.get(path, outcome="maybe"), 400) == {("outcome", "invalid_choice")}
+
+
+def test_queues_tell_their_storage_and_their_jobs_by_state(ada: Person, eve: Person, worked: Task) -> None:
+    alpha, beta = rows(ada.get("queues/"))
+    assert (alpha["name"], alpha["site"], alpha["status"], beta["status"]) == ("ALPHA", "SITE_ALPHA", "online", "offline")
+    assert alpha["jobs"] == {"activated": 3, "running": 1}
+    assert beta["jobs"] == {}
+    assert alpha["storages"] == [
+        {"access": "read_lan", "position": 1, "storage": "ALPHA_DISK"},
+        {"access": "write_lan", "position": 1, "storage": "ALPHA_DISK"},
+    ]
+    assert ada.get("queues/ALPHA/").json() == alpha
+    assert ada.get("queues/NONE/").status_code == 404
+    assert [q["name"] for q in rows(ada.get("queues/", status="offline"))] == ["BETA"]
+    assert [q["name"] for q in rows(ada.get("queues/", name="*A", site="SITE_A*"))] == ["ALPHA"]
+    assert [q["name"] for q in rows(eve.get("queues/"))] == ["ALPHA", "BETA"]
+
+
+def test_sites_tell_their_storage_without_its_place_on_disk(ada: Person, worked: Task) -> None:
+    StorageEndpoint.objects.update(path="/srv/secret/place")
+    answer = ada.get("sites/")
+    alpha, _ = rows(answer)
+    assert (alpha["name"], alpha["queues"]) == ("SITE_ALPHA", ["ALPHA"])
+    assert (alpha["storages"][0]["name"], alpha["storages"][0]["free_gb"]) == ("ALPHA_DISK", 5000)
+    assert "/srv/secret" not in answer.text
+    assert rows(ada.get("sites/", nucleus="true")) == []
+
+
+def test_pages_by_name_follow_each_other(ada: Person, worked: Task) -> None:
+    first = ada.get("queues/", page_size=1).json()
+    assert [q["name"] for q in first["results"]] == ["ALPHA"]
+    cursor = first["next"].partition("cursor=")[2].partition("&")[0].replace("%3D", "=")
+    assert [q["name"] for q in rows(ada.get("queues/", page_size=1, cursor=cursor))] == ["BETA"]
+
+
+@pytest.mark.parametrize("path", ["jobs/", "tasks/{}/jobs/", "tasks/{}/decisions/", "queues/", "sites/"])
+def test_a_list_asks_as_much_of_the_database_for_many_rows_as_for_one(ada: Person, worked: Task, path: str) -> None:
+    address = path.format(worked.id)
+    ada.get(address)
+
+    def queries(size: int) -> int:
+        with CaptureQueriesContext(connection) as seen:
+            assert rows(ada.get(address, page_size=size))
+        return len(seen)
+
+    run_jobs(ComputingQueue.objects.get(name="ALPHA"))
+    assert queries(1) == queries(50)
