@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
-from workqueues.ledger.prepared import Prepared
+from workqueues.queries.prepared import Prepared
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from brokerage.states import JOB, LEASED
-from workqueues.ledger.prepared import Prepared
+from workqueues.queries.prepared import Prepared
 
 ANY_EPOCH = -1
 

@@ -16,8 +16,8 @@ from brokerage.rules.settlement import Ending, ExpectedOutput, Report, ReportedO
 from workqueues.ledger.files import JobOutcome, MadeFile, Outcome, settle_files
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import Registered, register_files
-from workqueues.ledger.prepared import Prepared
 from workqueues.models import File
+from workqueues.queries.prepared import Prepared
 
 FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
@@ -149,7 +149,8 @@ def end_jobs(
 
 
 def _read(ids: Sequence[int]) -> list[_Job]:
-    return [_Job(*job, [_Output(*output) for output in outputs]) for *job, outputs in _SEE.run(list(ids))]
+    jobs = [_Job(*row) for row in _SEE.run(list(ids))]
+    return [job._replace(outputs=[_Output(*output) for output in job.outputs]) for job in jobs]
 
 
 def _recorded(job: _Job, epoch: int) -> Ended:

@@ -2,73 +2,89 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from brokerage.models import Job, JobInput, JobSpec, StorageEndpoint
-from workqueues.models import CatalogueFile, File
+from workqueues.queries.prepared import Prepared
 from workqueues.rules.stored_path import stored_path
+
+_OFFER = Prepared(
+    "offer",
+    "bigint",
+    """
+    SELECT j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
+        coalesce(nullif(s.walltime_s, 0), q.maxtime), s.storage,
+        (SELECT path FROM brokerage_storageendpoint WHERE name = s.storage),
+        ARRAY(SELECT json_build_array(f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, place.name, place.path, place.file)
+            FROM brokerage_jobinput i JOIN workqueues_file f ON f.id = i.file_id JOIN workqueues_dataset d ON d.id = f.dataset_id
+            LEFT JOIN LATERAL (
+                SELECT e.name, e.path, r.path AS file, e.site_id <> q.site_id AS away
+                FROM workqueues_cataloguedataset c JOIN workqueues_cataloguefile t ON t.dataset_id = c.id AND t.lfn = f.lfn
+                JOIN workqueues_replica r ON r.file_id = t.id JOIN brokerage_storageendpoint e ON e.name = r.storage
+                WHERE c.name = d.dataset_name AND e.path <> '') AS place ON TRUE
+            WHERE i.job_id = j.id AND f.type = 'input' ORDER BY f.id, place.away, place.name),
+        ARRAY(SELECT json_build_array(f.lfn, d.dataset_name, f.type, 'an' = ANY (string_to_array(d.attributes, ',')))
+            FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id)
+    FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id
+        JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+    WHERE j.id = $1
+    """,
+)
+"""Inputs with their replicas on reachable storage, those of the job's own site first; one row for an input without any."""
+
+
+class _Offer(NamedTuple):
+    """The row of `_OFFER`."""
+
+    task_id: int
+    attempt_nr: int
+    queue: str
+    transformation: str
+    parameters: str
+    cores: int
+    memory_mb: int
+    disk_mb: int
+    walltime_s: int
+    storage: str
+    root: str | None
+    replicas: Sequence[Sequence[Any]]
+    outputs: Sequence[Sequence[Any]]
 
 
 def job_document(job_id: int) -> dict[str, Any]:
     """The job as the pilot's wire format has it, without lease and token."""
-    spec = JobSpec.objects.select_related("job__computing_queue").get(job_id=job_id)
-    job, queue = spec.job, spec.job.computing_queue
+    offer = _Offer(*_OFFER.run(job_id)[0])
+    if offer.storage and offer.root is None:
+        raise LookupError(f"the storage endpoint {offer.storage} of job {job_id} is gone")
     return {
         "id": job_id,
-        "task_id": job.task_id,
-        "attempt_nr": job.attempt_nr,
-        "queue": queue.name,
-        "transformation": spec.transformation,
-        "parameters": spec.job_parameters,
-        "cores": job.core_count,
-        "memory_mb": spec.ram_mb,
-        "disk_mb": spec.disk_mb,
-        "walltime_s": spec.walltime_s or queue.maxtime,
-        "inputs": _inputs(job, queue.site_id),
-        "outputs": _outputs(job_id, spec.storage),
+        "task_id": offer.task_id,
+        "attempt_nr": offer.attempt_nr,
+        "queue": offer.queue,
+        "transformation": offer.transformation,
+        "parameters": offer.parameters,
+        "cores": offer.cores,
+        "memory_mb": offer.memory_mb,
+        "disk_mb": offer.disk_mb,
+        "walltime_s": offer.walltime_s,
+        "inputs": _inputs(offer.replicas),
+        "outputs": [
+            {
+                "lfn": lfn,
+                "storage": offer.storage,
+                "path": f"{offer.root or ''}/{stored_path(dataset, lfn)}",
+                "type": type_,
+                "optional": optional,
+            }
+            for lfn, dataset, type_, optional in offer.outputs
+        ],
     }
 
 
-def _inputs(job: Job, site: str) -> list[dict[str, Any]]:
-    ids = JobInput.objects.filter(job_id=job.id).values_list("file_id", flat=True)
-    files = list(File.objects.filter(id__in=list(ids), type="input").select_related("dataset").order_by("id"))
-    if not files:
-        return []
-    sources = _sources({f.dataset.dataset_name for f in files}, {f.lfn for f in files}, site)
-    return [
-        {
-            "lfn": f.lfn,
-            "size": f.fsize,
-            "checksum": f.checksum,
-            "dataset": f.dataset.dataset_name,
-            "sources": sources[f.dataset.dataset_name, f.lfn],
-        }
-        for f in files
-    ]
-
-
-def _sources(datasets: set[str], lfns: set[str], site: str) -> dict[tuple[str, str], list[dict[str, str]]]:
-    """Replicas on reachable storage, those of the job's own site first, then by name."""
-    endpoints = {s.name: s for s in StorageEndpoint.objects.exclude(path="")}
-    found: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
-    rows = CatalogueFile.objects.filter(dataset__name__in=datasets, lfn__in=lfns, replicas__storage__in=endpoints).values_list(
-        "dataset__name", "lfn", "replicas__storage", "replicas__path"
-    )
-    for dataset, lfn, storage, path in sorted(rows, key=lambda row: (endpoints[row[2]].site_id != site, row[2])):
-        found[dataset, lfn].append({"storage": storage, "path": f"{endpoints[storage].path}/{path or lfn}"})
-    return found
-
-
-def _outputs(job_id: int, storage: str) -> list[dict[str, Any]]:
-    root = StorageEndpoint.objects.values_list("path", flat=True).get(name=storage) if storage else ""
-    return [
-        {
-            "lfn": f.lfn,
-            "storage": storage,
-            "path": f"{root}/{stored_path(f.dataset.dataset_name, f.lfn)}",
-            "type": f.type,
-            "optional": f.dataset.no_output_allowed,
-        }
-        for f in File.objects.filter(out_job_id=job_id).select_related("dataset").order_by("id")
-    ]
+def _inputs(replicas: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    for file_id, lfn, size, checksum, dataset, storage, root, path in replicas:
+        known = found.setdefault(file_id, {"lfn": lfn, "size": size, "checksum": checksum, "dataset": dataset, "sources": []})
+        if storage is not None:
+            known["sources"].append({"storage": storage, "path": f"{root}/{path or lfn}"})
+    return list(found.values())

@@ -15,8 +15,8 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from workqueues.ledger.claims import hold_claim
-from workqueues.ledger.prepared import Prepared
 from workqueues.models import Dataset, File, FileChange
+from workqueues.queries.prepared import Prepared
 from workqueues.rules.attempts import after_try
 from workqueues.states import INPUT_TYPES
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workqueues.ledger.prepared import Prepared
 from workqueues.models import CatalogueDataset
+from workqueues.queries.prepared import Prepared
 from workqueues.rules.stored_path import stored_path
 
 
