@@ -16,13 +16,13 @@ from brokerage.rules.snapshot import Queues
     keys=("INACTIVE_AFTER",),
 )
 def jobs_begin(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
-    """For high priority, scouts and merging: jobs have begun in the last two hours, or none waits.
+    """For high priority, scouts, merging and what will be merged: jobs have begun in the last two hours, or none waits.
 
     Where no start is known the queue is not inactive. Not where the task names its queues. Source: seed 000; facts 2.3 row 6.
     """
-    limit, waiting = config["INACTIVE_AFTER"], queues.activated + queues.starting
+    limit, waiting = config["INACTIVE_AFTER"], queues.waiting_in_all
     numbers = {"idle_s": queues.idle_s, "limit_s": limit, "waiting": waiting}
-    if ask.preassigned or not (ask.high or ask.merge):
+    if ask.preassigned or not (ask.high or ask.merge or ask.merge_output):
         return True, numbers
     return ~((queues.idle_s > limit) & (waiting > 0)), numbers
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Flags
 from brokerage.rules.connectivity import accepts
@@ -18,5 +16,5 @@ def connected(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, 
     numbers = {"wanted": wanted, "wnconnectivity": queues.wnconnectivity}
     if not wanted or ask.bound_to_one:
         return True, numbers
-    offered, at = queues.coded("wnconnectivity")
-    return np.array([accepts(text, wanted) for text in offered], dtype=np.bool_)[at], numbers
+    accepting = queues.where_text("wnconnectivity", wanted, lambda offered: accepts(offered, wanted))
+    return accepting, numbers

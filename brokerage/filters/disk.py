@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags, Floats
+from brokerage.rules.columns import Flags
 from brokerage.rules.declare import Config, Numbers, filter
-from brokerage.rules.needs import size_mb
+from brokerage.rules.needs import scaled_need_mb, size_mb
 from brokerage.rules.snapshot import Queues
 
 OUTPUT_FLOOR_MB = 500.0
@@ -45,9 +45,8 @@ def scratch(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
 
     Where input is read directly it takes no room, but output that scales with it still does. Source: seed 000; decision B5.
     """
-    need = _scaled_need_mb(ask, queues, OUTPUT_FLOOR_MB)
-    limit = queues.maxwdir / queues.slot_size
-    return (limit > need) | (queues.maxwdir == 0), {"need_mb": need, "limit_mb": limit}
+    need = scaled_need_mb(ask, queues, OUTPUT_FLOOR_MB)
+    return queues.scratch_per_core > need, {"need_mb": need, "limit_mb": queues.scratch_per_core}
 
 
 @filter(
@@ -61,11 +60,3 @@ def space_over(_ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Number
     """The free space of the output storage is over the limit; none published is none. Source: seed 000; facts on queues 5.2."""
     space, least = queues.known_space_gb, config["STORAGE_MIN_FREE_SIZE"]
     return space > least, {"space_gb": space, "least_gb": least}
-
-
-def _scaled_need_mb(ask: Ask, queues: Queues, floor_mb: float) -> Floats:
-    input_mb = ask.chunk.largest_gb * 1000.0
-    per_event = (ask.out_disk_unit or "").endswith(("PerEvent", "PerEvents"))
-    output = size_mb(ask.out_disk_count, ask.out_disk_unit) * (ask.chunk.n_events if per_event else input_mb)
-    work = size_mb(ask.work_disk_count, ask.work_disk_unit)
-    return np.where(queues.direct_access_lan, 0.0, input_mb) + max(floor_mb, output) + work

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Flags
-from brokerage.rules.declare import Config, Numbers, filter
+from brokerage.rules.declare import Config, Criterion, Eased, Numbers, Verdicts, filter, filters
 from brokerage.rules.snapshot import Queues
 
 
-@filter(
-    "io",
-    "{missing_gb:.1f} GB in {missing_files} files of its input are missing, less than {size_gb:g} GB and {files} files may",
-    kind="temporary",
-    gap=("missing_gb", "size_gb"),
+@filters(
+    Criterion(
+        "io",
+        "{missing_gb:.1f} GB in {missing_files} files of its input are missing, less than {size_gb:g} GB and {files} files may",
+        gap=("missing_gb", "size_gb"),
+    ),
     keys=("IO_INTENSITY_CUTOFF", "SIZE_CUTOFF_TO_MOVE_INPUT", "NUM_CUTOFF_TO_MOVE_INPUT"),
 )
-def input_near(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+def input_near(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
     """A task with much I/O runs only where little of its input is missing. Source: seed 000; facts on the brokerage 2.3 row 24a.
 
-    Not for merging, nor where the task names its one queue.
+    Where no queue has enough on disk, tape counts too, and where none has enough at all nothing is judged. Not for merging, nor
+    where the task names its one queue.
     """
     missing_gb = ask.chunk.gb - queues.available_gb
     size_gb, files = config["SIZE_CUTOFF_TO_MOVE_INPUT"], config["NUM_CUTOFF_TO_MOVE_INPUT"]
     numbers = {"missing_gb": missing_gb, "missing_files": queues.missing_files, "size_gb": size_gb, "files": files}
     if (ask.io_intensity or 0.0) <= config["IO_INTENSITY_CUTOFF"] or ask.merge or ask.bound_to_one:
-        return True, numbers
-    return (missing_gb < size_gb) & (queues.missing_files < files), numbers
+        return (True,), numbers
+    on_disk = (missing_gb < size_gb) & (queues.missing_files < files)
+    with_tape = (missing_gb - queues.tape_gb < size_gb) & (queues.missing_files - queues.tape_files < files)
+    return Eased(((on_disk,), (with_tape,), (True,))), numbers
 
 
 @filter("remoteio", "the task reads its input directly, the queue does not allow it")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Flags
 from brokerage.rules.declare import Config, Criterion, Numbers, filter, filters
-from brokerage.rules.load import counted_assigned, queue_cap
 from brokerage.rules.needs import task_cores
 from brokerage.rules.snapshot import Queues
 
-TRANSFERRING_LIMIT = 2000
 OPPORTUNISTIC = -1.0
 
 
@@ -24,7 +20,7 @@ OPPORTUNISTIC = -1.0
 )
 def disk_io_low(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
     """Where the measured disk I/O is over the limit go only tasks with less than the limit. Source: seed 000; 2.3 row 10."""
-    most = np.where(queues.maxdiskio > 0, queues.maxdiskio, config["MAX_DISKIO_DEFAULT"])
+    most = queues.most_disk_io(config["MAX_DISKIO_DEFAULT"])
     wanted = (ask.disk_io or 0.0) / (queues.slot_size if task_cores(ask) != 1 else 1)
     return ~((queues.disk_io > most) & (wanted > most)), {"measured": queues.disk_io, "wanted": wanted, "most": most}
 
@@ -34,9 +30,8 @@ def disk_io_low(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Number
 )
 def transferring_few(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """Not more jobs transfer than the limit (2000 if unset) or twice those that run; free at the nucleus. Source: seed 000."""
-    limit = np.where(queues.transferringlimit > 0, queues.transferringlimit, TRANSFERRING_LIMIT)
-    most = np.maximum(limit, 2 * queues.running)
-    return (queues.transferring <= most) | queues.at_nucleus, {"transferring": queues.transferring, "most": most}
+    numbers = {"transferring": queues.transferring, "most": queues.most_transferring}
+    return (queues.transferring <= queues.most_transferring) | queues.at_nucleus, numbers
 
 
 @filters(
@@ -74,8 +69,6 @@ def queue_short(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags |
     Not for express tasks. Source: seed 000, further filters; decisions A2, B9, B17.
     """
     own = config.get(f"NQUEUELIMITSITE_{ask.share}")
-    limit = queue_cap(queues.busy, config["NQUEUELIMITSITE"] if own is None else own)
-    first = queues.activated + queues.starting
-    second = first + queues.defined + counted_assigned(queues.assigned, queues.local)
-    numbers = {"activated_starting": first, "queued": second, "limit": limit}
-    return (True, True) if ask.urgent else (first <= limit, second <= limit), numbers
+    limit = queues.cap(config["NQUEUELIMITSITE"] if own is None else own)
+    numbers = {"activated_starting": queues.waiting, "queued": queues.queued, "limit": limit}
+    return (True, True) if ask.urgent else (queues.waiting <= limit, queues.queued <= limit), numbers

@@ -38,4 +38,4 @@ def memory(ask: Ask, queues: Queues, config: Config) -> Within:
     numbers = {"need_mb": need, "maxrss": queues.maxrss, "minrss": queues.minrss}
     if not ask.ram_count:
         return (True, True), numbers
-    return ((need <= queues.maxrss) | (queues.maxrss == 0), need >= queues.minrss), numbers
+    return (need <= queues.most_memory, need >= queues.minrss), numbers

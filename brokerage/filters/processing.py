@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Flags
 from brokerage.rules.declare import Config, Numbers, filter
@@ -14,8 +12,6 @@ from brokerage.rules.snapshot import Queues
 def processing_type(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """The type is among those that the queue allows, if it lists any, and not among those it excludes. Source: facts 4, 5.1."""
     wanted = ask.processing_type
-    allowed, allowed_at = queues.coded("allowed_processing")
-    excluded, excluded_at = queues.coded("excluded_processing")
-    takes = np.array([not types or wanted in types.split("|") for types in allowed], dtype=np.bool_)
-    refuses = np.array([bool(types) and wanted in types.split("|") for types in excluded], dtype=np.bool_)
-    return takes[allowed_at] & ~refuses[excluded_at], {"processing_type": wanted}
+    takes = queues.where_text("allowed_processing", wanted, lambda types: not types or wanted in types.split("|"))
+    spares = queues.where_text("excluded_processing", wanted, lambda types: not types or wanted not in types.split("|"))
+    return takes & spares, {"processing_type": wanted}

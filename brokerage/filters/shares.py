@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Flags
 from brokerage.rules.declare import Config, Numbers, filter
@@ -12,7 +10,7 @@ from brokerage.rules.zero_share import Work, accepts, group_of
 
 
 @filter("zeroshare", "work of the group {group} has no share: {policy}", keys=("PROCESSING_GROUPS",))
-def zero_share(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+def zero_share(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """The queue's fairsharepolicy leaves the work of the task a share. Source: seed 000; facts 2.4; decision B11.
 
     Not for tests and validation, but for one that names its one queue.
@@ -21,7 +19,6 @@ def zero_share(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers
     numbers = {"group": group, "policy": queues.fairsharepolicy}
     tests = (ask.share or "").lower() in ("test", "validation") or ask.prod_source_label in ("test", "validation")
     if tests and not (ask.bound_to_one and ask.prod_source_label != "managed"):
-        return np.ones(len(queues), dtype=np.bool_), numbers
+        return True, numbers
     work = Work(group, ask.working_group, ask.share, ask.priority, ask.merge)
-    policies, at = queues.coded("fairsharepolicy")
-    return np.array([accepts(policy, work) for policy in policies], dtype=np.bool_)[at], numbers
+    return queues.where_text("fairsharepolicy", work, lambda policy: accepts(policy, work)), numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Flags
 from brokerage.rules.declare import Config, Criterion, Numbers, filter, filters
-from brokerage.rules.naming import named, names_in
+from brokerage.rules.naming import named, names_in, near
 from brokerage.rules.snapshot import Queues
 
 
@@ -18,16 +18,23 @@ def preassigned_only(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags |
 
 
 @filters(
-    Criterion("nonpreassigned", "the task runs only at {site}"),
+    Criterion("nonpreassigned", "the jobs run only at {site}"),
     Criterion("test", "its name says that it is for tests"),
     Criterion("type", "it is for {type}, not for production"),
+    keys=("MERGE_PREASSIGNMENT",),
 )
 def all_but_test(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool, Flags | bool], Numbers]:
-    """Queues for production without `test` in the name; or just those that the task names. Source: seed 000, production."""
-    numbers = {"site": ask.site or "", "type": queues.type}
+    """Queues for production without `test` in the name; or just those that the task names.
+
+    Files that wait to be merged are merged where they are, or at queues of the same storage. Source: seed 000, production;
+    facts on the brokerage 2.2.
+    """
+    numbers = {"site": ask.chunk.site or ask.site or "", "type": queues.type}
+    if ask.chunk.site:
+        return (near(queues, names_in(ask.chunk.site)), True, True), numbers
     if ask.preassigned:
         return (named(queues, names_in(ask.site)), True, True), numbers
-    return (True, ~queues.is_test, queues.type != "analysis"), numbers
+    return (True, queues.not_test, queues.for_production), numbers
 
 
 @filters(

@@ -6,35 +6,40 @@ from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Flags
 from brokerage.rules.declare import Config, Criterion, Numbers, filters
 from brokerage.rules.snapshot import Queues
-from brokerage.rules.software import parse_architecture, split_release
+from brokerage.rules.software import Platform, parse_architecture, split_release
+
+Found = tuple[Flags | bool, Flags | bool, Flags | bool, Flags | bool]
 
 
 @filters(
+    Criterion("regexpcmtconfig", "nothing there is of a platform like {platform}"),
     Criterion("cache", "the release {release} for {platform} is not there"),
     Criterion("cache", "the container {container} is not there"),
     Criterion("cache", "it does not offer the hardware of {architecture}, or wants tasks that name theirs"),
 )
-def software(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool, Flags | bool], Numbers]:
+def software(ask: Ask, queues: Queues, _config: Config) -> tuple[Found, Numbers]:
     """Release or container, and hardware, by what the queue publishes; ANY in its releases takes all without hardware wishes.
 
-    A task with a container needs no release. Source: seed 000, releases=AUTO; decision B6.
+    A task with a container needs no release. A platform that is a pattern must be that of something published.
+    Source: seed 000, releases=AUTO; facts on the brokerage 2.3 row 12; decision B6.
     """
     wished = parse_architecture(ask.architecture)
-    platform, container = wished.sw_platform or "", ask.container_name or ""
+    platform, container = Platform.of(wished.sw_platform or ""), ask.container_name or ""
     numbers = {
         "release": ask.release or "wanted",
-        "platform": platform or "any platform",
+        "platform": platform.text or "any platform",
         "container": container,
         "architecture": ask.architecture or "the task",
     }
     unchecked = queues.any_release
     if unchecked.all() and not wished.wishes_hardware and not container:
-        return (True, True, True), numbers
+        return (True, True, True, True), numbers
     project, version = split_release(ask.release)
+    resolved = True if platform.pattern is None else queues.published.resolving(platform) | unchecked
     found = True if container else queues.published.release(platform, project, version, ask.nightly) | unchecked
     held: Flags | bool = True
     if container:
         held = queues.published.container(container, ask.only_tags_for_fc, ask.container_sources)
         held = held if ask.only_tags_for_fc else held | unchecked
     offered = queues.published.hardware(wished)
-    return (found, held, offered if wished.wishes_hardware else offered | unchecked), numbers
+    return (resolved, found, held, offered if wished.wishes_hardware else offered | unchecked), numbers

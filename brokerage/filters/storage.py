@@ -13,11 +13,12 @@ from brokerage.rules.snapshot import Queues
     Criterion("write_lan_blacklist", "none of its endpoints can be written by jobs", "temporary"),
     Criterion("write_wan_blacklist", "its endpoint cannot receive input", "temporary"),
     Criterion("read_wan_blacklist", "its endpoint cannot send output", "temporary"),
+    Criterion("source_blacklist", "the input is not there, and nothing that has it can send it", "temporary"),
 )
-def endpoints_up(_ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags, Flags, Flags, Flags], Numbers]:
-    """No endpoint that a job there needs is blacklisted.
+def endpoints_up(_ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags, Flags, Flags, Flags, Flags], Numbers]:
+    """No endpoint that a job there needs is blacklisted, nor every source of its input.
 
     Nothing travels to or from a queue of the nucleus that has all the input. Source: seed 000; facts on the brokerage 2.3 row 17.
     """
-    still = queues.at_nucleus & queues.local
-    return (queues.read_lan_ok, queues.write_lan_ok, queues.write_wan_ok | still, queues.read_wan_ok | still), {}
+    receives, sends = queues.write_wan_ok | queues.still, queues.read_wan_ok | queues.still
+    return (queues.read_lan_ok, queues.write_lan_ok, receives, sends, queues.source_ok), {}

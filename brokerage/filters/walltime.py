@@ -40,7 +40,7 @@ def a_day_for_the_unknown(ask: Ask, queues: Queues, config: Config) -> tuple[tup
     Source: seed 000; facts on the brokerage 2.3 row 19; decision B12.
     """
     least = config["LEAST_MAXTIME"]
-    enough = (queues.maxtime >= least) | (queues.maxtime == 0)
+    enough = queues.most_time >= least
     unknown = ask.merge or not (ask.cpu_time or ask.walltime_s)
     scouting = ask.scout and not ask.bound_to_one
     what = "merge jobs" if ask.merge else "jobs of unknown walltime"
@@ -56,7 +56,7 @@ def walltime_below(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | b
     """The estimated walltime is less than maxtime, 0 = no limit. Source: seed 000; decision B12."""
     need = walltime_at(ask, queues)
     numbers = {"walltime_s": 0.0 if need is None else need, "maxtime": queues.maxtime}
-    return True if need is None else (need < queues.maxtime) | (queues.maxtime == 0), numbers
+    return True if need is None else need < queues.most_time, numbers
 
 
 @filter("longwalltime", "a job takes {walltime_s:.0f} s, the queue wants {mintime:.0f} or more", gap=("walltime_s", "mintime"))

@@ -21,6 +21,7 @@ from brokerage.filters.status import online
 from brokerage.filters.storage import endpoints_up
 from brokerage.filters.walltime import a_day_for_the_unknown, walltime_above, walltime_below
 from brokerage.rules.declare import Best, BrokeragePolicy, PendingFor, policy
+from brokerage.rules.merging import as_merging
 from brokerage.weights.production import data_availability, network, running_over_queued, t1
 
 
@@ -29,6 +30,7 @@ class Production(BrokeragePolicy):
     """Where running jobs make room soon, input is near and output travels well."""
 
     components = ("jobbroker", "core")
+    prepare = as_merging
     candidates = all_but_test
     filters = (
         online,
@@ -63,4 +65,4 @@ class Production(BrokeragePolicy):
     )
     weights = (running_over_queued, data_availability, t1, network)
     late_filters = (queue_short,)
-    select, otherwise = Best("BEST_PRODUCTION"), PendingFor("PENDING_PRODUCTION")
+    select, otherwise = Best("BEST_PRODUCTION", least="MIN_WEIGHT"), PendingFor("PENDING_PRODUCTION")

@@ -19,6 +19,10 @@ HIGH_PRIORITY, VERY_HIGH_PRIORITY, EXPRESS_PRIORITY = 800, 900, 1000
 """From the first on a task goes only to its nucleus, from the second it prefers it, from the third it is express (seed 000)."""
 
 
+SIGNED = frozenset({"priority", "task_priority", "t1_weight"})
+"""Numbers that may be negative."""
+
+
 class BadAsk(ValueError):
     """An ask document that cannot be used; `problems` has every fault with the path of its field."""
 
@@ -41,13 +45,18 @@ class ChunkDataset:
 class Chunk:
     """The input to place: smallest number of events in one job, and files and size (GB = 10^9 bytes) of all of it.
 
-    `job_gb` is the largest input of one job; None where the whole chunk may be one job.
+    `job_gb` is the largest input of one job; None where the whole chunk may be one job. `ram_count` is what earlier tries of its
+    files needed, in the unit of the task. `site` names the queues where files wait to be merged, `site_skipped_s` for how long
+    those have been skipped.
     """
 
     n_events: int = 0
     files: int = 0
     gb: float = 0.0
     job_gb: float | None = None
+    ram_count: float | None = None
+    site: str | None = None
+    site_skipped_s: float = 0.0
     datasets: tuple[ChunkDataset, ...] = ()
 
     @property
@@ -57,10 +66,24 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What the user of a task (or its working group) has on the grid: jobs and cores, and where the disk quota is used up."""
+
+    running_jobs: int = 0
+    queued_jobs: int = 0
+    running_cores: int = 0
+    queued_cores: int = 0
+    quota_exceeded: bool = False
+    full_storages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """One task and one chunk, as the brokers see them. None = not given; every unit as the task parameter has it.
 
-    `container_sources` are the places of the container that the tags of the whole grid know; `release` is `project-version`.
+    `priority` is the current one, `task_priority` that of the submission. `container_sources` are the places of the container by
+    the tags of the whole grid; `release` is `project-version`. `output_tokens` name the storages that outputs go to, by name or
+    type. `waits_s`: seconds since something was last made for the task.
     """
 
     task_id: int = 0
@@ -72,6 +95,9 @@ class Ask:
     share: str | None = None
     resource_type: str | None = None
     priority: int = 0
+    task_priority: int | None = None
+    waits_s: float = 0.0
+    cloud: str | None = None
     nucleus: str | None = None
     site: str | None = None
     included_sites: tuple[str, ...] = ()
@@ -81,6 +107,8 @@ class Ask:
     ram_count: float | None = None
     ram_unit: str | None = None
     base_ram_count: float | None = None
+    merge_core_count: int | None = None
+    merge_ram_count: float | None = None
     cpu_time: float | None = None
     cpu_time_unit: str | None = None
     cpu_efficiency: float | None = None
@@ -91,6 +119,7 @@ class Ask:
     out_disk_unit: str | None = None
     work_disk_count: float | None = None
     work_disk_unit: str | None = None
+    n_gb_per_job: float | None = None
     io_intensity: float | None = None
     disk_io: float | None = None
     architecture: str | None = None
@@ -102,22 +131,27 @@ class Ask:
     ip_connectivity: str | None = None
     ip_stack: str | None = None
     direct_access_only: bool = False
+    use_local_io: bool = False
+    avoid_vp: bool = False
+    output_tokens: tuple[str, ...] = ()
     t1_weight: float = 0.0
     event_service: int = 0
     n_jumbo_jobs: int | None = None
     scout: bool = False
     merge: bool = False
+    merge_output: bool = False
     chunk: Chunk = field(default_factory=Chunk)
+    usage: Usage = field(default_factory=Usage)
 
     @property
     def preassigned(self) -> bool:
-        """Whether the task itself names where it runs; such queues need not be online."""
-        return bool(self.site)
+        """Whether the task itself, or where its files wait to be merged, says where it runs; such queues need not be online."""
+        return bool(self.site or self.chunk.site)
 
     @property
     def bound_to_one(self) -> bool:
         """Whether the task names exactly one place."""
-        return self.preassigned and "," not in (self.site or "").strip(", ")
+        return bool(self.site) and not self.chunk.site and "," not in (self.site or "").strip(", ")
 
     @property
     def urgent(self) -> bool:
@@ -146,9 +180,10 @@ class Ask:
     def to_document(self) -> dict[str, Any]:
         """The JSON document from which `from_document` makes an equal ask."""
         document = asdict(self)
-        for name in ("included_sites", "excluded_sites", "container_sources"):
+        for name in ("included_sites", "excluded_sites", "container_sources", "output_tokens"):
             document[name] = list(document[name])
         document["chunk"]["datasets"] = list(document["chunk"]["datasets"])
+        document["usage"]["full_storages"] = list(document["usage"]["full_storages"])
         return {"format": FORMAT} | document
 
 
@@ -160,9 +195,12 @@ def _read(kind: type, document: Mapping[str, Any], path: str, problems: list[Pro
         if value is None:
             continue
         try:
-            values[name] = _READERS[hints[name]](value, f"{path}{name}", problems)
+            values[name] = read = _READERS[hints[name]](value, f"{path}{name}", problems)
         except (TypeError, ValueError) as error:
             problems.append(Problem(f"{path}{name}", "type", str(error)))
+            continue
+        if isinstance(read, int | float) and read < 0 and name not in SIGNED:
+            problems.append(Problem(f"{path}{name}", "range", f"expected 0 or more, found {value!r}"))
     return values
 
 
@@ -202,6 +240,12 @@ def _chunk(value: Any, path: str, problems: list[Problem]) -> Chunk:
     return Chunk(**_read(Chunk, value, f"{path}.", problems))
 
 
+def _usage(value: Any, path: str, problems: list[Problem]) -> Usage:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"expected an object, found {value!r}")
+    return Usage(**_read(Usage, value, f"{path}.", problems))
+
+
 def _datasets(value: Any, path: str, problems: list[Problem]) -> tuple[ChunkDataset, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, Mapping) for item in value):
         raise TypeError("expected a list of objects")
@@ -218,5 +262,6 @@ _READERS: dict[Any, Callable[[Any, str, list[Problem]], Any]] = {
     bool: _flag,
     tuple[str, ...]: _texts,
     Chunk: _chunk,
+    Usage: _usage,
     tuple[ChunkDataset, ...]: _datasets,
 }

@@ -112,6 +112,15 @@ class Columns:
         """A text column as its distinct values and, per row, the place of its value among them: so a rule looks at few texts."""
         return self.derived(("coded", column), lambda table: _distinct(getattr(table, column)), (column,))
 
+    def where_text(self, column: str, question: Hashable, holds: Callable[[str], bool]) -> Flags:
+        """The rows for whose text in a column `holds`; `question` names what is asked, so that it is asked once."""
+
+        def ask(table: Columns) -> Flags:
+            texts, at = table.coded(column)
+            return np.array([holds(text) for text in texts], dtype=np.bool_)[at]
+
+        return self.derived((column, question), ask, (column,))
+
     def derived(self, key: Hashable, make: Callable[[Any], T], of: tuple[str, ...] = ()) -> T:
         """What `make` computes from the columns, computed once: `key` names it and everything else that it depends on.
 

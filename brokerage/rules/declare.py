@@ -34,7 +34,7 @@ Passes = Flags | bool
 class Eased:
     """Verdicts that give way where they would leave nobody: for each criterion of the filter, from the strictest to the laxest.
 
-    The first hold by which a candidate is left that passes all other persistent criteria; without any the last ones hold.
+    The first hold by which a candidate is left that passes all other persistent criteria; where none leaves one, the strictest.
     """
 
     steps: tuple[tuple[Passes, ...], ...]
@@ -194,6 +194,11 @@ class PendingFor:
     key: str
 
 
+def as_given(ask: Ask, _config: Config) -> Ask:
+    """The ask as it came."""
+    return ask
+
+
 NO_WEIGHT = Criterion("no_weight", "cannot be computed: {what}", "temporary")
 BELOW_MIN_WEIGHT = Criterion(
     "below_min_weight", "its weight is {weight:.4g}, {least:.4g} at least", "temporary", ("weight", "least")
@@ -204,16 +209,17 @@ LOW_WEIGHT = Criterion("low_weight", "its weight {weight:.4g} is not among the b
 class BrokeragePolicy:
     """Ordered lists of rules that make a brokerage decision; a subclass sets the lists and nothing else.
 
-    `candidates` says who takes part at all, `filters` come before the weights in the document, `late_filters` after them. All are
-    evaluated for every candidate; the order decides which criterion is reported as the first. `components` are those of the
-    configuration whose keys the rules read, `app:component` where the app is another; a later one wins. `judged` are the criteria
-    of the rules, `criteria` also those by which the choice skips.
+    `prepare` says what an ask is taken for, `candidates` who takes part; `filters` come before the weights in the document,
+    `late_filters` after them. All are evaluated for every candidate; the order decides which criterion is told as the first.
+    `components` are those of the configuration whose keys the rules read, `app:component` where the app is another; a later one
+    wins. `judged` are the criteria of the rules, `criteria` also those by which the choice skips.
     """
 
     name: ClassVar[str] = ""
     components: ClassVar[tuple[str, ...]] = ("jobbroker",)
     vo: ClassVar[str] = "*"
     activity: ClassVar[str] = ""
+    prepare: ClassVar[Callable[[Ask, Config], Ask]] = staticmethod(as_given)
     candidates: ClassVar[Filter]
     filters: ClassVar[tuple[Filter, ...]] = ()
     weights: ClassVar[tuple[Weight, ...]] = ()

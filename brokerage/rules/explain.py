@@ -152,8 +152,9 @@ def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: 
     found, failed = evidence(policy, ask, columns, config), record.decision.failed()[:, row].tolist()
     checks = tuple(_check(evident, row, not bad) for evident, bad in zip(found, failed, strict=True))
     first = int(record.decision.first[row])
+    taken = policy.prepare(ask, config)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        factors = {weight.name: at(weight(ask, columns, config), row) for weight in policy.weights}
+        factors = {weight.name: at(weight(taken, columns, config), row) for weight in policy.weights}
     return WhyNot(
         name=name,
         chosen=first < 0,

@@ -29,6 +29,13 @@ def named(queues: Queues, names: Iterable[str]) -> Flags:
     return np.isin(queues.name, listed) | np.isin(queues.unified_name, listed) | np.isin(queues.site, listed)
 
 
+def near(queues: Queues, names: Iterable[str]) -> Flags:
+    """The queues that the names mean, and those that share their output storage."""
+    meant = named(queues, names)
+    storages = np.unique(queues.storage[meant])
+    return meant | np.isin(queues.storage, storages[storages != ""])
+
+
 def _resolved(queues: Queues, names: Iterable[str]) -> set[str]:
     wanted: set[str] = set()
     for name in names:

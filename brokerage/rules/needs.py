@@ -60,6 +60,18 @@ def size_mb(count: float | None, unit: str | None) -> float:
     return (count or 0.0) * _SIZE_MB.get((unit or "MB")[:2].lower(), 1.0)
 
 
+def scaled_need_mb(ask: Ask, queues: Queues, floor_mb: float) -> Floats:
+    """Scratch disk of a job at each queue, MB: input, unless it is read directly, + output (`floor_mb` at least) + work.
+
+    Output scales with events where its unit is per event, else with the input, read directly or not (seed 000; decision B5).
+    """
+    input_mb = ask.chunk.largest_gb * 1000.0
+    per_event = (ask.out_disk_unit or "").endswith(("PerEvent", "PerEvents"))
+    output = size_mb(ask.out_disk_count, ask.out_disk_unit) * (ask.chunk.n_events if per_event else input_mb)
+    rest = max(floor_mb, output) + size_mb(ask.work_disk_count, ask.work_disk_unit)
+    return queues.copies_input * input_mb + rest
+
+
 def walltime_s(cpu_time: float, n_events: int, cores: Figure, power: Figure, efficiency: float, base_s: float) -> Figure:
     """Expected walltime, s: cpuTime x events / (cores x power x efficiency) + base (seed 000); efficiency 0 % = base only (seed
     001).

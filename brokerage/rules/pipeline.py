@@ -67,6 +67,7 @@ class Decision:
 
 def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str) -> Decision:
     """Evaluate every rule for every candidate and choose; `seed` feeds the dice of policies that draw."""
+    ask = policy.prepare(ask, config)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         failed, numbers, eased = _judged(policy, ask, columns, config)
         factors = [factor(ask, columns, config) for factor in policy.weights]
@@ -123,16 +124,21 @@ def _judged(policy: Policy, ask: Ask, columns: Columns, config: Config) -> tuple
 
 
 def _give_way(policy: Policy, passed: Flags, row: int, verdicts: Eased) -> range:
-    """Put the step that holds into the rows of its criteria from `row` on; these criteria, if it is not the strictest."""
+    """Put the step that holds into the rows of its criteria from `row` on; these criteria, if it is not the strictest.
+
+    The strictest stand there already.
+    """
     own = range(row, row + len(verdicts.steps[0]))
     others = [i for i, criterion in enumerate(policy.judged) if criterion.kind == "persistent" and i not in own]
     open_to = passed[others].all(axis=0)
     for step in verdicts.steps:
-        for i, verdict in zip(own, step, strict=True):
-            passed[i] = verdict
-        if (open_to & passed[own.start : own.stop].all(axis=0)).any():
-            break
-    return range(0) if step is verdicts.steps[0] else own
+        left = open_to.copy()
+        for verdict in step:
+            left &= verdict
+        if left.any():
+            passed[own.start : own.stop] = [np.broadcast_to(verdict, left.shape) for verdict in step]
+            return range(0) if step is verdicts.steps[0] else own
+    return range(0)
 
 
 def _product(factors: list[Floats | float], count: int) -> Floats:
@@ -155,6 +161,7 @@ def first_failed(failed: Flags) -> NDArray[np.int16]:
 def evidence(policy: Policy, ask: Ask, columns: Columns, config: Config) -> list[Evidence]:
     """Per criterion the numbers that it compared, made again for who reads a decision; also those made by the choice."""
     found: list[Evidence] = []
+    ask = policy.prepare(ask, config)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for rule in policy.rules:
             numbers = rule(ask, columns, config)[1]

@@ -13,14 +13,18 @@ from typing import ClassVar
 import numpy as np
 
 from brokerage.rules.columns import Columns, Flags, Floats, Ints, Texts, flag, made_of, number, text, whole
-from brokerage.rules.load import counted_assigned, effective_running, many_assigned
+from brokerage.rules.load import counted_assigned, effective_running, many_assigned, queue_cap
 from brokerage.rules.network import weight_to_nucleus
 from brokerage.rules.software import SoftwareIndex
 
 JOBS = ("defined", "assigned", "activated", "starting", "running")
 """Columns with numbers of jobs of the task's share."""
 
+BUSY = ("running", "n_batch", "num_slots", "starting")
+"""Columns of which the number of jobs that count as running is made."""
+
 HOSPITAL = "_HOSPITAL"
+TRANSFERRING_LIMIT = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +149,17 @@ class Queues(Columns):
         """Scratch disk of a slot, MB per core; without limit where none is set."""
         return unlimited(self.maxwdir) / self.slot_size
 
+    @made_of("direct_access_lan")
+    def copies_input(self) -> Floats:
+        """1 where jobs copy their input, 0 where they read it directly."""
+        return np.where(self.direct_access_lan, 0.0, 1.0)
+
     @made_of("space_gb")
     def known_space_gb(self) -> Floats:
         """Free space of the output storage; none published is none."""
         return np.nan_to_num(self.space_gb)
 
-    @made_of("running", "n_batch", "num_slots", "starting")
+    @made_of(*BUSY)
     def busy(self) -> Ints:
         """Jobs that count as running."""
         return effective_running(self.running, self.n_batch, self.num_slots, self.starting)
@@ -188,6 +197,22 @@ class Queues(Columns):
         local: Flags = self.missing_files == 0
         return local
 
+    def cap(self, least: int) -> Ints:
+        """Jobs that may wait: twice those that count as running, at least the lower bound."""
+        return self.derived(("cap", least), lambda table: queue_cap(table.busy, least), BUSY)
+
+    @made_of("transferringlimit", "running", "others_running")
+    def most_transferring(self) -> Ints:
+        """Jobs that may transfer their output: the limit of the queue (2000 if unset) or twice those that run."""
+        limit = np.where(self.transferringlimit > 0, self.transferringlimit, TRANSFERRING_LIMIT)
+        return np.maximum(limit, 2 * self.running_in_all)
+
+    def most_disk_io(self, default: float) -> Floats:
+        """Most disk I/O, kB/s per core."""
+        return self.derived(
+            ("disk_io", default), lambda table: np.where(table.maxdiskio > 0, table.maxdiskio, default), ("maxdiskio",)
+        )
+
     @made_of("at_nucleus", "missing_files")
     def still(self) -> Flags:
         """Whether nothing travels: a queue of the nucleus that has all the input."""
@@ -202,9 +227,9 @@ class Queues(Columns):
         )
 
     @made_of("name")
-    def is_test(self) -> Flags:
-        """Whether the name has `test` in it, in any case."""
-        return np.array(["test" in name.lower() for name in self.name.tolist()], dtype=np.bool_)
+    def not_test(self) -> Flags:
+        """Whether the name is without `test`, in any case."""
+        return np.array(["test" not in name.lower() for name in self.name.tolist()], dtype=np.bool_)
 
     @made_of("name", "unified_name")
     def is_hospital(self) -> Flags:

@@ -7,7 +7,8 @@ that a queue publishes has cmtconfigs, containers, cvmfs, tags and architectures
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -59,13 +60,52 @@ def split_release(release: str | None) -> tuple[str, str]:
     return project, version
 
 
+_PATTERN = re.compile(r"[*+?\[\]|^$(){}\\]")
+"""What makes a platform a pattern; a dot alone does not."""
+
+_GROUPS = re.compile(r"[(){}\\]")
+_MOST_REPEATS, _LONGEST = 4, 128
+FITS_NOTHING = r"(?!)"
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """The software platform that a task wants: a name, or a pattern that the platforms of a queue are compared with.
+
+    Patterns come from users and are compared in every cycle: without groups and with few repetitions, so that none takes long.
+    `pattern` is None for a name; one that cannot be used fits nothing.
+    """
+
+    text: str
+    pattern: re.Pattern[str] | None
+
+    @classmethod
+    @lru_cache(maxsize=1024)
+    def of(cls, text: str) -> Platform:
+        """The platform that a text means."""
+        if not _PATTERN.search(text):
+            return cls(text, None)
+        usable = not _GROUPS.search(text) and len(text) <= _LONGEST and sum(map(text.count, "*+?")) <= _MOST_REPEATS
+        try:
+            return cls(text, re.compile(text if usable else FITS_NOTHING))
+        except re.error:
+            return cls(text, re.compile(FITS_NOTHING))
+
+    def among(self, names: Iterable[str]) -> bool:
+        """Whether a platform of these names is the wanted one."""
+        if self.pattern is None:
+            return self.text in names
+        return any(self.pattern.fullmatch(name) for name in names)
+
+
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One published document, ready to be asked."""
+    """One published document, ready to be asked. `releases` are the names that the queue declares itself."""
 
     cvmfs: frozenset[str]
     containers: tuple[str, ...]
     cmtconfigs: frozenset[str]
+    releases: frozenset[str]
     tags: frozenset[tuple[str, str, str]]
     images: frozenset[str]
     cpu: Mapping[str, Sequence[str]] | None
@@ -83,6 +123,7 @@ def published(text: str) -> Published:
         cvmfs=frozenset(document.get("cvmfs") or ()),
         containers=tuple(document.get("containers") or ()),
         cmtconfigs=frozenset(document.get("cmtconfigs") or ()),
+        releases=frozenset(document.get("releases") or ()),
         tags=frozenset((tag.get("cmtconfig") or "", tag.get("project") or "", tag.get("release") or "") for tag in tags),
         images=frozenset(name for tag in tags for name in (tag.get("container_name"), *(tag.get("sources") or ())) if name),
         cpu=kinds.get("cpu"),
@@ -105,10 +146,17 @@ class SoftwareIndex:
             self._answers[question] = told[self._codes]
         return self._answers[question]
 
-    def release(self, platform: str, project: str, version: str, nightly: bool) -> Flags:
-        """Where the release runs: from cvmfs, or by a tag where any container may. Without project the platform alone counts."""
+    def resolving(self, platform: Platform) -> Flags:
+        """Where a pattern is the platform of something that is published."""
+        return self.where(("platform", platform.text), lambda d: platform.among((*d.cmtconfigs, *(tag[0] for tag in d.tags))))
+
+    def release(self, platform: Platform, project: str, version: str, nightly: bool) -> Flags:
+        """Where the release runs: by its name, from cvmfs, or by a tag where any container may.
+
+        Without project the platform alone counts.
+        """
         return self.where(
-            ("release", platform, project, version, nightly),
+            ("release", platform.text, project, version, nightly),
             lambda document: _release(document, platform, project, version, "nightlies" if nightly else "atlas"),
         )
 
@@ -127,14 +175,16 @@ class SoftwareIndex:
         )
 
 
-def _release(document: Published, platform: str, project: str, version: str, cvmfs_tag: str) -> bool:
+def _release(document: Published, platform: Platform, project: str, version: str, cvmfs_tag: str) -> bool:
     anywhere = "any" in document.containers
-    runs = anywhere or "/cvmfs" in document.containers or platform in document.cmtconfigs
+    runs = anywhere or "/cvmfs" in document.containers or platform.among(document.cmtconfigs)
     if not project:
-        return runs or not platform
+        return runs or not platform.text
+    if f"{project}-{version}" in document.releases:
+        return True
     if runs and ("any" in document.cvmfs or cvmfs_tag in document.cvmfs):
         return True
-    return anywhere and (platform, project, version) in document.tags
+    return anywhere and platform.among(config for config, *name in document.tags if name == [project, version])
 
 
 def _container(document: Published, name: str, only_tags: bool, sources: tuple[str, ...]) -> bool:

@@ -21,8 +21,16 @@ def queues(**columns: Any) -> Queues:
 
 
 def ask(**values: Any) -> Ask:
-    """A task of one core that gives nothing else; `events`, `gb` and `job_gb` are those of its chunk."""
-    chunk = Chunk(n_events=values.pop("events", 0), gb=values.pop("gb", 0.0), job_gb=values.pop("job_gb", None))
+    """A task of one core that gives nothing else; `events`, `gb`, `chunk_site` and the like are those of its chunk."""
+    chunk = Chunk(
+        n_events=values.pop("events", 0),
+        files=values.pop("files", 0),
+        gb=values.pop("gb", 0.0),
+        job_gb=values.pop("job_gb", None),
+        ram_count=values.pop("chunk_ram", None),
+        site=values.pop("chunk_site", None),
+        site_skipped_s=values.pop("skipped_s", 0.0),
+    )
     return Ask(**values, chunk=chunk)
 
 

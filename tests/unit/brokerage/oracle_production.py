@@ -46,6 +46,36 @@ def need_mb(ask: Ask, row: Row) -> float:
     return (0 if row["direct_access_lan"] else size) + output + megabytes(ask.work_disk_count, ask.work_disk_unit)
 
 
+def far(ask: Ask, row: Row, *, tape: bool) -> bool:
+    """Whether too much input of a task with much I/O is missing; tape counts as there or not."""
+    gb, files = (row["tape_gb"], row["tape_files"]) if tape else (0, 0)
+    judged = (ask.io_intensity or 0) > 200 and not ask.merge
+    return judged and (ask.chunk.gb - row["available_gb"] - gb >= 10 or row["missing_files"] - files >= 100)
+
+
+TEMPORARY = {
+    *("link_full", "links_full", "inactive", "diskIO", "space", "transferring", "nopilot", "lowNetworkWeight"),
+    *("read_lan_blacklist", "write_lan_blacklist", "write_wan_blacklist", "read_wan_blacklist", "source_blacklist"),
+    *("dest_blacklisted", "cap_activated", "cap_queued"),
+}
+SHOWN = {"link_full": "link_unusable", "space": "disk"}
+"""Labels that are told apart here, as one of their two criteria is temporary."""
+
+
+def failing_all(ask: Ask, rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The labels of every queue; -io gives way, to tape or at all, where it is what keeps every queue away."""
+    found = {row["name"]: failing(ask, row) for row in rows}
+    able = [row for row in rows if not set(found[row["name"]]) - TEMPORARY - {"io"}]
+    still_far = [far(ask, row, tape=False) for row in able]
+    if able and all(still_far):
+        on_tape = not all(far(ask, row, tape=True) for row in able)
+        for row in rows:
+            labels = found[row["name"]]
+            if "io" in labels and not (on_tape and far(ask, row, tape=True)):
+                labels.remove("io")
+    return {name: [SHOWN.get(label, label) for label in labels] for name, labels in found.items()}
+
+
 def failing(ask: Ask, row: Row) -> list[str]:
     """The labels of every criterion that the queue fails, in the order of the policy; software is not among them."""
     nucleus = row["at_nucleus"]
@@ -58,10 +88,10 @@ def failing(ask: Ask, row: Row) -> list[str]:
     memory = 0.9 * ((ask.base_ram_count or 0) + (ask.ram_count or 0) * (cores if ask.ram_unit == "MBPerCore" else 1))
     time = walltime(ask, row)
     short = 0 < row["maxtime"] < DAY
-    missing_gb = ask.chunk.gb - row["available_gb"]
     runs = running(row)
     limit = max(20, 2 * runs)
     waiting = row["activated"] + row["starting"]
+    all_waiting, all_running = waiting + row["others_waiting"], row["running"] + row["others_running"]
     queued = waiting + row["defined"] + (row["assigned"] if row["missing_files"] else 0)
     disk_limit = row["maxdiskio"] or 1e10
     disk_io = (ask.disk_io or 0) / (1 if wanted == 1 else slots)
@@ -70,15 +100,12 @@ def failing(ask: Ask, row: Row) -> list[str]:
         ("type", row["type"] == "analysis"),
         ("status", row["status"] != "online"),
         ("link_unusable", row["closeness"] == -1 and not nucleus),
-        ("link_unusable", row["link_files"] > 300 and not nucleus),
+        ("link_full", row["link_files"] > 300 and not nucleus),
         ("links_full", row["nucleus_files"] > 10000 and not nucleus),
         ("not_nucleus", high and not nucleus),
-        ("inactive", (high or ask.merge) and row["idle_s"] is not None and row["idle_s"] > 2 * HOUR and waiting > 0),
+        ("inactive", (high or ask.merge) and row["idle_s"] is not None and row["idle_s"] > 2 * HOUR and all_waiting > 0),
         ("zeroshare", row["fairsharepolicy"] == "type=evgensimul:100%" and ask.processing_type not in ("evgen", "simul")),
-        (
-            "io",
-            (ask.io_intensity or 0) > 200 and not ask.merge and (missing_gb >= 10 or row["missing_files"] >= 100),
-        ),
+        ("io", far(ask, row, tape=False)),
         ("diskIO", row["disk_io"] > disk_limit and disk_io > disk_limit),
         ("cpucore", row["corecount"] <= 1 if many else wanted == 1 and row["corecount"] > 1),
         ("max_cpucore", ask.max_core_count is not None and row["corecount"] > ask.max_core_count),
@@ -86,16 +113,17 @@ def failing(ask: Ask, row: Row) -> list[str]:
         ("highmemory", bool(ask.ram_count) and memory < row["minrss"]),
         ("remoteio", ask.direct_access_only and not row["direct_access_lan"] and not ask.merge),
         ("disk", row["maxwdir"] != 0 and row["maxwdir"] / slots <= need_mb(ask, row)),
-        ("disk", (row["space_gb"] or 0) <= 200),
+        ("space", (row["space_gb"] or 0) <= 200),
         ("read_lan_blacklist", not row["read_lan_ok"]),
         ("write_lan_blacklist", not row["write_lan_ok"]),
         ("write_wan_blacklist", not row["write_wan_ok"] and not (nucleus and not row["missing_files"])),
         ("read_wan_blacklist", not row["read_wan_ok"] and not (nucleus and not row["missing_files"])),
+        ("source_blacklist", not row["source_ok"]),
         ("scout_walltime", ask.scout and short),
         ("min_walltime", (ask.merge or not ask.cpu_time) and short),
         ("shortwalltime", time is not None and row["maxtime"] != 0 and time >= row["maxtime"]),
         ("network", row["wnconnectivity"] == "none" and ask.ip_connectivity == "http"),
-        ("transferring", row["transferring"] > max(row["transferringlimit"] or 2000, 2 * row["running"]) and not nucleus),
+        ("transferring", row["transferring"] > max(row["transferringlimit"] or 2000, 2 * all_running) and not nucleus),
         ("t1weight", ask.t1_weight == -1 and not ask.merge and not nucleus),
         ("nopilot", row["requests_3h"] == 0 and not row["allow_no_pilot"]),
         ("lowNetworkWeight", urgent and network(row) < 1.7),
@@ -129,7 +157,7 @@ def factors(ask: Ask, row: Row) -> list[float]:
 
 def decide(ask: Ask, rows: Sequence[Row]) -> tuple[list[tuple[str, list[float]]], dict[str, list[str]]]:
     """The ten best with their factors, and the failing labels of every other queue."""
-    failed = {row["name"]: failing(ask, row) for row in rows}
+    failed = failing_all(ask, rows)
     weights: dict[str, float] = {}
     for row in rows:
         load, data, t1, link = factors(ask, row)

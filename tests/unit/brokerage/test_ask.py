@@ -7,13 +7,23 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from brokerage.rules.ask import Ask, BadAsk, Chunk, ChunkDataset
+from brokerage.rules.ask import Ask, BadAsk, Chunk, ChunkDataset, Usage
 from tests.unit.brokerage.grids import asks
 
 
 @settings(max_examples=30, deadline=None)
 @given(asks)
 def test_an_ask_survives_its_document(asked: Ask) -> None:
+    assert Ask.from_document(json.loads(json.dumps(asked.to_document()))) == asked
+
+
+def test_an_ask_of_all_parts_survives_its_document() -> None:
+    asked = Ask(
+        output_tokens=("DATADISK",),
+        t1_weight=-1,
+        chunk=Chunk(site="A", site_skipped_s=60.0, ram_count=3000.0),
+        usage=Usage(running_jobs=7, quota_exceeded=True, full_storages=("A_LOCALGROUPDISK",)),
+    )
     assert Ask.from_document(json.loads(json.dumps(asked.to_document()))) == asked
 
 
@@ -34,7 +44,9 @@ def test_all_faults_are_named_at_once_with_their_paths() -> None:
         "excluded_sites": ["A", 3],
         "core_count": 1.5,
         "priority": True,
-        "chunk": {"files": -0.5, "datasets": [{"name": 3}]},
+        "max_walltime_h": -1,
+        "chunk": {"files": -0.5, "gb": -2, "datasets": [{"name": 3}]},
+        "usage": {"running_jobs": "many"},
     }
     with pytest.raises(BadAsk) as caught:
         Ask.from_document(document)
@@ -47,6 +59,9 @@ def test_all_faults_are_named_at_once_with_their_paths() -> None:
         "excluded_sites",
         "core_count",
         "priority",
+        "max_walltime_h",
         "chunk.files",
+        "chunk.gb",
+        "usage.running_jobs",
         "chunk.datasets[0].name",
     }

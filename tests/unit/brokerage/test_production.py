@@ -17,7 +17,9 @@ from brokerage.rules.snapshot import Queues
 from tests.unit.brokerage import oracle_production as oracle
 from tests.unit.brokerage.grids import CONFIG, ask
 
-IN = ""
+IN, NEAR = "", "NEAR"
+"""Not skipped; the name of a second queue in a case."""
+
 GRIDS = int(os.environ.get("GRIDBROKER_GRIDS", "250"))
 GOOD = {"requests_3h": 9, "space_gb": 5000}
 TASK = {"cpu_time": 1, "events": 1, "nucleus": "N"}
@@ -56,8 +58,13 @@ MANY: dict[str, list[Any]] = {
     "link_files": [0, 0, 150, 300, 301],
     "closeness": [None, 0, 4, 4, -1],
     "mbps": [None, 15.0, 200.0, 250.0],
+    "source_ok": [True] * 9 + [False],
     "available_gb": [0.0, 4.0],
     "missing_files": [0, 0, 5, 100],
+    "tape_gb": [0.0, 0.0, 12.0],
+    "tape_files": [0, 0, 5],
+    "others_waiting": [0, 0, 1],
+    "others_running": [0, 0, 60],
     "defined": [0, 0, 5],
     "assigned": [0, 0, 30],
     "activated": [0, 5, 40],
@@ -139,13 +146,19 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"merge": True}, {"idle_s": 7201, "activated": 1, "running": 1}, "-inactive"),
     ({"merge": True}, {"idle_s": 7200, "activated": 1, "running": 1}, IN),
     ({"merge": True}, {"idle_s": 7201}, IN),
+    ({"merge_output": True}, {"idle_s": 7201, "others_waiting": 1}, "-inactive"),
     ({}, {"idle_s": 7201, "activated": 1}, IN),
     ({"processing_type": "reco"}, {"fairsharepolicy": "type=evgensimul:100%"}, "-zeroshare"),
     ({"processing_type": "evgen"}, {"fairsharepolicy": "type=evgensimul:100%"}, IN),
     ({"share": "Test", "processing_type": "reco"}, {"fairsharepolicy": "type=evgensimul:100%"}, IN),
     ({"io_intensity": 201, "gb": 9.9}, {"missing_files": 99}, IN),
-    ({"io_intensity": 201, "gb": 10.0}, {"missing_files": 99}, "-io"),
-    ({"io_intensity": 201, "gb": 9.9}, {"missing_files": 100}, "-io"),
+    ({"io_intensity": 201, "gb": 10.0}, {"missing_files": 99, NEAR: {"available_gb": 10.0}}, "-io"),
+    ({"io_intensity": 201, "gb": 9.9}, {"missing_files": 100, NEAR: {"available_gb": 9.9}}, "-io"),
+    ({"io_intensity": 201, "gb": 10.0}, {"missing_files": 99, NEAR: {"available_gb": 10.0, "requests_3h": 0}}, "-io"),
+    ({"io_intensity": 201, "gb": 10.0}, {"missing_files": 99, NEAR: {"available_gb": 10.0, "status": "offline"}}, IN),
+    ({"io_intensity": 201, "gb": 10.0}, {"missing_files": 99}, IN),
+    ({"io_intensity": 201, "gb": 10.0}, {"missing_files": 99, NEAR: {"tape_gb": 9.0, "missing_files": 9}}, "-io"),
+    ({"io_intensity": 201, "gb": 20.0}, {"missing_files": 99, "tape_gb": 11.0, NEAR: {"tape_gb": 9.0}}, IN),
     ({"io_intensity": 200, "gb": 99.0}, {"missing_files": 999}, IN),
     ({"io_intensity": 201, "gb": 20.0}, {"missing_files": 99, "available_gb": 11.0}, IN),
     ({"disk_io": 101}, {"maxdiskio": 100, "disk_io": 101}, "-diskIO"),
@@ -175,6 +188,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"write_wan_ok": False}, "-write_wan_blacklist"),
     ({}, {"read_wan_ok": False}, "-read_wan_blacklist"),
     ({}, {"read_wan_ok": False, "write_wan_ok": False, "at_nucleus": True}, IN),
+    ({}, {"source_ok": False, "missing_files": 1}, "-source_blacklist"),
     ({"scout": True}, {"at_nucleus": True, "maxtime": 86_399}, "-scout_walltime"),
     ({"scout": True}, {"at_nucleus": True, "maxtime": 86_400}, IN),
     ({"merge": True}, {"maxtime": 86_399}, "-min_walltime"),
@@ -191,6 +205,18 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"transferring": 2001}, "-transferring"),
     ({}, {"transferring": 11, "transferringlimit": 10}, "-transferring"),
     ({}, {"transferring": 12, "transferringlimit": 10, "running": 6}, IN),
+    ({}, {"transferring": 12, "transferringlimit": 10, "others_running": 6}, IN),
+    ({"merge": True, "core_count": 8, "merge_core_count": 1}, {"corecount": 1}, IN),
+    ({"merge": True, "core_count": 8}, {"corecount": 1}, "-cpucore"),
+    ({"merge": True, "merge_ram_count": 500}, {"maxrss": 1799}, "-lowmemory"),
+    ({"merge": True, "merge_ram_count": 500}, {"maxrss": 1800}, IN),
+    ({"merge": True, "merge_ram_count": 500, "chunk_ram": 3000}, {"maxrss": 2699}, "-lowmemory"),
+    ({"ram_count": 1000, "chunk_ram": 2000}, {"maxrss": 1799}, "-lowmemory"),
+    ({"merge": True, "chunk_site": "Q"}, {"status": "brokeroff"}, IN),
+    ({"merge": True, "chunk_site": "R"}, {}, "-nonpreassigned"),
+    ({"merge": True, "chunk_site": "NEAR"}, {"storage": "DISK", NEAR: {"storage": "DISK"}}, IN),
+    ({"merge": True, "chunk_site": "R", "skipped_s": 86_399}, {}, "-nonpreassigned"),
+    ({"merge": True, "chunk_site": "R", "skipped_s": 86_400}, {}, IN),
     ({"t1_weight": -1}, {}, "-t1weight"),
     ({"t1_weight": -1}, {"at_nucleus": True}, IN),
     ({}, {"requests_3h": 0}, "-nopilot"),
@@ -213,14 +239,17 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("asked", "columns", "skipped"), CASES, ids=[f"{case[2]} {case[0]} {case[1]}" for case in CASES])
 def test_one_criterion_decides_at_its_limit(asked: dict[str, Any], columns: dict[str, Any], skipped: str) -> None:
     task = ask(**{**TASK, **asked})
-    table = Queues.from_rows([{"name": "Q", **GOOD, **columns}])
+    beside = [{"name": NEAR, **GOOD, **columns[NEAR]}] if NEAR in columns else []
+    own = {column: value for column, value in columns.items() if column != NEAR}
+    table = Queues.from_rows([{"name": "Q", **GOOD, **own}, *beside])
     decision = decide(Production, task, table, CONFIG, "1")
     found = skips(decision, Production, task, table, CONFIG)
-    assert (found["Q"].criterion if found else IN) == skipped
+    assert (found["Q"].criterion if "Q" in found else IN) == skipped
 
 
 def test_every_criterion_has_a_case_that_it_decides() -> None:
-    shown = {case[2].removeprefix("-") for case in CASES} | {"nonpreassigned", "test", "cache", "no_weight", "low_weight"}
+    elsewhere = {"test", "cache", "regexpcmtconfig", "no_weight", "below_min_weight", "low_weight"}
+    shown = {case[2].removeprefix("-") for case in CASES} | elsewhere
     options = {"non_pledged", "over_pledged", "opportunistic"}
     assert {criterion.label for criterion in Production.criteria} - options <= shown
 
@@ -235,6 +264,14 @@ def test_every_criterion_has_a_case_that_it_decides() -> None:
         ({"processing_type": "urgent"}, {"mbps": 1}, {"NW_ACTIVE": False}, IN),
         ({"share": "MC"}, {"activated": 21}, {"NQUEUELIMITSITE_MC": 25}, IN),
         ({"share": "MC"}, {"activated": 1}, {"NQUEUELIMITSITE_MC": 0}, "-cap_activated"),
+        ({"prod_source_label": "managed"}, {"running": 9}, {"MIN_WEIGHT_managed": 1.64}, IN),
+        ({"prod_source_label": "managed"}, {"running": 9}, {"MIN_WEIGHT_managed": 1.66}, "-below_min_weight"),
+        (
+            {"prod_source_label": "managed", "share": "MC"},
+            {"running": 9},
+            {"MIN_WEIGHT_managed": 1.66, "MIN_WEIGHT_managed_MC": 1.64},
+            IN,
+        ),
         (
             {"processing_type": "ganga"},
             {"fairsharepolicy": "type=reco:0%,type=any:100%"},
@@ -258,6 +295,7 @@ def test_what_the_configuration_changes(
 PUBLISHED = json.dumps(
     {
         "cvmfs": ["atlas"],
+        "releases": ["Mine-1.0"],
         "cmtconfigs": ["x86_64-el9-gcc13-opt"],
         "containers": ["docker://hub/"],
         "architectures": [{"type": "cpu", "arch": ["x86_64"]}],
@@ -272,6 +310,11 @@ PUBLISHED = json.dumps(
         ({"architecture": "x86_64-slc6-gcc49-opt", "release": "Athena-25.0"}, False, "-cache"),
         ({"architecture": "x86_64-slc6-gcc49-opt", "release": "Athena-25.0"}, True, IN),
         ({"architecture": "x86_64-el9-gcc13-opt", "release": "Athena-25.0", "nightly": True}, False, "-cache"),
+        ({"architecture": "x86_64-el9-gcc1[0-9]-.*", "release": "Athena-25.0"}, False, IN),
+        ({"architecture": "x86_64-el9-gcc9.*", "release": "Athena-25.0"}, False, "-regexpcmtconfig"),
+        ({"architecture": "x86_64-el9-gcc9.*", "release": "Athena-25.0"}, True, IN),
+        ({"architecture": "(x86_64-el9-gcc13-opt)*", "release": "Athena-25.0"}, False, "-regexpcmtconfig"),
+        ({"architecture": "x86_64-slc6-gcc49-opt", "release": "Mine-1.0"}, False, IN),
         ({"architecture": "x86_64-el9-gcc13-opt"}, False, IN),
         ({}, False, IN),
         ({"container_name": "docker://hub/a:1"}, False, IN),
