@@ -9,14 +9,17 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from types import ModuleType
 
-from benchmarks import dispatch
+from benchmarks import dispatch, reports
 from benchmarks.server import held
 
-NAMES: dict[str, ModuleType] = {"dispatch": dispatch}
+NAMES: dict[str, ModuleType] = {"dispatch": dispatch, "reports": reports}
 
 ALL = (
     ("dispatch",),
     ("dispatch", "--waiting", "100000"),
+    ("dispatch", "--http"),
+    ("reports",),
+    ("reports", "--http"),
 )
 """What `all` runs: sizes that fit into a few minutes."""
 

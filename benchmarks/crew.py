@@ -58,10 +58,18 @@ class Crew:
         """Let each process do its part of `n` operations at once; from the first start to the last end."""
         share = max(1, n // self.size)
         for pipe in self._pipes:
-            pipe.send((method, share))
+            pipe.send((method, share, True))
         done = [_answer(pipe, 600.0) for pipe in self._pipes]
         seconds = max(d[1] for d in done) - min(d[0] for d in done)
         return Lap(share * self.size, seconds, sum(d[2] for d in done))
+
+    def tell(self, method: str, value: object) -> list[Any]:
+        """Call a method of every client, one after the other, not timed: what each gave."""
+        answers = []
+        for pipe in self._pipes:
+            pipe.send((method, value, False))
+            answers.append(_answer(pipe, START_S)[3])
+        return answers
 
 
 def _answer(pipe: Connection, seconds: float) -> Any:
@@ -81,16 +89,18 @@ def _work(pipe: Connection, barrier: Barrier, make: Callable[..., Any], number: 
     client = make(number, *arguments)
     pipe.send(())
     while (order := _order(pipe)) is not None:
-        method, n = order
-        barrier.wait(START_S)
+        method, value, together = order
+        if together:
+            barrier.wait(START_S)
         cpu, began = time.process_time(), time.monotonic()
-        getattr(client, method)(n)
-        pipe.send((began, time.monotonic(), time.process_time() - cpu))
+        gave = getattr(client, method)(value)
+        pipe.send((began, time.monotonic(), time.process_time() - cpu, gave))
 
 
-def _order(pipe: Connection) -> tuple[str, int] | None:
+def _order(pipe: Connection) -> tuple[str, object, bool] | None:
+    """Method, value, and whether all begin together; None at the end."""
     try:
-        order: tuple[str, int] | None = pipe.recv()
+        order: tuple[str, object, bool] | None = pipe.recv()
     except EOFError:
         return None  # the parent is gone
     return order

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import uuid
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import psycopg2
 from psycopg2.extras import register_uuid
 
-from benchmarks import filling
+from benchmarks import filling, http
 from benchmarks.crew import Crew
 from benchmarks.harness import Lap, Line, compare, watched
 from benchmarks.server import Bench, bench
@@ -105,18 +105,22 @@ class Stock:
 
 def run(options: Namespace) -> Iterator[Line]:
     """A line for each round, then the result: jobs in a second."""
+    sizes: Line = {"waiting": options.waiting, "task_queues": options.task_queues}
+    n = max(options.clients, min(MOST_PER_ROUND, options.waiting * 2 // 5))
     with bench() as server:
-        stock = Stock(server, options.waiting, options.task_queues, files=False)
-        n = max(options.clients, min(MOST_PER_ROUND, options.waiting * 2 // 5))
-        sizes: Line = {"waiting": options.waiting, "task_queues": options.task_queues, "clients": options.clients}
-        with Crew(options.clients, Client, stock.place.queue_id, server.url) as crew:
+        stock = Stock(server, options.waiting, options.task_queues, files=options.http)
+        queue_id = stock.place.queue_id
+        if options.http:
+            yield from http.measured("dispatch", server, queue_id, sizes, "match", n, lambda crew: stock.take("brokerage_job", n))
+            return
+        with Crew(options.clients, Client, queue_id, server.url) as crew:
 
-            def ours() -> Lap:
-                stock.take("brokerage_job", n)
-                return watched(lambda: crew.do("ours", n), server.cpu_s)
+            def leg(method: str, table: str) -> Callable[[], Lap]:
+                def lap() -> Lap:
+                    stock.take(table, n)
+                    return watched(lambda: crew.do(method, n), server.cpu_s)
 
-            def reference() -> Lap:
-                stock.take("bare", n)
-                return watched(lambda: crew.do("reference", n), server.cpu_s)
+                return lap
 
-            yield from compare("dispatch", "jobs/s", ours, reference, sizes)
+            ours, reference = leg("ours", "brokerage_job"), leg("reference", "bare")
+            yield from compare("dispatch", "jobs/s", ours, reference, {**sizes, "clients": options.clients})

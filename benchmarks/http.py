@@ -1,0 +1,203 @@
+"""The same verbs through the real web server, over 16 connections that stay open, beside a view that does nothing.
+
+The server is started as `up` starts it; one process with plain sockets makes the load.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import statistics
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from benchmarks import filling
+from benchmarks.crew import Crew
+from benchmarks.harness import Lap, Line, compare, watched
+from benchmarks.server import INSTANCE, Bench, tree_cpu_s
+from broker_site.supervisor import System, running
+
+CONNECTIONS = 16
+LEASE_S = 7200.0
+
+
+def request(host: str, path: str, token: str = "", body: object = None) -> bytes:
+    """One HTTP/1.1 request as bytes: POST where there is a body, else GET."""
+    content = b"" if body is None else json.dumps(body).encode()
+    lines = [f"{'GET' if body is None else 'POST'} {path} HTTP/1.1", f"Host: {host}"]
+    if token:
+        lines.append(f"Authorization: Bearer {token}")
+    if body is not None:
+        lines += ["Content-Type: application/json", f"Content-Length: {len(content)}"]
+    return "\r\n".join([*lines, "", ""]).encode() + content
+
+
+class Load:
+    """Open connections, each with one request on its way at a time."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.sockets = [socket.create_connection((host, port)) for _ in range(CONNECTIONS)]
+        self.selector = selectors.DefaultSelector()
+        for number, one in enumerate(self.sockets):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.selector.register(one, selectors.EVENT_READ, number)
+        self.seconds: list[float] = []
+
+    def run(self, n: int, make: Callable[[int], bytes]) -> None:
+        """Send `n` requests, `make(connection number)` each; every answer must be 200."""
+        started = [0.0] * CONNECTIONS
+        received = [b""] * CONNECTIONS
+        left = n
+        for number in range(min(CONNECTIONS, n)):
+            left -= 1
+            self._send(number, make, started)
+        waiting = min(CONNECTIONS, n)
+        while waiting:
+            for key, _ in self.selector.select(30):
+                number = key.data
+                received[number] += self.sockets[number].recv(65536)
+                if not complete(received[number]):
+                    continue
+                received[number] = b""
+                self.seconds.append(time.perf_counter() - started[number])
+                if left:
+                    left -= 1
+                    self._send(number, make, started)
+                else:
+                    waiting -= 1
+
+    def _send(self, number: int, make: Callable[[int], bytes], started: list[float]) -> None:
+        message = make(number)
+        started[number] = time.perf_counter()
+        self.sockets[number].sendall(message)
+
+
+class BadAnswer(Exception):
+    """The server did not answer 200."""
+
+
+def complete(received: bytes) -> bool:
+    """Whether a whole answer is there; BadAnswer when it is not a 200."""
+    head, end, body = received.partition(b"\r\n\r\n")
+    if not end:
+        return False
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise BadAnswer(received.decode(errors="replace")[:2000])
+    length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    return len(body) >= int(length.split(b":")[1])
+
+
+class Client:
+    """The process that makes the load: pilots that ask, jobs that report, or requests that ask for nothing."""
+
+    def __init__(self, number: int, url: str, pilots: list[tuple[str, int]]) -> None:
+        where = urlsplit(url)
+        self.host, self.pilots = where.netloc, pilots
+        self.load = Load(where.hostname or "", where.port or 0)
+        self.beats: list[list[bytes]] = []
+        self.turn = 0
+
+    def jobs(self, n: int) -> None:
+        """Write the heartbeats of the jobs 1 to `n`, shared out among the connections."""
+        from broker_site.access.tokens import mint_job_token
+
+        self.beats = [[] for _ in range(CONNECTIONS)]
+        for job_id in range(1, n + 1):
+            token = mint_job_token(job_id, 1, LEASE_S, pilot=self.pilots[0][1])
+            body = {"status": "sent", "cpu_s": 10.5, "rss_mb": 800}
+            self.beats[job_id % CONNECTIONS].append(request(self.host, f"/api/v1/jobs/{job_id}/heartbeat/", token, body))
+
+    def match(self, n: int) -> None:
+        """`n` times a pilot asks for a job."""
+        sizes = {"cores": 8, "memory_mb": 8000, "disk_mb": 20000, "walltime_s": 86000}
+
+        def ask(connection: int) -> bytes:
+            body = {"request": str(uuid.uuid4()), **sizes}
+            return request(self.host, "/api/v1/pilots/match/", self.pilots[connection][0], body)
+
+        self.load.run(n, ask)
+
+    def heartbeat(self, n: int) -> None:
+        """`n` times a job says that it runs."""
+
+        def beat(connection: int) -> bytes:
+            self.turn += 1
+            mine = self.beats[connection]
+            return mine[self.turn % len(mine)]
+
+        self.load.run(n, beat)
+
+    def reference(self, n: int) -> None:
+        """`n` requests that the server answers by doing nothing."""
+        nothing = request(self.host, "/healthz")
+        self.load.run(n, lambda connection: nothing)
+
+    def latency(self, n: int) -> list[float]:
+        """Milliseconds that the answers since the last call took: median, and what one of 100 exceeds."""
+        cuts = statistics.quantiles(self.load.seconds, n=100)
+        self.load.seconds.clear()
+        return [round(cuts[49] * 1000, 2), round(cuts[98] * 1000, 2)]
+
+
+@contextmanager
+def web(server: Bench) -> Iterator[System]:
+    """The web server as `up` starts it, on the database of this run; no worker, no beat, no pilots."""
+    with running(INSTANCE, prepare=lambda system: (), worker=False, beat=False, environment={"DATABASE_URL": server.url}) as it:
+        yield it
+
+
+def pilots(queue_id: int) -> list[tuple[str, int]]:
+    """A registered pilot for each connection: its token, and the id of its credential."""
+    from broker_site.access.authentication import principal_of_token
+    from broker_site.access.credentials import issue_enrolment, issue_pilot_token
+    from brokerage.ledger.pilots import register
+    from brokerage.models import Pilot
+
+    enrolment = principal_of_token(issue_enrolment(filling.QUEUE).text)
+    made = []
+    for number in range(CONNECTIONS):
+        pilot = Pilot(id=uuid.uuid4(), queue_id=queue_id, host="bench", slot=f"slot{number}", core_count=8, memory_mb=8000)
+        register(pilot)
+        issued = issue_pilot_token(enrolment, pilot.id)
+        made.append((issued.text, issued.credential.pk))
+    return made
+
+
+def measured(
+    name: str, server: Bench, queue_id: int, sizes: Line, method: str, n: int, ready: Callable[[Crew], None]
+) -> Iterator[Line]:
+    """`method` of the load against the view that does nothing; `ready` is called before each round of ours."""
+    with web(server) as system, Crew(1, Client, system.url, pilots(queue_id)) as crew:
+
+        def cpu_s() -> float | None:
+            database, leader = server.cpu_s(), system.children["web"].pid
+            return None if database is None or leader is None else database + tree_cpu_s(leader)
+
+        def leg(what: str, before: Callable[[Crew], None]) -> Callable[[], Lap]:
+            def lap() -> Lap:
+                before(crew)
+                return watched(lambda: crew.do(what, n), cpu_s)
+
+            return lap
+
+        latency: dict[str, list[list[float]]] = {"ours": [], "reference": []}
+
+        def noting(which: str, lap: Callable[[], Lap]) -> Callable[[], Lap]:
+            def noted() -> Lap:
+                done = lap()
+                latency[which] += crew.tell("latency", 0)
+                return done
+
+            return noted
+
+        ours, reference = noting("ours", leg(method, ready)), noting("reference", leg("reference", lambda crew: None))
+        for line in compare(name, "requests/s", ours, reference, {**sizes, "connections": CONNECTIONS, "http": True}):
+            if "ratio" in line:
+                line["p50_p99_ms"] = {
+                    which: [statistics.median(x) for x in zip(*all_, strict=True)] for which, all_ in latency.items()
+                }
+            yield line

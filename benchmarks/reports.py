@@ -1,0 +1,173 @@
+"""Reports: what heartbeats and state reports of running jobs cost beside a bare UPDATE by key.
+
+A result for each part (heartbeat, state, settle), then for the reports of a job's life: starting, heartbeat, running, heartbeat.
+"""
+
+from __future__ import annotations
+
+import uuid
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+
+import psycopg2
+
+from benchmarks import filling, http
+from benchmarks.crew import Crew
+from benchmarks.harness import Lap, Line, compare, watched
+from benchmarks.server import Bench, bench
+
+JOBS = 8000
+"""Leased jobs, shared out among the clients."""
+HTTP_BEATS = 4000
+
+TOUCH = """
+PREPARE touch (bigint) AS
+UPDATE bare SET lease_until = now() + interval '2 hours' WHERE id = $1 RETURNING status
+"""
+PARTS = {"heartbeat": "heartbeats/s", "state": "reports/s", "settle": "ends/s"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("--clients", type=int, default=4, metavar="C", help="client processes (default 4)")
+    parser.add_argument("--http", action="store_true", help="through the web server, 16 connections")
+
+
+class Client:
+    """One process whose jobs report. It goes round its own jobs, and starts anew when they have been renewed."""
+
+    def __init__(self, number: int, size: int, url: str) -> None:
+        self.number, self.size, self.first, self.at = number, size, 0, 0
+        connection = psycopg2.connect(url)
+        connection.autocommit = True
+        self.cursor = connection.cursor()
+        self.cursor.execute(TOUCH)
+
+    def _jobs(self, n: int) -> Iterator[int]:
+        """Ids of the next `n` of this client's jobs, in an order that is not that of the table."""
+        mine = JOBS // self.size
+        for _ in range(n):
+            yield self.first + self.number + self.size * (self.at * 7919 % mine)
+            self.at += 1
+
+    def renewed(self, first: int) -> None:
+        """The jobs are others now: from this id on."""
+        self.first, self.at = first, 0
+
+    def heartbeat(self, n: int) -> None:
+        """Prolong `n` leases."""
+        from brokerage.ledger.lease import renew
+
+        for job_id in self._jobs(n):
+            assert renew(job_id, 1) is not None
+
+    def state(self, n: int) -> None:
+        """Report `n` moves: each job starts, then runs."""
+        from brokerage.ledger.lease import advance
+
+        for job_id in self._jobs(n // 2):
+            assert advance(job_id, 1, "starting", ["sent"], f"job:{job_id}") is not None
+            assert advance(job_id, 1, "running", ["sent", "starting"], f"job:{job_id}") is not None
+
+    def life(self, n: int) -> None:
+        """Report `n` times: each job starts, is heard of, runs, is heard of."""
+        from brokerage.ledger.lease import advance, renew
+
+        for job_id in self._jobs(n // 4):
+            for status, sources in (("starting", ["sent"]), ("running", ["sent", "starting"])):
+                assert advance(job_id, 1, status, sources, f"job:{job_id}") is not None
+                assert renew(job_id, 1) is not None
+
+    def settle(self, n: int) -> None:
+        """End `n` jobs as finished, with two outputs each."""
+        from brokerage.ledger.settle import settle_job
+        from brokerage.rules.settlement import Report, ReportedOutput
+
+        for job_id in self._jobs(n):
+            outputs = [ReportedOutput(f"{kind}.{job_id}", 1000, "00000001", filling.STORAGE, 10) for kind in ("out", "log")]
+            assert settle_job(job_id, 1, Report("finished", outputs), f"job:{job_id}").status == "finished"
+
+    def reference(self, n: int) -> None:
+        """Touch `n` rows of the bare table."""
+        for _ in range(n):
+            self.at += 1
+            self.cursor.execute("EXECUTE touch (%s)", (1 + self.at * 7919 % JOBS,))
+            assert self.cursor.fetchone() is not None
+
+    def flush(self, n: int) -> None:
+        """Let the server count what this process has done so far."""
+        from django.db import connection
+
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_stat_force_next_flush()")
+
+
+class Leases:
+    """The leased jobs, with a set of new ones for each round that moves them."""
+
+    def __init__(self, server: Bench, *, files: bool) -> None:
+        self.server, self.files, self.first = server, files, 1
+        self.place = filling.task(filling.grid(1))
+        server.execute(*filling.BARE)
+        filling.bare_jobs(server, 1, JOBS)
+
+    def renew(self) -> int:
+        """The id of the first of JOBS jobs that have just been sent; those before are gone from the heap of open jobs."""
+        first, self.first = self.first, self.first + JOBS
+        filling.waiting_jobs(self.server, self.place, first, first + JOBS - 1, files=self.files)
+        filling.send(self.server, str(uuid.uuid4()), first, first + JOBS - 1)
+        return first
+
+    def updates(self) -> tuple[float, float]:
+        """Updates of jobs so far, and how many of them stayed on their page (HOT)."""
+        counted = "SELECT {} FROM pg_stat_user_tables WHERE relname = 'brokerage_job'"
+        return self.server.number(counted.format("n_tup_upd")), self.server.number(counted.format("n_tup_hot_upd"))
+
+
+def run(options: Namespace) -> Iterator[Line]:
+    """The parts, then the result: reports in a second."""
+    if options.http:
+        yield from over_http()
+        return
+    with bench() as server:
+        leases = Leases(server, files=True)
+        with Crew(options.clients, Client, options.clients, server.url) as crew:
+            yield from _parts(server, leases, crew, {"jobs": JOBS, "clients": options.clients})
+
+
+def _parts(server: Bench, leases: Leases, crew: Crew, sizes: Line) -> Iterator[Line]:
+    def leg(method: str, n: int, *, new: bool = False) -> Callable[[], Lap]:
+        def lap() -> Lap:
+            if new:
+                crew.tell("renewed", leases.renew())
+            server.settle("brokerage_job", "brokerage_jobchange", "workqueues_file", "bare")
+            return watched(lambda: crew.do(method, n), server.cpu_s)
+
+        return lap
+
+    bare = leg("reference", JOBS)
+    crew.tell("renewed", leases.renew())
+    crew.tell("flush", 0)
+    before = leases.updates()
+    for line in compare("reports.heartbeat", PARTS["heartbeat"], leg("heartbeat", JOBS), bare, sizes):
+        if "ratio" in line:
+            crew.tell("flush", 0)
+            done, hot = (now - then for now, then in zip(leases.updates(), before, strict=True))
+            line["hot"] = round(hot / done, 3)
+        yield line
+    yield from compare("reports.state", PARTS["state"], leg("state", JOBS, new=True), bare, sizes)
+    yield from compare("reports.settle", PARTS["settle"], leg("settle", JOBS // 4, new=True), bare, sizes, rounds=5)
+    yield from compare("reports", "reports/s", leg("life", JOBS, new=True), bare, sizes)
+
+
+def over_http() -> Iterator[Line]:
+    """Heartbeats through the web server."""
+    with bench() as server:
+        leases = Leases(server, files=False)
+        leases.renew()
+
+        def ready(crew: Crew) -> None:
+            crew.tell("jobs", JOBS)
+            server.settle("brokerage_job")
+
+        yield from http.measured("reports", server, leases.place.queue_id, {"jobs": JOBS}, "heartbeat", HTTP_BEATS, ready)
