@@ -14,7 +14,10 @@ TEXT_AT = {"Prepared": 2}
 """Where the SQL stands among the arguments, if not first."""
 
 ALLOWED = {
-    ("brokerage/ledger/prepared.py", "Prepared.run"): "PREPARE and EXECUTE around a text that is checked where Prepared is made",
+    (
+        "workqueues/queries/prepared.py",
+        "Prepared.run",
+    ): "PREPARE and EXECUTE around a text that is checked where Prepared is made",
     ("brokerage/queries/invariants/__init__.py", "look_at"): "the statement is one of the constants in INVARIANTS",
     ("workqueues/ledger/copying.py", "copy_rows"): "table and columns; test_what_copy_rows_gets_is_constant holds its callers",
 }

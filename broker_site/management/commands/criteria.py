@@ -37,6 +37,8 @@ def page(policy: Policy) -> Iterator[str]:
     for rule in policy.rules:
         for criterion in rule.criteria:
             yield _row(f"-{criterion.label}", criterion.kind, rule.name, _one_line(rule.doc), ", ".join(rule.keys))
+    for criterion in policy.criteria[len(policy.judged) :]:
+        yield _row(f"-{criterion.label}", criterion.kind, "the choice", f"not when {criterion.reason}", "")
     yield ""
     yield "| weight | meaning | keys |"
     yield "|---|---|---|"
