@@ -11,9 +11,9 @@ from django.forms import CheckboxSelectMultiple, IntegerField, TextInput
 
 from brokerage.models import Job
 from brokerage.states import JOB
+from monitoring.wording import WORDS
 from workqueues.models import Task
 from workqueues.queries.wildcards import named
-from workqueues.states import TASK
 
 ANY = "*"
 LARGEST_ID = 2**63 - 1
@@ -58,7 +58,7 @@ class TaskFilter(ListFilter):
     texts = ("task_name", "user_name")
     aliases = {"name": "task_name", "user": "user_name"}
 
-    status = _states(TASK.states)
+    status = _states(tuple(WORDS["task"]))
     task_name = _name("Name", "task_name", "mc23.*")
     user_name = _name("Owner", "user_name")
     vo = _name("VO", "vo")
@@ -79,7 +79,7 @@ class JobFilter(ListFilter):
     texts = ("queue", "user_name")
     aliases = {"task_id": "task", "computing_queue": "queue", "user": "user_name"}
 
-    status = _states(JOB.states)
+    status = _states(tuple(WORDS["job"]))
     task = _IdFilter(
         label="Task",
         field_name="task_id",

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from broker_site.access.credentials import ensure_user
 from broker_site.agency.models import Agent
 from brokerage.models import Decision, GridSnapshot, Job, JobRetryHistory
-from tests.monitoring.test_lists import MOST_STATEMENTS, text
+from tests.monitoring.answers import MOST_STATEMENTS, text
 from tests.pages.scene import Scene, make_scene, visitor
 from workqueues.models import Task
 

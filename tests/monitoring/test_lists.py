@@ -5,33 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from typing import Any, ClassVar
 
 from django.db import connection
-from django.http import HttpResponse, StreamingHttpResponse
 from django.test import Client, TestCase
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.access.credentials import ensure_user
 from brokerage.models import Job
 from tests.builders import parameters, submitted
+from tests.monitoring.answers import MOST_STATEMENTS, shown, text
 from tests.pages.scene import Scene, make_scene, visitor
 from workqueues.models import Task
 
-MOST_STATEMENTS = 15
 LISTS = ("tasks", "jobs", "queues", "agents")
-
-
-def text(answer: HttpResponse) -> str:
-    if isinstance(answer, StreamingHttpResponse):
-        return b"".join(answer.streaming_content).decode()
-    return answer.content.decode()
-
-
-def shown(answer: HttpResponse, name: str) -> list[int]:
-    """The ids in the rows of a page, in order."""
-    return [int(i) for i in re.findall(rf'<th scope="row" class="num"><a href="/{name}/(\d+)/">', text(answer))]
 
 
 class Lists(TestCase):

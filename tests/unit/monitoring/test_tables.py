@@ -17,6 +17,7 @@ from monitoring.tables.exports import cell, csv_answer, json_answer, plain
 from monitoring.tables.filters import JobFilter, TaskFilter
 from monitoring.tables.keyset import BadCursor, Count, Cursor
 from monitoring.tables.selection import read
+from tests.monitoring.answers import text
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ def test_json_has_the_same_times() -> None:
 
 def test_csv_is_sent_while_it_is_read_and_says_when_it_was_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exports, "MOST", 2)
-    lines = list(csv_answer(Line, repeat(Line(1, 'a,"b"')), "lines").streaming_content)
-    assert b"".join(lines).decode().splitlines() == [
+    sent = text(csv_answer(Line, repeat(Line(1, 'a,"b"')), "lines"))
+    assert sent.splitlines() == [
         "id,name,at",
         '1,"a,""b""",',
         '1,"a,""b""",',

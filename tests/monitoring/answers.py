@@ -1,0 +1,24 @@
+"""What the tests of pages read from answers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.http import StreamingHttpResponse
+
+MOST_STATEMENTS = 15
+"""Statements that a page may need, whatever its rows."""
+
+
+def text(answer: Any) -> str:
+    """The body, also of an answer that is sent while it is read."""
+    if isinstance(answer, StreamingHttpResponse):
+        return b"".join(answer.streaming_content).decode()  # type: ignore[arg-type]
+    body: bytes = answer.content
+    return body.decode()
+
+
+def shown(answer: Any, name: str) -> list[int]:
+    """The ids in the rows of a page, in order."""
+    return [int(i) for i in re.findall(rf'<th scope="row" class="num"><a href="/{name}/(\d+)/">', text(answer))]

@@ -1,0 +1,183 @@
+"""The pages in a real browser: the ways that people go through them, with and without scripts, in light and dark, by keyboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from brokerage.models import ComputingQueue
+from tests.builders import parameters, submitted
+from tests.pages.scene import PASSWORD, make_scene, visitor
+from workqueues.models import Task
+
+pytestmark = [pytest.mark.pages, pytest.mark.django_db(transaction=True)]
+
+NOTE_VIOLATIONS = (
+    "window.violations = []; document.addEventListener('securitypolicyviolation', e => window.violations.push(e.blockedURI))"
+)
+
+
+@pytest.fixture
+def watched(page: Page) -> Iterator[Page]:
+    """A page that also notes what the content security policy blocked."""
+    page.add_init_script(NOTE_VIOLATIONS)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    yield page
+    assert page.evaluate("window.violations") == []
+
+
+@pytest.fixture
+def plain(browser: Browser) -> Iterator[Page]:
+    """A page in a browser that runs no scripts."""
+    context = browser.new_context(java_script_enabled=False)
+    yield context.new_page()
+    context.close()
+
+
+def sign_in(page: Page, server: LiveServer, there: str = "/") -> None:
+    page.goto(f"{server.url}{there}")
+    page.get_by_label("Username").fill("ada")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page).to_have_url(f"{server.url}{there}")
+
+
+def test_from_signing_in_to_why_a_task_waits_and_killing_it(live_server: LiveServer, watched: Page) -> None:
+    page, scene = watched, make_scene()
+    visitor()
+    sign_in(page, live_server, "/tasks/")
+    expect(page.locator("tbody tr")).to_have_count(7)
+
+    page.get_by_text("Status: any").click()
+    page.get_by_role("checkbox", name="pending").check()
+    page.get_by_label("Name").fill("mc23.*")
+    page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile(r"/tasks/\?status=pending&task_name=mc23\.%2A$"))
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+    page.get_by_role("link", name="mc23.simul.bigmem").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("mc23.simul.bigmem")
+    page.get_by_role("link", name="Why", exact=True).click()
+    expect(page.get_by_text("a job needs 64000 MB, a slot gives 8000").first).to_be_visible()
+    page.get_by_role("rowheader", name="GAMMA").first.get_by_role("link").click()
+    expect(page.get_by_role("heading", name="GAMMA")).to_be_visible()
+
+    page.goto(f"{live_server.url}/tasks/{scene.running.id}/")
+    page.get_by_role("link", name=re.compile(r"^1 .*running$")).click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.locator("tbody th a").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("Job [0-9]+"))
+    expect(page.get_by_text("pilot:").first).to_be_visible()
+
+    page.goto(f"{live_server.url}/tasks/{scene.running.id}/")
+    page.get_by_text("Kill", exact=True).click()
+    page.get_by_role("button", name=f"Kill task {scene.running.id}").click()
+    expect(page.get_by_text(f"Task {scene.running.id} is being killed.")).to_be_visible()
+    expect(page.locator(".head .badge")).to_have_text(re.compile("aborting"))
+
+
+def test_everything_works_without_scripts(live_server: LiveServer, plain: Page) -> None:
+    visitor()
+    task = submitted(parameters("one"))
+    submitted(parameters("two", userName="grace"))
+    sign_in(plain, live_server, "/tasks/")
+    plain.get_by_label("Owner").fill("ada")
+    plain.get_by_role("button", name="Filter").click()
+    expect(plain.locator("tbody tr")).to_have_count(1)
+    plain.get_by_role("link", name="one", exact=True).click()
+    plain.get_by_text("Kill", exact=True).click()
+    plain.get_by_role("button", name=f"Kill task {task.id}").click()
+    expect(plain.get_by_text("is being killed")).to_be_visible()
+    plain.get_by_text("ada", exact=True).first.click()
+    plain.get_by_role("button", name="Sign out").click()
+    expect(plain.get_by_role("heading", level=1)).to_have_text("Signed out")
+
+
+def test_an_open_page_follows_what_happens_and_leaves_typing_and_focus_alone(live_server: LiveServer, watched: Page) -> None:
+    page = watched
+    visitor()
+    task = submitted(parameters("one"))
+    sign_in(page, live_server, "/tasks/")
+    page.get_by_label("Name").fill("half a na")
+    Task.objects.filter(id=task.id).update(error_dialog="a reason that came later")
+    page.evaluate("htmx.trigger('#panel', 'every')")
+    expect(page.get_by_text("a reason that came later")).to_be_visible()
+    expect(page.get_by_label("Name")).to_have_value("half a na")
+    expect(page.get_by_label("Name")).to_be_focused()
+    page.locator("tbody th a").focus()
+    Task.objects.filter(id=task.id).update(error_dialog="another one")
+    page.evaluate("htmx.trigger('#panel', 'every')")
+    expect(page.get_by_text("another one")).to_be_visible()
+    expect(page.locator("tbody th a")).to_be_focused()
+    page.get_by_role("link", name="Pause").click()
+    assert page.locator("#panel[hx-trigger]").count() == 0
+
+
+def test_an_open_confirmation_stays_open_while_the_page_follows(live_server: LiveServer, watched: Page) -> None:
+    page = watched
+    visitor()
+    task = submitted(parameters("one"))
+    sign_in(page, live_server, f"/tasks/{task.id}/")
+    page.get_by_text("Kill", exact=True).click()
+    comment = page.locator("details[open]").get_by_label("Comment")
+    comment.fill("wrong rel")
+    Task.objects.filter(id=task.id).update(error_dialog="a reason that came later")
+    page.evaluate("htmx.trigger('#panel', 'every')")
+    expect(page.get_by_text("a reason that came later")).to_be_visible()
+    expect(comment).to_have_value("wrong rel")
+    expect(page.get_by_role("button", name=f"Kill task {task.id}")).to_be_visible()
+
+
+def test_by_keyboard_one_skips_to_the_content_filters_and_goes_to_a_page(live_server: LiveServer, watched: Page) -> None:
+    page = watched
+    visitor()
+    sign_in(page, live_server, "/tasks/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("/")
+    expect(page.get_by_label("Name")).to_be_focused()
+    page.keyboard.type("g q")
+    expect(page.get_by_label("Name")).to_have_value("g q")
+    page.locator("main").focus()
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    expect(page).to_have_url(f"{live_server.url}/queues/")
+
+
+def test_dark_is_chosen_once_and_kept_and_else_follows_the_system(live_server: LiveServer, watched: Page) -> None:
+    page = watched
+    visitor()
+    page.emulate_media(color_scheme="light")
+    sign_in(page, live_server)
+    assert ground(page) == "rgb(245, 246, 248)"
+    page.emulate_media(color_scheme="dark")
+    assert ground(page) == "rgb(18, 21, 26)"
+    page.get_by_text("ada", exact=True).click()
+    page.get_by_role("button", name="Light").click()
+    assert ground(page) == "rgb(245, 246, 248)"
+    page.get_by_role("link", name="Jobs", exact=True).click()
+    assert ground(page) == "rgb(245, 246, 248)"
+
+
+def ground(page: Page) -> str:
+    colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return colour
+
+
+def test_no_page_is_wider_than_a_telephone(live_server: LiveServer, watched: Page) -> None:
+    page = watched
+    visitor()
+    task = submitted(parameters("a-name-without-any-blank-that-is-long-enough-to-be-wider-than-any-telephone"))
+    ComputingQueue.objects.all().delete()
+    sign_in(page, live_server)
+    page.set_viewport_size({"width": 320, "height": 640})
+    for address in ("/", "/tasks/", "/jobs/", "/queues/", "/agents/", f"/tasks/{task.id}/", f"/tasks/{task.id}/brokerage/"):
+        page.goto(f"{live_server.url}{address}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320, address
