@@ -12,6 +12,7 @@ import numpy as np
 
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Floats, Ints
+from brokerage.rules.remaining_work import hs06_s_per_event
 from brokerage.rules.snapshot import Queues
 
 Figure = TypeVar("Figure", float, Floats)
@@ -83,13 +84,6 @@ def walltime_s(cpu_time: float, n_events: int, cores: Figure, power: Figure, eff
     return cpu_time * n_events / (cores * power * efficiency / 100.0) + base_s
 
 
-def cpu_time_hs06_s(ask: Ask) -> float | None:
-    """HS06 seconds per event; units that begin with m are thousandths (facts on the brokerage 9)."""
-    if not ask.cpu_time:
-        return None
-    return ask.cpu_time / 1000.0 if (ask.cpu_time_unit or "").startswith("mHS") else ask.cpu_time
-
-
 def expected_walltime_s(ask: Ask, cores: Ints, corepower: Floats) -> Floats | None:
     """Expected walltime of the smallest job of the chunk at each queue, s.
 
@@ -97,7 +91,7 @@ def expected_walltime_s(ask: Ask, cores: Ints, corepower: Floats) -> Floats | No
     """
     if ask.walltime_s:
         return np.full(len(cores), ask.walltime_s)
-    cpu_time = cpu_time_hs06_s(ask)
+    cpu_time = hs06_s_per_event(ask.cpu_time, ask.cpu_time_unit)
     if cpu_time is None:
         return None
     efficiency = CPU_EFFICIENCY if ask.cpu_efficiency is None else ask.cpu_efficiency

@@ -104,6 +104,14 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
     )
 
 
+def able(policy: Policy, ask: Ask, columns: Columns, config: Config) -> Flags:
+    """Who passes everything that comes before the weights: a hint, no decision."""
+    before = len(policy.judged) - sum(len(rule.criteria) for rule in policy.late_filters)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        failed = _judged(policy, policy.prepare(ask, config), columns, config)[0]
+    return np.logical_not(failed[:before].any(axis=0))
+
+
 def _judged(policy: Policy, ask: Ask, columns: Columns, config: Config) -> tuple[Flags, list[Numbers], tuple[int, ...]]:
     """The matrix of verdicts with rows left for the choice, the numbers of each criterion, and the criteria that gave way."""
     passed = np.ones((len(policy.criteria), len(columns)), dtype=np.bool_)

@@ -1,0 +1,24 @@
+"""What the job broker says to the task broker: at which sites a task could run at all (facts on the brokerage 2.2, 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.declare import Config, Policy
+from brokerage.rules.pipeline import able
+from brokerage.rules.snapshot import Queues
+
+
+def able_queues(policy: Policy, ask: Ask, queues: Queues, config: Config) -> Mapping[str, int]:
+    """Site -> how many of its queues pass the job broker, each taken as one of the nucleus; 0 for any other site.
+
+    `policy` is that of the job broker, `config` its configuration; the nucleus is not chosen yet.
+    """
+    at_home = queues.with_columns(at_nucleus=np.ones(len(queues), dtype=np.bool_))
+    passing = able(policy, replace(ask, nucleus=None), at_home, config)
+    return Counter(queues.site[passing].tolist())
