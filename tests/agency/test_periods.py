@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db.models import F
@@ -19,7 +20,8 @@ pytestmark = pytest.mark.django_db
 
 
 def periods(scheduler: PeriodScheduler) -> dict[str, float]:
-    return {name: entry.schedule.run_every.total_seconds() for name, entry in scheduler.schedule.items()}
+    entries: dict[str, Any] = scheduler.schedule
+    return {name: entry.schedule.run_every.total_seconds() for name, entry in entries.items()}
 
 
 def test_beat_ticks_every_agent_on_its_period_and_follows_a_change() -> None:
