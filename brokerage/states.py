@@ -1,7 +1,7 @@
 """The state machine of a job.
 
-States and arrows: facts on jobs 1.5, reduced as decision E2 says (row J5): a job is inserted in the state that it reaches at once,
-and never goes back from `sent` to `activated`: a job whose lease ends fails or is closed, and its files go back.
+States and arrows: facts on jobs 1.5, reduced as decision E2 says (row J5): a job is inserted in the state that it reaches at
+once, and never goes back from `sent` to `activated`: a job whose lease ends fails or is closed, and its files go back.
 """
 
 from broker_site.kernel.machine import Machine
