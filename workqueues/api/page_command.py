@@ -12,8 +12,8 @@ from broker_site.access.authentication import authenticate
 from broker_site.access.guards import page_requires
 from broker_site.access.permissions import visible_vos
 from broker_site.access.problems import Refused
-from workqueues.api.commanding import COMMANDS, give
 from workqueues.api.paging import LARGEST_ID
+from workqueues.ledger.orders import COMMANDS, give
 from workqueues.models import Task
 
 DONE = {"kill": "is being killed", "finish": "is being finished", "retry": "is being retried"}

@@ -17,12 +17,12 @@ from broker_site.access.permissions import visible_vos
 from broker_site.access.problems import Refused
 from broker_site.access.rest import principal
 from broker_site.access.throttles import SubmitThrottle
-from workqueues.api.commanding import check_right, give
 from workqueues.api.filtering import TaskFilter
 from workqueues.api.paging import LARGEST_ID, NewestFirst, OldestFirst
 from workqueues.api.serializers import Asked, CommandAsked, FinishAsked, TaskMove, TaskShown, TaskWhole
 from workqueues.api.submission import submit_task
 from workqueues.api.telling import SUBMIT, parameters_schema, refusals
+from workqueues.ledger.orders import check_right, give
 from workqueues.models import Dataset, Task, TaskChange
 
 DATASETS = Prefetch("datasets", Dataset.objects.order_by("id"))

@@ -1,4 +1,4 @@
-"""A command on a task by whoever may give it: rights, the ledger's verb, the audit. REST, pages and admin go through here."""
+"""An order is a command on a task by somebody: his right to it, the verb, the audit. REST, pages and admin give orders here."""
 
 from __future__ import annotations
 

@@ -1,0 +1,97 @@
+"""Decisions of the brokerage and the snapshots they were taken on, to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.db.models.functions import Length
+from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+
+from broker_site.access.readonlyadmin import ReadOnlyAdmin
+from brokerage.models import Decision, GridSnapshot
+from brokerage.queries.decisions import told
+from workqueues.admin.shown import pretty, row
+
+
+@admin.register(Decision)
+class DecisionAdmin(ReadOnlyAdmin):
+    """Decisions with their story."""
+
+    list_display = ("id", "task", "policy", "outcome", "n_chosen", "n_candidates", "n_times", "last_at")
+    list_filter = ("outcome",)
+    number_fields = ("id", "task_id")
+    search_fields = ("=policy",)
+    search_help_text = "Number of decision or task, or the policy."
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Decision]:
+        """Lists need neither ask nor record."""
+        rows: QuerySet[Decision] = super().get_queryset(request)
+        at_one = request.resolver_match is not None and "object_id" in request.resolver_match.kwargs
+        return rows.select_related("snapshot") if at_one else rows.defer("ask", "record", "config")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """The story first, JSON indented last."""
+        columns = [name for name in super().get_fields(request, obj) if name not in ("ask", "config")]
+        return ["verdict", "chosen", "skipped", *columns, "asked", "configured"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Those that are no columns."""
+        return ("verdict", "chosen", "skipped", "asked", "configured")
+
+    @admin.display(description="task", ordering="task_id")
+    def task(self, decision: Decision) -> SafeString | str:
+        """The task."""
+        return row("workqueues_task", decision.task_id)
+
+    @admin.display(description="verdict")
+    def verdict(self, decision: Decision) -> str:
+        """One sentence."""
+        story = told(decision)
+        return story.verdict if story else "its record is of a format that is no longer read"
+
+    @admin.display(description="chosen")
+    def chosen(self, decision: Decision) -> SafeString | str:
+        """Each chosen candidate with its weight."""
+        story = told(decision)
+        lines = [(c.name, f"{c.weight:.4g}") for c in story.chosen] if story else []
+        return format_html_join("", "<div>{}: weight {}</div>", lines) or "-"
+
+    @admin.display(description="skipped")
+    def skipped(self, decision: Decision) -> SafeString | str:
+        """Each skipped candidate with the first criterion and its reason; a hundred at most."""
+        story = told(decision)
+        lines = [(s.name, s.criterion, s.reason) for s in story.skipped[:100]] if story else []
+        return format_html_join("", "<div>{}: {} {}</div>", lines) or "-"
+
+    @admin.display(description="ask")
+    def asked(self, decision: Decision) -> SafeString:
+        """Indented."""
+        return pretty(decision.ask)
+
+    @admin.display(description="config")
+    def configured(self, decision: Decision) -> SafeString:
+        """Indented."""
+        return pretty(decision.config)
+
+
+@admin.register(GridSnapshot)
+class GridSnapshotAdmin(ReadOnlyAdmin):
+    """Snapshots of the grid."""
+
+    list_display = ("id", "at", "size", "digest")
+    number_fields = ("id",)
+    search_fields = ("=digest",)
+    search_help_text = "Number or digest."
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[GridSnapshot]:
+        """Without the columns themselves, with their size."""
+        return super().get_queryset(request).annotate(bytes=Length("columns")).defer("columns")
+
+    @admin.display(description="size, bytes", ordering="bytes")
+    def size(self, snapshot: GridSnapshot) -> int:
+        """Compressed."""
+        return int(getattr(snapshot, "bytes", 0))

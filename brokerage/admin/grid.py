@@ -1,0 +1,219 @@
+"""The grid, to edit: sites, storage endpoints, computing queues. The next import of a grid document has the last word."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models.functions import Now
+from django.forms import ModelForm
+from django.http import HttpRequest
+
+from broker_site.access.auditedadmin import AuditedAdmin
+from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.rules.grid_attributes import (
+    ACCESS_STATES,
+    ACCESSES,
+    FURTHER,
+    QUEUE,
+    ROLE,
+    SITE,
+    STORAGE,
+    Table,
+    name_fault,
+    read_value,
+)
+
+
+class GridForm(ModelForm):
+    """A form that holds each attribute to the rule that grid documents obey."""
+
+    table: Table
+
+    def clean_name(self) -> str:
+        """A name without what stands between a queue and its resource type."""
+        name = str(self.cleaned_data["name"])
+        if fault := name_fault(name):
+            raise forms.ValidationError(fault, code="name")
+        return name
+
+    def clean(self) -> dict[str, Any] | None:
+        """Each value by its table."""
+        data = super().clean()
+        for name, parameter in self.table.items():
+            if name not in self.cleaned_data or name in self.errors:
+                continue
+            raw = self.cleaned_data[name]
+            _, rule, message = read_value(parameter, raw if isinstance(raw, str | int | float | dict) else None)
+            if rule:
+                self.add_error(name, forms.ValidationError(message, code=rule))
+        return data
+
+
+class SiteForm(GridForm):
+    """A site."""
+
+    table = SITE
+
+    class Meta:
+        model = Site
+        fields = ("name", "state", "nucleus")
+
+
+class StorageForm(GridForm):
+    """A storage endpoint."""
+
+    table = {name: p for name, p in STORAGE.items() if name != "site"}
+
+    class Meta:
+        model = StorageEndpoint
+        fields = ("name", "site", "type", "state", "is_tape", "free_gb", "expired_gb", "status", "path")
+
+    def clean_status(self) -> Any:
+        """Known accesses with known states."""
+        status = self.cleaned_data["status"] or {}
+        if (
+            not isinstance(status, dict)
+            or not status.keys() <= set(ACCESSES)
+            or not set(map(str, status.values())) <= set(ACCESS_STATES)
+        ):
+            told = f"An object of accesses ({', '.join(ACCESSES)}) with {', '.join(ACCESS_STATES)}."
+            raise forms.ValidationError(told, code="choice")
+        return status
+
+    def clean_path(self) -> str:
+        """An absolute directory, or none."""
+        path = str(self.cleaned_data["path"])
+        if path and (not path.startswith("/") or ".." in path.split("/")):
+            raise forms.ValidationError("An absolute directory without '..', or nothing.", code="format")
+        return path
+
+
+class QueueForm(GridForm):
+    """A computing queue."""
+
+    table = QUEUE
+
+    class Meta:
+        model = ComputingQueue
+        fields = ("name", "site", *QUEUE, "attributes")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, parameter in QUEUE.items():
+            if parameter.choices and name in self.fields:
+                self.fields[name] = forms.ChoiceField(choices=[(c, c) for c in parameter.choices], help_text=parameter.doc)
+
+    def clean_attributes(self) -> Any:
+        """An object in which the attributes that we know have their types."""
+        attributes = self.cleaned_data["attributes"] or {}
+        if not isinstance(attributes, dict):
+            raise forms.ValidationError("An object of attributes.", code="type")
+        faults = []
+        for name, parameter in FURTHER.items():
+            _, rule, message = read_value(parameter, attributes.get(name))
+            if rule:
+                faults.append(forms.ValidationError(f"{name}: {message}", code=rule))
+        if faults:
+            raise forms.ValidationError(faults)
+        return attributes
+
+
+class LinkForm(ModelForm):
+    """A storage endpoint of a queue."""
+
+    class Meta:
+        model = QueueStorage
+        fields = ("queue", "storage", "access", "position")
+
+    def clean_access(self) -> str:
+        """A role that is used."""
+        access = str(self.cleaned_data["access"])
+        if not re.fullmatch(ROLE, access):
+            raise forms.ValidationError("read_lan or write_lan, with _analysis for that scope.", code="choice")
+        return access
+
+    def clean_position(self) -> int:
+        """From 1 on."""
+        position = int(self.cleaned_data["position"])
+        if position < 1:
+            raise forms.ValidationError("1 is the default, then 2, 3, ...", code="range")
+        return position
+
+
+class GridAdmin(AuditedAdmin):
+    """A table of the grid: the name of a row is given once."""
+
+    list_per_page = 100
+    show_full_result_count = False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """The name, once the row is there: credentials, jobs and other rows refer to it."""
+        return ("name",) if obj is not None else ()
+
+
+@admin.register(Site)
+class SiteAdmin(GridAdmin):
+    """Sites."""
+
+    form = SiteForm
+    list_display = ("name", "state", "nucleus")
+    list_filter = ("state", "nucleus")
+    search_fields = ("name",)
+    ordering = ("name",)
+
+
+@admin.register(StorageEndpoint)
+class StorageEndpointAdmin(GridAdmin):
+    """Storage endpoints."""
+
+    form = StorageForm
+    list_display = ("name", "site", "type", "state", "is_tape", "free_gb", "expired_gb", "path")
+    list_filter = ("state", "type", "is_tape")
+    list_select_related = ("site",)
+    search_fields = ("name", "site__name")
+    ordering = ("name",)
+    autocomplete_fields = ("site",)
+
+
+class LinkInline(admin.TabularInline):
+    """The storage endpoints of a queue on its page."""
+
+    model = QueueStorage
+    form = LinkForm
+    extra = 0
+    autocomplete_fields = ("storage",)
+
+
+@admin.register(ComputingQueue)
+class ComputingQueueAdmin(GridAdmin):
+    """Computing queues with their storage endpoints."""
+
+    form = QueueForm
+    inlines = (LinkInline,)
+    list_display = ("name", "site", "status", "type", "corecount", "corepower", "maxrss", "maxtime", "maxwdir", "last_start")
+    list_filter = ("status", "type")
+    list_select_related = ("site",)
+    search_fields = ("name", "site__name")
+    ordering = ("name",)
+    autocomplete_fields = ("site",)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Save, note the time, audit."""
+        obj.modified_at = Now()
+        super().save_model(request, obj, form, change)
+
+
+@admin.register(QueueStorage)
+class QueueStorageAdmin(AuditedAdmin):
+    """Which queue uses which storage endpoint."""
+
+    form = LinkForm
+    list_display = ("queue", "access", "position", "storage")
+    list_filter = ("access",)
+    list_select_related = ("queue", "storage")
+    search_fields = ("queue__name", "storage__name")
+    autocomplete_fields = ("queue", "storage")
+    show_full_result_count = False

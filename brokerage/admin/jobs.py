@@ -1,0 +1,156 @@
+"""Jobs and what belongs to them, to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from broker_site.access.readonlyadmin import ReadOnlyAdmin
+from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
+from workqueues.admin.shown import lists, pretty, row
+
+
+class OfJob(ReadOnlyAdmin):
+    """A table whose rows belong to jobs; a number in the search is that of the job."""
+
+    number_fields: tuple[str, ...] = ("job_id",)
+    search_help_text = "Number of the job."
+
+    @admin.display(description="job", ordering="job_id")
+    def job_link(self, obj: Any) -> SafeString | str:
+        """The job."""
+        return row("brokerage_job", obj.job_id)
+
+
+@admin.register(Job)
+class JobAdmin(ReadOnlyAdmin):
+    """Jobs: the row that scheduling touches, with links to the rest."""
+
+    list_display = ("id", "status", "sub_status", "task", "computing_queue", "attempt_nr", "priority", "status_since", "ended_at")
+    list_filter = ("status", "computing_queue")
+    list_select_related = ("computing_queue",)
+    search_fields = ("=sub_status",)
+    search_help_text = "Number of job or task."
+    number_fields = ("id", "task_id")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """The lists that belong to it, then all columns."""
+        return ["belonging", *super().get_fields(request, obj)]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """The one that is no column."""
+        return ("belonging",)
+
+    @admin.display(description="task", ordering="task_id")
+    def task(self, job: Job) -> SafeString | str:
+        """The task."""
+        return row("workqueues_task", job.task_id)
+
+    @admin.display(description="lists")
+    def belonging(self, job: Job) -> SafeString:
+        """What belongs to the job."""
+        of = {"job_id": job.id}
+        return lists(
+            [
+                ("description", "brokerage_jobspec", of),
+                ("inputs", "brokerage_jobinput", of),
+                ("outputs", "workqueues_file", {"out_job_id": job.id}),
+                ("result", "brokerage_jobresult", of),
+                ("history", "brokerage_jobchange", of),
+                ("retries of it", "brokerage_jobretryhistory", {"old_job_id": job.id}),
+            ]
+        )
+
+
+@admin.register(JobSpec)
+class JobSpecAdmin(OfJob):
+    """What jobs are."""
+
+    list_display = ("job_link", "job_name", "vo", "user_name", "transformation", "ram_mb", "disk_mb", "walltime_s", "created_at")
+    search_fields = ("=job_name", "=user_name")
+    search_help_text = "Number or whole name of the job, or its user."
+
+
+@admin.register(JobInput)
+class JobInputAdmin(OfJob):
+    """Uses of files by jobs."""
+
+    list_display = ("id", "job_link", "file", "status", "tracked", "attempt_nr")
+    list_filter = ("tracked",)
+    search_fields = ("=id",)
+    number_fields = ("job_id", "file_id")
+    search_help_text = "Number of job or file."
+
+    @admin.display(description="file", ordering="file_id")
+    def file(self, use: JobInput) -> SafeString | str:
+        """The file."""
+        return row("workqueues_file", use.file_id)
+
+
+@admin.register(JobResult)
+class JobResultAdmin(OfJob):
+    """How jobs ended."""
+
+    list_display = ("job_link", "reported_status", "error_code", "message", "exit_code", "host", "end_time")
+    search_fields = ("=error_code", "=host")
+    search_help_text = "Number of the job, error code, or host."
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """All columns, the metrics as indented text."""
+        return [*(name for name in super().get_fields(request, obj) if name != "metrics"), "measured"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """The one that is no column."""
+        return ("measured",)
+
+    @admin.display(description="message")
+    def message(self, result: JobResult) -> str:
+        """The message, cut."""
+        return result.error_message if len(result.error_message) <= 80 else f"{result.error_message[:77]}..."
+
+    @admin.display(description="metrics")
+    def measured(self, result: JobResult) -> SafeString:
+        """Indented."""
+        return pretty(result.metrics)
+
+
+@admin.register(JobChange)
+class JobChangeAdmin(OfJob):
+    """Every move of every job."""
+
+    list_display = ("id", "at", "job_link", "old", "new", "epoch", "who", "why")
+    search_fields = ("=who",)
+    search_help_text = "Number of the job, or who."
+
+
+@admin.register(JobRetryHistory)
+class JobRetryHistoryAdmin(ReadOnlyAdmin):
+    """Which job came from which."""
+
+    list_display = ("id", "old_job", "new_job", "origin_job", "relation_type", "task", "at")
+    number_fields = ("old_job_id", "new_job_id", "origin_job_id")
+    search_fields = ("=relation_type",)
+    search_help_text = "Number of a job."
+
+    @admin.display(description="from")
+    def old_job(self, retry: JobRetryHistory) -> SafeString | str:
+        """The job that failed."""
+        return row("brokerage_job", retry.old_job_id)
+
+    @admin.display(description="to")
+    def new_job(self, retry: JobRetryHistory) -> SafeString | str:
+        """The job that tries again."""
+        return row("brokerage_job", retry.new_job_id)
+
+    @admin.display(description="origin")
+    def origin_job(self, retry: JobRetryHistory) -> SafeString | str:
+        """The first of the chain."""
+        return row("brokerage_job", retry.origin_job_id)
+
+    @admin.display(description="task")
+    def task(self, retry: JobRetryHistory) -> SafeString | str:
+        """The task."""
+        return row("workqueues_task", retry.task_id)

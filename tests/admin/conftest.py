@@ -1,0 +1,66 @@
+"""What the tests of the admin share: a database after a small campaign, and somebody who may see all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from pytest_django import DjangoDbBlocker
+
+from broker_site.access.credentials import ensure_user
+from broker_site.agency.models import Agent
+from brokerage.models import ComputingQueue
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import BAD, end, run_agents, take
+from workqueues.ledger.submit import submit
+from workqueues.models import Dataset, EventRange, File, FileChange, ProcessLock, Task
+
+
+@pytest.fixture
+def root(db: None) -> Client:
+    """A superuser in the admin."""
+    client = Client()
+    client.force_login(ensure_user("root", superuser=True))
+    return client
+
+
+@pytest.fixture
+def worked(db: None) -> Task:
+    """A task with rows in every table."""
+    return campaign()
+
+
+@pytest.fixture(scope="module")
+def worked_once(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Task]:
+    """The same for all tests of a module, which share one transaction and must not ask for `db`; nothing of it stays."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield campaign()
+        transaction.set_rollback(True)
+
+
+def campaign() -> Task:
+    """Rows in every table: jobs failed, retried and running, decisions, histories."""
+    alpha, beta = grid("ALPHA", "BETA")
+    ComputingQueue.objects.filter(id=beta.id).update(status="offline")
+    task = submitted(parameters(nEvents=30, nEventsPerJob=10))
+    submit(parameters("keyed"), {"task_name": "keyed", "vo": "demo", "user_name": "ada"}, "ada", "user:ada", "k1", "0" * 64)
+    run_agents()
+    first, second = take(alpha), take(alpha)
+    assert first is not None
+    assert second is not None
+    end(first, BAD)
+    end(second)
+    run_agents()
+    take(alpha)
+    file = File.objects.filter(type="pseudo_input").first()
+    dataset = Dataset.objects.first()
+    assert file is not None
+    assert dataset is not None
+    FileChange.objects.create(file_id=file.id, task_id=task.id, old="ready", new="held", who="job:1", why="reported missing")
+    EventRange.objects.create(task=task, dataset=dataset, file=file, status="ready", job_id=1)
+    ProcessLock.objects.create(vo="demo", prod_source_label="user", component="generate", locked_by="somebody")
+    assert Agent.objects.exists()
+    task.refresh_from_db()
+    return task

@@ -1,0 +1,98 @@
+"""Commands on tasks from the list of the admin: through the ledger, with the rights of whoever clicks, told in messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from broker_site.access.credentials import ensure_user
+from broker_site.access.models import Audit
+from brokerage.models import Job
+from tests.builders import parameters, submitted
+from tests.flow.steps import run_agents
+from workqueues.admin import tasks as admin_tasks
+from workqueues.models import Task, TaskChange
+
+LIST = "/admin/workqueues/task/"
+
+pytestmark = pytest.mark.django_db
+
+
+def act(client: Client, action: str, *tasks: Task) -> list[str]:
+    """Choose the tasks and the action: the messages that follow."""
+    answer: Any = client.post(LIST, {"action": action, "_selected_action": [t.pk for t in tasks]}, follow=True)
+    assert answer.status_code == 200
+    return [str(m) for m in answer.context["messages"]]
+
+
+def staff(name: str, *roles: tuple[str, str]) -> Client:
+    """Somebody who may look at tasks in the admin."""
+    user = ensure_user(name, roles=list(roles))
+    user.is_staff = True
+    user.save()
+    user.user_permissions.set(Permission.objects.filter(codename="view_task"))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def status(task: Task) -> str:
+    task.refresh_from_db()
+    return task.status
+
+
+def test_kill_finish_and_retry_go_through_the_ledger(root: Client) -> None:
+    killed, finished, retried = (submitted(parameters(f"t{n}")) for n in range(3))
+    Task.objects.filter(id=retried.id).update(status="aborting")
+    Task.objects.filter(id=retried.id).update(status="aborted", ended_at="2026-01-01T00:00:00Z")
+    assert act(root, "kill", killed) == ["1 tasks are being killed."]
+    assert act(root, "finish_softly", finished) == ["1 tasks are being finished."]
+    assert act(root, "retry", retried) == ["1 tasks are being retried."]
+    assert (status(killed), status(finished), status(retried)) == ("aborting", "finishing", "toretry")
+    assert set(TaskChange.objects.filter(old="registered").values_list("who", flat=True)) == {"user:root"}
+    assert set(Audit.objects.filter(act__startswith="task.").values_list("act", flat=True)) == {
+        "task.kill",
+        "task.finish",
+        "task.retry",
+    }
+
+
+def test_a_finish_now_stops_running_jobs(root: Client, worked: Task) -> None:
+    assert act(root, "finish_now", worked) == ["1 tasks are being finished."]
+    run_agents()
+    assert Job.objects.get(status="running").kill_requested
+
+
+def test_who_refuses_says_why_and_the_others_go_on(root: Client) -> None:
+    good, bad = submitted(parameters("good")), submitted(parameters("bad"))
+    Task.objects.filter(id=bad.id).update(status="tobroken")
+    Task.objects.filter(id=bad.id).update(status="broken", ended_at="2026-01-01T00:00:00Z")
+    told = act(root, "kill", good, bad)
+    assert told[0] == "1 tasks are being killed."
+    assert told[1].startswith(f"Task {bad.id} is broken; kill is accepted in ")
+
+
+def test_the_rights_are_those_of_the_role(root: Client) -> None:
+    task = submitted(parameters())
+    told = act(staff("olga", ("other", "operator")), "kill", task)
+    assert told == [f"olga is neither the owner of task {task.id} nor an operator of demo."]
+    assert status(task) == "registered"
+    assert act(staff("otto", ("demo", "operator")), "kill", task) == ["1 tasks are being killed."]
+
+
+def test_who_commands_nothing_is_offered_nothing(root: Client) -> None:
+    task = submitted(parameters())
+    client = staff("rita", ("demo", "auditor"))
+    assert "finish_softly" not in client.get(LIST).text
+    act(client, "kill", task)
+    assert status(task) == "registered"
+
+
+def test_too_many_at_once_are_refused_whole(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_tasks, "MOST_AT_ONCE", 1)
+    tasks = [submitted(parameters(f"t{n}")) for n in range(2)]
+    assert act(root, "kill", *tasks) == ["At most 1 tasks at once; nothing was done."]
+    assert {status(t) for t in tasks} == {"registered"}

@@ -1,0 +1,26 @@
+"""Django's admin of demand: everything to read; tasks take commands. States change through the ledger only."""
+
+from workqueues.admin.catalogue import CatalogueDatasetAdmin, CatalogueFileAdmin, ReplicaAdmin
+from workqueues.admin.data import DatasetAdmin, EventRangeAdmin, FileAdmin, OutputTemplateAdmin
+from workqueues.admin.histories import DatasetChangeAdmin, FileChangeAdmin, TaskChangeAdmin
+from workqueues.admin.queues import ProcessLockAdmin, SubmissionAdmin, WorkQueueAdmin
+from workqueues.admin.tasks import JobParamsTemplateAdmin, TaskAdmin, TaskParamsAdmin
+
+__all__ = [
+    "CatalogueDatasetAdmin",
+    "CatalogueFileAdmin",
+    "DatasetAdmin",
+    "DatasetChangeAdmin",
+    "EventRangeAdmin",
+    "FileAdmin",
+    "FileChangeAdmin",
+    "JobParamsTemplateAdmin",
+    "OutputTemplateAdmin",
+    "ProcessLockAdmin",
+    "ReplicaAdmin",
+    "SubmissionAdmin",
+    "TaskAdmin",
+    "TaskChangeAdmin",
+    "TaskParamsAdmin",
+    "WorkQueueAdmin",
+]

@@ -1,0 +1,111 @@
+"""Datasets, files, event ranges and output templates of tasks, to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from broker_site.access.readonlyadmin import ReadOnlyAdmin
+from workqueues.admin.shown import VoFilter, lists, row
+from workqueues.models import Dataset, EventRange, File, OutputTemplate
+
+TYPES = ("input", "pseudo_input", "random_seed", "output", "log")
+
+
+class TypeFilter(admin.SimpleListFilter):
+    """The types of datasets and files."""
+
+    title = "type"
+    parameter_name = "type"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The types."""
+        return [(t, t) for t in TYPES]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        """The rows of the chosen one."""
+        return queryset.filter(type=self.value()) if self.value() else queryset
+
+
+@admin.register(Dataset)
+class DatasetAdmin(ReadOnlyAdmin):
+    """Datasets with their counters."""
+
+    list_display = (
+        "id", "dataset_name", "type", "status", "task_link", "n_files", "n_files_used", "n_files_finished", "n_files_failed",
+        "n_files_missing",
+    )  # fmt: skip
+    list_display_links = ("id", "dataset_name")
+    list_filter = ("status", TypeFilter, VoFilter)
+    search_fields = ("=dataset_name",)
+    search_help_text = "Number of dataset or task, or the whole name."
+    number_fields = ("id", "task_id")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """The lists that belong to it, then all columns."""
+        return ["belonging", *super().get_fields(request, obj)]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """The one that is no column."""
+        return ("belonging",)
+
+    @admin.display(description="lists")
+    def belonging(self, dataset: Dataset) -> SafeString:
+        """What belongs to the dataset."""
+        of = {"dataset_id": dataset.id}
+        return lists(
+            [("files", "workqueues_file", of), ("history", "workqueues_datasetchange", of),
+             ("templates", "workqueues_outputtemplate", of)]
+        )  # fmt: skip
+
+    @admin.display(description="task", ordering="task_id")
+    def task_link(self, dataset: Dataset) -> SafeString | str:
+        """The task."""
+        return row("workqueues_task", dataset.task_id)
+
+
+@admin.register(File)
+class FileAdmin(ReadOnlyAdmin):
+    """Files as tasks use and make them."""
+
+    list_display = ("id", "lfn", "type", "status", "held", "attempt_nr", "failed_attempt", "job", "task_link")
+    list_display_links = ("id", "lfn")
+    list_filter = ("status", TypeFilter)
+    search_fields = ("=lfn",)
+    search_help_text = "Number of file or task, or the whole name."
+    number_fields = ("id", "task_id")
+
+    @admin.display(description="job")
+    def job(self, file: File) -> SafeString | str:
+        """The job that makes it, or that used it last."""
+        return row("brokerage_job", file.out_job_id or file.job_id)
+
+    @admin.display(description="task", ordering="task_id")
+    def task_link(self, file: File) -> SafeString | str:
+        """The task."""
+        return row("workqueues_task", file.task_id)
+
+
+@admin.register(EventRange)
+class EventRangeAdmin(ReadOnlyAdmin):
+    """Ranges of events."""
+
+    list_display = ("id", "status", "job_id", "def_min_event_id", "def_max_event_id", "attempt_nr")
+    list_filter = ("status",)
+    number_fields = ("id", "job_id")
+    search_fields = ("=id",)
+    search_help_text = "Number of range or job."
+
+
+@admin.register(OutputTemplate)
+class OutputTemplateAdmin(ReadOnlyAdmin):
+    """How outputs are named."""
+
+    list_display = ("id", "filename_template", "stream_name", "out_type", "serial_nr", "dataset")
+    list_select_related = ("dataset",)
+    number_fields = ("id", "task_id")
+    search_fields = ("=filename_template",)
+    search_help_text = "Number of template or task."
