@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from monitoring.queries.agents import AgentRow
 from monitoring.queries.decisions import DecisionRow
@@ -40,7 +40,6 @@ class Standing:
     status: str
     error_dialog: str
     old_status: str
-    next_look_at: datetime | None
     throttled_time: datetime | None
     command_by: str
     parent: Relative | None
@@ -83,6 +82,9 @@ def _own(standing: Standing) -> list[Reason]:
         said.append(Reason("command", f"{who} asked that the task be {COMMANDED[standing.status]}{jobs}.", "off"))
     elif standing.verdict:
         said.append(Reason("brokerage", "No candidate fits; the decision below says why, for each."))
+    elif standing.status == "throttled" and standing.throttled_time is not None:
+        until = f"{standing.throttled_time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        said.append(Reason("throttled", f"It makes no new jobs until {until}, because too many of its tries failed."))
     elif standing.error_dialog:
         said.append(Reason("reason", f"{standing.error_dialog[0].upper()}{standing.error_dialog[1:].rstrip('.')}."))
     if standing.status == "pending" and standing.old_status:

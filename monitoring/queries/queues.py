@@ -60,11 +60,6 @@ def queue_rows() -> list[QueueRow]:
     ]
 
 
-def queue_names() -> list[str]:
-    """Every computing queue."""
-    return list(ComputingQueue.objects.using(alias()).order_by("name").values_list("name", flat=True))
-
-
 def _sum(counts: Mapping[str, int], states: tuple[str, ...]) -> int:
     return sum(counts.get(state, 0) for state in states)
 

@@ -31,7 +31,6 @@ class Selection:
     names: tuple[str, ...]
     cursor: Cursor | None = None
     size: int = SIZE
-    live: bool = True
     warnings: tuple[str, ...] = ()
     faults: Mapping[str, str] = field(default_factory=dict)
     tidy: bool = True
@@ -45,6 +44,12 @@ class Selection:
         """The query string with some parameters changed, None = left out; without those that are empty or unknown."""
         pairs = [(k, v) for k in (*self.names, *OWN) if k not in changes for v in self.given.getlist(k) if v]
         pairs += [(k, v) for k, v in changes.items() if v is not None]
+        return f"?{urlencode(pairs)}" if pairs else ""
+
+    @property
+    def tidied(self) -> str:
+        """The query string as it should stand: also what is not known, so that it is told."""
+        pairs = [(name, value) for name, values in self.given.lists() for value in values if value]
         return f"?{urlencode(pairs)}" if pairs else ""
 
 
@@ -62,13 +67,10 @@ def read(sent: QueryDict, filters: type[ListFilter] | None = None, *, paged: boo
     if paged and (text := given.get("limit")):
         size, problem = _size(str(text))
         faults |= {"limit": problem} if problem else {}
-    live = given.get("live", "on")
-    if live not in ("on", "off"):
+    if given.get("live", "on") not in ("on", "off"):
         faults["live"] = "on or off"
     known = (*names, *OWN) if paged else (*names, "live")
-    return Selection(
-        given, names, cursor, size, live == "on", tuple(_unknown(given, known)), faults, tidy=_is_tidy(sent, given, names)
-    )
+    return Selection(given, names, cursor, size, tuple(unknown(given, known)), faults, tidy=_is_tidy(sent, given, names))
 
 
 def _renamed(sent: QueryDict, aliases: Mapping[str, str]) -> QueryDict:
@@ -91,7 +93,8 @@ def _size(text: str) -> tuple[int, str]:
     return SIZE, f"a whole number from 1 to {MOST:,}"
 
 
-def _unknown(given: QueryDict, known: Sequence[str]) -> list[str]:
+def unknown(given: QueryDict, known: Sequence[str]) -> list[str]:
+    """A sentence for each parameter that is none of the known ones."""
     said = []
     for name in given:
         if name not in known:

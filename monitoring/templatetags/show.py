@@ -126,12 +126,6 @@ def badge(kind: str, state: str) -> SafeString:
     )  # fmt: skip
 
 
-@register.filter
-def meaning(state: str, kind: str) -> str:
-    """The sentence that says what a state is."""
-    return WORDS[kind].get(state, UNKNOWN).help
-
-
 @register.simple_tag
 def progress(files: Files) -> SafeString:
     """The bar of a task."""

@@ -16,7 +16,7 @@ from broker_site.kernel.verdict import Problem
 from monitoring.tables import keyset
 from monitoring.tables.exports import MOST, csv_answer, json_answer
 from monitoring.tables.filters import ANY, ListFilter
-from monitoring.tables.selection import Selection, read
+from monitoring.tables.selection import OWN, Selection, read
 from monitoring.views.page import scope_of, show
 
 STEP = 1000
@@ -93,7 +93,7 @@ def answer(
     if form == "html":
         form = MEDIA.get(request.get_preferred_type(["text/html", *MEDIA]) or "", "html")
     if form == "html" and not selection.tidy and request.headers.get("HX-Request") != "true":
-        return HttpResponseRedirect(request.path + selection.address())
+        return HttpResponseRedirect(request.path + selection.tidied)
     filters = _filters(request, listing, selection)
     faults = {**selection.faults, **_form_faults(filters)}
     if form == "html":
@@ -152,7 +152,8 @@ def _html(
         "data_path": f"/{listing.name}",
         **more,
     }
-    return show(request, listing.template, listing.section, context, status=400 if faults else 200)
+    known = (*selection.names, *OWN) if listing.paged else ()
+    return show(request, listing.template, listing.section, context, status=400 if faults else 200, knows=known)
 
 
 def wider(listing: LongList | ShortList, selection: Selection) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -18,6 +18,7 @@ from broker_site.access.permissions import VoScope, visible_vos
 from broker_site.access.problems import problem_response
 from broker_site.kernel import clock
 from monitoring.queries.database import ran_too_long
+from monitoring.tables.selection import unknown
 
 PANEL = "panel"
 """Name of the part of each template that is fetched again while the page is open."""
@@ -49,10 +50,23 @@ def scope_of(request: HttpRequest, permission: str = "task:read") -> VoScope:
     return visible_vos(authenticate(request), permission)
 
 
-def show(request: HttpRequest, template: str, section: str, context: Mapping[str, Any], status: int = 200) -> HttpResponse:
-    """The page, or only its panel when the open page fetches that again."""
+def show(
+    request: HttpRequest,
+    template: str,
+    section: str,
+    context: Mapping[str, Any],
+    status: int = 200,
+    knows: Sequence[str] = (),
+) -> HttpResponse:
+    """The page, or only its panel when the open page fetches that again; with a warning for each parameter it does not know."""
     part = f"#{PANEL}" if request.headers.get("HX-Request") == "true" else ""
-    told = {"section": section, "as_of": clock.now(), "live": request.GET.get("live") != "off", "path": request.get_full_path()}
+    told = {
+        "section": section,
+        "as_of": clock.now(),
+        "live": request.GET.get("live") != "off",
+        "path": request.get_full_path(),
+        "warnings": unknown(request.GET, (*knows, "live")),
+    }
     answer = render(request, f"monitoring/{template}{part}", {**told, **context}, status=status)
     patch_vary_headers(answer, ["HX-Request", "Accept"])
     answer.headers.setdefault("Cache-Control", "private, no-store")

@@ -45,7 +45,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "moves": task_moves(task_id),
         "commands": commands(request, found),
     }
-    return show(request, "task.html", "tasks", context)
+    return show(request, "task.html", "tasks", context, knows=("cursor", "limit"))
 
 
 @page("decision:read")
@@ -63,7 +63,6 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
     context = {
         "task": found,
         "final": found.status in TASK.final,
-        "standing": standing,
         "headline": headline(standing),
         "speaks": speaks,
         "word": WORDS["task"][found.status],
@@ -74,9 +73,8 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "told": told,
         "marks": list(MARKS.values()),
         "candidate": candidate,
-        "everything": bool(request.GET.get("all")),
     }
-    return show(request, "brokerage.html", "tasks", context)
+    return show(request, "brokerage.html", "tasks", context, knows=("decision", "queue", "all"))
 
 
 def _found(task_id: int, scope: VoScope) -> Task:
@@ -122,7 +120,6 @@ def _standing(task: Task, scope: VoScope, told: Told | None) -> Standing:
         status=task.status,
         error_dialog=task.error_dialog,
         old_status=task.old_status,
-        next_look_at=task.next_look_at,
         throttled_time=task.throttled_time,
         command_by=task.command_by,
         parent=parent,

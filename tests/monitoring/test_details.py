@@ -232,6 +232,13 @@ class Refusals(TestCase):
         self.assertEqual(self.client.post("/appearance/", {"next": "https://evil.example/"})["Location"], "/")
         self.assertIn('data-appearance="auto"', text(self.client.get("/")))
 
+    def test_style_sheet_scripts_and_mark_are_served(self) -> None:
+        page = text(self.client.get("/"))
+        files = re.findall(r'(?:href|src)="(/static/[^"]+)"', page)
+        self.assertEqual(len(files), 5)
+        for file in files:
+            self.assertEqual(self.client.get(file).status_code, 200, file)
+
     def test_the_state_of_an_empty_system_says_what_to_do(self) -> None:
         page = text(self.client.get("/"))
         for said in ("No task yet", "No queue yet", "Nothing waits", "agents need a look"):

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 from django.db import connection
 from django.test import Client, TestCase
@@ -13,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from broker_site.access.credentials import ensure_user
 from brokerage.models import Job
+from monitoring.tables import keyset
 from tests.builders import parameters, submitted
 from tests.monitoring.answers import MOST_STATEMENTS, shown, text
 from tests.pages.scene import Scene, make_scene, visitor
@@ -101,6 +103,21 @@ class Lists(TestCase):
         older = Task.objects.filter(id__lt=first["rows"][-1]["id"]).order_by("-id").values_list("id", flat=True)[:2]
         self.assertEqual([row["id"] for row in self.rows(first["next"])], list(older))
 
+    def test_a_rare_row_is_found_by_looking_further_a_bounded_step_at_a_time(self) -> None:
+        rare = list(Job.objects.filter(status="failed").order_by("-id").values_list("id", flat=True))
+        with patch.object(keyset, "WINDOW", 8):
+            page = text(self.client.get("/jobs/?status=failed"))
+            self.assertIn("Look further", page)
+            seen, address = [], "/jobs.json?status=failed"
+            while address:
+                answer = json.loads(self.client.get(address).content)
+                seen += [row["id"] for row in answer["rows"]]
+                address = answer["next"]
+            self.assertEqual(seen, rare)
+            self.assertIn("+", answer["count"])
+            lines = list(csv.DictReader(io.StringIO(text(self.client.get("/jobs.csv?status=failed")))))
+            self.assertEqual([int(line["id"]) for line in lines], rare)
+
     def test_a_page_has_links_to_the_next_and_to_its_data(self) -> None:
         page = text(self.client.get("/jobs/?limit=20&status=activated"))
         self.assertIn('rel="next"', page)
@@ -116,6 +133,9 @@ class Lists(TestCase):
         answer = json.loads(self.client.get("/tasks.json?statsu=done").content)
         self.assertEqual((len(answer["rows"]), len(answer["warnings"])), (7, 1))
         self.assertIn("statsu", self.client.get("/tasks.csv?statsu=done")["X-Warning"])
+        self.assertIn("“statsu” is not known", text(self.client.get("/tasks/?name=x&statsu=done", follow=True)))
+        for address in ("/", "/queues/", f"/tasks/{self.scene.done.id}/", f"/tasks/{self.scene.done.id}/brokerage/"):
+            self.assertIn("“odd” is not known", text(self.client.get(f"{address}?odd=1")), address)
 
     def test_what_cannot_be_used_is_refused_on_the_page_and_in_the_data(self) -> None:
         for query, fault in (

@@ -15,7 +15,7 @@ from monitoring.queries.waiting import HeldFiles, QueueLoad
 from workqueues.states import TASK
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-CALM = Standing("running", "", "", None, None, "", None, HeldFiles(0, ""), (), None)
+CALM = Standing("running", "", "", None, "", None, HeldFiles(0, ""), (), None)
 
 
 def agent(name: str, health: Health) -> AgentRow:
@@ -77,6 +77,11 @@ def test_a_command_waits_for_the_jobs_to_go() -> None:
 def test_the_agent_in_turn_is_named_when_it_is_not_well(health: Health, words: str) -> None:
     assert words in said(replace(CALM, status="registered", agent=agent("refine", health)))
     assert not reasons(replace(CALM, status="registered", agent=agent("refine", "well")))
+
+
+def test_a_throttled_task_says_until_when() -> None:
+    standing = replace(CALM, status="throttled", throttled_time=NOW, error_dialog="too many failures")
+    assert "no new jobs until 2026-01-01 00:00:00 UTC" in said(standing)
 
 
 def test_a_task_that_ended_waits_for_nothing() -> None:
