@@ -86,21 +86,26 @@ def called(node: ast.AST) -> str:
 
 def _walk(node: ast.AST, scope: str, found: list[tuple[ast.AST, str]]) -> None:
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.expr_context):
-            found.append((child, scope))
-            name = _name(node, child)
-            _walk(child, f"{scope}.{name}".lstrip(".") if name else scope, found)
+        kind = type(child)
+        if kind in _LEAVES:
+            continue
+        found.append((child, scope))
+        _walk(child, _inside(node, child, scope) if kind in _NAMING else scope, found)
 
 
-def _name(parent: ast.AST, node: ast.AST) -> str:
-    """The name that a node gives to what is inside it."""
+_LEAVES = frozenset({ast.Load, ast.Store, ast.Del})
+_NAMING = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign})
+
+
+def _inside(parent: ast.AST, node: ast.AST, scope: str) -> str:
+    """The scope of what is inside a node that may give it a name."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return name
+            return f"{scope}.{name}".lstrip(".")
         case ast.Assign(targets=[ast.Name(id=name)]) if isinstance(parent, ast.Module):
             return name
         case _:
-            return ""
+            return scope
 
 
 def _bound(body: list[ast.stmt]) -> Iterator[str]:
