@@ -197,7 +197,7 @@ class Run:
     def _report(self, body: dict[str, Any]) -> None:
         """Report until there is a definite answer; keep the outputs only when the server has them as finished.
 
-        An answer other than 200 and 409 leaves in doubt whether an earlier, unanswered report was taken: the journal stays and
+        An answer other than 200 with a state and 409 leaves in doubt whether an earlier, unanswered report was taken: the journal stays and
         the clean-up asks for the outcome.
         """
         path, sent = f"/api/v1/jobs/{self.job.id}/report/", wall_time()
@@ -216,7 +216,7 @@ class Run:
             self._note(body, sent, answer)
         if self.journal is None:
             return
-        if answer is None or answer.status not in (200, 409):
+        if answer is None or recorded is None or answer.status not in (200, 409):
             self.journal.leave()
         elif recorded == "finished":
             self.journal.settle()

@@ -136,6 +136,8 @@ class Server:
             self._await(connection.sock, end, stop_grace_s)
         response = connection.getresponse()
         content = response.read(LARGEST_ANSWER + 1)
+        if response.length:  # a server that is killed while it answers; a bounded read does not tell
+            raise http.client.IncompleteRead(content, response.length)
         if len(content) > LARGEST_ANSWER:
             raise ValueError("answer too large")
         if response.will_close:
@@ -159,7 +161,7 @@ class Server:
 
 def _object(response: http.client.HTTPResponse, content: bytes) -> dict[str, Any]:
     """The JSON object of an answer; an error page of something in between counts as empty, a damaged success as no answer."""
-    if response.status == 204 or not content:
+    if response.status == 204 or (not content and response.status >= 300):
         return {}
     try:
         value = json.loads(content)

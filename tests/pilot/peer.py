@@ -1,7 +1,8 @@
 """The server's side of the pilot's wire, small: leases, epochs, idempotent asks and reports, and faults on demand.
 
 It speaks as the real server does, so that a pilot can be tested alone. Faults of a verb, used up in order: "lost" (the effect
-without the answer) or (status, Retry-After) in place of the effect; a verb in `hang` has neither effect nor answer.
+without the answer), "bodiless" and "half" (the effect, and an answer that ends before its body or in it) or (status, Retry-After)
+in place of the effect; a verb in `hang` has neither effect nor answer.
 """
 
 from __future__ import annotations
@@ -153,18 +154,18 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             faults = self.server.faults.get(verb)
             fault = faults.pop(0) if faults else None
-            lost = fault == "lost"
+            lost = fault in ("lost", "bodiless", "half")
             if isinstance(fault, tuple):
                 status, answer, retry_after = fault[0], {"detail": "as the test wants"}, fault[1]
             else:
                 status, answer, retry_after = self.server.answer(verb, number, body, token)
             self.server.asked.append((verb, body, 0 if lost else status))
+        if fault != "lost":
+            self._send(status, answer, retry_after, part={"bodiless": 0.0, "half": 0.5}.get(str(fault), 1.0))
         if lost:
             self._cut()
-        else:
-            self._send(status, answer, retry_after)
 
-    def _send(self, status: int, answer: dict[str, Any], retry_after: float | None) -> None:
+    def _send(self, status: int, answer: dict[str, Any], retry_after: float | None, part: float) -> None:
         data = b"" if status == 204 else json.dumps(answer).encode()
         self.send_response(status)
         if status != 204:
@@ -172,7 +173,7 @@ class Handler(BaseHTTPRequestHandler):
         if retry_after is not None:
             self.send_header("Retry-After", str(retry_after))
         self.end_headers()
-        self.wfile.write(data)
+        self.wfile.write(data[: int(part * len(data))])
 
     def _cut(self) -> None:
         """End the connection without an answer."""

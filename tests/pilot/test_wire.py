@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.pilot.conftest import Slot, alive, pid_in, until
 from tests.pilot.peer import Peer
 
@@ -35,6 +37,19 @@ def test_a_lost_answer_to_a_report_is_asked_for_until_it_comes(slot: Slot, peer:
     assert all(body == bodies[0] for body in bodies)
     assert peer.jobs[job].status == "finished"
     assert slot.files() == ["out"]
+    assert list(slot.journal.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["match", "heartbeat", "report"])
+def test_an_answer_that_ends_early_is_no_answer(slot: Slot, peer: Peer, verb: str) -> None:
+    """A server killed between the first and the last byte of its answer has told nothing: least of all to remove the outputs."""
+    slot.program("one", "echo 1 > out")
+    job = peer.offer("one", out=["out"])
+    peer.faults[verb] = ["bodiless", "half", "bodiless"]
+    slot.run()
+    assert peer.jobs[job].status == "finished"
+    assert slot.files() == ["out"]
+    assert len(peer.verbs("report")) == (4 if verb == "report" else 1)
     assert list(slot.journal.iterdir()) == []
 
 
