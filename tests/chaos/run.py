@@ -187,9 +187,9 @@ def check(dsn: str, history: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def own_instance() -> Iterator[str]:
-    """The name of an instance that no other run uses at this moment: chaos, chaos-2, ..."""
-    for name in ("chaos", *(f"chaos-{n}" for n in range(2, 10))):
+def own_instance(first: str) -> Iterator[str]:
+    """The name of an instance that no other run uses at this moment: `first`, `first`-2, ..."""
+    for name in (first, *(f"{first}-{n}" for n in range(2, 10))):
         with (make_folder(ROOT, name) / "run.lock").open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -225,10 +225,11 @@ def main() -> int:
     for name in FOREIGN:
         os.environ.pop(name, None)
     os.environ["GRIDBROKER_PROFILE"] = "local"
-    with own_instance() as instance:
+    with own_instance("unfenced" if options.mutant else "chaos") as instance:
         campaign = Campaign(ROOT / STATE / instance / "campaign", seed, options.jobs, lease_s=options.lease)
         kills = {kind: n * options.times for kind, n in SMOKE.items()}
         result = run(campaign, instance, mutant=options.mutant, kills=kills)
+        (campaign.folder / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
     print(json.dumps(result))
     return 1 if result["violations"] else 0
 
