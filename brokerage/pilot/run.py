@@ -197,8 +197,8 @@ class Run:
     def _report(self, body: dict[str, Any]) -> None:
         """Report until there is a definite answer; keep the outputs only when the server has them as finished.
 
-        An answer other than 200 with a state and 409 leaves in doubt whether an earlier, unanswered report was taken: the journal stays and
-        the clean-up asks for the outcome.
+        An answer other than 200 with a state and 409 leaves in doubt whether an earlier, unanswered report was taken: the journal
+        stays and the clean-up asks for the outcome.
         """
         path, sent = f"/api/v1/jobs/{self.job.id}/report/", wall_time()
         answer = self.server.ask(path, body, self.lease.token, stop_grace_s=REPORT_GRACE_S)
