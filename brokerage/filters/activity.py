@@ -7,6 +7,8 @@ from brokerage.rules.columns import Flags
 from brokerage.rules.declare import Config, Numbers, filter
 from brokerage.rules.snapshot import Queues
 
+NO_PILOT = "no pilot has asked for work in three hours"
+
 
 @filter(
     "inactive",
@@ -27,12 +29,22 @@ def jobs_begin(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, 
     return ~((queues.idle_s > limit) & (waiting > 0)), numbers
 
 
-@filter("nopilot", "no pilot has asked for work in three hours", kind="temporary")
+@filter("nopilot", NO_PILOT, kind="temporary")
 def pilots_seen(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """Pilots asked for work in the last three hours, or the queue declares that it needs none.
 
     Not for the label test unless express, nor where the task names its queues. Source: seed 000; facts 2.3 row 24.
     """
+    return _piloted(ask, queues)
+
+
+@filter("nopilot", NO_PILOT)
+def pilots_seen_or_never(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+    """The same for analysis, where it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3."""
+    return _piloted(ask, queues)
+
+
+def _piloted(ask: Ask, queues: Queues) -> tuple[Flags | bool, Numbers]:
     if ask.preassigned or ("test" in ask.prod_source_label and not ask.urgent):
         return True, {"requests_3h": queues.requests_3h}
     return (queues.requests_3h > 0) | queues.allow_no_pilot, {"requests_3h": queues.requests_3h}

@@ -11,15 +11,22 @@ from brokerage.rules.snapshot import Queues
 OPPORTUNISTIC = -1.0
 
 
-@filter(
-    "diskIO",
-    "its disk I/O is {measured:.0f} kB/s per core, the task's {wanted:.0f}, {most:.0f} at most",
-    kind="temporary",
-    gap=("wanted", "most"),
-    keys=("MAX_DISKIO_DEFAULT",),
-)
+DISK_IO = "its disk I/O is {measured:.0f} kB/s per core, the task's {wanted:.0f}, {most:.0f} at most"
+
+
+@filter("diskIO", DISK_IO, kind="temporary", gap=("wanted", "most"), keys=("MAX_DISKIO_DEFAULT",))
 def disk_io_low(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
     """Where the measured disk I/O is over the limit go only tasks with less than the limit. Source: seed 000; 2.3 row 10."""
+    return _disk_io(ask, queues, config)
+
+
+@filter("diskIO", DISK_IO, gap=("wanted", "most"), keys=("MAX_DISKIO_DEFAULT",))
+def disk_io_low_for_good(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+    """The same for analysis, where it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3."""
+    return _disk_io(ask, queues, config)
+
+
+def _disk_io(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
     most = queues.most_disk_io(config["MAX_DISKIO_DEFAULT"])
     wanted = (ask.disk_io or 0.0) / (queues.slot_size if task_cores(ask) != 1 else 1)
     return ~((queues.disk_io > most) & (wanted > most)), {"measured": queues.disk_io, "wanted": wanted, "most": most}

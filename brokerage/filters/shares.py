@@ -8,13 +8,26 @@ from brokerage.rules.declare import Config, Numbers, filter
 from brokerage.rules.snapshot import Queues
 from brokerage.rules.zero_share import Work, accepts, group_of
 
+NO_SHARE = "work of the group {group} has no share: {policy}"
 
-@filter("zeroshare", "work of the group {group} has no share: {policy}", keys=("PROCESSING_GROUPS",))
+
+@filter("zeroshare", NO_SHARE, keys=("PROCESSING_GROUPS",))
 def zero_share(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """The queue's fairsharepolicy leaves the work of the task a share. Source: seed 000; facts 2.4; decision B11.
 
     Not for tests and validation, but for one that names its one queue.
     """
+    return _zero_share(ask, queues, config)
+
+
+@filter("zeroshare", NO_SHARE, keys=("PROCESSING_GROUPS",))
+def zero_share_unless_bound(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+    """The same for analysis: not for a task that names its one queue. Source: facts on the brokerage 3.3."""
+    accepted, numbers = _zero_share(ask, queues, config)
+    return True if ask.bound_to_one else accepted, numbers
+
+
+def _zero_share(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     group = group_of(ask.processing_type, config["PROCESSING_GROUPS"])
     numbers = {"group": group, "policy": queues.fairsharepolicy}
     tests = (ask.share or "").lower() in ("test", "validation") or ask.prod_source_label in ("test", "validation")

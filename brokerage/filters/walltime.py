@@ -14,6 +14,8 @@ SHORT = Criterion("shortwalltime", "a job takes {walltime_s:.0f} s, the queue gi
 LONG = Criterion(
     "longwalltime", "a job takes {walltime_s:.0f} s, the queue wants {mintime:.0f} or more", gap=("walltime_s", "mintime")
 )
+SCOUT = Criterion("scout_walltime", "scouts need {least_s:.0f} s, the queue gives {maxtime:.0f}", gap=("least_s", "maxtime"))
+UNKNOWN = Criterion("min_walltime", "{what} need {least_s:.0f} s, the queue gives {maxtime:.0f}", gap=("least_s", "maxtime"))
 
 
 @filters(SHORT, LONG)
@@ -29,16 +31,23 @@ def walltime_within(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Fl
     return ((need <= queues.maxtime) | (queues.maxtime == 0), need >= queues.mintime), numbers
 
 
-@filters(
-    Criterion("scout_walltime", "scouts need {least_s:.0f} s, the queue gives {maxtime:.0f}", gap=("least_s", "maxtime")),
-    Criterion("min_walltime", "{what} need {least_s:.0f} s, the queue gives {maxtime:.0f}", gap=("least_s", "maxtime")),
-    keys=("LEAST_MAXTIME",),
-)
+@filters(SCOUT, UNKNOWN, keys=("LEAST_MAXTIME",))
 def a_day_for_the_unknown(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     """Scouts, merge jobs and jobs of unknown walltime go where there is a day for them; 0 = no limit.
 
     Source: seed 000; facts on the brokerage 2.3 row 19; decision B12.
     """
+    return _a_day(ask, queues, config)
+
+
+@filters(SCOUT, UNKNOWN, keys=("LEAST_MAXTIME",))
+def a_day_unless_merging(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+    """The same for analysis, where merging takes no time that counts. Source: facts on the brokerage 3.3."""
+    verdicts, numbers = _a_day(ask, queues, config)
+    return (True, True) if ask.merge else verdicts, numbers
+
+
+def _a_day(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     least = config["LEAST_MAXTIME"]
     enough = queues.most_time >= least
     unknown = ask.merge or not (ask.cpu_time or ask.walltime_s)
@@ -65,3 +74,15 @@ def walltime_above(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Nu
     need = walltime_at(ask, queues)
     known = np.zeros(len(queues)) if need is None else need
     return known >= queues.mintime, {"walltime_s": known, "mintime": queues.mintime}
+
+
+@filters(SHORT, LONG)
+def walltime_between(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+    """mintime <= walltime < maxtime, 0 = no limit; what is not known is less than any mintime. Not for merging.
+
+    Source: seed 000, analysis; facts on the brokerage 3.3.
+    """
+    need = walltime_at(ask, queues)
+    known = np.zeros(len(queues)) if need is None else need
+    numbers = {"walltime_s": known, "maxtime": queues.maxtime, "mintime": queues.mintime}
+    return (True, True) if ask.merge else (known < queues.most_time, known >= queues.mintime), numbers

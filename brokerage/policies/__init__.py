@@ -3,6 +3,6 @@
 Ordered lists of rules that read like the page they implement. Importing this package declares ours.
 """
 
-from brokerage.policies import generic, nucleus, production
+from brokerage.policies import analysis, generic, nucleus, production
 
-__all__ = ["generic", "nucleus", "production"]
+__all__ = ["analysis", "generic", "nucleus", "production"]

@@ -209,10 +209,11 @@ LOW_WEIGHT = Criterion("low_weight", "its weight {weight:.4g} is not among the b
 class BrokeragePolicy:
     """Ordered lists of rules that make a brokerage decision; a subclass sets the lists and nothing else.
 
-    `prepare` says what an ask is taken for, `candidates` who takes part; `filters` come before the weights in the document,
-    `late_filters` after them. All are evaluated for every candidate; the order decides which criterion is told as the first.
-    `components` are those of the configuration whose keys the rules read, `app:component` where the app is another; a later one
-    wins. `judged` are the criteria of the rules, `criteria` also those by which the choice skips.
+    `prepare` says what an ask is taken for, `throttle` whether the task may have jobs at all, `candidates` who takes part;
+    `filters` come before the weights in the document, `late_filters` after them. All are evaluated for every candidate; the order
+    decides which criterion is told as the first. `components` are those of the configuration whose keys the rules read,
+    `app:component` where the app is another; a later one wins. `judged` are the criteria of the rules, `criteria` also those by
+    which the choice skips.
     """
 
     name: ClassVar[str] = ""
@@ -220,6 +221,7 @@ class BrokeragePolicy:
     vo: ClassVar[str] = "*"
     activity: ClassVar[str] = ""
     prepare: ClassVar[Callable[[Ask, Config], Ask]] = staticmethod(as_given)
+    throttle: ClassVar[tuple[Filter, ...]] = ()
     candidates: ClassVar[Filter]
     filters: ClassVar[tuple[Filter, ...]] = ()
     weights: ClassVar[tuple[Weight, ...]] = ()
@@ -234,7 +236,7 @@ class BrokeragePolicy:
     version: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        cls.rules = (cls.candidates, *cls.filters, *cls.late_filters)
+        cls.rules = (*cls.throttle, cls.candidates, *cls.filters, *cls.late_filters)
         cls.judged = tuple(chain.from_iterable(rule.criteria for rule in cls.rules))
         cls.criteria = (*cls.judged, NO_WEIGHT, *((BELOW_MIN_WEIGHT,) if cls.select.least else ()), LOW_WEIGHT)
         read = chain.from_iterable([*(rule.keys for rule in cls.rules), *(factor.keys for factor in cls.weights)])

@@ -175,6 +175,12 @@ class Queues(Columns):
         queued: Ints = self.waiting + self.defined + counted_assigned(self.assigned, self.local)
         return queued
 
+    @made_of("activated", "starting", "defined", "assigned")
+    def queued_in_all_states(self) -> Ints:
+        """Jobs that do not run yet."""
+        queued: Ints = self.waiting + self.defined + self.assigned
+        return queued
+
     @made_of("assigned", "activated")
     def crowded(self) -> Floats:
         """How much too many jobs wait for their input."""
@@ -212,6 +218,11 @@ class Queues(Columns):
         return self.derived(
             ("disk_io", default), lambda table: np.where(table.maxdiskio > 0, table.maxdiskio, default), ("maxdiskio",)
         )
+
+    @made_of("read_lan_ok", "write_lan_ok", "read_wan_ok", "write_wan_ok")
+    def all_endpoints_up(self) -> Flags:
+        """Whether no access to the storage of the queue is out of service."""
+        return self.read_lan_ok & self.write_lan_ok & self.read_wan_ok & self.write_wan_ok
 
     @made_of("at_nucleus", "missing_files")
     def still(self) -> Flags:

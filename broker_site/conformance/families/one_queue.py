@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import brokerage.config_keys
-import brokerage.policies  # noqa: F401 - declares filters and weights
+import brokerage.policies
 from broker_site.gdpconfig.values import Config
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Columns
@@ -17,12 +17,16 @@ from brokerage.rules.declare import FILTERS, WEIGHTS, Eased
 from brokerage.rules.pipeline import at
 from brokerage.rules.snapshot import Queues
 
+PARTS = ("jobbroker", "anal_jobbroker", "taskbrokerage", "core")
+"""Components that the brokers read."""
+
 
 @cache
 def defaults() -> Mapping[str, Any]:
     """The configuration of the brokers without overrides."""
     config = Config()
-    return {key: value for part in ("jobbroker", "taskbrokerage", "core") for key, value in config.component(part).items()}
+    found = {key: value for part in PARTS for key, value in config.component(part).items()}
+    return {**found, **config.component("prio_mgr", app=brokerage.config_keys.SERVER)}
 
 
 def config_with(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

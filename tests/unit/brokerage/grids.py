@@ -7,12 +7,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-import brokerage.config_keys  # noqa: F401 - declares the keys
 from broker_site.gdpconfig.values import Config
+from brokerage.config_keys import SERVER
 from brokerage.rules.ask import Ask, Chunk
 from brokerage.rules.snapshot import Queues
 
-CONFIG = {key: value for part in ("jobbroker", "taskbrokerage", "core") for key, value in Config().component(part).items()}
+PARTS = (("jedi", "jobbroker"), ("jedi", "taskbrokerage"), ("jedi", "core"), ("jedi", "anal_jobbroker"), (SERVER, "prio_mgr"))
+CONFIG = {key: value for app, part in PARTS for key, value in Config().component(part, app=app).items()}
 
 
 def queues(**columns: Any) -> Queues:

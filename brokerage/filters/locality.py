@@ -1,0 +1,44 @@
+"""Whether the input of an analysis task is where it would run."""
+
+from __future__ import annotations
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Flags
+from brokerage.rules.declare import Config, Criterion, Eased, Numbers, Verdicts, filter, filters
+from brokerage.rules.locality import LOCALITY_KEYS, may_read_virtually, wants_local_input
+from brokerage.rules.overload import OVERLOAD_KEYS, overloaded
+from brokerage.rules.snapshot import Queues
+
+
+@filters(Criterion("locality", "{missing_files} files of the input are not there"), keys=LOCALITY_KEYS)
+def input_is_local(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
+    """All input is there on disk, or the queue reads it through a cache.
+
+    Where nobody has it so, tape counts too, then one whole dataset of several, and last queues without input: the second pass.
+    Source: seed 000, analysis; facts on the brokerage 3.2.
+    """
+    numbers = {"missing_files": queues.missing_files}
+    if not wants_local_input(ask, config):
+        return (True,), numbers
+    there = queues.local | queues.virtual if may_read_virtually(ask) else queues.local
+    with_tape = there | (queues.missing_files <= queues.tape_files)
+    return Eased(((there,), (with_tape,), (queues.whole_datasets > 0,), (True,))), numbers
+
+
+@filters(
+    Criterion("vp", "it reads through a cache, which the task avoids"),
+    Criterion("overloaded_vp", "it reads through a cache, and {queued} jobs wait"),
+    keys=OVERLOAD_KEYS,
+)
+def virtual_if_wanted(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+    """Queues of virtual placement only for tasks that do not avoid them, and while they are not overloaded. Source: seed 000."""
+    numbers = {"queued": queues.queued_in_all_states}
+    if not queues.virtual.any():
+        return (True, True), numbers
+    return (~queues.virtual if ask.avoid_vp else True, ~(queues.virtual & overloaded(queues, config))), numbers
+
+
+@filter("fileunavailable", "{missing_files} files of the input are not there, and the queue reads only local data")
+def files_if_only_local(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+    """A queue that reads only local data needs all the input there. Source: facts on the brokerage 3.3."""
+    return ~queues.use_only_local_data | queues.local, {"missing_files": queues.missing_files}

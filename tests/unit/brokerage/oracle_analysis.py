@@ -1,0 +1,141 @@
+"""The analysis broker a second time, queue by queue in plain Python, written from the document and not from our columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from brokerage.rules.ask import Ask
+from tests.unit.brokerage.oracle import megabytes, walltime
+from tests.unit.brokerage.oracle_production import DAY, running
+
+Row = Mapping[str, Any]
+
+
+def throttled(ask: Ask, caps: Mapping[str, int | None]) -> list[str]:
+    """What keeps the task from having any job."""
+    kind = "GROUP" if ask.working_group else "USER"
+    jobs, cores = caps.get(f"CAP_RUNNING_{kind}_JOBS"), caps.get(f"CAP_RUNNING_{kind}_CORES")
+    used, found = ask.usage, []
+    if not ask.merge:
+        for label, has, most in (
+            ("cap_running_jobs", used.running_jobs, jobs),
+            ("cap_queued_jobs", used.queued_jobs, jobs and 2 * jobs),
+            ("cap_running_cores", used.running_cores, cores),
+            ("cap_queued_cores", used.queued_cores, cores and 2 * cores),
+        ):
+            if most and has > most:
+                found.append(label)
+    return found + (["disk_quota"] if used.quota_exceeded else [])
+
+
+def waiting(row: Row) -> int:
+    """Jobs that do not run yet."""
+    return int(row["defined"] + row["activated"] + row["assigned"] + row["starting"])
+
+
+def many_of_user(row: Row) -> bool:
+    """Whether the user has too many waiting there."""
+    queued, runs, rate = waiting(row), row["running"], row["starts_per_hour"]
+    if queued < 100 or queued < 8 * rate:
+        return False
+    part = max(1 / max(row["n_users"], 1), row["user_running"] / max(runs, 1))
+    return bool(row["user_queued"] > max(5, 0.05 * runs, max(100, 2 * runs, 12 * rate) * part))
+
+
+def lasting(ask: Ask, row: Row) -> list[tuple[str, bool]]:
+    """The checks for persistent issues of the document but that of the input."""
+    cores = row["corecount"] if row["corecount"] > 0 else max(1 if ask.core_count is None else ask.core_count, 1)
+    wanted = 1 if ask.core_count is None else ask.core_count
+    many = wanted > 1 or (wanted == 0 and (ask.priority >= 900 or ask.scout))
+    memory = 0.9 * ((ask.base_ram_count or 0) + (ask.ram_count or 0) * (cores if ask.ram_unit == "MBPerCore" else 1))
+    size = ask.chunk.gb * 1000
+    unit = ask.out_disk_unit or ""
+    output = megabytes(ask.out_disk_count, unit) * (ask.chunk.n_events if unit.endswith("PerEvent") else size)
+    need = (0 if row["direct_access_lan"] else size) + output + megabytes(ask.work_disk_count, ask.work_disk_unit)
+    need = max(2 * size if ask.merge else need, 1000 * (ask.n_gb_per_job or 0))
+    time = walltime(ask, row)
+    disk_io = (ask.disk_io or 0) / (1 if wanted == 1 else max(row["corecount"], 1))
+    disk_limit = row["maxdiskio"] or 1e10
+    up = all(row[f"{access}_ok"] for access in ("read_lan", "write_lan", "read_wan", "write_wan", "source"))
+    inner = row["input_space_gb"]
+    heavy = waiting(row) > 2 * max(20, running(row))
+    return [
+        ("type", row["type"] == "production"),
+        ("status", row["status"] != "online" and not ask.included_sites),
+        ("diskIO", row["disk_io"] > disk_limit and disk_io > disk_limit),
+        ("cpucore", row["corecount"] <= 1 if many else wanted == 1 and row["corecount"] > 1),
+        ("max_cpucore", ask.max_core_count is not None and row["corecount"] > ask.max_core_count),
+        ("vp", row["virtual"] and ask.avoid_vp),
+        ("overloaded_vp", row["virtual"] and heavy),
+        ("gpu", row["gpu"]),
+        ("lowmemory", bool(ask.ram_count) and row["maxrss"] != 0 and memory > row["maxrss"]),
+        ("highmemory", bool(ask.ram_count) and memory < row["minrss"]),
+        ("disk", row["maxwdir"] != 0 and row["maxwdir"] / max(row["corecount"], 1) <= need),
+        ("disk", (row["space_gb"] or 0) <= 200),
+        ("disk", row["missing_files"] > 0 and inner is not None and inner <= 200),
+        ("blacklist", not up),
+        ("shortwalltime", not ask.merge and time is not None and row["maxtime"] != 0 and time >= row["maxtime"]),
+        ("longwalltime", not ask.merge and (time or 0) < row["mintime"]),
+        ("nopilot", row["requests_3h"] == 0 and not row["allow_no_pilot"]),
+    ]
+
+
+def failing(ask: Ask, row: Row) -> list[str]:
+    """The labels of every criterion that the queue fails but for the input, persistent ones of practice last."""
+    bad = row["task_failed"] + row["task_closed"]
+    short = 0 < row["maxtime"] < DAY
+    heavy = waiting(row) > 2 * max(20, running(row))
+    verdicts = [
+        *lasting(ask, row),
+        ("closed", row["task_closed"] > 0 and not ask.merge),
+        ("badsite", bad >= max(2 * row["task_finished"], 5)),
+        ("overloaded", heavy and not ask.merge),
+        ("user_limit", many_of_user(row) and not ask.merge),
+        ("zeroshare", row["fairsharepolicy"] == "type=evgensimul:100%" and ask.processing_type not in ("evgen", "simul")),
+        ("max_io_intensity", not ask.merge and 0 < row["max_io_intensity"] < (ask.io_intensity or 0)),
+        ("remoteio", ask.direct_access_only and not row["direct_access_lan"] and not ask.merge),
+        ("local_quota", row["storage"] in ask.usage.full_storages),
+        ("scout_walltime", ask.scout and short and not ask.merge),
+        ("min_walltime", not ask.cpu_time and short and not ask.merge),
+        ("cloudmismatch", ask.cloud is not None and row["cloud"] not in ("", ask.cloud)),
+        ("fileunavailable", row["use_only_local_data"] and row["missing_files"] > 0),
+    ]
+    return [label for label, fails in verdicts if fails]
+
+
+TEMPORARY = {"closed", "badsite", "overloaded", "user_limit"}
+
+
+def without_input(ask: Ask, rows: Sequence[Row], failed: Mapping[str, list[str]]) -> set[str]:
+    """The queues that are skipped as the input is not there: by the strictest test that leaves a queue; the last takes all."""
+    if (ask.task_priority or 0) >= 2000:
+        return set()
+    through = not (ask.avoid_vp or ask.merge or ask.scout or ask.use_local_io)
+    tests: list[Callable[[Row], bool]] = [
+        lambda row: not row["missing_files"] or (row["virtual"] and through),
+        lambda row: row["missing_files"] <= row["tape_files"] or (row["virtual"] and through),
+        lambda row: row["whole_datasets"] > 0,
+        lambda row: True,
+    ]
+    able = [row for row in rows if not set(failed[row["name"]]) - TEMPORARY]
+    first = next((test for test in tests if any(test(row) for row in able)), tests[0])
+    return {row["name"] for row in rows if not first(row)}
+
+
+def decide(ask: Ask, rows: Sequence[Row], caps: Mapping[str, int | None]) -> tuple[list[tuple[str, float]], dict[str, list[str]]]:
+    """The ten best with their weights, and the failing labels of every other queue."""
+    own = {row["name"]: failing(ask, row) for row in rows}
+    far = without_input(ask, rows, own)
+    common = throttled(ask, caps)
+    failed = {}
+    for row in rows:
+        labels = own[row["name"]]
+        before = [label for label in ("type", "status") if label in labels]
+        rest = [label for label in labels if label not in before]
+        failed[row["name"]] = [*common, *before, *(["locality"] if row["name"] in far else []), *rest]
+    weights = {row["name"]: (running(row) + 1) / (waiting(row) + 1) for row in rows}
+    passing = sorted((name for name, labels in failed.items() if not labels), key=lambda name: (-weights[name], name))
+    for name in passing[10:]:
+        failed[name] = ["low_weight"]
+    return [(name, weights[name]) for name in passing[:10]], {name: labels for name, labels in failed.items() if labels}
