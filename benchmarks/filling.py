@@ -96,23 +96,18 @@ SELECT n * {files} + {inputs} + i, CASE i WHEN 0 THEN {output} ELSE {log} END, {
 FROM generate_series({first}, {last}) AS n, generate_series(0, 1) AS i
 """
 CATALOGUE_FILES = """
-INSERT INTO workqueues_cataloguefile (id, dataset_id, lfn, fsize, checksum, n_events)
-SELECT n * {files} + i, (SELECT id FROM workqueues_cataloguedataset WHERE name = 'bench.input'), 'in.' || n || '.' || i, 1000000,
-    '00000001', 10
-FROM generate_series({first}, {last}) AS n, generate_series(0, {inputs} - 1) AS i
-"""
-REPLICAS = """
-INSERT INTO workqueues_replica (file_id, storage)
-SELECT n * {files} + i, '{storage}' FROM generate_series({first}, {last}) AS n, generate_series(0, {inputs} - 1) AS i
+WITH made AS (
+    INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
+    SELECT (SELECT id FROM workqueues_cataloguedataset WHERE name = 'bench.input'), 'in.' || n || '.' || i, 1000000, '00000001', 10
+    FROM generate_series({first}, {last}) AS n, generate_series(0, {inputs} - 1) AS i RETURNING id
+)
+INSERT INTO workqueues_replica (file_id, storage) SELECT id, '{storage}' FROM made
 """
 COUNTERS = """
-UPDATE workqueues_dataset d SET n_files = c.n, n_files_to_be_used = c.n, n_files_used = c.n
-FROM (SELECT dataset_id, count(*) AS n FROM workqueues_file GROUP BY 1) AS c WHERE c.dataset_id = d.id
-"""
-# The settlement gives output files of the catalogue ids of their own.
-SEQUENCES = """
-SELECT setval(pg_get_serial_sequence('workqueues_cataloguefile', 'id'), (SELECT max(id) FROM workqueues_cataloguefile)),
-    setval(pg_get_serial_sequence('brokerage_job', 'id'), (SELECT max(id) FROM brokerage_job))
+UPDATE workqueues_dataset d SET n_files = d.n_files + c.n, n_files_to_be_used = d.n_files_to_be_used + c.n,
+    n_files_used = d.n_files_used + c.n
+FROM (SELECT dataset_id, count(*) AS n FROM workqueues_file WHERE id BETWEEN {first} * {files} AND {last} * {files} + {files} - 1
+    GROUP BY 1) AS c WHERE c.dataset_id = d.id
 """
 
 
@@ -120,8 +115,7 @@ def waiting_jobs(bench: Bench, place: Place, first: int, last: int, *, files: bo
     """Insert activated jobs with these ids, round robin over the task queues; with `files` also what a pilot is told of them."""
     statements = [JOBS, BIRTHS]
     if files:
-        statements += [SPECS, INPUT_FILES, INPUTS_PICKED, INPUTS_USED, INPUT_USES, OUTPUT_FILES, CATALOGUE_FILES, REPLICAS]
-        statements += [COUNTERS, SEQUENCES]
+        statements += [SPECS, INPUT_FILES, INPUTS_PICKED, INPUTS_USED, INPUT_USES, OUTPUT_FILES, CATALOGUE_FILES, COUNTERS]
     values = {
         "task": place.task_id, "queue": place.queue_id, "input": place.input_id, "output": place.output_ids[0],
         "log": place.output_ids[1], "inputs": INPUTS, "files": INPUTS + 2, "storage": STORAGE, "first": first, "last": last,
@@ -144,7 +138,8 @@ def send(bench: Bench, holder: str, first: int, last: int) -> None:
 BARE = (
     """
     CREATE TABLE bare (
-        id bigint PRIMARY KEY, ready_priority int, status text NOT NULL DEFAULT 'activated', holder uuid, lease_until timestamptz
+        id bigint PRIMARY KEY, ready_priority int, status text NOT NULL DEFAULT 'activated', holder uuid, lease_until timestamptz,
+        last_seen timestamptz
     ) WITH (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000)
     """,
     "CREATE INDEX bare_ready ON bare (ready_priority, id) WHERE ready_priority IS NOT NULL",

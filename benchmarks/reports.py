@@ -16,13 +16,13 @@ from benchmarks.crew import Crew
 from benchmarks.harness import Lap, Line, compare, watched
 from benchmarks.server import Bench, bench
 
-JOBS = 8000
+JOBS = 4000
 """Leased jobs, shared out among the clients."""
 HTTP_BEATS = 4000
 
 TOUCH = """
 PREPARE touch (bigint) AS
-UPDATE bare SET lease_until = now() + interval '2 hours' WHERE id = $1 RETURNING status
+UPDATE bare SET last_seen = now(), lease_until = now() + interval '2 hours' WHERE id = $1 RETURNING status
 """
 PARTS = {"heartbeat": "heartbeats/s", "state": "reports/s", "settle": "ends/s"}
 
@@ -105,16 +105,16 @@ class Client:
 class Leases:
     """The leased jobs, with a set of new ones for each round that moves them."""
 
-    def __init__(self, server: Bench, *, files: bool) -> None:
-        self.server, self.files, self.first = server, files, 1
+    def __init__(self, server: Bench) -> None:
+        self.server, self.first = server, 1
         self.place = filling.task(filling.grid(1))
         server.execute(*filling.BARE)
         filling.bare_jobs(server, 1, JOBS)
 
-    def renew(self) -> int:
-        """The id of the first of JOBS jobs that have just been sent; those before are gone from the heap of open jobs."""
+    def renew(self, *, files: bool = False) -> int:
+        """The id of the first of JOBS new jobs that have just been sent; with `files` they can end."""
         first, self.first = self.first, self.first + JOBS
-        filling.waiting_jobs(self.server, self.place, first, first + JOBS - 1, files=self.files)
+        filling.waiting_jobs(self.server, self.place, first, first + JOBS - 1, files=files)
         filling.send(self.server, str(uuid.uuid4()), first, first + JOBS - 1)
         return first
 
@@ -130,7 +130,7 @@ def run(options: Namespace) -> Iterator[Line]:
         yield from over_http()
         return
     with bench() as server:
-        leases = Leases(server, files=True)
+        leases = Leases(server)
         with Crew(options.clients, Client, options.clients, server.url) as crew:
             yield from _parts(server, leases, crew, {"jobs": JOBS, "clients": options.clients})
 
@@ -139,7 +139,7 @@ def _parts(server: Bench, leases: Leases, crew: Crew, sizes: Line) -> Iterator[L
     def leg(method: str, n: int, *, new: bool = False) -> Callable[[], Lap]:
         def lap() -> Lap:
             if new:
-                crew.tell("renewed", leases.renew())
+                crew.tell("renewed", leases.renew(files=method == "settle"))
             server.settle("brokerage_job", "brokerage_jobchange", "workqueues_file", "bare")
             return watched(lambda: crew.do(method, n), server.cpu_s)
 
@@ -156,14 +156,14 @@ def _parts(server: Bench, leases: Leases, crew: Crew, sizes: Line) -> Iterator[L
             line["hot"] = round(hot / done, 3)
         yield line
     yield from compare("reports.state", PARTS["state"], leg("state", JOBS, new=True), bare, sizes)
-    yield from compare("reports.settle", PARTS["settle"], leg("settle", JOBS // 4, new=True), bare, sizes, rounds=5)
+    yield from compare("reports.settle", PARTS["settle"], leg("settle", JOBS // 2, new=True), bare, sizes, rounds=5)
     yield from compare("reports", "reports/s", leg("life", JOBS, new=True), bare, sizes)
 
 
 def over_http() -> Iterator[Line]:
     """Heartbeats through the web server."""
     with bench() as server:
-        leases = Leases(server, files=False)
+        leases = Leases(server)
         leases.renew()
 
         def ready(crew: Crew) -> None:
