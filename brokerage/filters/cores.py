@@ -29,13 +29,12 @@ def enough_cores(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | boo
 def cores_alike(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     """Many-core tasks in many-core slots, one-core tasks in the others; a task of 0 cores in any.
 
-    One of 0 cores that scouts or is very urgent goes to many-core slots. Not where the task names its one queue.
-    Source: seed 000; facts on the brokerage 2.3 row 11.
+    One of 0 cores that scouts or is very urgent goes to many-core slots. Not where the task names its one queue, unless that is
+    unified and has slots for both. Source: seed 000; facts on the brokerage 2.3 row 11.
     """
     cores, slots, most = task_cores(ask), queues.corecount, ask.max_core_count
     many = cores > 1 or (cores == 0 and (ask.priority >= VERY_HIGH_PRIORITY or ask.scout))
     numbers = {"wanted": "several cores" if many else "one core", "corecount": slots, "most": most or 0}
-    if ask.bound_to_one:
-        return (True, True), numbers
+    free = ~queues.is_pseudo if ask.bound_to_one else False
     alike = (slots > 1) if many else True if cores == 0 else (slots <= 1)
-    return (alike, True if most is None else slots <= most), numbers
+    return (alike | free, True if most is None else (slots <= most) | free), numbers

@@ -149,6 +149,12 @@ class Queues(Columns):
         """Scratch disk of a slot, MB per core; without limit where none is set."""
         return unlimited(self.maxwdir) / self.slot_size
 
+    @made_of("unified_name")
+    def is_pseudo(self) -> Flags:
+        """Whether the queue is a part of a unified one."""
+        pseudo: Flags = self.unified_name != ""
+        return pseudo
+
     @made_of("direct_access_lan")
     def copies_input(self) -> Floats:
         """1 where jobs copy their input, 0 where they read it directly."""

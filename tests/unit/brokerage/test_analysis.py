@@ -178,7 +178,7 @@ def test_every_criterion_has_a_case_that_it_decides() -> None:
 
 
 def test_queues_without_the_input_are_taken_where_lasting_issues_rule_out_those_with_it() -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": "FAR", **GOOD, "missing_files": 5},
         {"name": "HOME", **GOOD, "maxrss": 10},
         {"name": "FULL", "status": "test"},
@@ -193,7 +193,7 @@ def test_queues_without_the_input_are_taken_where_lasting_issues_rule_out_those_
 
 
 def test_a_temporary_issue_where_the_input_is_makes_the_task_wait_for_twenty_minutes() -> None:
-    rows = [{"name": "FAR", **GOOD, "missing_files": 5}, {"name": "HOME", **GOOD, "activated": 41}]
+    rows: list[dict[str, Any]] = [{"name": "FAR", **GOOD, "missing_files": 5}, {"name": "HOME", **GOOD, "activated": 41}]
     decision = decide(Analysis, ask(**TASK), Queues.from_rows(rows), CONFIG, "1")
     assert (decision.outcome, decision.wait_s, decision.closest, decision.eased) == ("pending", 1200.0, "HOME", ())
 
