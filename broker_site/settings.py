@@ -79,6 +79,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
+DATETIME_FORMAT = "Y-m-d H:i:s"
 
 TEMPLATES: list[dict[str, Any]] = [
     {
@@ -230,7 +231,7 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
         "django.request": {"level": "ERROR"},
-        "celery": {"level": ENV.log_level},
+        "celery": {"level": "WARNING"},  # at INFO it tells of every tick
         "kombu": {"level": "WARNING"},
     },
 }

@@ -20,7 +20,7 @@ def test_a_task_without_input_becomes_jobs_with_their_own_seeds_and_numbers_and_
     run_agents()
     task.refresh_from_db()
     assert task.status == "running", task.error_dialog
-    assert Job.objects.filter(status="activated").count() == 4
+    assert Job.objects.filter(status="activated", resource_type="SCORE").count() == 4
     params = sorted(job_document(j.id)["parameters"] for j in Job.objects.all())
     assert params == [f"--seed {i} --run {i} --out=t1.EVT.{i:06d}.txt" for i in range(1, 5)]
     assert run_jobs(queue) == 4

@@ -21,6 +21,11 @@ Link = tuple[str, str, dict[str, Any]]
 """Words, model as app_model, query of its list."""
 
 
+def cut(text: str, most: int = 60) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def pretty(value: Any) -> SafeString:
     """JSON as indented text."""
     return format_html("<pre>{}</pre>", json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False))

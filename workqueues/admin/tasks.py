@@ -14,7 +14,7 @@ from broker_site.access.authentication import authenticate
 from broker_site.access.permissions import may
 from broker_site.access.problems import Refused
 from broker_site.access.readonlyadmin import ReadOnlyAdmin
-from workqueues.admin.shown import VoFilter, lists, pretty
+from workqueues.admin.shown import VoFilter, cut, lists, pretty
 from workqueues.ledger.orders import give
 from workqueues.models import JobParamsTemplate, Task, TaskParams
 
@@ -72,7 +72,7 @@ class TaskAdmin(ReadOnlyAdmin):
     @admin.display(description="reason")
     def reason(self, task: Task) -> str:
         """Why it is where it is, cut."""
-        return task.error_dialog if len(task.error_dialog) <= 80 else f"{task.error_dialog[:77]}..."
+        return cut(task.error_dialog)
 
     @admin.display(description="lists")
     def belonging(self, task: Task) -> SafeString:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
 from workqueues.agents.each import each
 from workqueues.agents.waiting import rest_s
@@ -11,7 +15,8 @@ from workqueues.ledger.define import break_task, define
 from workqueues.ledger.holds import hold
 from workqueues.models import Task, WorkQueue
 from workqueues.queries.parents import parent_facts
-from workqueues.rules.refine import Broken, Wait, input_names, plan
+from workqueues.rules.refine import Broken, TaskPlan, Wait, input_names, plan
+from workqueues.rules.resource_type import resource_type
 
 BATCH = 50
 
@@ -37,5 +42,17 @@ def refine_task(run: Run, task: Task) -> bool:
             if queue is None:
                 hold(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
             else:
-                define(run.id, task.id, refined, queue, run.who)
+                define(run.id, task.id, refined, queue, _resource_type(refined, task.vo), run.who)
     return True
+
+
+def _resource_type(planned: TaskPlan, vo: str) -> str:
+    """The class of the task's resources, by which jobs are grouped and counted."""
+    columns: Mapping[str, Any] = planned.columns
+    return resource_type(
+        columns.get("core_count"),
+        columns.get("ram_count"),
+        columns.get("ram_unit") or "MB",
+        columns.get("base_ram_count"),
+        compensation=gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=vo),
+    )

@@ -11,7 +11,7 @@ from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQu
 from workqueues.rules.refine import TaskPlan
 
 
-def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, who: str) -> None:
+def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, resource_type: str, who: str) -> None:
     """Store the plan of a claimed task and release it; Stale if the claim is gone."""
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
@@ -36,6 +36,7 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, who
             who,
             "refined",
             work_queue=work_queue,
+            resource_type=resource_type,
             locked_by="",
             locked_time=None,
             error_dialog="",
