@@ -34,7 +34,11 @@ def test_a_place_in_a_list_survives_its_way_through_an_address(direction: str, r
     assert str(row_id) not in cursor.text().split(":")[0]
 
 
-@pytest.mark.parametrize("text", ["", "7", "[1]", "WyJvIiw1XQ", Cursor("older", 5).text()[:-2] + "xx"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "7", "[1]", "WyJvIiw1XQ", Cursor("older", 5).text()[:-2] + "xx"],
+    ids=["nothing", "a number", "a list", "unsigned", "wrong signature"],
+)
 def test_a_place_that_we_did_not_give_is_refused(text: str) -> None:
     with pytest.raises(BadCursor):
         Cursor.read(text)
