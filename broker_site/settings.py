@@ -79,7 +79,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
-DATETIME_FORMAT = "Y-m-d H:i:s"
+FORMAT_MODULE_PATH = "broker_site.formats"
 
 TEMPLATES: list[dict[str, Any]] = [
     {

@@ -12,6 +12,10 @@ from workqueues.api.urls import page_urlpatterns
 
 schema = SpectacularAPIView.as_view(permission_classes=[permission("schema:read")])
 
+admin.site.site_header = admin.site.site_title = "GridBroker"
+admin.site.index_title = "Administration"
+admin.site.enable_nav_sidebar = False  # lists need its room; the breadcrumbs lead back
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),

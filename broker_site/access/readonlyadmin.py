@@ -45,6 +45,7 @@ class ReadOnlyAdmin(NumberSearch):
     """Every column to read; nothing to add, change or delete."""
 
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER  # a count for each choice of each filter would read the whole table as often
     paginator = CappedPaginator
     list_per_page = 50
     list_max_show_all = 50

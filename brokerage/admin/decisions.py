@@ -35,12 +35,12 @@ class DecisionAdmin(ReadOnlyAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """The story first, JSON indented last."""
-        columns = [name for name in super().get_fields(request, obj) if name not in ("ask", "config")]
-        return ["verdict", "chosen", "skipped", *columns, "asked", "configured"]
+        columns = [name for name in super().get_fields(request, obj) if name not in ("ask", "config", "task_id")]
+        return ["task", "verdict", "chosen", "skipped", *columns, "asked", "configured"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Those that are no columns."""
-        return ("verdict", "chosen", "skipped", "asked", "configured")
+        return ("task", "verdict", "chosen", "skipped", "asked", "configured")
 
     @admin.display(description="task", ordering="task_id")
     def task(self, decision: Decision) -> SafeString | str:

@@ -149,6 +149,10 @@ class GridAdmin(AuditedAdmin):
     list_per_page = 100
     show_full_result_count = False
 
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """The name first, whether it may be typed or not."""
+        return ["name", *(name for name in super().get_fields(request, obj) if name != "name")]
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """The name, once the row is there: credentials, jobs and other rows refer to it."""
         return ("name",) if obj is not None else ()

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from broker_site.access.readonlyadmin import ReadOnlyAdmin
 from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
-from workqueues.admin.shown import lists, pretty, row
+from workqueues.admin.shown import cut, lists, pretty, row
 
 
 class OfJob(ReadOnlyAdmin):
@@ -38,11 +38,11 @@ class JobAdmin(ReadOnlyAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """The lists that belong to it, then all columns."""
-        return ["belonging", *super().get_fields(request, obj)]
+        return ["belonging", *("task" if name == "task_id" else name for name in super().get_fields(request, obj))]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """The one that is no column."""
-        return ("belonging",)
+        """Those that are no columns."""
+        return ("belonging", "task")
 
     @admin.display(description="task", ordering="task_id")
     def task(self, job: Job) -> SafeString | str:
@@ -109,7 +109,7 @@ class JobResultAdmin(OfJob):
     @admin.display(description="message")
     def message(self, result: JobResult) -> str:
         """The message, cut."""
-        return result.error_message if len(result.error_message) <= 80 else f"{result.error_message[:77]}..."
+        return cut(result.error_message)
 
     @admin.display(description="metrics")
     def measured(self, result: JobResult) -> SafeString:

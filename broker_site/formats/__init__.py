@@ -1,0 +1,1 @@
+"""How Django writes times, by language: FORMAT_MODULE_PATH."""
