@@ -22,13 +22,23 @@ class _Object(dict[str, Any]):
 
 def load_grid(file: Path) -> Grid:
     """Read a file. Raises BadGrid with every fault; OSError where the file cannot be read."""
-    if file.stat().st_size > LARGEST:
-        raise BadGrid([Problem("", "length", f"more than {LARGEST} bytes")])
-    return parse_grid(file.read_bytes())
+    return read_grid(load_document(file))
 
 
 def parse_grid(text: bytes) -> Grid:
     """Read the bytes of a document. Raises BadGrid with every fault."""
+    return read_grid(parse_document(text))
+
+
+def load_document(file: Path) -> Any:
+    """The JSON data of a file, which other readers than ours look at too. Raises as `load_grid`."""
+    if file.stat().st_size > LARGEST:
+        raise BadGrid([Problem("", "length", f"more than {LARGEST} bytes")])
+    return parse_document(file.read_bytes())
+
+
+def parse_document(text: bytes) -> Any:
+    """The JSON data of a text. Raises BadGrid for what is no JSON, and for names that stand twice."""
     try:
         document = json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_constant)
     except UnicodeDecodeError as error:
@@ -39,7 +49,7 @@ def parse_grid(text: bytes) -> Grid:
         raise BadGrid([Problem("", "json", str(error)[:200])]) from None
     if doubles := list(_doubles(document)):
         raise BadGrid(doubles)
-    return read_grid(document)
+    return document
 
 
 def _object(pairs: list[tuple[str, Any]]) -> _Object:

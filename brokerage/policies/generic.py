@@ -17,6 +17,7 @@ from brokerage.weights.running import running_over_waiting
 class Generic(BrokeragePolicy):
     """Any queue that is online and where a job fits; the emptiest first."""
 
+    per_share = False
     candidates = preassigned_only
     filters = (
         site_lists,

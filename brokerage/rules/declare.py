@@ -212,12 +212,13 @@ class BrokeragePolicy:
     `prepare` says what an ask is taken for, `throttle` whether the task may have jobs at all, `candidates` who takes part;
     `filters` come before the weights in the document, `late_filters` after them. All are evaluated for every candidate; the order
     decides which criterion is told as the first. `components` are those of the configuration whose keys the rules read,
-    `app:component` where the app is another; a later one wins. `judged` are the criteria of the rules, `criteria` also those by
-    which the choice skips.
+    `app:component` where the app is another; a later one wins. `per_share`: whether the jobs counted are those of the task's
+    share, else all. `judged` are the criteria of the rules, `criteria` also those by which the choice skips.
     """
 
     name: ClassVar[str] = ""
     components: ClassVar[tuple[str, ...]] = ("jobbroker",)
+    per_share: ClassVar[bool] = True
     vo: ClassVar[str] = "*"
     activity: ClassVar[str] = ""
     prepare: ClassVar[Callable[[Ask, Config], Ask]] = staticmethod(as_given)

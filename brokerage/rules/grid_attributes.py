@@ -27,16 +27,17 @@ LONGEST_NAME = 60
 Table = Mapping[str, Parameter]
 
 
-def _table(*parameters: Parameter) -> Table:
+def table(*parameters: Parameter) -> Table:
+    """Attributes by name."""
     return MappingProxyType({p.name: p for p in parameters})
 
 
-SITE = _table(
+SITE = table(
     Parameter("state", "text", "Only ACTIVE sites are used.", default="ACTIVE", length=16),
     Parameter("nucleus", "flag", "May collect the outputs of tasks.", default=False),
 )
 
-STORAGE = _table(
+STORAGE = table(
     Parameter("site", "text", "Site of the endpoint.", required=True, length=LONGEST_NAME),
     Parameter("type", "text", "DATADISK, SCRATCHDISK, DATATAPE, ...", default="DATADISK", length=32),
     Parameter("state", "text", "Only ACTIVE endpoints are used.", default="ACTIVE", length=16),
@@ -49,7 +50,7 @@ STORAGE = _table(
     ),
 )
 
-QUEUE = _table(
+QUEUE = table(
     Parameter("status", "text", "Whether and how the queue is used.", default="online", choices=QUEUE_STATUSES),
     Parameter("type", "text", "Which activities it takes; unified is both.", default="production", choices=QUEUE_TYPES),
     Parameter("capability", "text", "ucore: the queue gets pseudo-queues.", default="", length=32),
@@ -67,7 +68,7 @@ QUEUE = _table(
 )
 """Attributes with a column of their own; what 5.1 calls atlas_site is the site."""
 
-FURTHER = _table(
+FURTHER = table(
     Parameter("timefloor", "number", "Least time for which a pilot asks for further jobs, min."),
     Parameter("maxinputsize", "number", "Largest input of a job, MB; -1: always read in place.", low=-1),
     Parameter("maxdiskio", "number", "Disk I/O, kB/s per core."),

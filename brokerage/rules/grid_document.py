@@ -3,18 +3,17 @@
 From JSON to what the grid tables hold, or to everything that is wrong with it.
 
 Pure. Here: the document as a whole, its parts and the references between them. Not here: attributes one by one
-(`grid_attributes`), reading the file (`brokerage.feeds.grid_document`), writing the tables (`brokerage.ledger.grid`). One fault
-refuses the whole document (decision B15).
+(`grid_attributes`), what it says of the moment (`grid_facts`), reading the file (`brokerage.feeds.grid_document`), writing the
+tables (`brokerage.ledger.grid`). One fault refuses the whole document (decision B15).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from broker_site.kernel.verdict import Problem
 from brokerage.rules.grid_attributes import (
     ACCESS_STATES,
     ACCESSES,
@@ -23,12 +22,13 @@ from brokerage.rules.grid_attributes import (
     ROLE,
     SITE,
     STORAGE,
-    Table,
     name_fault,
-    read_value,
 )
+from brokerage.rules.grid_reading import BadGrid, Reading, note_unknown, read_columns
 from workqueues.rules.refine.characters import check_characters
 from workqueues.rules.task_parameters import found, nearest, problem
+
+__all__ = ["FORMAT", "BadGrid", "Entry", "Grid", "QueueEntry", "read_grid"]
 
 FORMAT = "gridbroker-grid/1"
 
@@ -37,15 +37,6 @@ FROM_THE_DATABASE = ("jobs", "pilots", "slots", "workers", "measured", "replicas
 NOT_STORED = ("software", "links")
 """Parts that no table holds yet."""
 PARTS = ("format", "now", "sites", "storages", "queues", *NOT_STORED, *FROM_THE_DATABASE)
-_MOST = 200
-
-
-class BadGrid(ValueError):
-    """A document that cannot be used; `problems` has every fault (200 at most) with the path of its place and its rule."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        super().__init__("; ".join(f"{p.field}: {p.message}" for p in problems[:5]))
-        self.problems = tuple(problems[:_MOST])
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +64,6 @@ class Grid:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Reading:
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def fault(self, path: str, rule: str, message: str) -> None:
-        self.problems.append(problem(path, rule, message))
-
-
 def read_grid(document: object) -> Grid:
     """Read a document.
 
@@ -89,20 +71,18 @@ def read_grid(document: object) -> Grid:
     """
     if not isinstance(document, Mapping):
         raise BadGrid([problem("", "type", f"expected an object, found {found(document)}")])
-    reading = _Reading(problems=check_characters(document))
-    if reading.problems:
-        raise BadGrid(reading.problems)
+    reading = Reading(problems=check_characters(document))
+    reading.end()
     _head(document, reading)
     sites = [_site(name, raw, reading) for name, raw in _part(document, "sites", reading)]
     storages = [_storage(name, raw, reading) for name, raw in _part(document, "storages", reading)]
     queues = [_queue(name, raw, reading) for name, raw in _part(document, "queues", reading)]
     _references(sites, storages, queues, reading)
-    if reading.problems:
-        raise BadGrid(reading.problems)
+    reading.end()
     return Grid(tuple(sites), tuple(storages), tuple(queues), tuple(reading.notes))
 
 
-def _head(document: Mapping[str, Any], reading: _Reading) -> None:
+def _head(document: Mapping[str, Any], reading: Reading) -> None:
     if (given := document.get("format")) != FORMAT:
         reading.fault("format", "required" if given is None else "format", f"expected {FORMAT!r}, found {found(given)}")
     for name in document:
@@ -116,7 +96,7 @@ def _head(document: Mapping[str, Any], reading: _Reading) -> None:
     reading.notes += [f"{name}: not stored yet" for name in NOT_STORED if document.get(name)]
 
 
-def _part(document: Mapping[str, Any], part: str, reading: _Reading) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _part(document: Mapping[str, Any], part: str, reading: Reading) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The entries of a part that can be looked into."""
     entries = document.get(part, {})
     if not isinstance(entries, Mapping):
@@ -131,32 +111,16 @@ def _part(document: Mapping[str, Any], part: str, reading: _Reading) -> Iterator
             reading.fault(f"{part}.{name[:100]}", "type", f"expected an object, found {found(raw)}")
 
 
-def _columns(table: Table, raw: Mapping[str, Any], path: str, reading: _Reading) -> dict[str, Any]:
-    columns: dict[str, Any] = {}
-    for name, parameter in table.items():
-        value, rule, message = read_value(parameter, raw.get(name))
-        if parameter.required and raw.get(name) in (None, ""):
-            rule, message = "required", parameter.doc
-        if rule:
-            reading.fault(f"{path}.{name}", rule, message)
-        columns[name] = value
-    return columns
-
-
-def _left_out(known: Table, raw: Mapping[str, Any], path: str, reading: _Reading) -> None:
-    reading.notes += [f"{path}.{name}: not known, not stored" for name in raw if name not in known]
-
-
-def _site(name: str, raw: Mapping[str, Any], reading: _Reading) -> Entry:
+def _site(name: str, raw: Mapping[str, Any], reading: Reading) -> Entry:
     path = f"sites.{name}"
-    _left_out(SITE, raw, path, reading)
-    return Entry(name, _columns(SITE, raw, path, reading))
+    note_unknown(SITE, raw, path, reading)
+    return Entry(name, read_columns(SITE, raw, path, reading))
 
 
-def _storage(name: str, raw: Mapping[str, Any], reading: _Reading) -> Entry:
+def _storage(name: str, raw: Mapping[str, Any], reading: Reading) -> Entry:
     path = f"storages.{name}"
-    _left_out(STORAGE, raw, path, reading)
-    columns = _columns(STORAGE, raw, path, reading)
+    note_unknown(STORAGE, raw, path, reading)
+    columns = read_columns(STORAGE, raw, path, reading)
     for access, state in (columns["status"] or {}).items():
         if access not in ACCESSES:
             reading.fault(f"{path}.status.{access}", "unknown", f"expected one of {', '.join(ACCESSES)}")
@@ -167,17 +131,17 @@ def _storage(name: str, raw: Mapping[str, Any], reading: _Reading) -> Entry:
     return Entry(name, columns)
 
 
-def _queue(name: str, raw: Mapping[str, Any], reading: _Reading) -> QueueEntry:
+def _queue(name: str, raw: Mapping[str, Any], reading: Reading) -> QueueEntry:
     path = f"queues.{name}"
     if raw.get("nickname") not in (None, "", name):
         reading.fault(f"{path}.nickname", "name", f"expected the name of the member, {name}, found {found(raw['nickname'])}")
-    columns = _columns(QUEUE, raw, path, reading)
+    columns = read_columns(QUEUE, raw, path, reading)
     site = raw.get("atlas_site")
     if not isinstance(site, str) or not site:
         rule = "required" if site in (None, "") else "type"
         reading.fault(f"{path}.atlas_site", rule, "the site of the processors")
     columns["site"] = site
-    further = _columns(FURTHER, raw, path, reading)
+    further = read_columns(FURTHER, raw, path, reading)
     storages, other_roles = _roles(raw.get("astorages"), f"{path}.astorages", reading)
     kept = {k: v for k, v in raw.items() if k not in QUEUE and k not in ("nickname", "atlas_site", "astorages")}
     columns["attributes"] = kept | {k: v for k, v in further.items() if k in kept and v is not None}
@@ -186,7 +150,7 @@ def _queue(name: str, raw: Mapping[str, Any], reading: _Reading) -> QueueEntry:
     return QueueEntry(name, columns, storages)
 
 
-def _roles(raw: object, path: str, reading: _Reading) -> tuple[tuple[tuple[str, str, int], ...], dict[str, Any]]:
+def _roles(raw: object, path: str, reading: Reading) -> tuple[tuple[tuple[str, str, int], ...], dict[str, Any]]:
     """The endpoints of each role that is used, and the other roles as they came."""
     if raw is None:
         return (), {}
@@ -206,7 +170,7 @@ def _roles(raw: object, path: str, reading: _Reading) -> tuple[tuple[tuple[str, 
     return tuple(links), others
 
 
-def _references(sites: list[Entry], storages: list[Entry], queues: list[QueueEntry], reading: _Reading) -> None:
+def _references(sites: list[Entry], storages: list[Entry], queues: list[QueueEntry], reading: Reading) -> None:
     known_sites, known_storages = {s.name for s in sites}, {s.name for s in storages}
     for storage in storages:
         site = storage.columns["site"]

@@ -1,0 +1,24 @@
+"""Which configuration a policy reads, wherever that comes from: the database, or a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from broker_site.gdpconfig.keys import APP
+from brokerage.rules.declare import Policy
+
+
+class Component(Protocol):
+    """Gives the keys of a component of the configuration."""
+
+    def __call__(self, component: str, /, *, app: str) -> Mapping[str, Any]: ...
+
+
+def gathered(policy: Policy, component: Component) -> dict[str, Any]:
+    """The keys of all components of a policy; of two with the same name that of the later component."""
+    found: dict[str, Any] = {}
+    for place in policy.components:
+        app, _, name = place.rpartition(":")
+        found |= component(name, app=app or APP)
+    return found
