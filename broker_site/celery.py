@@ -10,10 +10,15 @@ import os
 
 from celery import Celery
 from django.conf import settings
+from kombu import Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "broker_site.settings")
 
 SOFT_LIMIT_S, HARD_LIMIT_S = 110, 120
+QUEUE = "agents"
+"""Messages are not acknowledged: one that is lost costs a period. A worker whose acknowledgements fail, because Redis died
+meanwhile, counts them as under way for ever, and takes no other ones.
+"""
 
 app = Celery("gridbroker", set_as_current=True)
 app.conf.update(
@@ -22,7 +27,6 @@ app.conf.update(
     broker_connection_max_retries=None,
     broker_connection_timeout=2,
     broker_transport_options={
-        "visibility_timeout": 2 * HARD_LIMIT_S,  # seconds until an unacknowledged message is given out again
         "socket_timeout": 5,
         "socket_connect_timeout": 1,
         "socket_keepalive": True,
@@ -35,12 +39,12 @@ app.conf.update(
     task_serializer="json",
     result_serializer="json",
     event_serializer="json",
-    task_acks_late=True,
-    task_default_queue="agents",
+    task_queues=[Queue(QUEUE, no_ack=True)],
+    task_default_queue=QUEUE,
     task_publish_retry=False,
     task_soft_time_limit=SOFT_LIMIT_S,
     task_time_limit=HARD_LIMIT_S,
-    worker_prefetch_multiplier=1,
+    worker_disable_prefetch=True,  # what nobody has time for stays in Redis and expires there
     worker_hijack_root_logger=False,
     worker_send_task_events=False,
     worker_enable_remote_control=False,
