@@ -11,6 +11,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ CALM_S = 60.0
 """How long after the last fault everything must have ended."""
 CLEAN_S = 10.0
 """How much longer pilots may take to remove what dead ones left on storage."""
-LONGEST_S = 280.0
+LONGEST_S = 400.0
 SHORTEST_GAP_S, LONGEST_GAP_S = 0.4, 3.0
 """Faults are spread over the work, but come no more and no less often than this."""
 SPREAD = 0.8
@@ -225,6 +226,7 @@ def main() -> int:
     for name in FOREIGN:
         os.environ.pop(name, None)
     os.environ["GRIDBROKER_PROFILE"] = "local"
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # through the blocks that stop everything
     with own_instance("unfenced" if options.mutant else "chaos") as instance:
         campaign = Campaign(ROOT / STATE / instance / "campaign", seed, options.jobs, lease_s=options.lease)
         kills = {kind: n * options.times for kind, n in SMOKE.items()}

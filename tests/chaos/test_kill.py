@@ -20,7 +20,8 @@ from tests.chaos import checker
 from tests.chaos.faults import SMOKE, STOPS
 
 ROOT = Path(__file__).resolve().parents[2]
-LONGEST_S = 330.0
+LONGEST_S = 450.0
+STOP_S = 30.0
 STANDARD = {"psycopg2", *sys.stdlib_module_names}
 
 
@@ -28,9 +29,14 @@ def chaos(*arguments: str) -> dict[str, Any]:
     """The result of one run."""
     seed = os.environ.get("CHAOS_SEED")
     command = [sys.executable, "-m", "tests.chaos.run", *arguments, *(("--seed", seed) if seed else ())]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_S)
-    assert ran.stdout, f"{' '.join(command)} ended with {ran.returncode}:\n{ran.stderr[-4000:]}"
-    result: dict[str, Any] = json.loads(ran.stdout)
+    ran = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        answer, said = ran.communicate(timeout=LONGEST_S)
+    except subprocess.TimeoutExpired:
+        ran.terminate()  # it stops all that it has started
+        answer, said = ran.communicate(timeout=STOP_S)
+    assert answer, f"{' '.join(command)} ended with {ran.returncode}:\n{said[-4000:]}"
+    result: dict[str, Any] = json.loads(answer)
     return result
 
 
