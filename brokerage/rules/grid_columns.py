@@ -74,9 +74,14 @@ def usable_gb(storage: Entry) -> float | None:
 def queue_rows(grid: Grid, facts: Facts, now: datetime, where: Mapping[str, Places]) -> Iterator[Row]:
     """Rows of `Queues` in which nothing is said of a task; unified queues as their pseudo-queues."""
     busy = _Activity(facts, now)
-    return expanded(
-        (_queue_row(queue, where[queue.name], facts, busy), queue.columns["capability"] or "") for queue in grid.queues
-    )
+    states = {site.name: site.columns["state"] for site in grid.sites}
+    rows = ((_queue_row(queue, where[queue.name], facts, busy), queue) for queue in grid.queues)
+    return expanded((_closed(row, states[queue.columns["site"]]), queue.columns["capability"] or "") for row, queue in rows)
+
+
+def _closed(row: Row, state: str) -> Row:
+    """The queues of a site that is not in use are not either."""
+    return row if state == IN_USE else {**row, "status": f"closed with its site ({state})"}
 
 
 class _Activity:
