@@ -131,8 +131,11 @@ def _connection(database: Database, guards: dict[str, object], **more: object) -
     }
 
 
+PLANS = {"plan_cache_mode": "force_generic_plan"}
+"""Prepared statements are all alike for every value, and planning one anew for each costs more than running it."""
+
 DATABASES = {
-    "default": _connection(ENV.database or NOWHERE, dict(GUARDS)),
+    "default": _connection(ENV.database or NOWHERE, {**GUARDS, **PLANS}),
     "monitoring": _connection(
         ENV.database or NOWHERE,
         {**GUARDS, "default_transaction_read_only": "on", "statement_timeout": 5_000},
