@@ -98,7 +98,8 @@ FROM generate_series({first}, {last}) AS n, generate_series(0, 1) AS i
 CATALOGUE_FILES = """
 WITH made AS (
     INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
-    SELECT (SELECT id FROM workqueues_cataloguedataset WHERE name = 'bench.input'), 'in.' || n || '.' || i, 1000000, '00000001', 10
+    SELECT (SELECT id FROM workqueues_cataloguedataset WHERE name = 'bench.input'),
+        'in.' || n || '.' || i, 1000000, '00000001', 10
     FROM generate_series({first}, {last}) AS n, generate_series(0, {inputs} - 1) AS i RETURNING id
 )
 INSERT INTO workqueues_replica (file_id, storage) SELECT id, '{storage}' FROM made

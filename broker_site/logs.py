@@ -9,9 +9,12 @@ import time
 class OneLine(logging.Formatter):
     """A formatter whose times are UTC and which writes line breaks inside messages as `\\n`, tracebacks apart."""
 
-    converter = time.gmtime
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03dZ"
+
+    def converter(self, seconds: float | None) -> time.struct_time:
+        """Times are UTC."""
+        return time.gmtime(seconds)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
