@@ -36,7 +36,7 @@ CALM_S = 60.0
 CLEAN_S = 10.0
 """How much longer pilots may take to remove what dead ones left on storage."""
 LONGEST_S = 400.0
-SHORTEST_GAP_S, LONGEST_GAP_S = 0.4, 3.0
+SHORTEST_GAP_S, LONGEST_GAP_S = 0.4, 5.0
 """Faults are spread over the work, but come no more and no less often than this."""
 SPREAD = 0.8
 """The part of the work over which the faults are spread."""
