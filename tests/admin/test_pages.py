@@ -52,7 +52,7 @@ def test_list_search_filters_and_row(root: Client, worked_once: Task, model: Mod
     for query in ({"q": "1"}, {"q": "nothing like it"}, {"q": "9" * 30}, {"q": "%_\\"}, {"o": "-1"}, {"p": "99"}):
         assert root.get(listed, query, follow=True).status_code == 200, query
     for spec in answer.context["cl"].filter_specs:
-        for choice in spec.choices(answer.context["cl"]):
+        for choice in list(spec.choices(answer.context["cl"]))[:3]:
             assert root.get(f"{listed}{choice.get('query_string', '')}").status_code == 200, choice
     row = model._default_manager.first()
     assert row is not None
