@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from brokerage.states import JOB, LEASED
-from workqueues.queries.prepared import Prepared
+from workqueues.queries.prepared import Call, Prepared
 
 ANY_EPOCH = -1
 
@@ -59,11 +59,27 @@ def move_jobs(
     """
     if not ids:
         return []
-    allowed = [s for s in JOB.sources(new) if sources is None or s in sources]
-    rows = _move(fence(), only).run(
+    call = moving(ids, new, who, why, epochs=epochs, sub_status=sub_status, sources=sources, bump=bump, only=only)
+    return [row[0] for row in call.run()]
+
+
+def moving(
+    ids: Sequence[int],
+    new: str,
+    who: str,
+    why: str = "",
+    *,
+    epochs: Sequence[int] | None = None,
+    sub_status: str = "",
+    sources: Sequence[str] | None = None,
+    bump: int = 0,
+    only: str = "any",
+) -> Call:
+    """As `move_jobs`, but still to be run."""
+    return _move(fence(), only).with_values(
         list(ids),
         list(epochs) if epochs is not None else [ANY_EPOCH] * len(ids),
-        allowed,
+        [s for s in JOB.sources(new) if sources is None or s in sources],
         new,
         sub_status[:40],
         bump,
@@ -72,7 +88,6 @@ def move_jobs(
         who[:128],
         why[:255],
     )
-    return [row[0] for row in rows]
 
 
 @cache

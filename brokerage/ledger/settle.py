@@ -10,14 +10,14 @@ from typing import NamedTuple
 from django.db import transaction
 
 from broker_site.agency.look import look_after_commit
-from brokerage.ledger.moves import move_jobs
+from brokerage.ledger.moves import move_jobs, moving
 from brokerage.models import JobInput, JobResult
 from brokerage.rules.settlement import Ending, ExpectedOutput, Report, ReportedOutput, Settlement, settle
-from workqueues.ledger.files import JobOutcome, MadeFile, Outcome, settle_files
+from workqueues.ledger.files import JobOutcome, MadeFile, Outcome, settling
 from workqueues.ledger.moves import Stale
-from workqueues.ledger.outputs import Registered, register_files
+from workqueues.ledger.outputs import Registered, registering
 from workqueues.models import File
-from workqueues.queries.prepared import Prepared
+from workqueues.queries.prepared import Call, Prepared, run_together
 
 FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
@@ -108,14 +108,14 @@ def _settle(job_id: int, epoch: int, report: Report, who: str, host: str) -> End
             return _recorded(job, epoch)
         expected = [ExpectedOutput(o.file_id, o.lfn, o.optional) for o in job.outputs]
         settlement = settle(report, expected, job.kill_requested, job.kill_outcome)
-        _end_files([job], settlement.ending, settlement.made, _suspects(job, report))
+        writes = _ending_files([job], settlement.ending, settlement.made, _suspects(job, report))
         if not move_jobs([job_id], "holding", who, _said(report), epochs=[epoch]):
             raise Stale(f"the lease {epoch} of job {job_id} is over")
-        move_jobs(
-            [job_id], settlement.ending, who, settlement.error_message or settlement.error_code, sub_status=settlement.sub_status
-        )
-        _write_result(job, report, settlement, host)
-        _register(job.outputs, settlement.made)
+        why = settlement.error_message or settlement.error_code
+        writes.append(moving([job_id], settlement.ending, who, why, sub_status=settlement.sub_status))
+        writes.append(_result(job, report, settlement, host))
+        # In one round trip: the rows of the datasets are locked, and the ends of other jobs of the task wait for them.
+        run_together(writes + _registering(job.outputs, settlement.made))
         look_after_commit("generate", "finish", *(("command",) if settlement.ending == "cancelled" else ()))
         return Ended(settlement.ending)
 
@@ -137,7 +137,7 @@ def end_jobs(
     reports for the old lease is refused.
     """
     with transaction.atomic():
-        _end_files(_read(ids), ending, {}, {})
+        run_together(_ending_files(_read(ids), ending, {}, {}))
         ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only)
         if len(ended) != len(ids):
             raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
@@ -160,16 +160,18 @@ def _recorded(job: _Job, epoch: int) -> Ended:
     return Ended(job.status)
 
 
-def _end_files(jobs: Sequence[_Job], ending: Ending, made: Mapping[int, ReportedOutput], suspects: Mapping[int, str]) -> None:
+def _ending_files(
+    jobs: Sequence[_Job], ending: Ending, made: Mapping[int, ReportedOutput], suspects: Mapping[int, str]
+) -> list[Call]:
+    """What the end of the jobs writes to their files, which are locked."""
     facts = {file_id: MadeFile(o.size, o.checksum, o.n_events) for file_id, o in made.items()}
     not_needed = frozenset(o.file_id for job in jobs for o in job.outputs if o.optional)
-    settle_files(
-        [
-            JobOutcome(j.id, FILE_OUTCOME[ending], j.inputs, [o.file_id for o in j.outputs], facts, suspects, not_needed)
-            for j in jobs
-        ]
-    )
-    _USES.run([j.id for j in jobs], ["used" if ending == "finished" else "returned"] * len(jobs))
+    outcomes = [
+        JobOutcome(j.id, FILE_OUTCOME[ending], j.inputs, [o.file_id for o in j.outputs], facts, suspects, not_needed)
+        for j in jobs
+    ]
+    uses = _USES.with_values([j.id for j in jobs], ["used" if ending == "finished" else "returned"] * len(jobs))
+    return [*settling(outcomes), uses]
 
 
 def _suspects(job: _Job, report: Report) -> dict[int, str]:
@@ -188,8 +190,8 @@ def _said(report: Report) -> str:
     return f"pilot reports {report.status}" + (f": {report.error_code} {report.error_message}" if report.error_code else "")
 
 
-def _write_result(job: _Job, report: Report, settlement: Settlement, host: str) -> None:
-    _RESULT.run(
+def _result(job: _Job, report: Report, settlement: Settlement, host: str) -> Call:
+    return _RESULT.with_values(
         job.id,
         report.status,
         job.holder,
@@ -203,8 +205,8 @@ def _write_result(job: _Job, report: Report, settlement: Settlement, host: str) 
     )
 
 
-def _register(outputs: Sequence[_Output], made: Mapping[int, ReportedOutput]) -> None:
+def _registering(outputs: Sequence[_Output], made: Mapping[int, ReportedOutput]) -> list[Call]:
     datasets = {o.file_id: o.dataset_name for o in outputs}
-    register_files(
+    return registering(
         [Registered(datasets[file_id], o.lfn, o.size, o.checksum, o.storage, o.n_events) for file_id, o in made.items()]
     )

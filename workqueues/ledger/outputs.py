@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workqueues.models import CatalogueDataset
-from workqueues.queries.prepared import Prepared
+from workqueues.queries.prepared import Call, Prepared
 from workqueues.rules.stored_path import stored_path
 
 
@@ -51,11 +51,11 @@ _REGISTER = Prepared(
 )
 
 
-def register_files(files: Sequence[Registered]) -> None:
-    """Register files with one replica each, in the caller's transaction. Registering a file again changes nothing."""
+def registering(files: Sequence[Registered]) -> list[Call]:
+    """What registers files with one replica each, in the caller's transaction; a file that is registered stays as it is."""
     if not files:
-        return
-    _REGISTER.run(
+        return []
+    values = (
         [f.dataset_name for f in files],
         [f.lfn for f in files],
         [f.size for f in files],
@@ -64,3 +64,4 @@ def register_files(files: Sequence[Registered]) -> None:
         [f.n_events for f in files],
         [stored_path(f.dataset_name, f.lfn) for f in files],
     )
+    return [_REGISTER.with_values(*values)]

@@ -5,37 +5,77 @@ Psycopg2 has no server-side binding, so PREPARE and EXECUTE do it (decision G2).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class with a small name
+
+Rows = list[tuple[Any, ...]]
 
 _prepared: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
 
 class Prepared:
-    """One statement with positional parameters `$1 ...`; `run` prepares it on a connection's first use."""
+    """One statement with positional parameters `$1 ...`, prepared at a connection's first use of it."""
 
     def __init__(self, name: str, types: str, sql: str) -> None:
         self.name, self.sql = name, sql
         n = len(types.split(","))
         self._prepare = f"PREPARE {name} ({types}) AS {sql}"
-        self._execute = f"EXECUTE {name} ({', '.join(['%s'] * n)})"
+        self.execute = f"EXECUTE {name} ({', '.join(['%s'] * n)})"
 
-    def run(self, *values: Any) -> list[tuple[Any, ...]]:
-        """Execute with `values`: all rows.
-
-        On the driver's own cursor, since Django's wrapping of each cursor costs as much as a short statement; what that wrapping
-        is good for (a connection that works, Django's exceptions, no statement in a broken transaction) is done here.
-        """
-        django = connections[DEFAULT_DB_ALIAS]
-        django.close_if_health_check_failed()
-        django.ensure_connection()
-        django.validate_no_broken_transaction()
+    def run(self, *values: Any) -> Rows:
+        """Execute with `values`: all rows."""
+        django = _connection()
         with django.wrap_database_errors, django.create_cursor() as cursor:
-            known = _prepared.setdefault(django.connection, set())
-            if self.name not in known:
-                cursor.execute(self._prepare)
-                known.add(self.name)
-            cursor.execute(self._execute, values)
+            self.ensure(cursor)
+            cursor.execute(self.execute, values)
             return cursor.fetchall() if cursor.description else []
+
+    def with_values(self, *values: Any) -> Call:
+        """To be executed with these values by `run_together`."""
+        return Call(self, values)
+
+    def ensure(self, cursor: Cursor) -> None:
+        """Prepare it, unless the cursor's connection has done so before."""
+        known = _prepared.setdefault(cursor.connection, set())
+        if self.name not in known:
+            cursor.execute(self._prepare)
+            known.add(self.name)
+
+
+class Call(NamedTuple):
+    """A statement with its values."""
+
+    statement: Prepared
+    values: tuple[Any, ...]
+
+    def run(self) -> Rows:
+        """Execute it by itself: all rows."""
+        return self.statement.run(*self.values)
+
+
+def run_together(calls: list[Call]) -> None:
+    """Execute them one after the other in a single round trip; what they give is dropped."""
+    if not calls:
+        return
+    django = _connection()
+    with django.wrap_database_errors, django.create_cursor() as cursor:
+        for call in calls:
+            call.statement.ensure(cursor)
+        cursor.execute(b";".join(cursor.mogrify(call.statement.execute, call.values) for call in calls))
+
+
+def _connection() -> BaseDatabaseWrapper:
+    """Django's connection, ready for use.
+
+    Its wrapping of cursors, which costs as much as a short statement, is left out; what that is good for (a working connection,
+    Django's exceptions, no statement in a broken transaction) is done here and by `wrap_database_errors`.
+    """
+    django = connections[DEFAULT_DB_ALIAS]
+    django.close_if_health_check_failed()
+    django.ensure_connection()
+    django.validate_no_broken_transaction()
+    return django
