@@ -30,12 +30,15 @@ def _redis() -> redis.Redis:
 
 def look(*agents: str) -> None:
     """Tell the agents to look now. Never fails: without Redis their periods do."""
-    for name in agents:
-        try:
-            if _redis().set(f"look:{name}", 1, nx=True, px=PENDING_MS):
+    try:
+        asked = _redis().pipeline(transaction=False)  # one round trip, since every end of a job comes through here
+        for name in agents:
+            asked.set(f"look:{name}", 1, nx=True, px=PENDING_MS)
+        for name, unanswered in zip(agents, asked.execute(), strict=True):
+            if unanswered:
                 current_app.send_task(f"agent.{name}", kwargs={"looked": True}, expires=60, retry=False)
-        except (redis.RedisError, OperationalError, OSError) as error:
-            logger.warning("no look message to %s: %s", name, error)
+    except (redis.RedisError, OperationalError, OSError) as error:
+        logger.warning("no look message to %s: %s", ", ".join(agents), error)
 
 
 def look_after_commit(*agents: str) -> None:
