@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$p"; exit; }; done; echo python3)
 PY := .venv/bin/python
 ENV := .venv/.stamp
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile

@@ -15,6 +15,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, UnreadablePostError
+from django.views.csrf import csrf_failure as csrf_page
 from rest_framework import exceptions
 
 from broker_site.access.trace import trace_id
@@ -125,6 +126,13 @@ class ProblemsMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
         """Answer for a plain view; pages outside the API keep Django's own way."""
         return answer_to(exception, request) if _is_api(request) else None
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
+    """A session without the CSRF token: a problem under /api/, Django's page elsewhere."""
+    if _is_api(request):
+        return problem_response(403, "No CSRF token", f"A session needs the CSRF token to change anything. {reason}")
+    return csrf_page(request, reason)
 
 
 def _is_api(request: HttpRequest) -> bool:

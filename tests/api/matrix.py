@@ -120,6 +120,8 @@ def address(route: Route) -> str:
 
 def expected(permission: str, caller: str, path: str) -> Answer:
     """What the caller must be answered on a route that asks for this permission. KeyError: the permission is not in ALLOWED."""
+    if path == "/readyz":
+        return Answer(frozenset({200, 503, 405}))  # whoever asks, it says how the system is
     if permission == OPEN:
         # A public view need not look at a token; one that does refuses a bad one.
         return Answer(frozenset(range(200, 500))) if caller in ("revoked", "forged") else Answer()
@@ -132,7 +134,7 @@ def expected(permission: str, caller: str, path: str) -> Answer:
         return Answer()
     if name not in STRANGERS:
         return Answer(frozenset({403}))
-    page = not path.startswith("/api/") and not path.endswith((".json", ".csv"))
+    page = not path.startswith("/api/") and not path.endswith((".json", ".csv")) and path != "/metrics"
     return Answer(frozenset({302}), to_login=True) if page and name == "anonymous" else Answer(frozenset({401}))
 
 

@@ -36,8 +36,10 @@ CALM_S = 60.0
 CLEAN_S = 10.0
 """How much longer pilots may take to remove what dead ones left on storage."""
 LONGEST_S = 400.0
-SHORTEST_GAP_S, LONGEST_GAP_S = 0.4, 5.0
+SHORTEST_GAP_S, LONGEST_GAP_S = 1.0, 5.0
 """Faults are spread over the work, but come no more and no less often than this."""
+MUTANT_GAP_S = 4.0
+"""They come more slowly where all that is waited for is the effect of a planted bug."""
 SPREAD = 0.8
 """The part of the work over which the faults are spread."""
 TICK_S, LOOK_S = 0.1, 0.4
@@ -131,7 +133,7 @@ class Run:
     def _due(self, faults: Faults) -> bool:
         """Whether the next fault may come."""
         gap, part = time.monotonic() - faults.last_at, self._part()
-        if gap < SHORTEST_GAP_S or part == 0:
+        if gap < (MUTANT_GAP_S if self.mutant else SHORTEST_GAP_S) or part == 0:
             return False
         injected = faults.done.total()
         return gap > LONGEST_GAP_S or part >= SPREAD * injected / (injected + len(faults.kinds))

@@ -15,10 +15,10 @@ from tests.chaos.campaign import Campaign
 from tests.chaos.history import History, wall_time
 from tests.chaos.watching import Watch
 
-QUEUES = ("ALPHA", "BETA")
-"""Where a sleeper works; one each."""
+AWAITED = {"ALPHA": ("used",), "BETA": ("live", "used")}
+"""Where a sleeper works, one each, and what it waits for: that others have used its inputs, or that they are about to."""
 PATIENCE_S = 15.0
-"""How long a sleeper waits at most for others to use its inputs, once its job was given up."""
+"""How long a sleeper waits for that at most, once its job was given up."""
 MODULE = "tests.chaos.sleeper"
 
 
@@ -42,7 +42,7 @@ class Sleepers:
 
     def start(self) -> None:
         """Add the sleepers to the system, beside its pilots."""
-        for queue in QUEUES:
+        for queue in AWAITED:
             pilot = self._system.children[f"pilot-{queue}-0"].spec
             work = self._campaign.folder / "work" / queue / "sleeper"
             work.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ class Sleepers:
             self._continue(slot, pid)
 
     def _look(self, slot: str, asleep: Asleep) -> None:
-        ended, replaced = self._watch.over(asleep.job)
+        ended, replaced = self._watch.over(asleep.job, AWAITED[slot.partition("-")[0]])
         if not ended:
             return
         asleep.given_up_at = asleep.given_up_at or time.monotonic()
@@ -81,7 +81,7 @@ class Sleepers:
         self._system.supervisor.kill(f"sleeper-{slot.partition('-')[0]}", signal.SIGCONT)
 
     def _stopped(self) -> Iterator[tuple[str, int]]:
-        for queue in QUEUES:
+        for queue in AWAITED:
             child: Child = self._system.children[f"sleeper-{queue}"]
             pid = child.pid
             if pid is not None and psutil.pid_exists(pid) and psutil.Process(pid).status() == psutil.STATUS_STOPPED:

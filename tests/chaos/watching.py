@@ -22,10 +22,9 @@ SELECT j.id FROM brokerage_job j JOIN brokerage_pilot p ON p.id = j.lease_holder
 """
 REPLACED = """
 SELECT j.ended_at IS NOT NULL, bool_and(EXISTS (
-    SELECT 1 FROM brokerage_jobinput o WHERE o.file_id = i.file_id AND o.job_id <> i.job_id AND o.status = 'used'))
+    SELECT 1 FROM brokerage_jobinput o WHERE o.file_id = i.file_id AND o.job_id <> i.job_id AND o.status = ANY(%s)))
 FROM brokerage_job j JOIN brokerage_jobinput i ON i.job_id = j.id WHERE j.id = %s GROUP BY j.id
 """
-
 SERVER_ENDS = "57P"
 """How the codes of errors begin that tell of a server that ends or begins."""
 
@@ -65,9 +64,9 @@ class Watch:
         row = self._row(HELD, (slot,))
         return row[0] if row else None
 
-    def over(self, job: int) -> tuple[bool, bool]:
-        """Whether the job has ended, and whether other jobs have used all its inputs meanwhile."""
-        row = self._row(REPLACED, (job,))
+    def over(self, job: int, uses: Sequence[str]) -> tuple[bool, bool]:
+        """Whether the job has ended, and whether all its inputs have one of these uses by other jobs."""
+        row = self._row(REPLACED, (list(uses), job))
         return (row[0], row[1]) if row else (False, False)
 
     def close(self) -> None:

