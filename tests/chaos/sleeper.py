@@ -13,7 +13,7 @@ from typing import Any
 from brokerage.pilot.__main__ import main
 from brokerage.pilot.run import Run
 
-SLEEPS = 3
+SLEEPS = 2
 """How many reports of this process are held up; later ones are not."""
 
 _report = Run._report
