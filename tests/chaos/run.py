@@ -101,6 +101,8 @@ class Run:
 
     def work(self, system: System) -> dict[str, Any]:
         """Submit, break, wait, check: the result."""
+        from tests.chaos.invariants import Invariants
+
         self.mark("started")
         watch = Watch(system.services.database_url)
         submitter = Submitter(system.url, self.token, self.campaign, self.history)
@@ -109,12 +111,15 @@ class Run:
         )
         sleepers = Sleepers(system, self.campaign, self.history, watch)
         sleepers.start()
+        invariants = Invariants()
         while not self._over(submitter.done, faults, sleepers):
             time.sleep(TICK_S)
             if time.monotonic() > self.looked_at + LOOK_S:
                 self.seen, self.looked_at = watch.progress() or self.seen, time.monotonic()
             faults.tend()
             sleepers.tend()
+            if not self.mutant:
+                invariants.tend()
             if not submitter.done and self._part() >= 0.1 * (len(submitter.tasks) - FIRST_TASKS + 1):
                 submitter.next()
             if faults.kinds and self._due(faults) and faults.inject():
@@ -123,8 +128,9 @@ class Run:
         if not self.mutant:
             sleepers.wake()
             self._clean()
+            invariants.look()
         watch.close()
-        return self._result(system, faults, sleepers)
+        return {**self._result(system, faults, sleepers), "looks": invariants.looks, "broken": invariants.broken}
 
     def _part(self) -> float:
         """How much of the work is done, 0 to 1."""

@@ -59,6 +59,7 @@ def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed(tell: list[
     result = chaos()
     tell.append(line("chaos", result))
     assert result["violations"] == [], f"see .gridbroker/chaos; again with --seed {result['seed']}"
+    assert (result["broken"], result["looks"] > 1) == ([], True), "the invariants hold at every moment"
     assert (result["lost"], result["doubled"], result["stuck"]) == (0, 0, 0)
     assert result["finished"] == result["files"] == 2000
     assert result["jobs"] >= 500
