@@ -133,7 +133,11 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say at the end how to get the page tests that were skipped."""
+    """Say at the end what tests have told (`record_property("told", line)`), and how to get the page tests that were skipped."""
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, value in getattr(report, "user_properties", ()):
+            if name == "told" and report.when == "call":
+                terminalreporter.write_line(str(value))
     skipped = terminalreporter.stats.get("skipped", [])
     if config.stash.get(chromium_missing, False) or any(HOW_TO_INSTALL in str(report.longrepr) for report in skipped):
         terminalreporter.write_line(f"skipped: {HOW_TO_INSTALL}")

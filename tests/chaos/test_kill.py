@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ def line(name: str, result: dict[str, Any]) -> str:
 
 
 @pytest.mark.chaos
-def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed(tell: list[str]) -> None:
+def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed(record_property: Callable[[str, object], None]) -> None:
     result = chaos()
-    tell.append(line("chaos", result))
+    record_property("told", line("chaos", result))
     assert result["violations"] == [], f"see .gridbroker/chaos; again with --seed {result['seed']}"
     assert (result["broken"], result["looks"] > 1) == ([], True), "the invariants hold at every moment"
     assert (result["lost"], result["doubled"], result["stuck"]) == (0, 0, 0)
@@ -70,10 +71,10 @@ def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed(tell: list[
 
 
 @pytest.mark.chaos
-def test_without_the_fences_a_file_is_used_twice(tell: list[str]) -> None:
+def test_without_the_fences_a_file_is_used_twice(record_property: Callable[[str, object], None]) -> None:
     """The same run with the epoch check, the used-once indexes and the guards off: what sees nothing then never sees anything."""
     result = chaos("--mutant", "--lease", "6")
-    tell.append(line("fences off", result))
+    record_property("told", line("fences off", result))
     assert result["doubled"] > 0
     assert "a file was used twice" in {violation["what"] for violation in result["violations"]}
 
