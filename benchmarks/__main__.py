@@ -9,10 +9,10 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from types import ModuleType
 
-from benchmarks import dispatch, reports
+from benchmarks import brokerage, dispatch, reports
 from benchmarks.server import held
 
-NAMES: dict[str, ModuleType] = {"dispatch": dispatch, "reports": reports}
+NAMES: dict[str, ModuleType] = {"dispatch": dispatch, "reports": reports, "brokerage": brokerage}
 
 ALL = (
     ("dispatch",),
@@ -20,6 +20,7 @@ ALL = (
     ("dispatch", "--http"),
     ("reports",),
     ("reports", "--http"),
+    ("brokerage",),
 )
 """What `all` runs: sizes that fit into a few minutes."""
 

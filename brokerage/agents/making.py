@@ -9,7 +9,7 @@ from broker_site.agency.run import Run
 from brokerage.ledger.generate import InputUse, NewJob, OutputName, Requirements, Reserved, generate, reserve, task_queues
 from brokerage.queries.places import QueuePlace
 from brokerage.rules.ask import Ask
-from brokerage.rules.needs import expected_walltime_s, slot_cores
+from brokerage.rules.needs import expected_walltime_s, slot_power
 from brokerage.rules.slots import Slot, slot
 from brokerage.rules.snapshot import Queues
 from workqueues.models import Dataset, File, JobParamsTemplate, OutputTemplate, Task
@@ -71,8 +71,7 @@ def make_jobs(
 
 
 def _slot(p: Placed, ask: Ask, queues: Queues) -> Slot:
-    here = slice(p.row, p.row + 1)
-    walltime = expected_walltime_s(ask, slot_cores(ask, queues.corecount[here]), queues.corepower[here])
+    walltime = expected_walltime_s(ask, slot_power(ask, queues)[p.row : p.row + 1])
     return slot(ask, queues, p.row, p.job.size, None if walltime is None else float(walltime[0]))
 
 

@@ -47,4 +47,4 @@ def pilots_seen_or_never(ask: Ask, queues: Queues, _config: Config) -> tuple[Fla
 def _piloted(ask: Ask, queues: Queues) -> tuple[Flags | bool, Numbers]:
     if ask.preassigned or ("test" in ask.prod_source_label and not ask.urgent):
         return True, {"requests_3h": queues.requests_3h}
-    return (queues.requests_3h > 0) | queues.allow_no_pilot, {"requests_3h": queues.requests_3h}
+    return queues.piloted, {"requests_3h": queues.requests_3h}

@@ -42,7 +42,8 @@ def for_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, N
         here = named(queues, names_in(site))
         here = here if here.any() else np.isin(queues.storage, names_in(site))
     strict = (queues.for_analysis, outside, inside, here)
-    return Eased((strict, (queues.for_analysis, outside, True, here))) if AUTO in ask.included_sites else strict, numbers
+    others = Eased(strict, (lambda: (queues.for_analysis, outside, True, here),))
+    return others if AUTO in ask.included_sites else strict, numbers
 
 
 @filter("status", "its status is {status}, not online")
@@ -134,7 +135,8 @@ def not_overloaded(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, 
     if ask.merge:
         return (True,), numbers
     light = ~overloaded(queues, config)
-    return Eased(((light,), (light | ~queues.virtual,))) if config["OVERLOAD_BY_RATIO"] else (light,), numbers
+    usual = Eased((light,), (lambda: (light | ~queues.virtual,),))
+    return usual if config["OVERLOAD_BY_RATIO"] else (light,), numbers
 
 
 @filter(
@@ -171,4 +173,4 @@ def cloud_alike(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool
 @filters(Criterion("hospital", "it is for jobs that failed elsewhere, and others are left"))
 def hospital_last(_ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, Numbers]:
     """A hospital queue only where no other is left. Source: facts on the brokerage 3.3."""
-    return Eased(((~queues.is_hospital,), (True,))) if queues.is_hospital.any() else (True,), {}
+    return Eased((~queues.is_hospital,), (lambda: (True,),)) if queues.is_hospital.any() else (True,), {}

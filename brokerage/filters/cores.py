@@ -35,6 +35,8 @@ def cores_alike(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags 
     cores, slots, most = task_cores(ask), queues.corecount, ask.max_core_count
     many = cores > 1 or (cores == 0 and (ask.priority >= VERY_HIGH_PRIORITY or ask.scout))
     numbers = {"wanted": "several cores" if many else "one core", "corecount": slots, "most": most or 0}
-    free = ~queues.is_pseudo if ask.bound_to_one else False
-    alike = (slots > 1) if many else True if cores == 0 else (slots <= 1)
-    return (alike | free, True if most is None else (slots <= most) | free), numbers
+    alike = queues.many_core if many else True if cores == 0 else ~queues.many_core
+    few: Flags | bool = True if most is None else slots <= most
+    if ask.bound_to_one:
+        return (alike | ~queues.is_pseudo, few | ~queues.is_pseudo), numbers
+    return (alike, few), numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags
+from brokerage.rules.columns import Flags, Floats, Ints
 from brokerage.rules.declare import Config, Criterion, Eased, Numbers, Verdicts, filter, filters
 from brokerage.rules.snapshot import Queues
 
@@ -27,9 +27,11 @@ def input_near(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numb
     numbers = {"missing_gb": missing_gb, "missing_files": queues.missing_files, "size_gb": size_gb, "files": files}
     if (ask.io_intensity or 0.0) <= config["IO_INTENSITY_CUTOFF"] or ask.merge or ask.bound_to_one:
         return (True,), numbers
-    on_disk = (missing_gb < size_gb) & (queues.missing_files < files)
-    with_tape = (missing_gb - queues.tape_gb < size_gb) & (queues.missing_files - queues.tape_files < files)
-    return Eased(((on_disk,), (with_tape,), (True,))), numbers
+
+    def near(on_tape_gb: Floats | float, on_tape: Ints | int) -> tuple[Flags]:
+        return ((missing_gb - on_tape_gb < size_gb) & (queues.missing_files - on_tape < files),)
+
+    return Eased(near(0.0, 0), (lambda: near(queues.tape_gb, queues.tape_files), lambda: (True,))), numbers
 
 
 @filter("remoteio", "the task reads its input directly, the queue does not allow it")
@@ -42,7 +44,7 @@ def direct_access(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bo
 @filter("non_local", "{missing_files} files of the input are not there, and the queue reads only local data")
 def local_if_only_local(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """A queue that reads only local data needs all the input there. Source: facts on the brokerage 2.6."""
-    return ~queues.use_only_local_data | queues.local, {"missing_files": queues.missing_files}
+    return queues.reads_elsewhere | queues.local, {"missing_files": queues.missing_files}
 
 
 @filter("max_io_intensity", "the task's I/O is {io_intensity:.0f} kB/s, {most:.0f} at most", gap=("io_intensity", "most"))
@@ -50,4 +52,4 @@ def io_within(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, 
     """The I/O intensity of the task is within the queue's limit, 0 = none; not for merging. Source: facts 2.3 row 23c."""
     intensity = ask.io_intensity or 0.0
     numbers = {"io_intensity": intensity, "most": queues.max_io_intensity}
-    return True if ask.merge else (intensity <= queues.max_io_intensity) | (queues.max_io_intensity == 0), numbers
+    return True if ask.merge else intensity <= queues.most_io_intensity, numbers

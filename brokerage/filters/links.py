@@ -7,13 +7,11 @@ from brokerage.rules.columns import Flags
 from brokerage.rules.declare import Config, Numbers, filter
 from brokerage.rules.snapshot import Queues
 
-BLOCKED = -1.0
-
 
 @filter("link_unusable", "the link to {nucleus} is blocked")
 def link_open(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """The link to the nucleus is not blocked; an unknown link passes. Source: seed 000; facts on the brokerage 1, 2.3 row 4."""
-    return (queues.closeness != BLOCKED) | queues.at_nucleus, {"nucleus": ask.nucleus or ""}
+    return queues.link_open, {"nucleus": ask.nucleus or ""}
 
 
 @filter(
@@ -27,7 +25,7 @@ def link_not_full(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numb
     """Not over the cap of files wait on the link to the nucleus. Source: seed 000, 001."""
     cap = config["NQUEUED_SAT_CAP"]
     numbers = {"link_files": queues.link_files, "cap": cap, "nucleus": ask.nucleus or ""}
-    return (queues.link_files <= cap) | queues.at_nucleus, numbers
+    return queues.link_free(cap), numbers
 
 
 @filter(

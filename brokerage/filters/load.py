@@ -15,21 +15,22 @@ DISK_IO = "its disk I/O is {measured:.0f} kB/s per core, the task's {wanted:.0f}
 
 
 @filter("diskIO", DISK_IO, kind="temporary", gap=("wanted", "most"), keys=("MAX_DISKIO_DEFAULT",))
-def disk_io_low(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+def disk_io_low(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """Where the measured disk I/O is over the limit go only tasks with less than the limit. Source: seed 000; 2.3 row 10."""
     return _disk_io(ask, queues, config)
 
 
 @filter("diskIO", DISK_IO, gap=("wanted", "most"), keys=("MAX_DISKIO_DEFAULT",))
-def disk_io_low_for_good(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+def disk_io_low_for_good(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """The same for analysis, where it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3."""
     return _disk_io(ask, queues, config)
 
 
-def _disk_io(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
-    most = queues.most_disk_io(config["MAX_DISKIO_DEFAULT"])
+def _disk_io(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+    most, over = queues.most_disk_io(config["MAX_DISKIO_DEFAULT"]), queues.disk_io_over(config["MAX_DISKIO_DEFAULT"])
     wanted = (ask.disk_io or 0.0) / (queues.slot_size if task_cores(ask) != 1 else 1)
-    return ~((queues.disk_io > most) & (wanted > most)), {"measured": queues.disk_io, "wanted": wanted, "most": most}
+    numbers = {"measured": queues.disk_io, "wanted": wanted, "most": most}
+    return True if over is None else ~(over & (wanted > most)), numbers
 
 
 @filter(
@@ -38,7 +39,7 @@ def _disk_io(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
 def transferring_few(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """Not more jobs transfer than the limit (2000 if unset) or twice those that run; free at the nucleus. Source: seed 000."""
     numbers = {"transferring": queues.transferring, "most": queues.most_transferring}
-    return (queues.transferring <= queues.most_transferring) | queues.at_nucleus, numbers
+    return queues.transfers_freely, numbers
 
 
 @filters(

@@ -96,7 +96,8 @@ def input_there(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Verdicts, Num
     )
     little = (ask.io_intensity or 0.0) <= config["MIN_IO_INTENSITY_WITH_LOCAL_DATA"]
     spared = little and gb <= config["MIN_INPUT_SIZE_WITH_LOCAL_DATA"]
-    return Eased((strict, (True, True))) if spared or ask.priority >= config["MAX_TASK_PRIO_WITH_LOCAL_DATA"] else strict, numbers
+    spared = spared or ask.priority >= config["MAX_TASK_PRIO_WITH_LOCAL_DATA"]
+    return Eased(strict, (lambda: (True, True),)) if spared else strict, numbers
 
 
 @filter("job", "none of its queues can run the jobs", kind="temporary")

@@ -6,7 +6,7 @@ from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Flags
 from brokerage.rules.declare import Config, Criterion, Numbers, filters
 from brokerage.rules.snapshot import Queues
-from brokerage.rules.software import Platform, parse_architecture, split_release
+from brokerage.rules.software import Architecture, Platform, parse_architecture, split_release
 
 Found = tuple[Flags | bool, Flags | bool, Flags | bool, Flags | bool]
 
@@ -31,15 +31,22 @@ def software(ask: Ask, queues: Queues, _config: Config) -> tuple[Found, Numbers]
         "container": container,
         "architecture": ask.architecture or "the task",
     }
-    unchecked = queues.any_release
+    wish = (ask.architecture, ask.release, container, ask.container_sources, ask.nightly, ask.only_tags_for_fc)
+    return queues.derived(
+        ("software", wish), lambda table: _found(ask, wished, platform, table), ("software", "any_release")
+    ), numbers
+
+
+def _found(ask: Ask, wished: Architecture, platform: Platform, queues: Queues) -> Found:
+    unchecked, published, container = queues.any_release, queues.published, ask.container_name
     if unchecked.all() and not wished.wishes_hardware and not container:
-        return (True, True, True, True), numbers
+        return True, True, True, True
     project, version = split_release(ask.release)
-    resolved = True if platform.pattern is None else queues.published.resolving(platform) | unchecked
-    found = True if container else queues.published.release(platform, project, version, ask.nightly) | unchecked
+    resolved = True if platform.pattern is None else published.resolving(platform) | unchecked
+    found = True if container else published.release(platform, project, version, ask.nightly) | unchecked
     held: Flags | bool = True
     if container:
-        held = queues.published.container(container, ask.only_tags_for_fc, ask.container_sources)
+        held = published.container(container, ask.only_tags_for_fc, ask.container_sources)
         held = held if ask.only_tags_for_fc else held | unchecked
-    offered = queues.published.hardware(wished)
-    return (resolved, found, held, offered if wished.wishes_hardware else offered | unchecked), numbers
+    offered = published.hardware(wished)
+    return resolved, found, held, offered if wished.wishes_hardware else offered | unchecked

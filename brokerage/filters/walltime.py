@@ -49,15 +49,14 @@ def a_day_unless_merging(ask: Ask, queues: Queues, config: Config) -> tuple[tupl
 
 def _a_day(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     least = config["LEAST_MAXTIME"]
-    enough = queues.most_time >= least
     unknown = ask.merge or not (ask.cpu_time or ask.walltime_s)
     scouting = ask.scout and not ask.bound_to_one
     what = "merge jobs" if ask.merge else "jobs of unknown walltime"
-    return (enough if scouting else True, enough if unknown else True), {
-        "least_s": least,
-        "maxtime": queues.maxtime,
-        "what": what,
-    }
+    numbers = {"least_s": least, "maxtime": queues.maxtime, "what": what}
+    if not (scouting or unknown):
+        return (True, True), numbers
+    enough = queues.most_time >= least
+    return (enough if scouting else True, enough if unknown else True), numbers
 
 
 @filter("shortwalltime", "a job takes {walltime_s:.0f} s, the queue gives {maxtime:.0f}", gap=("walltime_s", "maxtime"))

@@ -30,7 +30,8 @@ CODEC = 1
 _DTYPES = {"text": np.dtype(np.str_), "int": np.dtype("<i8"), "float": np.dtype("<f8"), "flag": np.dtype("?")}
 
 
-_UNTOUCHED: dict[tuple[type, frozenset[str]], frozenset[str]] = {}
+_MADE_OF: dict[tuple[type, frozenset[str]], frozenset[str]] = {}
+"""What is made of which columns of which kind of table, once found."""
 
 
 class BadRows(ValueError):
@@ -54,7 +55,12 @@ class Made(Generic[T]):
     def __get__(self, table: Columns | None, owner: type) -> Self | T:
         if table is None:
             return self
-        made = table.__dict__[self.name] = table.derived(self.name, self.make, self.of)
+        base = table.base_for(self.of)
+        known = base.__dict__
+        made: T = known[self.name] if self.name in known else self.make(base)
+        for sharing in (base, table._base if base is not table else None, table):
+            if sharing is not None:
+                sharing.__dict__[self.name] = made
         return made
 
 
@@ -126,12 +132,19 @@ class Columns:
 
         `of` names the columns that it depends on, none given = all: tables that share these share what is made of them.
         """
-        if key not in self._derived:
-            base = self._base
-            shared = base is not None and of and self._own.isdisjoint(of)
-            self._derived[key] = base.derived(key, make, of) if base is not None and shared else make(self)
-        found: T = self._derived[key]
+        table = self.base_for(of)
+        known = table._derived
+        if key not in known:
+            known[key] = make(table)
+        found: T = known[key]
         return found
+
+    def base_for(self, columns: tuple[str, ...]) -> Columns:
+        """The table that these columns come from: this one, or one of which it is a copy with other columns."""
+        table: Columns = self
+        while columns and table._base is not None and table._own.isdisjoint(columns):
+            table = table._base
+        return table
 
     _base: ClassVar[Columns | None] = None
     _own: ClassVar[frozenset[str]] = frozenset()
@@ -146,9 +159,12 @@ class Columns:
         Types and lengths are those of the columns that they replace.
         """
         own = frozenset(columns)
-        table, kept = object.__new__(type(self)), self._untouched(own)
-        table.__dict__.update({name: value for name, value in self.__dict__.items() if name in kept})
-        table.__dict__.update(columns, _base=self, _own=own)
+        table = object.__new__(type(self))
+        state = table.__dict__
+        state.update(self.__dict__)
+        for name in self._made_of(own):
+            state.pop(name, None)
+        state.update(columns, _base=self, _own=own, _derived={})
         return table
 
     @classmethod
@@ -187,12 +203,11 @@ class Columns:
         return replace(self, **typed)
 
     @classmethod
-    def _untouched(cls, own: frozenset[str]) -> frozenset[str]:
-        """The columns, and the properties made of them, that stay as they are where the columns `own` are replaced."""
-        if (known := _UNTOUCHED.get((cls, own))) is None:
+    def _made_of(cls, own: frozenset[str]) -> frozenset[str]:
+        """The properties that are no longer right where the columns `own` are replaced."""
+        if (known := _MADE_OF.get((cls, own))) is None:
             properties = {n: made for base in cls.__mro__ for n, made in vars(base).items() if isinstance(made, Made)}
-            kept = {name for name, made in properties.items() if own.isdisjoint(made.of)}
-            known = _UNTOUCHED[cls, own] = frozenset(kept | set(cls.kinds()) - own)
+            known = _MADE_OF[cls, own] = frozenset(n for n, made in properties.items() if not own.isdisjoint(made.of))
         return known
 
     def row(self, i: int) -> dict[str, Any]:

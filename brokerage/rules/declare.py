@@ -32,16 +32,19 @@ Passes = Flags | bool
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Eased:
-    """Verdicts that give way where they would leave nobody: for each criterion of the filter, from the strictest to the laxest.
+    """Verdicts that give way where they would leave nobody: the strictest, and laxer ones in order that are made if needed.
 
     The first hold by which a candidate is left that passes all other persistent criteria; where none leaves one, the strictest.
+    Each has a verdict for each criterion of the filter.
     """
 
-    steps: tuple[tuple[Passes, ...], ...]
+    strict: tuple[Passes, ...]
+    laxer: tuple[Callable[[], tuple[Passes, ...]], ...]
 
 
 Verdicts = tuple[Passes, ...] | Eased
 Judge = Callable[[Ask, Any, Config], tuple[Passes, Numbers]]
+AnyJudge = Callable[[Ask, Any, Config], tuple[Passes | Verdicts, Numbers]]
 JudgeMany = Callable[[Ask, Any, Config], tuple[Verdicts, Numbers]]
 Factor = Callable[[Ask, Any, Config], Floats | float]
 
@@ -68,11 +71,12 @@ class Filter:
     criteria: tuple[Criterion, ...]
     keys: tuple[str, ...]
     doc: str
-    judge: JudgeMany = field(repr=False)
+    judge: AnyJudge = field(repr=False)
 
     def __call__(self, ask: Ask, columns: Columns, config: Config) -> tuple[Verdicts, Numbers]:
         """One array per criterion, True where the candidate passes, and the numbers that were compared."""
-        return self.judge(ask, columns, config)
+        verdicts, numbers = self.judge(ask, columns, config)
+        return (verdicts if isinstance(verdicts, tuple | Eased) else (verdicts,)), numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +102,13 @@ def filter(
 ) -> Callable[[Judge], Filter]:
     """Declare a filter with one criterion; `keys` are the configuration keys that it reads."""
 
-    def declare(judge: Judge) -> Filter:
-        def one(ask: Ask, columns: Columns, config: Config) -> tuple[Verdicts, Numbers]:
-            passes, numbers = judge(ask, columns, config)
-            return (passes,), numbers
-
-        return _declared(judge, (Criterion(label, reason, kind, gap),), keys, one)
-
-    return declare
+    return lambda judge: _declared(judge, (Criterion(label, reason, kind, gap),), keys)
 
 
 def filters(*criteria: Criterion, keys: tuple[str, ...] = ()) -> Callable[[JudgeMany], Filter]:
     """Declare a filter that yields several criteria from the same numbers, in this order."""
 
-    def declare(judge: JudgeMany) -> Filter:
-        return _declared(judge, criteria, keys, judge)
-
-    return declare
+    return lambda judge: _declared(judge, criteria, keys)
 
 
 def weight(name: str, *, keys: tuple[str, ...] = ()) -> Callable[[Factor], Weight]:
@@ -126,9 +120,9 @@ def weight(name: str, *, keys: tuple[str, ...] = ()) -> Callable[[Factor], Weigh
     return declare
 
 
-def _declared(source: Judge | JudgeMany, criteria: tuple[Criterion, ...], keys: tuple[str, ...], judge: JudgeMany) -> Filter:
-    name = getattr(source, "__name__", "")
-    return FILTERS.add(name, Filter(name, criteria, keys, source.__doc__ or "", judge))
+def _declared(judge: AnyJudge, criteria: tuple[Criterion, ...], keys: tuple[str, ...]) -> Filter:
+    name = getattr(judge, "__name__", "")
+    return FILTERS.add(name, Filter(name, criteria, keys, judge.__doc__ or "", judge))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +207,8 @@ class BrokeragePolicy:
     `filters` come before the weights in the document, `late_filters` after them. All are evaluated for every candidate; the order
     decides which criterion is told as the first. `components` are those of the configuration whose keys the rules read,
     `app:component` where the app is another; a later one wins. `per_share`: whether the jobs counted are those of the task's
-    share, else all. `judged` are the criteria of the rules, `criteria` also those by which the choice skips.
+    share, else all. `judged` are the criteria of the rules (`lasting` the persistent ones among them), `criteria` also those by
+    which the choice skips.
     """
 
     name: ClassVar[str] = ""
@@ -232,6 +227,7 @@ class BrokeragePolicy:
 
     rules: ClassVar[tuple[Filter, ...]] = ()
     judged: ClassVar[tuple[Criterion, ...]] = ()
+    lasting: ClassVar[NDArray[np.intp]]
     criteria: ClassVar[tuple[Criterion, ...]] = ()
     keys: ClassVar[tuple[str, ...]] = ()
     version: ClassVar[str] = ""
@@ -239,6 +235,7 @@ class BrokeragePolicy:
     def __init_subclass__(cls) -> None:
         cls.rules = (*cls.throttle, cls.candidates, *cls.filters, *cls.late_filters)
         cls.judged = tuple(chain.from_iterable(rule.criteria for rule in cls.rules))
+        cls.lasting = np.flatnonzero([criterion.kind == "persistent" for criterion in cls.judged])
         cls.criteria = (*cls.judged, NO_WEIGHT, *((BELOW_MIN_WEIGHT,) if cls.select.least else ()), LOW_WEIGHT)
         read = chain.from_iterable([*(rule.keys for rule in cls.rules), *(factor.keys for factor in cls.weights)])
         cls.keys = tuple(sorted({*read, *cls.select.keys, cls.otherwise.key}))

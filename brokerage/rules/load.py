@@ -29,11 +29,6 @@ def many_assigned(assigned: Any, activated: Any) -> Any:
     return np.clip(ratio, 1.0, 2.0)
 
 
-def counted_assigned(assigned: Any, local: Any) -> Any:
-    """Assigned jobs that stand before new ones: none where the new ones have their input at hand (decision B9)."""
-    return np.where(local, 0, assigned)
-
-
 def queue_cap(running: Any, least: int) -> Ints:
     """Jobs that may wait at a queue: twice those that run, at least the lower bound (decision A2)."""
     cap: Ints = np.maximum(2 * running, least)

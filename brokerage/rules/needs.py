@@ -17,9 +17,6 @@ from brokerage.rules.snapshot import Queues
 
 Figure = TypeVar("Figure", float, Floats)
 
-CORE_POWER = 10.0
-"""HS06 per core of a queue that publishes none (facts on queues 5.1)."""
-
 CPU_EFFICIENCY = 90.0
 BASE_WALLTIME_S = 600.0
 """Defaults of a task that gives neither (seed 001, scouts)."""
@@ -37,9 +34,10 @@ def slot_cores(ask: Ask, corecount: Ints) -> Ints:
     return np.where(corecount > 0, corecount, max(task_cores(ask), 1))
 
 
-def cores_at(ask: Ask, queues: Queues) -> Ints:
+def cores_at(ask: Ask, queues: Queues) -> Floats:
     """The same for all queues of a snapshot, computed once per number of cores."""
-    return queues.derived(("cores", max(task_cores(ask), 1)), lambda table: slot_cores(ask, table.corecount), ("corecount",))
+    cores = max(task_cores(ask), 1)
+    return queues.derived(("cores", cores), lambda table: slot_cores(ask, table.corecount).astype(np.float64), ("corecount",))
 
 
 def per_core(ask: Ask) -> bool:
@@ -47,13 +45,15 @@ def per_core(ask: Ask) -> bool:
     return (ask.ram_unit or "MB").startswith("MBPerCore")
 
 
-def memory_mb(ask: Ask, cores: Ints) -> Floats:
+def memory_mb(ask: Ask, cores: Ints | Floats) -> Floats:
     """Memory of a whole job, MB.
 
     Base + ram x cores, or base + ram in plain MB (seed 000; decision B4), before any compensation.
     """
     ram, base = ask.ram_count or 0.0, ask.base_ram_count or 0.0
-    return base + ram * (cores.astype(np.float64) if per_core(ask) else np.ones(len(cores)))
+    cores = cores if per_core(ask) else np.ones(len(cores))
+    need: Floats = base + ram * cores.astype(np.float64, copy=False)
+    return need
 
 
 def size_mb(count: float | None, unit: str | None) -> float:
@@ -73,31 +73,29 @@ def scaled_need_mb(ask: Ask, queues: Queues, floor_mb: float) -> Floats:
     return queues.copies_input * input_mb + rest
 
 
-def walltime_s(cpu_time: float, n_events: int, cores: Figure, power: Figure, efficiency: float, base_s: float) -> Figure:
-    """Expected walltime, s: cpuTime x events / (cores x power x efficiency) + base (seed 000); efficiency 0 % = base only (seed
-    001).
+def walltime_s(cpu_time: float, n_events: int, power: Figure, efficiency: float, base_s: float) -> Figure:
+    """Expected walltime, s: cpuTime x events / (power x efficiency) + base (seed 000); efficiency 0 % = base only (seed 001).
 
-    cpu_time in HS06 s per event, power in HS06 per core, efficiency in percent.
+    cpu_time in HS06 s per event, power of the whole slot in HS06, efficiency in percent.
     """
     if efficiency == 0:
-        return cores * 0.0 + base_s
-    return cpu_time * n_events / (cores * power * efficiency / 100.0) + base_s
+        return power * 0.0 + base_s
+    return cpu_time * n_events / (power * efficiency / 100.0) + base_s
 
 
-def expected_walltime_s(ask: Ask, cores: Ints, corepower: Floats) -> Floats | None:
-    """Expected walltime of the smallest job of the chunk at each queue, s.
+def expected_walltime_s(ask: Ask, power: Floats) -> Floats | None:
+    """Expected walltime of the smallest job of the chunk in slots of this power, s.
 
     The task's own figure, else from its cpuTime, else None.
     """
     if ask.walltime_s:
-        return np.full(len(cores), ask.walltime_s)
+        return np.full(len(power), ask.walltime_s)
     cpu_time = hs06_s_per_event(ask.cpu_time, ask.cpu_time_unit)
     if cpu_time is None:
         return None
     efficiency = CPU_EFFICIENCY if ask.cpu_efficiency is None else ask.cpu_efficiency
     base_s = BASE_WALLTIME_S if ask.base_walltime is None else ask.base_walltime
-    power = np.where(corepower > 0, corepower, CORE_POWER)
-    return walltime_s(cpu_time, ask.chunk.n_events, cores.astype(np.float64), power, efficiency, base_s)
+    return walltime_s(cpu_time, ask.chunk.n_events, power, efficiency, base_s)
 
 
 def walltime_at(ask: Ask, queues: Queues) -> Floats | None:
@@ -105,7 +103,11 @@ def walltime_at(ask: Ask, queues: Queues) -> Floats | None:
     chunk = ask.chunk.n_events
     need = (ask.walltime_s, ask.cpu_time, ask.cpu_time_unit, ask.cpu_efficiency, ask.base_walltime, chunk, task_cores(ask))
     return queues.derived(
-        ("walltime", need),
-        lambda table: expected_walltime_s(ask, cores_at(ask, table), table.corepower),
-        ("corecount", "corepower"),
+        ("walltime", need), lambda table: expected_walltime_s(ask, slot_power(ask, table)), ("corecount", "corepower")
     )
+
+
+def slot_power(ask: Ask, queues: Queues) -> Floats:
+    """HS06 of what a job gets at each queue, computed once per number of cores."""
+    cores = max(task_cores(ask), 1)
+    return queues.derived(("power", cores), lambda table: cores_at(ask, table) * table.power, ("corecount", "corepower"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,7 @@ Evidence = tuple[Criterion, Numbers]
 """A criterion with the numbers that it compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """One chosen candidate: row, name, weight, and the factors of the weight in the policy's order."""
 
     row: int
@@ -75,20 +74,17 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
     row = len(policy.judged)
     first = first_failed(failed[:row])
     passing = first < 0
-    cuts = [~np.isfinite(weights)] + ([weights < policy.select.least_weight(ask, config)] if policy.select.least else [])
-    for cut in cuts:
-        np.logical_and(passing, cut, out=failed[row])
-        passing &= ~cut
-        first[failed[row]] = row
+    for kept in _heavy_enough(policy, ask, config, weights):
+        if kept is not True and not kept.all():
+            np.greater(passing, kept, out=failed[row])
+            first[failed[row]] = row
+            passing &= kept
         row += 1
     rows = policy.select(weights, passing, config, partial(dice, policy.name, seed))
     passing[rows] = False
     failed[row] = passing
     first[passing] = row
-    chosen = tuple(
-        Choice(i, name, weight, tuple(float(at(factor, i)) for factor in factors))
-        for i, name, weight in zip(rows.tolist(), columns.name[rows].tolist(), weights[rows].tolist(), strict=True)
-    )
+    chosen = tuple(map(Choice, rows.tolist(), columns.name[rows].tolist(), weights[rows].tolist(), _factors_of(factors, rows)))
     return Decision(
         policy=policy.name,
         version=policy.version,
@@ -122,11 +118,11 @@ def _judged(policy: Policy, ask: Ask, columns: Columns, config: Config) -> tuple
         verdicts, compared = rule.judge(ask, columns, config)
         if isinstance(verdicts, Eased):
             giving.append((row, verdicts))
-            verdicts = verdicts.steps[0]
-        for i, verdict in enumerate(verdicts, row):
+            verdicts = verdicts.strict
+        for i, verdict in enumerate(verdicts if isinstance(verdicts, tuple) else (verdicts,), row):
             if verdict is not True:
                 passed[i] = verdict
-        numbers += [compared] * len(verdicts)
+        numbers += [compared] * len(rule.criteria)
     eased = tuple(i for row, verdicts in giving for i in _give_way(policy, passed, row, verdicts))
     return np.logical_not(passed, out=passed), numbers, eased
 
@@ -136,25 +132,38 @@ def _give_way(policy: Policy, passed: Flags, row: int, verdicts: Eased) -> range
 
     The strictest stand there already.
     """
-    own = range(row, row + len(verdicts.steps[0]))
-    others = [i for i, criterion in enumerate(policy.judged) if criterion.kind == "persistent" and i not in own]
-    open_to = passed[others].all(axis=0)
-    for step in verdicts.steps:
-        left = open_to.copy()
-        for verdict in step:
-            left &= verdict
-        if left.any():
-            passed[own.start : own.stop] = [np.broadcast_to(verdict, left.shape) for verdict in step]
-            return range(0) if step is verdicts.steps[0] else own
+    own = range(row, row + len(verdicts.strict))
+    others = policy.lasting[(policy.lasting < own.start) | (policy.lasting >= own.stop)]
+    open_to = passed.take(others, axis=0).all(axis=0)
+    if (open_to & passed[own.start : own.stop].all(axis=0)).any():
+        return range(0)
+    for laxer in verdicts.laxer:
+        step = [np.broadcast_to(verdict, open_to.shape) for verdict in laxer()]
+        if np.logical_and.reduce([open_to, *step]).any():
+            passed[own.start : own.stop] = step
+            return own
     return range(0)
+
+
+def _heavy_enough(policy: Policy, ask: Ask, config: Config, weights: Floats) -> list[Flags | Literal[True]]:
+    """Whose weight can be computed; whose is not below the least, where the policy knows one."""
+    finite = np.isfinite(weights)
+    least = policy.select.least_weight(ask, config)
+    return [finite, *((weights >= least if least > 0 else True,) if policy.select.least else ())]
+
+
+def _factors_of(factors: list[Floats | float], rows: NDArray[np.intp]) -> Iterator[tuple[float, ...]]:
+    """The factors of these candidates, one after the other."""
+    found = [factor[rows].tolist() if isinstance(factor, np.ndarray) else [float(factor)] * len(rows) for factor in factors]
+    return zip(*found, strict=True) if found else iter([()] * len(rows))
 
 
 def _product(factors: list[Floats | float], count: int) -> Floats:
     """The weight of every candidate."""
-    weights = np.ones(count)
+    weights: Floats | float = 1.0
     for factor in factors:
-        weights *= factor
-    return weights
+        weights = weights * factor
+    return weights if isinstance(weights, np.ndarray) else np.full(count, weights)
 
 
 def first_failed(failed: Flags) -> NDArray[np.int16]:

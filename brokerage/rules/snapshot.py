@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from brokerage.rules.columns import Columns, Flags, Floats, Ints, Texts, flag, made_of, number, text, whole
-from brokerage.rules.load import counted_assigned, effective_running, many_assigned, queue_cap
+from brokerage.rules.load import effective_running, many_assigned, queue_cap
 from brokerage.rules.network import weight_to_nucleus
 from brokerage.rules.software import SoftwareIndex
 
@@ -24,6 +24,12 @@ BUSY = ("running", "n_batch", "num_slots", "starting")
 """Columns of which the number of jobs that count as running is made."""
 
 HOSPITAL = "_HOSPITAL"
+BLOCKED = -1.0
+"""Closeness of a link that cannot be used."""
+
+CORE_POWER = 10.0
+"""HS06 per core of a queue that publishes none (facts on queues 5.1)."""
+
 TRANSFERRING_LIMIT = 2000
 
 
@@ -130,9 +136,35 @@ class Queues(Columns):
         return analysis
 
     @made_of("corecount")
-    def slot_size(self) -> Ints:
+    def slot_size(self) -> Floats:
         """Cores per slot, at least one."""
-        return np.maximum(self.corecount, 1)
+        return np.maximum(self.corecount, 1.0)
+
+    @made_of("corecount")
+    def many_core(self) -> Flags:
+        """Whether the slots have several cores."""
+        many: Flags = self.corecount > 1
+        return many
+
+    @made_of("corepower")
+    def power(self) -> Floats:
+        """HS06 per core, the usual one where none is published."""
+        return np.where(self.corepower > 0, self.corepower, CORE_POWER)
+
+    @made_of("max_io_intensity")
+    def most_io_intensity(self) -> Floats:
+        """Most I/O intensity of a task, kB/s per core."""
+        return unlimited(self.max_io_intensity)
+
+    @made_of("requests_3h", "allow_no_pilot")
+    def piloted(self) -> Flags:
+        """Whether pilots ask for work, or none is needed."""
+        return (self.requests_3h > 0) | self.allow_no_pilot
+
+    @made_of("use_only_local_data")
+    def reads_elsewhere(self) -> Flags:
+        """Whether input may be elsewhere."""
+        return np.logical_not(self.use_only_local_data)
 
     @made_of("maxrss")
     def most_memory(self) -> Floats:
@@ -175,23 +207,32 @@ class Queues(Columns):
         """Jobs that wait for a pilot."""
         return self.activated + self.starting
 
+    @made_of("activated", "starting", "defined")
+    def waiting_or_defined(self) -> Ints:
+        """Jobs that do not run yet, without those whose input moves."""
+        return self.waiting + self.defined
+
     @made_of("activated", "starting", "defined", "assigned", "missing_files")
     def queued(self) -> Ints:
         """Jobs that stand before new ones: those whose input moves count where the task's input must move too."""
-        queued: Ints = self.waiting + self.defined + counted_assigned(self.assigned, self.local)
-        return queued
+        return np.where(self.local, self.waiting_or_defined, self.queued_in_all_states)
 
     @made_of("activated", "starting", "defined", "assigned")
     def queued_in_all_states(self) -> Ints:
         """Jobs that do not run yet."""
-        queued: Ints = self.waiting + self.defined + self.assigned
-        return queued
+        return self.waiting_or_defined + self.assigned
 
-    @made_of("assigned", "activated")
-    def crowded(self) -> Floats:
-        """How much too many jobs wait for their input."""
-        crowded: Floats = many_assigned(self.assigned, self.activated)
-        return crowded
+    @made_of(*JOBS, *BUSY)
+    def ratio_at_hand(self) -> Floats:
+        """Running over queued jobs for tasks whose input is there: no assigned job counts."""
+        ratio: Floats = (self.busy + 1) / (self.waiting_or_defined + 10)
+        return ratio
+
+    @made_of(*JOBS, *BUSY)
+    def ratio_moving(self) -> Floats:
+        """Running over queued jobs for tasks whose input must move: less where too many wait for theirs."""
+        ratio: Floats = (self.busy + 1) / ((self.queued_in_all_states + 10) * many_assigned(self.assigned, self.activated))
+        return ratio
 
     @made_of("running", "others_running")
     def running_in_all(self) -> Ints:
@@ -213,6 +254,23 @@ class Queues(Columns):
         """Jobs that may wait: twice those that count as running, at least the lower bound."""
         return self.derived(("cap", least), lambda table: queue_cap(table.busy, least), BUSY)
 
+    @made_of("closeness", "at_nucleus")
+    def link_open(self) -> Flags:
+        """Whether output can travel to the nucleus of the task: the link is not blocked, or there is none to pass."""
+        is_open: Flags = (self.closeness != BLOCKED) | self.at_nucleus
+        return is_open
+
+    def link_free(self, cap: int) -> Flags:
+        """Whether not more files wait on the link to the nucleus, or there is none to pass."""
+        return self.derived(
+            ("link", cap), lambda table: (table.link_files <= cap) | table.at_nucleus, ("link_files", "at_nucleus")
+        )
+
+    @made_of("transferring", "transferringlimit", "running", "others_running", "at_nucleus")
+    def transfers_freely(self) -> Flags:
+        """Whether not too many jobs transfer their output, or nothing has to travel."""
+        return (self.transferring <= self.most_transferring) | self.at_nucleus
+
     @made_of("transferringlimit", "running", "others_running")
     def most_transferring(self) -> Ints:
         """Jobs that may transfer their output: the limit of the queue (2000 if unset) or twice those that run."""
@@ -224,6 +282,15 @@ class Queues(Columns):
         return self.derived(
             ("disk_io", default), lambda table: np.where(table.maxdiskio > 0, table.maxdiskio, default), ("maxdiskio",)
         )
+
+    def disk_io_over(self, default: float) -> Flags | None:
+        """Where more disk I/O is measured than there should be; None where that is nowhere."""
+
+        def over(table: Queues) -> Flags | None:
+            found: Flags = table.disk_io > table.most_disk_io(default)
+            return found if found.any() else None
+
+        return self.derived(("disk_io_over", default), over, ("disk_io", "maxdiskio"))
 
     @made_of("read_lan_ok", "write_lan_ok", "read_wan_ok", "write_wan_ok")
     def all_endpoints_up(self) -> Flags:

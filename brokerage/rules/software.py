@@ -39,6 +39,7 @@ class Architecture:
         return self.cpu is not None or self.gpu is not None
 
 
+@lru_cache(maxsize=4096)
 def parse_architecture(text: str | None) -> Architecture:
     """The parts of a task's architecture; cpu is `arch<-vendor<-instruction set>>`, gpu is `vendor<-model>`."""
     rest, _, gpu = (text or "").partition("&")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 BUILT_IN_GROUPS = {"evgensimul": ("evgen", "simul")}
 """Groups that a policy may name for several processing groups."""
@@ -17,8 +18,7 @@ _ZERO = re.compile(r"0+(\.0*)?\s*%?")
 _COMPARISON = re.compile(r"priority\s*(<=|>=|<|>|=)\s*(-?\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """What a policy can ask of a task; None = not set."""
 
     processing_group: str

@@ -17,9 +17,7 @@ NUCLEUS_FIRST = 100.0
 @weight("running_over_queued")
 def running_over_queued(_ask: Ask, queues: Queues, _config: Config) -> Floats:
     """(running + 1) / ((activated + assigned + starting + defined + 10) x manyAssigned); no assigned where input is local."""
-    crowded = np.where(queues.local, 1.0, queues.crowded)
-    ratio: Floats = (queues.busy + 1) / ((queues.queued + 10) * crowded)
-    return ratio
+    return np.where(queues.local, queues.ratio_at_hand, queues.ratio_moving)
 
 
 @weight("data_availability")

@@ -44,8 +44,8 @@ def asked(
 ) -> tuple[tuple[bool, ...], dict[str, Any]]:
     """What a filter says of the one queue, by criterion, and the numbers it compared."""
     passes, numbers = FILTERS[name](ask, table, defaults() if config is None else config)
-    steps = passes.steps[0] if isinstance(passes, Eased) else passes
-    verdicts = tuple(bool(np.broadcast_to(np.asarray(verdict), (1,))[0]) for verdict in steps)
+    strict = passes.strict if isinstance(passes, Eased) else passes
+    verdicts = tuple(bool(np.broadcast_to(np.asarray(verdict), (1,))[0]) for verdict in strict)
     return verdicts, {number: at(value, 0) for number, value in numbers.items()}
 
 
