@@ -18,6 +18,11 @@ ALLOWED = {
         "workqueues/queries/prepared.py",
         "Prepared.run",
     ): "PREPARE and EXECUTE around a text that is checked where Prepared is made",
+    ("workqueues/queries/prepared.py", "Prepared.ensure"): "PREPARE around a text that is checked where Prepared is made",
+    (
+        "workqueues/queries/prepared.py",
+        "run_together",
+    ): "EXECUTE statements whose values mogrify has quoted, joined into one round trip",
     ("brokerage/queries/invariants/__init__.py", "look_at"): "the statement is one of the constants in INVARIANTS",
     ("workqueues/ledger/copying.py", "copy_rows"): "table and columns; test_what_copy_rows_gets_is_constant holds its callers",
 }
