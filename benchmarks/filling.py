@@ -58,7 +58,7 @@ def task(queue_id: int) -> Place:
 JOBS = """
 INSERT INTO brokerage_job (id, task_id, status, priority, ready_priority, task_queue_id, computing_queue_id, attempt_nr)
 SELECT n, {task}, 'activated', p, -p, q.ids[1 + n % q.size], {queue}, 1
-FROM generate_series({first}, {last}) AS n, LATERAL (SELECT 500 + (n * 7919 % 11)::int AS p) AS priority,
+FROM generate_series({first}, {last}) AS n, LATERAL (SELECT 500 + (n::bigint * 7919 % 11)::int AS p) AS priority,
     (SELECT array_agg(id ORDER BY id) AS ids, count(*) AS size FROM brokerage_taskqueue) AS q
 """
 BIRTHS = """
@@ -148,7 +148,7 @@ BARE = (
 """The reference: a table with the columns that the bare statement needs, stored like our own."""
 
 BARE_ROWS = (
-    "INSERT INTO bare (id, ready_priority) SELECT n, -(500 + (n * 7919 % 11)::int) FROM generate_series({first}, {last}) AS n"
+    "INSERT INTO bare (id, ready_priority) SELECT n, -(500 + (n::bigint * 7919 % 11)::int) FROM generate_series({first}, {last}) AS n"
 )
 
 
