@@ -148,7 +148,8 @@ BARE = (
 """The reference: a table with the columns that the bare statement needs, stored like our own."""
 
 BARE_ROWS = (
-    "INSERT INTO bare (id, ready_priority) SELECT n, -(500 + (n::bigint * 7919 % 11)::int) FROM generate_series({first}, {last}) AS n"
+    "INSERT INTO bare (id, ready_priority)"
+    " SELECT n, -(500 + (n::bigint * 7919 % 11)::int) FROM generate_series({first}, {last}) AS n"
 )
 
 
