@@ -24,6 +24,7 @@ import sys
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -81,7 +82,7 @@ class Findings:
 
 
 class Database:
-    """The database as it is at one moment."""
+    """The database as it is at one moment; to be closed, since until then it keeps its tables from being changed."""
 
     def __init__(self, dsn: str) -> None:
         self._connection = psycopg2.connect(dsn, options="-c statement_timeout=60000")
@@ -93,20 +94,25 @@ class Database:
             cursor.execute(sql)
             return cursor.fetchall()
 
+    def close(self) -> None:
+        """Let go of the moment."""
+        self._connection.close()
+
 
 def check(dsn: str, history: Sequence[dict[str, Any]], *, lines: bool) -> dict[str, Any]:
     """Run every check; the document that is printed."""
-    database, findings = Database(dsn), Findings()
-    for letter, what, sql in read_rules(RULES.read_text(encoding="utf-8")):
-        findings.add(letter, what, [row[0] for row in database.rows(sql)])
-        findings.looked_at["rules"] += 1
-    for machine, (moves, now) in HISTORIES.items():
-        check_paths(database, findings, machine, moves, now)
-    check_submissions(database, findings, [line for line in history if line["operation"] == "submit"])
-    check_reports(database, findings, [line for line in history if line["operation"] == "report"])
-    check_storage(database, findings)
-    if lines:
-        check_lines(database, findings)
+    findings = Findings()
+    with closing(Database(dsn)) as database:
+        for letter, what, sql in read_rules(RULES.read_text(encoding="utf-8")):
+            findings.add(letter, what, [row[0] for row in database.rows(sql)])
+            findings.looked_at["rules"] += 1
+        for machine, (moves, now) in HISTORIES.items():
+            check_paths(database, findings, machine, moves, now)
+        check_submissions(database, findings, [line for line in history if line["operation"] == "submit"])
+        check_reports(database, findings, [line for line in history if line["operation"] == "report"])
+        check_storage(database, findings)
+        if lines:
+            check_lines(database, findings)
     return findings.document()
 
 
