@@ -125,6 +125,10 @@ def _declared(judge: AnyJudge, criteria: tuple[Criterion, ...], keys: tuple[str,
     return FILTERS.add(name, Filter(name, criteria, keys, judge.__doc__ or "", judge))
 
 
+MANY = 50
+"""From so many candidates for each place on those that cannot be among the best are left out before sorting."""
+
+
 @dataclass(frozen=True, slots=True)
 class Best:
     """Take the candidates with the highest weights, as many as the key says; ties by name.
@@ -152,7 +156,7 @@ class Best:
         rows = np.flatnonzero(passing)
         most = config[self.key]
         lowest = -weights[rows]
-        if len(rows) > 4 * most:
+        if len(rows) > MANY * most:
             # Only those that can be among the best are sorted.
             near = lowest <= np.partition(lowest, most - 1)[most - 1]
             rows, lowest = rows[near], lowest[near]

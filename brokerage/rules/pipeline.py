@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -83,7 +83,7 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
     rows = policy.select(weights, passing, config, partial(dice, policy.name, seed))
     passing[rows] = False
     failed[row] = passing
-    first[passing] = row
+    np.copyto(first, row, where=passing)
     chosen = tuple(map(Choice, rows.tolist(), columns.name[rows].tolist(), weights[rows].tolist(), _factors_of(factors, rows)))
     return Decision(
         policy=policy.name,
@@ -93,11 +93,18 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
         chosen=chosen,
         first=first,
         bits=np.packbits(failed, axis=1),
-        closest="" if chosen or not len(columns) else columns.name[closest(policy.criteria, failed, numbers)].item(),
+        closest="" if chosen or not len(columns) else _closest(policy, columns, failed, numbers),
         wait_s=0.0 if chosen else float(config[policy.otherwise.key]),
         candidates=columns.fingerprint,
         eased=eased,
     )
+
+
+def _closest(policy: Policy, columns: Columns, failed: Flags, numbers: list[Numbers]) -> str:
+    """The name of the candidate nearest to passing."""
+    compared = [own for rule, own in zip(policy.rules, numbers, strict=True) for _ in rule.criteria]
+    name: str = columns.name[closest(policy.criteria, failed, compared)].item()
+    return name
 
 
 def able(policy: Policy, ask: Ask, columns: Columns, config: Config) -> Flags:
@@ -109,20 +116,23 @@ def able(policy: Policy, ask: Ask, columns: Columns, config: Config) -> Flags:
 
 
 def _judged(policy: Policy, ask: Ask, columns: Columns, config: Config) -> tuple[Flags, list[Numbers], tuple[int, ...]]:
-    """The matrix of verdicts with rows left for the choice, the numbers of each criterion, and the criteria that gave way."""
+    """The matrix of verdicts with rows left for the choice, the numbers of each rule, and the criteria that gave way."""
     passed = np.ones((len(policy.criteria), len(columns)), dtype=np.bool_)
     numbers: list[Numbers] = []
     giving: list[tuple[int, Eased]] = []
+    row = 0
     for rule in policy.rules:
-        row = len(numbers)
         verdicts, compared = rule.judge(ask, columns, config)
+        numbers.append(compared)
         if isinstance(verdicts, Eased):
             giving.append((row, verdicts))
             verdicts = verdicts.strict
-        for i, verdict in enumerate(verdicts if isinstance(verdicts, tuple) else (verdicts,), row):
+        if not isinstance(verdicts, tuple):
+            verdicts = (verdicts,)
+        for verdict in verdicts:
             if verdict is not True:
-                passed[i] = verdict
-        numbers += [compared] * len(rule.criteria)
+                passed[row] = verdict
+            row += 1
     eased = tuple(i for row, verdicts in giving for i in _give_way(policy, passed, row, verdicts))
     return np.logical_not(passed, out=passed), numbers, eased
 
@@ -168,11 +178,21 @@ def _product(factors: list[Floats | float], count: int) -> Floats:
 
 def first_failed(failed: Flags) -> NDArray[np.int16]:
     """Per candidate the lowest criterion that skips it, -1 for none."""
-    count = len(failed)
+    places, criterion_at = _places(len(failed))
+    first: NDArray[np.int16] = criterion_at[np.multiply(failed.view(np.uint8), places).max(axis=0, initial=0)]
+    return first
+
+
+@lru_cache(maxsize=64)
+def _places(count: int) -> tuple[NDArray[Any], NDArray[np.int16]]:
+    """A place for each criterion, the larger the earlier it is, so that the largest place of a candidate tells its first one.
+
+    And the criterion at each place, -1 at 0.
+    """
     places = np.arange(count, 0, -1, dtype=np.uint8 if count < 256 else np.uint16)
-    # The earlier a criterion, the larger its place: the largest place of a candidate tells its first criterion.
-    largest = (failed * places[:, np.newaxis]).max(axis=0, initial=0).astype(np.int16)
-    return np.where(largest == 0, np.int16(-1), np.int16(count) - largest)
+    criterion_at = np.arange(count, -1, -1, dtype=np.int16)
+    criterion_at[0] = -1
+    return places[:, np.newaxis], criterion_at
 
 
 def evidence(policy: Policy, ask: Ask, columns: Columns, config: Config) -> list[Evidence]:

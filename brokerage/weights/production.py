@@ -26,7 +26,7 @@ def data_availability(ask: Ask, queues: Queues, _config: Config) -> Floats | flo
     total = ask.chunk.gb
     if total <= 0:
         return 1.0
-    return (queues.available_gb + total) / (total * (queues.missing_files / 100 + 1))
+    return (queues.available_gb + total) / (queues.missing_files * (total / 100) + total)
 
 
 @weight("t1", keys=("T1_CLOUD_WEIGHT",))
