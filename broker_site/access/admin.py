@@ -15,7 +15,7 @@ from broker_site.access.auditedadmin import AuditedAdmin
 from broker_site.access.authentication import authenticate
 from broker_site.access.credentials import issue_enrolment, issue_user_token, revoke
 from broker_site.access.models import Audit, Credential, Role, User
-from broker_site.access.permissions import ROLES
+from broker_site.access.roles import ROLES
 
 _DAY_S = 86_400
 

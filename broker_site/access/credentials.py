@@ -18,9 +18,9 @@ from django.db.models.functions import Now
 from broker_site.access.auditing import audit
 from broker_site.access.authentication import forget_verified
 from broker_site.access.models import Credential, Role, User
-from broker_site.access.permissions import ROLES
 from broker_site.access.principal import SYSTEM, Principal
 from broker_site.access.problems import not_authenticated
+from broker_site.access.roles import ROLES
 from broker_site.access.tokens import digest, new_secret, shown
 from broker_site.kernel import clock
 

@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from broker_site.access.principal import Kind, Principal
+from broker_site.access.roles import ROLES
 from broker_site.kernel.registry import Registry
-
-ROLES = ("submitter", "operator", "share-editor", "auditor")
-"""Roles that a user holds in a VO."""
 
 OPEN = "open"
 """Stands where a permission stands: a public route."""
 ADMIN = "admin"
 """Stands where a permission stands: Django's admin asks its own site and models."""
 
-READERS = "submitter operator share-editor auditor"
+READERS = " ".join(ROLES)
 
 _TABLE = f"""
 # permission    | kinds     | roles in the VO       | notes

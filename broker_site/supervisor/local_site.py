@@ -17,7 +17,7 @@ from django.core.management import call_command
 
 from broker_site.access.credentials import ensure_user, issue_enrolment, issue_user_token
 from broker_site.access.models import Credential, User
-from broker_site.access.permissions import ROLES
+from broker_site.access.roles import ROLES
 from broker_site.access.tokens import digest
 from broker_site.embedded.instance import ROOT
 from broker_site.embedded.place import read_private, write_private

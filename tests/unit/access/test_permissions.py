@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_site.access.permissions import PERMISSIONS, ROLES, may, visible_vos
+from broker_site.access.permissions import PERMISSIONS, may, visible_vos
 from broker_site.access.principal import ANONYMOUS, SYSTEM, JobClaim, Principal
+from broker_site.access.roles import ROLES
 from broker_site.kernel.registry import UnknownName
 
 SUPERUSER = Principal("user", "root", superuser=True, roles={"atlas": frozenset(ROLES)})

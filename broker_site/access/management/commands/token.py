@@ -10,7 +10,7 @@ from django.db import transaction
 
 from broker_site.access.credentials import Issued, ensure_user, forget_expired, issue_enrolment, issue_user_token, revoke
 from broker_site.access.models import Credential, User
-from broker_site.access.permissions import ROLES
+from broker_site.access.roles import ROLES
 
 _DAY_S = 86_400
 
