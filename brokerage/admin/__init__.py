@@ -2,6 +2,9 @@
 
 from brokerage.admin.decisions import DecisionAdmin, GridSnapshotAdmin
 from brokerage.admin.grid import ComputingQueueAdmin, QueueStorageAdmin, SiteAdmin, StorageEndpointAdmin
+from brokerage.admin.grid_facts import DeclaredSlotsAdmin, LinkAdmin, MeasuredAdmin, SoftwareAdmin
+from brokerage.admin.grid_feeds import FeedAdmin
+from brokerage.admin.grid_overrides import LocalOverrideAdmin
 from brokerage.admin.jobs import (
     JobAdmin,
     JobChangeAdmin,
@@ -15,6 +18,8 @@ from brokerage.admin.pilots import PilotAdmin, TaskQueueAdmin
 __all__ = [
     "ComputingQueueAdmin",
     "DecisionAdmin",
+    "DeclaredSlotsAdmin",
+    "FeedAdmin",
     "GridSnapshotAdmin",
     "JobAdmin",
     "JobChangeAdmin",
@@ -22,9 +27,13 @@ __all__ = [
     "JobResultAdmin",
     "JobRetryHistoryAdmin",
     "JobSpecAdmin",
+    "LinkAdmin",
+    "LocalOverrideAdmin",
+    "MeasuredAdmin",
     "PilotAdmin",
     "QueueStorageAdmin",
     "SiteAdmin",
+    "SoftwareAdmin",
     "StorageEndpointAdmin",
     "TaskQueueAdmin",
 ]

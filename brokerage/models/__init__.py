@@ -2,6 +2,9 @@
 
 from brokerage.models.decision import Decision, GridSnapshot
 from brokerage.models.grid import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
+from brokerage.models.grid_feeds import Feed
+from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
 from brokerage.models.pilot import Pilot
 from brokerage.models.taskqueue import TaskQueue
@@ -9,6 +12,8 @@ from brokerage.models.taskqueue import TaskQueue
 __all__ = [
     "ComputingQueue",
     "Decision",
+    "DeclaredSlots",
+    "Feed",
     "GridSnapshot",
     "Job",
     "JobChange",
@@ -16,9 +21,13 @@ __all__ = [
     "JobResult",
     "JobRetryHistory",
     "JobSpec",
+    "Link",
+    "LocalOverride",
+    "Measured",
     "Pilot",
     "QueueStorage",
     "Site",
+    "Software",
     "StorageEndpoint",
     "TaskQueue",
 ]

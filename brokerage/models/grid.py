@@ -1,6 +1,7 @@
 """The grid: sites, storage endpoints, computing queues and which storage a queue uses.
 
-Attribute names and units: facts on queues 5.1.
+Attribute names and units: facts on queues 5.1. Columns hold what is valid: what a document or feed says, under the overrides of
+operators (`grid_overrides`). Not here: what is measured between and at them (`grid_facts`), feeds (`grid_feeds`).
 """
 
 from __future__ import annotations
@@ -9,18 +10,42 @@ from django.db import models
 from django.db.models.functions import Now
 
 
-class Site(models.Model):
+class Described(models.Model):
+    """What a grid document or a feed describes."""
+
+    source = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="feed that describes it; empty: a grid document or the admin",
+    )
+    gone_at = models.DateTimeField(null=True, blank=True, help_text="when its document or feed no longer had it")
+    fault = models.TextField(
+        blank=True, default="", db_default="", help_text="what is wrong with it in the feed; the last good version holds"
+    )
+    fault_since = models.DateTimeField(null=True, blank=True, help_text="since when it is faulty in the feed")
+    good_at = models.DateTimeField(null=True, blank=True, help_text="when its feed or document last had a good version of it")
+
+    class Meta:
+        abstract = True
+
+
+class Site(Described):
     """A place that computes or stores."""
 
     name = models.CharField(max_length=60, primary_key=True)
     state = models.CharField(max_length=16, default="ACTIVE", help_text="only ACTIVE sites are used")
     nucleus = models.BooleanField(default=False, help_text="may collect the outputs of tasks")
+    attributes = models.JSONField(
+        default=dict, db_default={}, blank=True, help_text="attributes of its document without a column of their own"
+    )
 
     def __str__(self) -> str:
         return self.name
 
 
-class StorageEndpoint(models.Model):
+class StorageEndpoint(Described):
     """A storage area of a site."""
 
     name = models.CharField(max_length=60, primary_key=True)
@@ -36,12 +61,15 @@ class StorageEndpoint(models.Model):
     path = models.CharField(
         max_length=1024, blank=True, default="", help_text="directory, where the endpoint is one that pilots reach"
     )
+    attributes = models.JSONField(
+        default=dict, db_default={}, blank=True, help_text="attributes of its document without a column of their own"
+    )
 
     def __str__(self) -> str:
         return self.name
 
 
-class ComputingQueue(models.Model):
+class ComputingQueue(Described):
     """What pilots run for: slots of one shape at one site."""
 
     id = models.AutoField(primary_key=True)

@@ -11,7 +11,7 @@ from pytest_django import DjangoDbBlocker
 
 from broker_site.access.credentials import ensure_user
 from broker_site.agency.models import Agent
-from brokerage.models import ComputingQueue
+from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOverride, Measured, Software
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
 from workqueues.ledger.submit import submit
@@ -61,6 +61,17 @@ def campaign() -> Task:
     FileChange.objects.create(file_id=file.id, task_id=task.id, old="ready", new="held", who="job:1", why="reported missing")
     EventRange.objects.create(task=task, dataset=dataset, file=file, status="ready", job_id=1)
     ProcessLock.objects.create(vo="demo", prod_source_label="user", component="generate", locked_by="somebody")
+    grid_facts(alpha, beta)
     assert Agent.objects.exists()
     task.refresh_from_db()
     return task
+
+
+def grid_facts(alpha: ComputingQueue, beta: ComputingQueue) -> None:
+    """Rows in the tables of what is measured, declared, set by hand and read."""
+    Link.objects.create(source_id=alpha.site_id, destination_id=beta.site_id, mbps_1h=80)
+    DeclaredSlots.objects.create(queue=alpha, share="Production", n=7)
+    Measured.objects.create(queue=alpha, disk_io_per_core=120)
+    Software.objects.create(queue=alpha.name, document={"cvmfs": ["atlas"]})
+    LocalOverride.objects.create(kind="queue", name=beta.name, attribute="status", value="brokeroff", reason="water leak")
+    Feed.objects.create(name="queues", kind="cric-queues", place="https://cric.example.org/queues.json")

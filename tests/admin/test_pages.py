@@ -17,7 +17,10 @@ from workqueues.models import Task
 
 OURS = ("workqueues", "brokerage", "agency")
 ADMINS = {model: page for model, page in admin.site._registry.items() if model._meta.app_label in OURS}
-EDITED = {"Site", "StorageEndpoint", "ComputingQueue", "QueueStorage"}
+EDITED = {
+    *("Site", "StorageEndpoint", "ComputingQueue", "QueueStorage", "LocalOverride", "Feed"),
+    *("Link", "Software", "DeclaredSlots", "Measured"),
+}
 """Models that people edit; all others are written by the system alone."""
 
 MODELS = [pytest.param(model, id=model.__name__) for model in ADMINS]
