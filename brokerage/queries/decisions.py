@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import brokerage.policies  # noqa: F401 - declares the policies that stored decisions name
 from brokerage.models import Decision
@@ -10,8 +11,9 @@ from brokerage.rules.ask import Ask, BadAsk
 from brokerage.rules.columns import BadRows, Columns
 from brokerage.rules.decision_record import BadRecord, Record, decode
 from brokerage.rules.declare import POLICIES, Config, Policy
-from brokerage.rules.explain import Explanation, WhyNot, explain, why_not
+from brokerage.rules.explain import Explanation, explain
 from brokerage.rules.snapshot import Nuclei, Queues
+from brokerage.rules.why_not import WhyNot, why_not
 
 TABLES: tuple[type[Columns], ...] = (Queues, Nuclei)
 
@@ -56,6 +58,44 @@ def basis(decision: Decision) -> Basis:
         ask = None
     columns = None if decision.snapshot is None else _columns(bytes(decision.snapshot.columns))
     return Basis(record, POLICIES.get(decision.policy), ask, columns, decision.config)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDecision:
+    """One decision as stored: what was asked and answered, and by `columns()` on what.
+
+    `policy`, `ask` and `record` are None where they are gone or have another format by now; `name` is that of the policy.
+    """
+
+    id: int
+    task_id: int
+    name: str
+    policy: Policy | None
+    ask: Ask | None
+    config: Config
+    record: Record | None
+    first_at: datetime
+    last_at: datetime
+    n_times: int
+    row: Decision
+
+    def columns(self) -> Columns | None:
+        """The candidates as the decision saw them; None when the snapshot is gone."""
+        return None if self.row.snapshot is None else _columns(bytes(self.row.snapshot.columns))
+
+
+def stored(decision_id: int, using: str = "default") -> StoredDecision | None:
+    """A decision by its number; None when there is none. `using`: the database to ask, as pages have one that only reads."""
+    found = Decision.objects.using(using).select_related("snapshot").filter(id=decision_id).first()
+    return None if found is None else as_stored(found)
+
+
+def as_stored(row: Decision) -> StoredDecision:
+    """The same of a row that was fetched with its snapshot."""
+    on = basis(row)
+    return StoredDecision(
+        row.id, row.task_id, row.policy, on.policy, on.ask, on.config, on.record, row.first_at, row.last_at, row.n_times, row
+    )
 
 
 def told(decision: Decision) -> Explanation | None:

@@ -1,0 +1,151 @@
+"""The grid of this moment from the database: the same `World` that `decide` makes from documents.
+
+A fixed number of queries, whatever the number of queues, tasks and jobs: sets are counted by PostgreSQL, never row by row here.
+Not here: where the input of tasks is, and how their own jobs ended lately (`brokerage.queries.chunks`), which go with a batch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from broker_site.kernel import clock
+from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.rules.dry_run import USERS
+from brokerage.rules.grid_attributes import QUEUE, SITE, STORAGE
+from brokerage.rules.grid_document import Entry, Grid, QueueEntry
+from brokerage.rules.grid_facts import Facts
+from brokerage.rules.remaining_work import remaining_work
+from brokerage.rules.world import World
+
+WORKING = ("ready", "scouting", "running", "pending")
+"""States of tasks whose remaining work counts at their nucleus (facts on the brokerage 5)."""
+
+USED = ("queued", "running")
+"""What the jobs of a user count as: those that run, and all others that have not ended."""
+
+
+def load_world(now: datetime | None = None, scope: str = "") -> World:
+    """The grid with its jobs, pilots and remaining work; `scope` as `analysis` for tasks of users."""
+    grid = load_grid()
+    return World(grid, load_facts(grid), now or clock.now(), scope)
+
+
+def load_grid() -> Grid:
+    """Sites, storages and queues as they are valid now, by name."""
+    sites = [Entry(row.pop("name"), row) for row in Site.objects.order_by("name").values("name", *SITE)]
+    storages = [
+        Entry(row.pop("name"), _with_site(row))
+        for row in StorageEndpoint.objects.order_by("name").values("name", "site_id", *(c for c in STORAGE if c != "site"))
+    ]
+    roles: dict[int, list[tuple[str, str, int]]] = defaultdict(list)
+    for queue, access, storage, position in QueueStorage.objects.order_by("queue_id", "access", "position").values_list(
+        "queue_id", "access", "storage_id", "position"
+    ):
+        roles[queue].append((access, storage, position))
+    queues = [
+        QueueEntry(row.pop("name"), _with_site(row), storages=tuple(roles[row.pop("id")]))
+        for row in ComputingQueue.objects.order_by("name").values("id", "name", "site_id", "attributes", *QUEUE)
+    ]
+    return Grid(tuple(sites), tuple(storages), tuple(queues))
+
+
+def _with_site(row: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a row, the site under the name that documents give it."""
+    row["site"] = row.pop("site_id")
+    return row
+
+
+def load_facts(grid: Grid) -> Facts:
+    """What is true of this moment, without what belongs to one task."""
+    known = {site.name for site in grid.sites}
+    jobs, users = _jobs(known)
+    return Facts(now=None, jobs=jobs, pilots=_pilots(), users=users, software={}, total_rw=_work(known))
+
+
+_NOBODY: Mapping[str, Any] = {"name": "", "group": "", "quota_exceeded": False, "full_storages": ()}
+
+_JOBS = """
+WITH grouped AS MATERIALIZED (
+    SELECT computing_queue_id, task_id, resource_type, status, count(*) AS n, sum(core_count) AS cores
+    FROM brokerage_job WHERE ended_at IS NULL GROUP BY 1, 2, 3, 4
+)
+SELECT q.name, coalesce(t.gshare, ''), g.resource_type, g.status, coalesce(t.nucleus, ''),
+    CASE WHEN t.prod_source_label = ANY (%(users)s) THEN t.user_name ELSE '' END,
+    CASE WHEN t.prod_source_label = ANY (%(users)s) THEN t.working_group ELSE '' END,
+    sum(g.n)::bigint, sum(g.cores)::bigint
+FROM grouped g JOIN brokerage_computingqueue q ON q.id = g.computing_queue_id LEFT JOIN workqueues_task t ON t.id = g.task_id
+GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
+"""
+"""Jobs that have not ended. What tells them apart is that of their task, so the narrow rows of jobs need not hold it."""
+
+
+def _jobs(sites: set[str]) -> tuple[tuple[Mapping[str, Any], ...], tuple[Mapping[str, Any], ...]]:
+    """Jobs by queue, share, class of resources, status and nucleus, those of users by user too; and what each user has."""
+    found: dict[tuple[str, str, str, str, str, str], int] = defaultdict(int)
+    used: dict[tuple[str, str], dict[str, int]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_JOBS, {"users": list(USERS)})
+        for queue, share, kind, status, nucleus, user, group, n, cores in cursor:
+            found[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
+            if user:
+                who = ("group", group) if group else ("name", user)
+                sums = used.setdefault(who, dict.fromkeys((f"{state}_{what}" for what in ("jobs", "cores") for state in USED), 0))
+                state = "running" if status == "running" else "queued"
+                sums[f"{state}_jobs"] += n
+                sums[f"{state}_cores"] += cores
+    jobs = (_job(*place, n) for place, n in found.items())
+    users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))
+    return tuple(jobs), tuple(users)
+
+
+def _job(queue: str, share: str, kind: str, status: str, nucleus: str, user: str, n: int) -> dict[str, Any]:
+    return {
+        "queue": queue,
+        "share": share,
+        "resource_type": kind,
+        "n": n,
+        "status": status,
+        "nucleus": nucleus,
+        "processing_type": "",
+        "task_id": None,
+        "user": user,
+    }
+
+
+def _pilots() -> tuple[Mapping[str, Any], ...]:
+    """Queues with the pilots that asked within three hours, and when a job last began."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT q.name, coalesce(p.n, 0), q.last_start
+            FROM brokerage_computingqueue q LEFT JOIN (
+                SELECT queue_id, count(*) AS n FROM brokerage_pilot WHERE last_seen >= now() - interval '3 hours' GROUP BY 1
+            ) p ON p.queue_id = q.id
+            WHERE p.n > 0 OR q.last_start IS NOT NULL ORDER BY 1
+            """
+        )
+        return tuple({"queue": name, "requests_3h": n, "last_start": start} for name, n, start in cursor)
+
+
+def _work(sites: Iterable[str]) -> dict[str, float]:
+    """Remaining work of the tasks of each nucleus, HS06 s."""
+    found = dict.fromkeys(sites, 0.0)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT t.nucleus, t.cpu_time, t.cpu_time_unit, coalesce(sum(d.n_events), 0), coalesce(sum(d.n_events_used), 0)
+            FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id AND d.master_id IS NULL
+                AND d.type IN ('input', 'pseudo_input') AND d.n_files_to_be_used > d.n_files_finished + d.n_files_failed
+            WHERE t.status = ANY (%s) AND t.nucleus <> '' GROUP BY t.id
+            """,
+            [list(WORKING)],
+        )
+        for nucleus, cpu_time, unit, events, used in cursor:
+            if nucleus in found:
+                found[nucleus] += remaining_work(int(events), int(used), cpu_time, unit)
+    return found

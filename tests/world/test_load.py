@@ -1,0 +1,90 @@
+"""The grid of the moment as the brokers get it from the database."""
+
+from __future__ import annotations
+
+import pytest
+
+from brokerage.models import ComputingQueue, Site, StorageEndpoint
+from brokerage.queries.dry_run import NothingToAsk, current_question
+from brokerage.queries.world import load_world
+from brokerage.rules.ask import Ask
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents, run_jobs, take
+from workqueues.models import Task
+
+pytestmark = pytest.mark.django_db
+
+
+def working(**more: object) -> Task:
+    """A task with four jobs, one of them running."""
+    (queue,) = grid("ALPHA")
+    task = submitted(parameters(nEvents=40, nEventsPerJob=10, **more))
+    run_agents()
+    take(queue)
+    task.refresh_from_db()
+    return task
+
+
+def test_jobs_are_counted_by_state_at_their_queue() -> None:
+    working()
+    queues = load_world().queues(Ask())
+    assert queues.name.tolist() == ["ALPHA"]
+    assert (queues.activated[0], queues.running[0], queues.requests_3h[0]) == (3, 1, 2)
+
+
+def test_jobs_of_another_share_are_told_apart() -> None:
+    task = working()
+    Task.objects.filter(id=task.id).update(gshare="Users")
+    mine, other = (load_world().queues(Ask(share=share)) for share in ("Users", "Managed"))
+    assert (mine.activated[0], mine.others_waiting[0], mine.running[0]) == (3, 0, 1)
+    assert (other.activated[0], other.others_waiting[0], other.others_running[0]) == (0, 3, 1)
+
+
+def test_what_a_user_has_is_known_when_the_user_asks() -> None:
+    working()
+    world = load_world()
+    usage = world.completed(Ask(user="ada")).usage
+    assert (usage.running_jobs, usage.queued_jobs, usage.queued_cores) == (1, 3, 3)
+    assert world.completed(Ask(user="bob")).usage.running_jobs == 0
+    assert world.queues(Ask(user="ada")).user_queued[0] == 3
+
+
+def test_remaining_work_counts_at_the_nucleus_of_the_task() -> None:
+    task = working(cpuTime=2, cpuTimeUnit="HS06sPerEvent")
+    Site.objects.update(nucleus=True)
+    Task.objects.filter(id=task.id).update(nucleus="SITE_ALPHA")
+    assert load_world().nuclei(Ask()).total_rw.tolist() == [80.0]
+
+
+def test_a_storage_out_of_service_closes_the_accesses_of_its_queue() -> None:
+    working()
+    StorageEndpoint.objects.update(status={"write_wan": "OFF"}, free_gb=None, expired_gb=None)
+    ComputingQueue.objects.update(capability="ucore", corecount=8, maxrss=16000)
+    queues = load_world().queues(Ask())
+    assert "ALPHA/MCORE" in queues.index
+    assert not queues.write_wan_ok.any()
+    assert queues.read_wan_ok.all()
+
+
+def test_what_would_be_asked_now_is_told_without_writing() -> None:
+    grid("ALPHA")
+    task = submitted(parameters(ramCount=64000))
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "pending"
+    before = Task.objects.values().get(id=task.id)
+    asked = current_question(task)
+    assert (asked.ask.task_id, asked.ask.ram_count) == (task.id, 64000)
+    assert asked.world.queues(asked.ask).name.tolist() == ["ALPHA"]
+    assert Task.objects.values().get(id=task.id) == before
+
+
+def test_a_task_that_has_ended_asks_nothing() -> None:
+    (queue,) = grid("ALPHA")
+    task = submitted(parameters())
+    run_agents()
+    run_jobs(queue)
+    run_agents()
+    task.refresh_from_db()
+    with pytest.raises(NothingToAsk, match="ended: done"):
+        current_question(task)
