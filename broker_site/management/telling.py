@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from brokerage.models import Decision
-from brokerage.rules.explain import Chosen, Explanation, Skipped, Step, WhyNot
+from brokerage.rules.explain import Chosen, Explanation, Skipped, Step
+from brokerage.rules.why_not import WhyNot
 
 MOST_SKIPPED = 50
 """Skipped candidates that the text lists; `--json` and `--queue` have all."""

@@ -1,13 +1,13 @@
-"""The story of a decision as plain data, which command line, REST and pages render: verdict, funnel, matrix, weights, why not.
+"""The story of a decision as plain data, which command line, REST and pages render: verdict, funnel, matrix, weights.
 
 Sentences and numbers are made here from the snapshot, the ask and the configuration that the decision was taken on; without the
-snapshot, or after the policy has changed, what the record alone says is left.
+snapshot, or after the policy has changed, what the record alone says is left. Not here: one candidate in full (`why_not`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from math import isfinite
 from typing import Any
@@ -17,9 +17,9 @@ import numpy as np
 from broker_site.kernel.verdict import Kind, Skip
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Columns
-from brokerage.rules.decision_record import Record
-from brokerage.rules.declare import Config, Policy
-from brokerage.rules.pipeline import Evidence, at, evidence, skip_of
+from brokerage.rules.decision_record import Record, config_of
+from brokerage.rules.declare import Config, Criterion, Policy
+from brokerage.rules.pipeline import evidence, skip_of
 
 PASSED, FIRST, FURTHER = ".", {"persistent": "P", "temporary": "T"}, {"persistent": "p", "temporary": "t"}
 """Symbols of the matrix: passed; the first criterion that skipped; further ones that would have."""
@@ -36,12 +36,19 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the funnel: how many this criterion was the first to skip, how many were left after it."""
+    """One criterion over all candidates, in the order of the policy.
+
+    `skipped`: how many it was the first to skip; `left`: how many were left after it; `failed`: how many fail it, also where
+    another one was first; `alone`: how many fail nothing else, which is what lifting it would win. `about`: what it asks.
+    """
 
     criterion: str
     kind: Kind
     skipped: int
     left: int
+    failed: int = 0
+    alone: int = 0
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,10 @@ class Explanation:
     """What a decision came to and why. `matrix` has per candidate one symbol for each of `criteria`.
 
     `skipped`, `matrix` and `lacks` (everything that the closest candidate fails) are empty where `detailed` is false. `eased` are
-    criteria that gave way, as they would have left nobody.
+    criteria that gave way, as they would have left nobody. `noun`: what a candidate is. `until`: when the next try is, where the
+    task waits and the time of the decision is known. `hopeless`: every candidate fails something that does not pass with time.
+    `funnel`: the criteria that were the first to skip somebody; `further`: those that skip, but never first. `config`: the values
+    that the policy read.
     """
 
     verdict: str
@@ -77,37 +87,15 @@ class Explanation:
     criteria: tuple[str, ...] = ()
     matrix: Mapping[str, str] | None = None
     eased: tuple[str, ...] = ()
+    noun: str = "candidate"
+    until: datetime | None = None
+    hopeless: bool = False
+    further: tuple[Step, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:
         """The same as JSON data."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What one criterion said of one candidate; the reason is empty where it passed."""
-
-    criterion: str
-    kind: Kind
-    passed: bool
-    reason: str
-    numbers: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class WhyNot:
-    """Every verdict on one candidate, in the order of the policy; `first` is None where it was chosen."""
-
-    name: str
-    chosen: bool
-    weight: float | None
-    factors: Mapping[str, float | None]
-    first: Skipped | None
-    checks: tuple[Check, ...]
-
-    def to_document(self) -> dict[str, Any]:
-        """The same as JSON data."""
-        return asdict(self)
+        return asdict(self) | {"until": self.until.isoformat() if self.until else None}
 
 
 def explain(
@@ -119,49 +107,29 @@ def explain(
     decided_at: datetime | None = None,
 ) -> Explanation:
     """Tell a stored decision from what it was taken on; any of these may be gone. `decided_at` names the time of the next try."""
-    told = _outline(record, columns.noun if columns is not None else "candidate", decided_at)
+    told = _outline(record, policy, columns.noun if columns is not None else "candidate", decided_at)
     if policy is None or ask is None or columns is None or config is None or not replayable(record, policy, columns):
         return told
     found = evidence(policy, ask, columns, config)
     failed = record.decision.failed()
     skipped = tuple(
-        _skipped(name, skip_of(found[first], row))
+        skipped_of(name, skip_of(found[first], row))
         for row, (name, first) in enumerate(zip(columns.name.tolist(), record.decision.first.tolist(), strict=True))
         if first >= 0
     )
     lacks: tuple[Skipped, ...] = ()
     if told.closest:
         row = columns.index[told.closest]
-        lacks = tuple(_skipped(told.closest, skip_of(found[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
+        lacks = tuple(skipped_of(told.closest, skip_of(found[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
     return replace(
         told,
-        verdict=_verdict(record, columns.noun, decided_at, lacks),
+        verdict=verdict(told, lacks),
         detailed=True,
         lacks=lacks,
         skipped=skipped,
         criteria=tuple(f"-{label}" for label in record.labels),
         matrix=_matrix(record, columns),
-    )
-
-
-def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: Config, name: str) -> WhyNot:
-    """Every verdict on one candidate. KeyError if the snapshot does not have it, ValueError if the policy has changed since."""
-    if not replayable(record, policy, columns):
-        raise ValueError("the decision was taken by another version of the policy or on another snapshot")
-    row = columns.index[name]
-    found, failed = evidence(policy, ask, columns, config), record.decision.failed()[:, row].tolist()
-    checks = tuple(_check(evident, row, not bad) for evident, bad in zip(found, failed, strict=True))
-    first = int(record.decision.first[row])
-    taken = policy.prepare(ask, config)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        factors = {weight.name: at(weight(taken, columns, config), row) for weight in policy.weights}
-    return WhyNot(
-        name=name,
-        chosen=first < 0,
-        weight=_finite(found[-1][1]["weight"][row].item()),
-        factors={factor: _finite(value) for factor, value in factors.items()},
-        first=_skipped(name, skip_of(found[first], row)) if first >= 0 else None,
-        checks=checks,
+        config=config_of(policy, config),
     )
 
 
@@ -170,10 +138,21 @@ def replayable(record: Record, policy: Policy, columns: Columns) -> bool:
     return (record.decision.version, record.decision.candidates) == (policy.version, columns.fingerprint)
 
 
-def _outline(record: Record, noun: str, decided_at: datetime | None) -> Explanation:
+def about(policy: Policy, criterion: Criterion) -> str:
+    """What a criterion asks: the first sentence of its rule, for those of the choice what they say without the numbers."""
+    for rule in policy.rules:
+        if criterion in rule.criteria:
+            return rule.doc.strip().partition("\n")[0].partition(" Source:")[0]
+    return criterion.reason.partition("{")[0].strip(" :,")
+
+
+def _outline(record: Record, policy: Policy | None, noun: str, decided_at: datetime | None) -> Explanation:
     decision = record.decision
-    return Explanation(
-        verdict=_verdict(record, noun, decided_at, ()),
+    funnel, further = _steps(record, policy if policy is not None and policy.version == decision.version else None)
+    lasting = np.array([kind == "persistent" for kind in record.kinds])
+    pending = decision.outcome == "pending"
+    told = Explanation(
+        verdict="",
         policy=decision.policy,
         outcome=decision.outcome,
         wait_s=decision.wait_s,
@@ -182,40 +161,57 @@ def _outline(record: Record, noun: str, decided_at: datetime | None) -> Explanat
             Chosen(choice.name, choice.weight, dict(zip(record.factors, choice.factors, strict=True)))
             for choice in decision.chosen
         ),
-        funnel=tuple(_funnel(record)),
+        funnel=tuple(funnel),
         closest=decision.closest,
         eased=tuple(dict.fromkeys(f"-{record.labels[i]}" for i in decision.eased)),
+        noun=noun,
+        until=decided_at + timedelta(seconds=decision.wait_s) if pending and decided_at is not None else None,
+        hopeless=pending and len(decision.first) > 0 and bool(decision.failed()[lasting].any(axis=0).all()),
+        further=tuple(further),
     )
+    return replace(told, verdict=verdict(told, ()))
 
 
-def _funnel(record: Record) -> list[Step]:
-    counts = np.bincount(record.decision.first[record.decision.first >= 0], minlength=len(record.labels))
-    left = len(record.decision.first)
-    steps = []
-    for label, kind, count in zip(record.labels, record.kinds, counts.tolist(), strict=True):
+def _steps(record: Record, policy: Policy | None) -> tuple[list[Step], list[Step]]:
+    """The criteria that were first to skip somebody, and those that only skip whom another one skips before."""
+    failed, first = record.decision.failed(), record.decision.first
+    counts = np.bincount(first[first >= 0], minlength=len(record.labels)).tolist()
+    alone = (failed & (failed.sum(axis=0) == 1)).sum(axis=1).tolist()
+    left = len(first)
+    funnel, further = [], []
+    for i, count in enumerate(counts):
         left -= count
+        said = about(policy, policy.criteria[i]) if policy is not None else ""
+        step = Step(f"-{record.labels[i]}", record.kinds[i], count, left, int(failed[i].sum()), alone[i], said)
         if count:
-            steps.append(Step(f"-{label}", kind, count, left))
-    return steps
+            funnel.append(step)
+        elif step.failed:
+            further.append(step)
+    return funnel, further
 
 
-def _verdict(record: Record, noun: str, decided_at: datetime | None, lacks: tuple[Skipped, ...]) -> str:
-    decision = record.decision
-    count = len(decision.first)
-    nouns = noun if count == 1 else f"{noun}s"
-    if decision.outcome == "assign":
-        best = decision.chosen[0]
-        return f"{len(decision.chosen)} of {count} {nouns} taken; the best is {best.name} with the weight {best.weight:.4g}"
-    when = f"in {_duration(decision.wait_s)}"
-    if decided_at is not None:
-        when = f"at {decided_at + timedelta(seconds=decision.wait_s):%H:%M:%S} UTC"
+def verdict(told: Explanation, lacks: Sequence[Skipped]) -> str:
+    """The decision in one line; `lacks`: what the closest candidate fails, where that is known."""
+    count = told.candidates
+    nouns = told.noun if count == 1 else f"{told.noun}s"
+    if told.outcome == "assign":
+        best = told.chosen[0]
+        return f"{len(told.chosen)} of {count} {nouns} taken; the best is {best.name} with the weight {best.weight:.4g}"
+    when = f"until {told.until:%H:%M:%S} UTC" if told.until is not None else f"for {_duration(told.wait_s)}"
     if not count:
-        return f"Pending: there is no {noun} at all; next try {when}"
-    lasting = np.array([kind == "persistent" for kind in record.kinds])
-    never = bool(decision.failed()[lasting].any(axis=0).all())
-    passed = f"none of {count} {nouns} fits" if never else f"0 of {count} {nouns} passed"
-    lack = f", {lacks[0].reason} ({', '.join(skip.criterion for skip in lacks)})" if lacks else ""
-    return f"Pending: {passed}; the closest is {decision.closest}{lack}; next try {when}"
+        return f"Pending {when}: there is no {told.noun} at all"
+    passed = f"none of {count} {nouns} can ever take it" if told.hopeless else f"0 of {count} {nouns} passed"
+    return f"Pending {when}: {passed}; the closest is {told.closest}{_lacking(lacks, told.hopeless)}"
+
+
+def _lacking(lacks: Sequence[Skipped], hopeless: bool) -> str:
+    """What the closest candidate fails: the first in words, what lasts before what passes, the others by name."""
+    if not lacks:
+        return ""
+    first = next((lack for lack in lacks if not hopeless or lack.kind == "persistent"), lacks[0])
+    others = list(dict.fromkeys(lack.criterion for lack in lacks if lack is not first))
+    more = f", and it fails {', '.join(others)}" if others else ""
+    return f": {first.reason} ({first.criterion}){more}"
 
 
 def _duration(seconds: float) -> str:
@@ -236,21 +232,16 @@ def _matrix(record: Record, columns: Columns) -> dict[str, str]:
     }
 
 
-def _skipped(name: str, skip: Skip) -> Skipped:
-    return Skipped(name, skip.criterion, skip.kind, skip.reason, _plain(skip.numbers))
+def skipped_of(name: str, skip: Skip) -> Skipped:
+    """A skip of this candidate as JSON can hold it."""
+    return Skipped(name, skip.criterion, skip.kind, skip.reason, plain(skip.numbers))
 
 
-def _check(found: Evidence, row: int, passed: bool) -> Check:
-    criterion, numbers = found
-    reason = "" if passed else skip_of(found, row).reason
-    compared = _plain({name: at(value, row) for name, value in numbers.items()})
-    return Check(f"-{criterion.label}", criterion.kind, passed, reason, compared)
+def plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers as JSON can hold them."""
+    return {name: finite(value) for name, value in numbers.items()}
 
 
-def _plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _finite(value) for name, value in numbers.items()}
-
-
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """JSON has no name for what is not a number: null."""
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -7,7 +7,8 @@ from itertools import islice
 
 from brokerage.queries.decisions import Basis
 from brokerage.rules.declare import Policy
-from brokerage.rules.explain import Explanation, Skipped, WhyNot, explain, why_not
+from brokerage.rules.explain import Explanation, Skipped, explain
+from brokerage.rules.why_not import WhyNot, why_not
 from monitoring.queries.decisions import StoredDecision
 
 

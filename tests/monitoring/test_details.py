@@ -105,7 +105,7 @@ class Details(TestCase):
     def test_why_a_task_waits_is_told_in_one_line_and_for_every_queue(self) -> None:
         page = self.page(f"/tasks/{self.scene.pending.id}/brokerage/")
         self.assertIn("a job needs 64000 MB, a slot gives 8000", page)
-        self.assertRegex(page, r"Pending: .*next try at \d\d:\d\d:\d\d UTC")
+        self.assertRegex(page, r"Pending until \d\d:\d\d:\d\d UTC: none of 4 queues can ever take it")
         self.assertEqual(page.count('class="mark first lasting"') - 1, 4)  # one more in the legend
         for name in self.scene.queues:
             self.assertIn(f">{name}</a>", page)

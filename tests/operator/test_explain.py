@@ -56,7 +56,7 @@ def test_it_tells_why_a_task_waits() -> None:
     text = explain(decided(ramCount=9000))
     assert "it is pending" in text
     assert "next look at" in text
-    assert "Pending: none of 3 queues fits; the closest is ALPHA" in text
+    assert "none of 3 queues can ever take it; the closest is ALPHA" in text
 
 
 def test_one_queue_is_told_criterion_by_criterion() -> None:

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from broker_site.management.telling import against, head, story
 from brokerage.models import Decision
 from brokerage.queries.decisions import NotACandidate, NotTold, latest, told, told_why_not
-from brokerage.rules.explain import WhyNot
+from brokerage.rules.why_not import WhyNot
 from workqueues.models import Task
 from workqueues.rules.standing import standing
 

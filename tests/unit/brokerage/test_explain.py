@@ -13,9 +13,10 @@ from brokerage.policies.generic import Generic
 from brokerage.rules.ask import Ask
 from brokerage.rules.decision_record import Record, decode, encode
 from brokerage.rules.declare import BrokeragePolicy
-from brokerage.rules.explain import explain, why_not
+from brokerage.rules.explain import explain
 from brokerage.rules.pipeline import decide
 from brokerage.rules.snapshot import Queues
+from brokerage.rules.why_not import why_not
 from tests.unit.brokerage.grids import CONFIG, ask, asks, grids
 
 GRID = Queues.from_rows(
@@ -58,8 +59,8 @@ def test_a_pending_task_is_told_until_when_and_what_the_closest_queue_lacks() ->
     asked = ask(ram_count=2100, ram_unit="MB", site=None, included_sites=("SMALL", "CLOSED"))
     told = explain(stored(asked, GRID), Generic, asked, GRID, CONFIG, datetime(2026, 11, 21, 12, 0, tzinfo=UTC))
     assert told.verdict == (
-        "Pending: none of 4 queues fits; the closest is SMALL, a job needs 2100 MB, a slot gives 1000 (-lowmemory); "
-        "next try at 12:20:00 UTC"
+        "Pending until 12:20:00 UTC: none of 4 queues can ever take it; the closest is SMALL: "
+        "a job needs 2100 MB, a slot gives 1000 (-lowmemory)"
     )
     assert [skip.numbers["need_mb"] for skip in told.lacks] == [2100]
 
@@ -68,8 +69,8 @@ def test_when_waiting_can_help_the_verdict_does_not_say_that_none_fits() -> None
     table = Queues.from_rows([{"name": "FULL", "space_gb": 150}])
     told = explain(stored(ask(), table), Generic, ask(), table, CONFIG)
     assert told.verdict == (
-        "Pending: 0 of 1 queue passed; the closest is FULL, its output storage has 150 GB free, 200 are wanted (-disk); "
-        "next try in 20 min"
+        "Pending for 20 min: 0 of 1 queue passed; the closest is FULL: "
+        "its output storage has 150 GB free, 200 are wanted (-disk)"
     )
 
 
@@ -77,7 +78,7 @@ def test_no_queue_at_all_is_said() -> None:
     none = Queues.from_rows([])
     assert (
         explain(stored(ask(), none), Generic, ask(), none, CONFIG).verdict
-        == "Pending: there is no queue at all; next try in 20 min"
+        == "Pending for 20 min: there is no queue at all"
     )
 
 
