@@ -11,9 +11,13 @@ class BrokerageConfig(AppConfig):
     verbose_name = "Brokerage"
 
     def ready(self) -> None:
-        """Declare our policies, and tell the catalogue, which is below, where the grid's storage endpoints are."""
-        import brokerage.policies  # noqa: F401
+        """Declare the policies, ours and those of plugins, and tell the catalogue, which is below, where the storages are."""
+        from django.core.checks import register
+
+        from brokerage.plugins import check_plugins, load_plugins
         from brokerage.queries.storages import storage_directories
         from workqueues.catalogue import locate_storages_with
 
+        load_plugins()
+        register(check_plugins)
         locate_storages_with(storage_directories)

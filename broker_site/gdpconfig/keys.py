@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -48,6 +49,8 @@ class Key:
     choices: the words of an enum, or those allowed in a list.
     zero_is_unset: 0, false and the empty text mean the default, as PanDA's callers read this key.
     check: further rule over the typed value (JSON as plain dictionaries and lists); returns what is wrong, or None.
+    known: the same for who sets a value, not for who reads it: what the value names may be there today and gone tomorrow, and
+    then its reader says so.
     """
 
     component: str
@@ -63,6 +66,7 @@ class Key:
     source: str = ""
     zero_is_unset: bool = False
     check: Callable[[Any], str | None] | None = None
+    known: Callable[[Any], str | None] | None = None
 
     def __post_init__(self) -> None:
         if not (_DECLARED.fullmatch(self.name) and self.component and self.app and self.doc.strip()):
@@ -133,6 +137,13 @@ class Key:
         except Nonsense as nonsense:
             raise self._bad("type", f"{nonsense}") from None
 
+    def accept_new(self, value: object) -> Any:
+        """The same for a value that somebody sets."""
+        typed = self.accept(value)
+        if typed is not None and self.known is not None and (wrong := self.known(typed)):
+            raise self._bad("known", wrong)
+        return typed
+
     def write(self, value: Any) -> str:
         """The text of a typed value; `read` gives the value back."""
         return UNSET if value is None else KINDS[self.type].write(value)
@@ -193,6 +204,10 @@ class Keys:
         for key in keys:
             self._registry.add(_full(key.app, key.component, key.name), key)
 
+    def all_or_nothing(self) -> AbstractContextManager[None]:
+        """Keep what the block declares only if it ends without an exception."""
+        return self._registry.all_or_nothing()
+
     def get(self, component: str, name: str, app: str = APP) -> Key:
         """The key declared under exactly this name, pattern or plain; BadConfig with the nearest known keys."""
         key = self._declared(component, name, app)
@@ -234,7 +249,7 @@ class Keys:
         text = ""
         try:
             fitting = self.matching(component, name, app)
-            text = fitting[0].write(fitting[0].accept(value))
+            text = fitting[0].write(fitting[0].accept_new(value))
             for key in fitting[1:]:
                 key.read(text)
         except BadConfig as bad:

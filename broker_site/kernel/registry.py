@@ -7,6 +7,7 @@ the nearest known ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
@@ -33,6 +34,16 @@ class Registry(Mapping[str, T], Generic[T]):
             raise ValueError(f"{self.kind} {name!r} is declared twice")
         self._items[name] = item
         return item
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Keep what the block declares only if it ends without an exception, as for a plugin that breaks half way."""
+        before = dict(self._items)
+        try:
+            yield
+        except BaseException:
+            self._items = before
+            raise
 
     def __getitem__(self, name: str) -> T:
         try:

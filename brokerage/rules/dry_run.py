@@ -26,11 +26,20 @@ def activity_of(prod_source_label: str) -> str:
     return "analysis" if prod_source_label in USERS else "production"
 
 
-def table_for(policy: Policy, ask: Ask, world: World, config_for: Callable[[Policy], Config]) -> Columns:
-    """The candidates of a policy as the task sees them: nuclei with the hint of the job broker, or queues."""
+def table_for(
+    policy: Policy,
+    ask: Ask,
+    world: World,
+    config_for: Callable[[Policy], Config],
+    choose: Callable[[str, str], Policy] = policy_for,
+) -> Columns:
+    """The candidates of a policy as the task sees them: nuclei with the hint of the job broker, or queues.
+
+    `choose`: VO and activity to the policy of the job broker.
+    """
     if policy.activity != "nucleus":
         return world.queues(ask, per_share=policy.per_share)
-    brokers = policy_for(ask.vo, activity_of(ask.prod_source_label))
+    brokers = choose(ask.vo, activity_of(ask.prod_source_label))
     return world.nuclei(ask, able_queues(brokers, ask, world.queues(ask), config_for(brokers)))
 
 

@@ -12,17 +12,16 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-import brokerage.policies  # noqa: F401 - declares ours
 from broker_site.gdpconfig.keys import BadConfig
 from broker_site.gdpconfig.values import Config, from_document
-from broker_site.kernel.registry import UnknownName
 from broker_site.kernel.verdict import Problem
 from brokerage.feeds.grid_document import load_document
 from brokerage.rules.ask import Ask, BadAsk
-from brokerage.rules.declare import POLICIES, Policy, policy_for
+from brokerage.rules.declare import Policy
 from brokerage.rules.dry_run import activity_of, answer, table_for
 from brokerage.rules.grid_document import BadGrid, read_grid
 from brokerage.rules.grid_facts import moment, read_facts
+from brokerage.rules.policy_choice import NoPolicy, policy_chosen, policy_named
 from brokerage.rules.policy_config import gathered
 from brokerage.rules.world import World
 
@@ -38,7 +37,7 @@ class Command(BaseCommand):
         parser.add_argument("--task", type=Path, required=True, metavar="FILE", help="the ask, format gridbroker-ask/1")
         parser.add_argument("--grid", type=Path, required=True, metavar="FILE", help="the grid, format gridbroker-grid/1")
         parser.add_argument("--config", type=Path, metavar="FILE", help="overrides: {component: {key: value}}")
-        parser.add_argument("--policy", metavar="NAME", help="default: by the label and the VO of the task")
+        parser.add_argument("--policy", metavar="NAME", help="default: by label and VO of the task, as configured")
         parser.add_argument("--now", metavar="ISO", help="default: the time of the grid document, else that of the clock")
         parser.add_argument("--seed", type=int, default=0, metavar="N", help="for policies that draw")
 
@@ -46,14 +45,21 @@ class Command(BaseCommand):
         """Decide; CommandError with a line `file: path: rule: message` for each fault of a document."""
         ask = _ask(options["task"])
         config = _config(options["config"])
-        policy = _policy(options["policy"], ask)
-        world = _world(options["grid"], options["now"], "analysis" if policy.activity == "analysis" else "")
-        ask = world.completed(ask)
+
+        def choose(vo: str, activity: str) -> Policy:
+            return policy_chosen(vo, activity, config.component("core", vo=vo))
 
         def config_for(some: Policy) -> dict[str, Any]:
             return gathered(some, partial(config.component, vo=ask.vo))
 
-        columns = table_for(policy, ask, world, config_for)
+        activity = activity_of(ask.prod_source_label)
+        try:
+            policy = policy_named(options["policy"]) if options["policy"] else choose(ask.vo, activity)
+            world = _world(options["grid"], options["now"], "analysis" if "analysis" in (activity, policy.activity) else "")
+            ask = world.completed(ask)
+            columns = table_for(policy, ask, world, config_for, choose)
+        except NoPolicy as none:
+            raise CommandError(f"{none}") from none
         decided = answer(policy, ask, columns, config_for(policy), str(options["seed"]))
         self.stdout.write(json.dumps(decided, indent=1, allow_nan=False, ensure_ascii=False))
 
@@ -84,13 +90,6 @@ def _config(file: Path | None) -> Config:
         return from_document(_document(file))
     except BadConfig as bad:
         raise _refused(file, bad.problems) from bad
-
-
-def _policy(name: str | None, ask: Ask) -> Policy:
-    try:
-        return POLICIES[name] if name else policy_for(ask.vo, activity_of(ask.prod_source_label))
-    except UnknownName as unknown:
-        raise CommandError(f"{unknown}; there are: {', '.join(POLICIES)}") from unknown
 
 
 def _world(file: Path, now: str | None, scope: str) -> World:

@@ -31,3 +31,17 @@ def test_a_registry_refuses_a_second_declaration_and_names_the_nearest() -> None
     with pytest.raises(KeyError, match="did you mean memory"):
         registry["memroy"]
     assert list(registry) == ["memory"]
+
+
+def test_what_a_block_declares_is_forgotten_if_it_breaks() -> None:
+    registry: Registry[int] = Registry("filter")
+    registry.add("memory", 1)
+    with pytest.raises(ZeroDivisionError), registry.all_or_nothing():
+        registry.add("cores", 2 // 0)
+    with pytest.raises(ZeroDivisionError), registry.all_or_nothing():
+        registry.add("cores", 2)
+        registry.add("disk", 2 // 0)
+    assert list(registry) == ["memory"]
+    with registry.all_or_nothing():
+        registry.add("cores", 2)
+    assert list(registry) == ["memory", "cores"]

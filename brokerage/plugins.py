@@ -1,0 +1,97 @@
+"""Policies, filters and weights of other packages: found by entry point, loaded once when a process begins.
+
+A package names a module of its own under the group `gridbroker.brokerage`; importing that module declares what it brings, with
+the decorators that ours use. One that cannot be loaded is left out as a whole, is told by the log and by `manage.py check`, and
+keeps no other from being loaded. Not here: which policy is used (`brokerage.rules.policy_choice`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import ExitStack
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from django.core import checks
+
+import brokerage.config_keys
+import brokerage.policies  # noqa: F401 - ours are declared first, so that no plugin can take their names
+from broker_site.gdpconfig.keys import APP, KEYS
+from brokerage.rules.declare import FILTERS, POLICIES, WEIGHTS, Policy
+from brokerage.rules.policy_choice import PLUGINS, Plugin
+
+GROUP = "gridbroker.brokerage"
+
+log = logging.getLogger(__name__)
+
+_loaded = False
+
+
+class BadPlugin(Exception):
+    """What a plugin declared cannot work; the message says what."""
+
+
+def load_plugins() -> None:
+    """Load the plugins of all installed packages, unless that is done: PLUGINS tells the result."""
+    global _loaded
+    if not _loaded:
+        _loaded = True
+        PLUGINS.extend(load(entry_points(group=GROUP)))
+
+
+def load(found: Iterable[EntryPoint]) -> list[Plugin]:
+    """Import what the entry points name, in the order of packages and names."""
+    return [_load(point) for point in sorted(found, key=lambda point: (_package(point)[0], point.name))]
+
+
+def _load(point: EntryPoint) -> Plugin:
+    package, version = _package(point)
+    before = _names()
+    try:
+        with ExitStack() as stack:
+            for registry in (POLICIES, FILTERS, WEIGHTS, KEYS):
+                stack.enter_context(registry.all_or_nothing())
+            point.load()
+            for name in POLICIES:
+                if name not in before[0]:
+                    _look_at(POLICIES[name])
+    except (Exception, SystemExit) as error:
+        # A module of somebody else may raise anything: it is told, and left out.
+        plugin = Plugin(package, version, point.name, point.value, fault=f"{type(error).__name__}: {error}")
+        log.error("%s could not be loaded: %s", plugin, plugin.fault, exc_info=error)
+        return plugin
+    policies, filters, weights = (now[len(known) :] for now, known in zip(_names(), before, strict=True))
+    plugin = Plugin(package, version, point.name, point.value, "", policies, filters, weights)
+    log.info("%s brings %s", plugin, ", ".join((*policies, *filters, *weights)) or "nothing")
+    return plugin
+
+
+def _names() -> tuple[tuple[str, ...], ...]:
+    """The policies, filters and weights that are declared so far."""
+    return tuple(POLICIES), tuple(FILTERS), tuple(WEIGHTS)
+
+
+def _package(point: EntryPoint) -> tuple[str, str]:
+    return (point.dist.name, point.dist.version) if point.dist else ("of no package", "")
+
+
+def _look_at(policy: Policy) -> None:
+    """Raise BadPlugin for a policy that would fail at its first decision: a key that no component of it has."""
+    places = {(app or APP, component) for app, _, component in (place.rpartition(":") for place in policy.components)}
+    declared = {key.name for key in KEYS if (key.app, key.component) in places}
+    if unknown := [key for key in policy.keys if key not in declared]:
+        raise BadPlugin(
+            f"the policy {policy.name} reads {', '.join(unknown)}, which no component of it declares"
+            f" ({', '.join(policy.components)})"
+        )
+
+
+def check_plugins(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """System check brokerage.W001: a plugin that cannot be used. The rest of the system goes on without it."""
+    hint = "Mend or remove the package. Tasks for which the configuration names a policy of it wait."
+    return [
+        checks.Warning(f"{plugin} could not be loaded: {plugin.fault}", hint=hint, id="brokerage.W001")
+        for plugin in PLUGINS
+        if plugin.fault
+    ]
