@@ -105,7 +105,8 @@ def _take_seeds(task_id: int, n: int) -> list[File]:
     dataset = Dataset.objects.select_for_update().filter(task_id=task_id, type="random_seed").first()
     if dataset is None:
         return []
-    known = File.objects.filter(dataset_id=dataset.id)
+    # Task and type too: the index of a task's files has the newest seed last; by the dataset alone all seeds would be read.
+    known = File.objects.filter(dataset_id=dataset.id, task_id=task_id, type="random_seed")
     free = list(known.filter(status="ready").order_by("first_event")[:n])
     largest = known.order_by("-id").values_list("first_event", flat=True).first() or 0
     reused, fresh = choose_seeds([f.first_event or 0 for f in free], largest, n)

@@ -113,6 +113,10 @@ class JobSpec(models.Model):
     decision_id = models.BigIntegerField(null=True, blank=True, help_text="brokerage decision that placed the job")
     created_at = models.DateTimeField(db_default=Now())
 
+    class Meta:
+        # A VO with few jobs: its list does not leaf through the jobs of the others.
+        indexes = [models.Index(fields=["vo", "-job"], name="job_spec_list_by_vo")]
+
     def __str__(self) -> str:
         return self.job_name
 
@@ -210,6 +214,7 @@ class JobRetryHistory(models.Model):
     at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        verbose_name_plural = "job retry histories"
         constraints = [models.UniqueConstraint(fields=["old_job_id", "new_job_id", "origin_job_id"], name="job_retry_once")]
 
     def __str__(self) -> str:

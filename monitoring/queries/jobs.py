@@ -48,8 +48,8 @@ class JobRow:
 
 
 def visible_jobs(scope: VoScope) -> QuerySet[Job]:
-    """All jobs of the VOs in the scope, to filter further; a job has its VO from its task queue."""
-    return Job.objects.using(alias()).filter(scope.q("task_queue__vo"))
+    """All jobs of the VOs in the scope, to filter further; by the VO in their description, which has an index of the list."""
+    return Job.objects.using(alias()).filter(scope.q("spec__vo"))
 
 
 _COLUMNS = {

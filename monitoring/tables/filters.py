@@ -89,7 +89,7 @@ class JobFilter(ListFilter):
     )
     queue = _name("Queue", "computing_queue__name")
     user_name = _name("Owner", "user_name", method="of_owner")
-    vo = _name("VO", "task_queue__vo")
+    vo = _name("VO", "spec__vo")
 
     class Meta:
         model = Job

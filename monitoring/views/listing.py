@@ -44,18 +44,17 @@ class LongList:
 
     def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
         """One page of the filtered table."""
-        narrow = self._narrow(selection, scope_of(request, self.permission))
+        narrow = self._narrow(selection)
         return keyset.page(form.qs, self.rows, selection.size, selection.cursor, narrow=narrow)
 
     def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
         """The filtered table from the cursor down."""
         return keyset.walk(form.qs, self.rows, selection.cursor, step=STEP, most=MOST + 1)
 
-    def _narrow(self, selection: Selection, scope: VoScope) -> bool:
-        """Whether rows are found without leafing through others: everything is shown, or an index finds them."""
-        if any(selection.given.get(name) for name in self.filters.narrow):
-            return True
-        return scope.everything and not selection.filtered
+    def _narrow(self, selection: Selection) -> bool:
+        """Whether rows are found without leafing through others: an index finds them, or has those of a VO in the order shown."""
+        given = {name for name in selection.names if selection.given.get(name)}
+        return bool(given & self.filters.narrow) or given <= {"vo"}
 
 
 @dataclass(frozen=True)

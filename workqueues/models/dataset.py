@@ -103,6 +103,7 @@ class Dataset(models.Model):
                 fields=["state_check_time"], name="dataset_check_due", condition=Q(state_check_expiration__isnull=False)
             ),
             models.Index(fields=["locked_time"], name="dataset_locked", condition=~Q(locked_by="")),
+            models.Index(fields=["vo", "-id"], name="dataset_list_by_vo"),
             models.Index(
                 fields=["task", "status", "type"],
                 name="dataset_to_process",

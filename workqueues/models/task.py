@@ -143,6 +143,8 @@ class Task(models.Model):
             models.Index(fields=["parent_tid"], name="task_by_parent"),
             models.Index(fields=["vo", "user_name", "task_name"], name="task_by_name"),
             models.Index(fields=["status", "-id"], name="task_list_by_state"),
+            # A VO with few tasks: its list does not leaf through the tasks of the others.
+            models.Index(fields=["vo", "-id"], name="task_list_by_vo"),
         ]
 
     def __str__(self) -> str:
@@ -154,6 +156,9 @@ class TaskParams(models.Model):
 
     task = models.OneToOneField(Task, models.CASCADE, primary_key=True, related_name="params")
     task_params = models.JSONField(help_text="PanDA's task parameters")
+
+    class Meta:
+        verbose_name = verbose_name_plural = "task parameters"
 
     def __str__(self) -> str:
         return f"parameters of task {self.task_id}"

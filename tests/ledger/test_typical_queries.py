@@ -1,0 +1,273 @@
+"""Every typical query of seed 001 and every query of the hot paths is served by an index, whatever the tables hold.
+
+The plans are PostgreSQL's own choice on filled and analysed tables. Where the code has the query, its function runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django.db.models import F
+from django.test import TestCase, override_settings
+from django.utils import timezone
+
+from broker_site.access.authentication import forget_verified
+from broker_site.access.permissions import VoScope
+from broker_site.agency.run import BODIES, new_run
+from brokerage.ledger import lease, moves, settle
+from brokerage.ledger.ending import expire_leases
+from brokerage.ledger.generate import reserve
+from brokerage.models import Job, JobRetryHistory
+from brokerage.queries import offer
+from brokerage.queries.decisions import latest
+from brokerage.queries.jobs import live_jobs
+from brokerage.queries.pilots import outcomes
+from brokerage.queries.snapshot import job_counts
+from brokerage.queries.waiting import WaitingWork
+from brokerage.queries.whole_job import parts_of_job
+from monitoring.queries.counts import longest_waiting
+from monitoring.queries.job import job_inputs, job_outputs, tries_of
+from monitoring.queries.jobs import job_rows, visible_jobs
+from monitoring.queries.task import find_task, job_tally
+from monitoring.queries.tasks import task_rows, visible_tasks
+from monitoring.queries.waiting import held_files, queue_loads
+from monitoring.tables import keyset
+from tests.api.people import person
+from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
+from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
+from workqueues.ledger import files as files_ledger
+from workqueues.ledger import outputs
+from workqueues.ledger.claims import WORK, claim_tasks
+from workqueues.ledger.files import give_back_picked, take_files
+from workqueues.ledger.finish import note_progress
+from workqueues.ledger.holds import kick_children
+from workqueues.models import Dataset, File, Task
+from workqueues.queries.prepared import Prepared
+from workqueues.queries.tasks import namesake
+from workqueues.states import TASK
+
+MINUTE_AGO = timezone.now() - timedelta(minutes=1)
+SMALL, LARGE, ALL = VoScope(False, frozenset({"small"})), VoScope(False, frozenset({"demo"})), VoScope(True)
+
+tasks, datasets, files = Task.objects, Dataset.objects, File.objects
+kind = {"vo": "demo", "task_type": "prod"}
+TYPICAL: tuple[tuple[str, Any, str], ...] = (
+    (
+        "tasks of a work queue by priority",
+        lambda: tasks.filter(
+            status="ready", working_group__in=["group1", "group2"], processing_type__in=["proc1", "proc2"], **kind
+        ).order_by("-current_priority", "id")[:20],
+        "task_by_state_priority",
+    ),
+    ("tasks with a command", lambda: tasks.exclude(command="").values("id"), "task_commanded"),
+    (
+        "users with tasks in a state",
+        lambda: tasks.filter(status="running", task_type="anal").values("user_name", "vo").distinct(),
+        "task_users_by_state",
+    ),
+    (
+        "tasks of a user by priority",
+        lambda: tasks.filter(status="done", user_name="user7", **kind).order_by("-current_priority", "id")[:20],
+        "task_by_user",
+    ),
+    (
+        "slow tasks",
+        lambda: tasks.filter(status="done", task_type="prod", creation_date__lt=timezone.now() - timedelta(days=69)),
+        "task_slow",
+    ),
+    ("tasks of hung processes", lambda: tasks.exclude(locked_by="").filter(locked_time__lt=MINUTE_AGO), "task_locked"),
+    ("datasets of a task", lambda: datasets.filter(task_id=7).values("dataset_name", "type"), "dataset_of_task"),
+    (
+        "datasets to process of a task",
+        lambda: datasets.filter(task_id=LARGE_TASK, status="ready", type="input", n_files_to_be_used__gt=F("n_files_used")),
+        "dataset_to_process",
+    ),
+    ("tasks that use a dataset", lambda: datasets.filter(dataset_name="in.7", type="input").values("task_id"), "dataset_by_name"),
+    (
+        "tasks that contribute to a container",
+        lambda: datasets.filter(container_name="box.7", type="input").values("task_id"),
+        "dataset_by_container",
+    ),
+    (
+        "datasets whose state is to be checked",
+        lambda: datasets.filter(state_check_time__lt=timezone.now() - timedelta(days=13), state_check_expiration__isnull=False),
+        "dataset_check_due",
+    ),
+    ("a dataset", lambda: datasets.filter(id=7), "workqueues_dataset_pkey"),
+    ("datasets of hung processes", lambda: datasets.exclude(locked_by="").filter(locked_time__lt=MINUTE_AGO), "dataset_locked"),
+    ("the producer of a file", lambda: files.filter(lfn="out.7", scope="", type="output").values("dataset_id"), "file_by_lfn"),
+    ("files of a task", lambda: files.filter(task_id=7, type="input").values("id"), "file_of_task"),
+    (
+        "files of a dataset in a state",
+        lambda: files.filter(task_id=LARGE_TASK, dataset_id=LARGE_TASK * 2, type="input", status="picked"),
+        "file_by_state",
+    ),
+    (
+        "files of a dataset to process",
+        lambda: files.filter(
+            task_id=LARGE_TASK, dataset_id=LARGE_TASK * 2, type="input", status="ready", attempt_nr__lt=F("max_attempt")
+        ),
+        "file_by_state",
+    ),
+    ("a file", lambda: files.filter(id=7), "workqueues_file_pkey"),
+    ("all files of a dataset", lambda: files.filter(dataset_id=7), "file_by_state"),
+    ("retries of a job", lambda: JobRetryHistory.objects.filter(old_job_id=7), "brokerage_jobretryhistory_old_job_id"),
+    ("what a job is a retry of", lambda: JobRetryHistory.objects.filter(new_job_id=7), "brokerage_jobretryhistory_new_job_id"),
+    (
+        "the job that made a lost file",
+        lambda: Job.objects.filter(id__in=files.filter(lfn="out.7").values("out_job_id")),
+        "file_by_lfn",
+    ),
+)
+"""The typical queries of the tables of seed 001, and those that the facts on tables (4.7) add, each with its index."""
+
+
+def claimed() -> int:
+    """A claim on the large task."""
+    return tasks.filter(id=LARGE_TASK).update(locked_by="run", locked_time=timezone.now() + timedelta(minutes=1))
+
+
+HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
+    *((f"claim for {work}", lambda work=work: claim_tasks("run", 60, ["ready", "running"], 20, work), ()) for work in WORK),
+    ("claim what waits", lambda: claim_tasks("run", 60, ["pending"], 100), ()),
+    ("claim of dead runs", lambda: claim_tasks("run", 60, TASK.live, 100, "dead claim"), ()),
+    ("take files", lambda: (claimed(), take_files("run", LARGE_TASK, LARGE_TASK * 2, 100)), ("file_by_state",)),
+    ("give back files", lambda: (claimed(), give_back_picked("run", LARGE_TASK)), ("file_by_state",)),
+    ("children that wait", lambda: kick_children(40), ("task_by_parent",)),
+    ("a task of the same name", lambda: namesake("demo", "user", "user7", "task.7"), ("task_by_name",)),
+    ("expire leases", lambda: expire_leases("reap", 1000), ("job_leased",)),
+    ("jobs of a task that live", lambda: live_jobs(7), ("job_of_task",)),
+    ("what became of jobs", lambda: outcomes([(1, 1), (2, 1)], "Q7"), ("brokerage_job_pkey",)),
+    ("jobs per queue and state", job_counts, ("job_open",)),
+    ("task queues with waiting jobs", lambda: WaitingWork().of(7, "Q7", fresh=True), ("job_ready",)),
+    ("the last decisions of a task", lambda: latest(7), ("decision_of_task",)),
+    ("the parts of a job", lambda: parts_of_job(7), ("file_out_job",)),
+    ("leases and states that are over", lambda: BODIES["reap"](new_run("reap")), ("job_open",)),
+    ("the progress of tasks", note_progress, ("dataset_of_task",)),
+    ("numbers and seeds of new jobs", lambda: (claimed(), reserve("run", LARGE_TASK, 10)), ("file_of_task",)),
+)
+"""What agents, pilots and submissions run all the time: the functions of the code, with indexes that they must use."""
+
+
+def page_of(table: Any, rows: Any, scope: VoScope, below: int | None = None) -> Callable[[], Any]:
+    """One page of a list of the pages, `below` an id or the first."""
+    place = None if below is None else keyset.Cursor("older", below)
+    return lambda: keyset.page(table(scope), rows, 100, place, narrow=True)
+
+
+PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
+    ("all tasks", page_of(visible_tasks, task_rows, ALL), ("workqueues_task_pkey",)),
+    ("all tasks from the middle", page_of(visible_tasks, task_rows, ALL, TASKS // 2), ("workqueues_task_pkey",)),
+    ("tasks of a small VO", page_of(visible_tasks, task_rows, SMALL), ("task_list_by_vo",)),
+    ("tasks of a large VO", page_of(visible_tasks, task_rows, LARGE, TASKS // 2), ()),
+    ("all jobs", page_of(visible_jobs, job_rows, ALL), ("brokerage_job_pkey",)),
+    ("all jobs from the middle", page_of(visible_jobs, job_rows, ALL, JOBS // 2), ("brokerage_job_pkey",)),
+    ("jobs of a small VO", page_of(visible_jobs, job_rows, SMALL), ("job_spec_list_by_vo",)),
+    ("jobs of a large VO", page_of(visible_jobs, job_rows, LARGE, JOBS // 2), ()),
+    ("jobs of a task", page_of(lambda scope: visible_jobs(scope).filter(task_id=7), job_rows, ALL), ("job_of_task",)),
+    ("a task", lambda: find_task(7, SMALL), ("task_list_by_vo",)),
+    ("the jobs of a task by state", lambda: job_tally(7), ("job_of_task",)),
+    ("the held files of a task", lambda: held_files(7), ("file_held",)),
+    ("where the jobs of a task are", lambda: queue_loads(7), ("job_of_task",)),
+    ("the inputs of a job", lambda: job_inputs(7), ("brokerage_jobinput_job_id",)),
+    ("the outputs of a job", lambda: job_outputs(7), ("file_out_job",)),
+    ("the tries of a job", lambda: tries_of(7), ("brokerage_jobretryhistory_old_job_id",)),
+    ("what waits longest", lambda: longest_waiting(ALL), ("task_list_by_state",)),
+)
+PREPARING = (lease, settle, offer, files_ledger, outputs)
+"""The modules that prepare statements."""
+REST = (
+    ("tasks/", "task_list_by_vo"),
+    ("tasks/?status=done", "task_by_state_priority"),
+    ("tasks/7000/", "workqueues_task_pkey"),
+    ("tasks/7000/history/", "task_change_once"),
+    ("tasks/7000/jobs/", "job_of_task"),
+    ("tasks/7000/files/", "file_of_task"),
+    ("datasets/", "dataset_list_by_vo"),
+    ("jobs/", "job_spec_list_by_vo"),
+    ("jobs/5000/", "brokerage_job_pkey"),
+)
+"""What a user of a small VO reads by REST."""
+
+
+@override_settings(CACHES={"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
+class Indexed(TestCase):
+    rows: ClassVar[dict[str, float]]
+    partial: ClassVar[frozenset[str]]
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.rows, cls.partial = fill(), partial_indexes()
+
+    def hold(self, what: str, found: list[Plan], wanted: tuple[str, ...]) -> None:
+        """The plans read and sort few rows whatever the tables hold, and use the indexes whose names begin so."""
+        self.assertTrue(found, what)
+        faults = [f"{fault}: {' '.join(p.sql.split())[:300]}" for p in found for fault in p.faults(self.rows, self.partial)]
+        self.assertEqual(faults, [], what)
+        used = {index for p in found for index in p.indexes()}
+        for name in wanted:
+            self.assertTrue([index for index in used if index.startswith(name)], f"{what}: {name} is not among {used}")
+
+    def test_each_typical_query_of_the_document_is_one_indexed_query(self) -> None:
+        for what, query, index in TYPICAL:
+            with self.subTest(what), plans() as found:
+                list(query())
+                self.assertEqual(len(found), 1, what)
+                self.hold(what, found, (index,))
+
+    def test_updates_that_the_document_lists_find_their_rows_by_index(self) -> None:
+        for what, rows, index in (
+            ("a dataset", datasets.filter(id=7), "workqueues_dataset_pkey"),
+            ("the datasets of a task", datasets.filter(task_id=7), "dataset_"),
+            ("a file", files.filter(id=7), "workqueues_file_pkey"),
+            ("the files of a dataset", files.filter(dataset_id=7), "file_by_state"),
+        ):
+            with self.subTest(what), plans() as found:
+                rows.update(type=F("type"))
+                self.hold(what, found, (index,))
+
+    def test_each_prepared_statement_has_an_indexed_plan_for_all_values(self) -> None:
+        statements = prepared()
+        self.assertGreaterEqual({s.name for s in statements}, {"lease", "renew", "advance", "settle_files", "move_jobs_any"})
+        for statement in statements:
+            with self.subTest(statement.name):
+                self.hold(statement.name, [plan_of_prepared(statement)], ())
+
+    def test_what_agents_and_pilots_run_all_the_time_is_indexed(self) -> None:
+        for what, act, wanted in HOT:
+            with self.subTest(what), plans() as found:
+                act()
+                self.hold(what, found, wanted)
+
+    def test_pages_read_by_index(self) -> None:
+        for what, act, wanted in PAGES:
+            with self.subTest(what), plans() as found:
+                act()
+                self.hold(what, found, wanted)
+
+    def test_rest_lists_of_a_small_vo_do_not_walk_through_the_rows_of_the_others(self) -> None:
+        forget_verified()
+        sam = person("sam", ("small", "submitter"))
+        for path, index in REST:
+            with self.subTest(path), plans() as found:
+                answer = sam.get(path)
+                self.assertEqual(answer.status_code, 200, answer.content)
+                self.hold(path, found, (index,))
+
+    def test_the_rule_bites(self) -> None:
+        for query, fault in (
+            (tasks.filter(cloud="nowhere"), f"reads {TASKS} rows of workqueues_task"),
+            (tasks.filter(status="done").order_by("task_name"), "sorts "),
+            (tasks.filter(cloud="nowhere").order_by("id").values("id"), f"reads {TASKS} rows of workqueues_task"),
+        ):
+            with plans() as found:
+                list(query)
+            self.assertIn(fault, " ".join(found[0].faults(self.rows, self.partial)))
+
+
+def prepared() -> list[Prepared]:
+    """Every prepared statement of the code."""
+    constants = [value for module in PREPARING for value in vars(module).values() if isinstance(value, Prepared)]
+    return [*constants, *(moves._move(moves.fence(), only) for only in moves.ONLY)]
