@@ -14,17 +14,7 @@ GB, MB = 1e9, 1e6
 
 def task_ask(task: Task, dataset: Dataset, files: Sequence[File], jobs: Sequence[JobPlan]) -> Ask:
     """The ask for the files picked from a master dataset and the jobs they are cut into: it must hold for every one of them."""
-    params: dict[str, Any] = task.params.task_params
     largest_bytes = max(job.size for job in jobs)
-    gb = sum(f.fsize or 0 for f in files) / GB if dataset.type == "input" else 0.0
-    n = len(files) if dataset.type == "input" else 0
-    chunk = Chunk(
-        n_events=min(job.n_events for job in jobs),
-        files=n,
-        gb=gb,
-        job_gb=largest_bytes / GB,
-        datasets=(ChunkDataset(dataset.dataset_name, True, n, gb),) if dataset.type == "input" else (),
-    )
     return Ask(
         task_id=task.id,
         vo=task.vo,
@@ -35,27 +25,55 @@ def task_ask(task: Task, dataset: Dataset, files: Sequence[File], jobs: Sequence
         share=task.gshare or None,
         resource_type=task.resource_type or None,
         priority=task.current_priority,
-        nucleus=task.nucleus or None,
-        site=task.site or None,
-        included_sites=tuple(params.get("includedSite") or ()),
-        excluded_sites=tuple(params.get("excludedSite") or ()),
-        core_count=task.core_count,
-        ram_count=task.ram_count,
-        ram_unit=task.ram_unit or None,
-        base_ram_count=task.base_ram_count,
-        cpu_time=task.cpu_time,
-        cpu_time_unit=task.cpu_time_unit or None,
-        cpu_efficiency=task.cpu_efficiency,
-        base_walltime=task.base_walltime,
         walltime_s=task.walltime * largest_bytes / MB if task.walltime and largest_bytes else None,
-        out_disk_count=task.out_disk_count,
-        out_disk_unit=task.out_disk_unit or None,
-        work_disk_count=task.work_disk_count,
-        work_disk_unit=task.work_disk_unit or None,
-        io_intensity=task.io_intensity,
-        disk_io=task.disk_io,
         architecture=task.architecture or None,
         release=task.trans_uses or None,
         container_name=task.container_name or None,
-        chunk=chunk,
+        chunk=_chunk(dataset, files, jobs),
+        **_places(task),
+        **_needs(task),
     )
+
+
+def _chunk(dataset: Dataset, files: Sequence[File], jobs: Sequence[JobPlan]) -> Chunk:
+    """The input of the jobs; a pseudo dataset has records, but nothing that is read."""
+    real = dataset.type == "input"
+    gb, n = (sum(f.fsize or 0 for f in files) / GB, len(files)) if real else (0.0, 0)
+    return Chunk(
+        n_events=min(job.n_events for job in jobs),
+        files=n,
+        gb=gb,
+        job_gb=max(job.size for job in jobs) / GB,
+        datasets=(ChunkDataset(dataset.dataset_name, True, n, gb),) if real else (),
+    )
+
+
+def _places(task: Task) -> dict[str, Any]:
+    """Where the task may go."""
+    params: dict[str, Any] = task.params.task_params
+    return {
+        "nucleus": task.nucleus or None,
+        "site": task.site or None,
+        "included_sites": tuple(params.get("includedSite") or ()),
+        "excluded_sites": tuple(params.get("excludedSite") or ()),
+    }
+
+
+def _needs(task: Task) -> dict[str, Any]:
+    """What its jobs need of a slot."""
+    return {
+        "core_count": task.core_count,
+        "ram_count": task.ram_count,
+        "ram_unit": task.ram_unit or None,
+        "base_ram_count": task.base_ram_count,
+        "cpu_time": task.cpu_time,
+        "cpu_time_unit": task.cpu_time_unit or None,
+        "cpu_efficiency": task.cpu_efficiency,
+        "base_walltime": task.base_walltime,
+        "out_disk_count": task.out_disk_count,
+        "out_disk_unit": task.out_disk_unit or None,
+        "work_disk_count": task.work_disk_count,
+        "work_disk_unit": task.work_disk_unit or None,
+        "io_intensity": task.io_intensity,
+        "disk_io": task.disk_io,
+    }
