@@ -11,6 +11,9 @@ from broker_site.conformance.cases import Case
 Given = Mapping[str, Any]
 Answer = Mapping[str, Any]
 
+ANY = "*"
+"""Among the keys that are answered: all of them, as they are names of the case."""
+
 
 class NoFunction(LookupError):
     """No function is mapped to the family of a case, or none to the keys that it has."""
@@ -29,9 +32,8 @@ class Mapped:
     def takes(self, case: Case) -> bool:
         """Whether the case has this mapping's keys."""
         given = case.given.keys() - {"tolerance"}
-        return self.needed <= given <= self.allowed and case.expect.keys() <= self.answered | (
-            {"error"} if self.errors else set()
-        )
+        answered = ANY in self.answered or case.expect.keys() <= self.answered | ({"error"} if self.errors else set())
+        return self.needed <= given <= self.allowed and answered
 
 
 _FAMILIES: dict[str, list[Mapped]] = {}

@@ -1,0 +1,141 @@
+"""Hierarchical global shares: target, order and entitlement of the leaves (decisions C4, C5; facts on shares 6.1; row J2).
+
+Amounts are HS06 (cores x HS06 per core), or any other unit that all of a call share. Values of nodes are relative weights among
+siblings. Not here: which leaf a task belongs to (`share_mapping`), shares of work queues (`work_queue_shares`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+FAR_BEHIND = 1e6
+"""What stands for used / target where the target is 0: last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One share: a leaf where it has no children."""
+
+    name: str
+    value: float
+    children: tuple[Node, ...] = ()
+
+    def leaves(self) -> Iterator[Node]:
+        """The leaves below, or the node itself."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+Amounts = Mapping[str, float]
+
+
+def targets(tree: Sequence[Node], total: float) -> dict[str, float]:
+    """Node -> what it should get of a total: divided among siblings by value, level by level."""
+    whole = sum(node.value for node in tree)
+    found: dict[str, float] = {}
+    for node in tree:
+        found[node.name] = total * node.value / whole if whole else 0.0
+        found |= targets(node.children, found[node.name])
+    return found
+
+
+def sums(tree: Sequence[Node], amounts: Amounts) -> dict[str, float]:
+    """Node -> the sum of the amounts of its leaves; a leaf that is not named has none."""
+    found: dict[str, float] = {}
+    for node in tree:
+        below = sums(node.children, amounts)
+        found |= below
+        found[node.name] = sum(below[child.name] for child in node.children) if node.children else amounts.get(node.name, 0.0)
+    return found
+
+
+def order(tree: Sequence[Node], used: Amounts) -> list[str]:
+    """The leaves in the order in which they are served: at each node those first that used least of their target.
+
+    Ties keep the order of the tree.
+    """
+    spent = sums(tree, used)
+    aims = targets(tree, sum(spent[node.name] for node in tree))
+
+    def behind(node: Node) -> float:
+        return spent[node.name] / aims[node.name] if aims[node.name] else FAR_BEHIND
+
+    def walk(nodes: Sequence[Node]) -> Iterator[str]:
+        for node in sorted(nodes, key=behind):
+            if node.children:
+                yield from walk(node.children)
+            else:
+                yield node.name
+
+    return list(walk(tree))
+
+
+def entitlements(tree: Sequence[Node], total: float, demand: Amounts) -> dict[str, float]:
+    """Node -> what it may use now: its part, at most what its leaves demand; what it leaves goes to its siblings, then upwards.
+
+    `demand`: per leaf, running + queued. A share of value 0 gets nothing, whatever it demands.
+    """
+    wanted = _wanted(tree, demand)
+    return _filled(tree, total, wanted)
+
+
+def _wanted(tree: Sequence[Node], demand: Amounts) -> dict[str, float]:
+    """Node -> what it can use: the demand of its leaves, without those of value 0."""
+    found: dict[str, float] = {}
+    for node in tree:
+        below = _wanted(node.children, demand)
+        found |= below
+        wish = sum(below[child.name] for child in node.children) if node.children else demand.get(node.name, 0.0)
+        found[node.name] = wish if node.value > 0 else 0.0
+    return found
+
+
+def _filled(nodes: Sequence[Node], amount: float, wanted: Amounts) -> dict[str, float]:
+    """An amount poured over siblings by value; whoever is full hands on to the others."""
+    level = _level([(node.value, wanted[node.name]) for node in nodes if node.value > 0], amount)
+    found: dict[str, float] = {}
+    for node in nodes:
+        found[node.name] = min(node.value * level, wanted[node.name]) if node.value > 0 else 0.0
+        found |= _filled(node.children, found[node.name], wanted)
+    return found
+
+
+def _level(siblings: Sequence[tuple[float, float]], amount: float) -> float:
+    """The amount for each unit of value at which siblings (value, wish) together take the amount; infinite if they cannot."""
+    left, weight = amount, sum(value for value, _ in siblings)
+    for value, wish in sorted(siblings, key=lambda sibling: sibling[1] / sibling[0]):
+        if wish / value * weight >= left:
+            return left / weight
+        left, weight = left - wish, weight - value
+    return inf
+
+
+class BadTree(ValueError):
+    """A tree that cannot be used; the message names the node and the rule."""
+
+
+def check(tree: Sequence[Node], parent: str = "the root") -> None:
+    """Raise BadTree for a negative value, siblings that are all zero, or a name that stands twice."""
+    names = [node.name for top in tree for node in _all(top)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise BadTree(f"{twice[0]}: the name stands twice")
+    _check_level(tree, parent)
+
+
+def _check_level(siblings: Sequence[Node], parent: str) -> None:
+    for node in siblings:
+        if node.value < 0:
+            raise BadTree(f"{node.name}: a share of {node.value:g} is negative")
+        _check_level(node.children, node.name)
+    if siblings and not any(node.value for node in siblings):
+        raise BadTree(f"{parent}: all its shares are zero, so nothing could run below it")
+
+
+def _all(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children:
+        yield from _all(child)

@@ -1,0 +1,143 @@
+"""Whether jobs may be made for a work queue or share, and how many (seed 001, job throttling; decision C6; facts 7; row J25).
+
+A unit is a work queue or leaf share, times a resource type. Not here: counting jobs, locks, and which keys hold for a unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+RATIO = 2.0
+"""Queued jobs for each running one, from which on no more are made (THROTTLE_THRESHOLD)."""
+
+LEAST_BUNCH, MOST_BUNCH = 500, 600
+NEARLY = 0.9
+"""Part of the lower limit below which several generators may work at once."""
+
+LONG_WORK_S = 50_000_000.0
+"""Walltime of all queued jobs together from which on there is no shortage of work."""
+
+FEW_WAITING = 500
+"""A task of the same priority as the highest job may pass while fewer jobs than these do not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Jobs of the unit. `running` with declared slots; `waiting` are jobs not yet defined.
+
+    `walltime_s`: of all queued jobs, None = not known. `top_priority`: the highest of any job; None without jobs.
+    """
+
+    running: int = 0
+    defined: int = 0
+    assigned: int = 0
+    activated: int = 0
+    starting: int = 0
+    waiting: int = 0
+    walltime_s: float | None = None
+    top_priority: int | None = None
+
+    @property
+    def not_running(self) -> int:
+        """Jobs that are placed and do not run yet."""
+        return self.activated + self.assigned + self.starting
+
+    @property
+    def queued(self) -> int:
+        """All jobs that do not run yet."""
+        return self.not_running + self.defined
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is configured for the unit; None = not set.
+
+    `lower`: NQUEUELIMIT, jobs that may always wait; `cap`: NQUEUECAP; `running_cap`: NRUNNINGCAP; `ratio`: THROTTLE_THRESHOLD.
+    `practice` switches the rules on that only practice has: stuck brokerage, jobs that wait, shortage of work, high priorities.
+    `unthrottled`: the share is never throttled.
+    """
+
+    lower: int | None = None
+    cap: int | None = None
+    running_cap: int | None = None
+    ratio: float = RATIO
+    practice: bool = False
+    unthrottled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """SKIP, or PASS for so many jobs (None: without limit); `lock`: others keep away from the unit while they are made.
+
+    `rule` names what decided, `reason` says it with numbers. `least_priority`: only tasks of at least this priority pass.
+    """
+
+    decision: Literal["PASS", "SKIP"]
+    max_jobs: int | None
+    lock: bool
+    rule: str
+    reason: str
+    least_priority: int | None = None
+
+
+def throttled(counts: Counts, limits: Limits, task_priority: int | None = None) -> Verdict:
+    """The verdict on a unit. `task_priority`: the highest of the tasks that wait for jobs and are not of users."""
+    if limits.unthrottled:
+        return Verdict("PASS", None, False, "unthrottled", "the share is never throttled")
+    if limits.running_cap is not None and counts.running > limits.running_cap:
+        return _skip("running_cap", f"{counts.running} jobs run, the cap is {limits.running_cap}")
+    for rule, reason in _reasons_to_skip(counts, limits):
+        if limits.practice and (priority := _high_enough(counts, task_priority)) is not None:
+            return _passed(counts, limits, priority)
+        return _skip(rule, reason)
+    return _passed(counts, limits)
+
+
+def _skip(rule: str, reason: str) -> Verdict:
+    return Verdict("SKIP", 0, False, rule, reason)
+
+
+def _reasons_to_skip(counts: Counts, limits: Limits) -> list[tuple[str, str]]:
+    """Every rule that holds the unit back, the first decides."""
+    queued, running = counts.queued, counts.running
+    found = []
+    lower = limits.lower if limits.lower is not None else 4 * _bunch(counts, limits) if limits.practice else None
+    short = limits.practice and counts.walltime_s is not None and counts.walltime_s <= LONG_WORK_S
+    if queued > limits.ratio * running and not (lower is not None and queued < lower) and not short:
+        allowed = "" if lower is None else f", and {lower} may always wait"
+        found.append(("ratio", f"{queued} jobs wait, more than {limits.ratio:g} x {running} that run{allowed}"))
+    if limits.practice and lower is not None and counts.defined > lower:
+        found.append(("brokerage_stuck", f"{counts.defined} jobs are only defined, the limit is {lower}"))
+    if limits.practice and counts.waiting > (most := max(4 * running, 2 * _bunch(counts, limits))):
+        found.append(("waiting", f"{counts.waiting} jobs wait to be defined, the limit is {most}"))
+    if limits.cap is not None and queued > limits.cap:
+        found.append(("cap", f"{queued} jobs wait, the cap is {limits.cap}"))
+    return found
+
+
+def _high_enough(counts: Counts, task_priority: int | None) -> int | None:
+    """The priority of a waiting task that passes nevertheless: above every job, or the same while few jobs wait."""
+    if task_priority is None:
+        return None
+    top = counts.top_priority
+    if top is None or task_priority > top or (task_priority == top and counts.not_running < FEW_WAITING):
+        return task_priority
+    return None
+
+
+def _passed(counts: Counts, limits: Limits, least_priority: int | None = None) -> Verdict:
+    jobs = _bunch(counts, limits) // 2 if limits.cap is None else limits.cap // 5
+    lock = True
+    if limits.lower is not None and counts.queued < NEARLY * limits.lower:
+        jobs, lock = max(limits.lower // 20, jobs), False
+    if least_priority is not None:
+        return Verdict("PASS", jobs, lock, "high_priority", f"tasks of priority {least_priority} and more pass", least_priority)
+    reason = f"{counts.queued} jobs wait, {counts.running} run"
+    return Verdict("PASS", jobs, lock, "pass", reason)
+
+
+def _bunch(counts: Counts, limits: Limits) -> int:
+    """Jobs that would fill the unit up, within what is made at once."""
+    room = limits.ratio * counts.running - (counts.not_running if limits.practice else counts.queued)
+    return int(min(max(room, LEAST_BUNCH), MOST_BUNCH))
