@@ -81,16 +81,22 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """One factor of a candidate's weight."""
+    """One factor of a candidate's weight. `divisor` names what it divides by, where that can be 0."""
 
     name: str
     keys: tuple[str, ...]
     doc: str
     factor: Factor = field(repr=False)
+    divisor: str = ""
 
     def __call__(self, ask: Ask, columns: Columns, config: Config) -> Floats | float:
-        """The factor of every candidate, or one for all; not a number where it cannot be computed."""
+        """The factor of every candidate, or one for all; not a number, or infinite, where it cannot be computed."""
         return self.factor(ask, columns, config)
+
+    @property
+    def missing(self) -> str:
+        """Why it cannot be computed, for who is skipped by it (decision A5)."""
+        return f"{self.divisor} is 0" if self.divisor else f"{self.name} is not a number"
 
 
 FILTERS: Registry[Filter] = Registry("filter")
@@ -111,11 +117,11 @@ def filters(*criteria: Criterion, keys: tuple[str, ...] = ()) -> Callable[[Judge
     return lambda judge: _declared(judge, criteria, keys)
 
 
-def weight(name: str, *, keys: tuple[str, ...] = ()) -> Callable[[Factor], Weight]:
-    """Declare a weight factor."""
+def weight(name: str, *, keys: tuple[str, ...] = (), divisor: str = "") -> Callable[[Factor], Weight]:
+    """Declare a weight factor; `divisor` is what it divides by, in words, where that can be 0."""
 
     def declare(factor: Factor) -> Weight:
-        return WEIGHTS.add(name, Weight(name, keys, factor.__doc__ or "", factor))
+        return WEIGHTS.add(name, Weight(name, keys, factor.__doc__ or "", factor, divisor))
 
     return declare
 

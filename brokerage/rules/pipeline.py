@@ -205,12 +205,16 @@ def evidence(policy: Policy, ask: Ask, columns: Columns, config: Config) -> list
             found += [(criterion, numbers) for criterion in rule.criteria]
         factors = [np.broadcast_to(factor(ask, columns, config), len(columns)) for factor in policy.weights]
         weights = _product([*factors], len(columns))
-    names = [factor.name for factor in policy.weights]
-    what = np.array(
-        [", ".join(n for n, f in zip(names, own, strict=True) if not np.isfinite(f)) for own in zip(*factors, strict=True)]
-    )
+    missing = [factor.missing for factor in policy.weights]
+    what = np.array([_what_is_missing(missing, own) for own in zip(*factors, strict=True)]) if factors else ""
     said = {"what": what, "weight": weights, "least": policy.select.least_weight(ask, config)}
     return found + [(criterion, said) for criterion in policy.criteria[len(policy.judged) :]]
+
+
+def _what_is_missing(missing: list[str], factors: tuple[float, ...]) -> str:
+    """Why a weight cannot be computed from these factors; each may be finite and their product not."""
+    found = [why for why, factor in zip(missing, factors, strict=True) if not np.isfinite(factor)]
+    return ", ".join(found) or "the product of the factors is not a number"
 
 
 def skip_of(found: Evidence, row: int) -> Skip:

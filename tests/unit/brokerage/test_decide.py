@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 
 from brokerage.policies.generic import Generic
 from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Floats
-from brokerage.rules.declare import Config, Weight, weight
+from brokerage.rules.declare import weight
 from brokerage.rules.pipeline import decide, skips
 from brokerage.rules.snapshot import Queues
 from tests.unit.brokerage import oracle
@@ -113,24 +111,6 @@ def test_without_any_queue_the_task_waits() -> None:
 def test_a_task_that_names_its_queue_gets_it_also_when_that_is_not_online() -> None:
     decision = decide(Generic, ask(site="CLOSED"), Queues.from_rows(GRID), CONFIG, "1")
     assert [choice.name for choice in decision.chosen] == ["CLOSED"]
-
-
-def test_a_weight_that_cannot_be_computed_skips_with_the_name_of_the_factor() -> None:
-    def per_core(_ask: Ask, queues: Queues, _config: Config) -> Floats:
-        return queues.running / queues.corecount
-
-    ours = Weight("per_core_test", (), "", per_core)
-
-    class Odd(Generic):
-        weights = (ours,)
-
-    table = Queues.from_rows([{"name": "NONE", "corecount": 0}, {"name": "SOME", "corecount": 2, "running": 4}])
-    decision = decide(Odd, ask(), table, CONFIG, "1")
-    assert [choice.name for choice in decision.chosen] == []
-    assert skips(decision, Odd, ask(), table, CONFIG)["NONE"].reason == "cannot be computed: per_core_test"
-    open_to_all = replace(ask(), core_count=0)
-    decision = decide(Odd, open_to_all, table, CONFIG, "1")
-    assert [choice.name for choice in decision.chosen] == ["SOME"]
 
 
 def test_a_rule_is_declared_once() -> None:
