@@ -78,7 +78,7 @@ def _parameters() -> Mapping[str, tuple[str, Parameter]]:
 
 PARAMETERS = _parameters()
 
-NAMES: Mapping[str, str] = MappingProxyType({own: n for n, (own, _) in reversed(PARAMETERS.items()) if n != own})
+NAMES: Mapping[str, str] = MappingProxyType({own: n for n, (own, _) in reversed(list(PARAMETERS.items())) if n != own})
 """Field of the ask -> the task parameter that sets it."""
 
 
@@ -106,7 +106,8 @@ def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[Edited], list
         if _place(edit.name) != "task":
             continue
         if edit.name not in PARAMETERS:
-            problems.append(_unknown(edit.name, f"a task has no {edit.name[:60]!r} that can be changed here", PARAMETERS))
+            message = f"a task has no {edit.name[:60]!r} that can be changed here"
+            problems.append(_unknown(edit.name, message, edit.name, PARAMETERS))
             continue
         own, parameter = PARAMETERS[edit.name]
         value, problem = _typed(parameter, edit)
@@ -133,9 +134,11 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], 
         at = [i for i, entry in enumerate(entries) if name in (entry.name, EVERY)]
         known = {k: p for k, p in {**table, **(FURTHER if place == "queue" else {})}.items() if p.kind != "object"}
         if not at:
-            problems.append(_unknown(edit.name, f"the grid has no {place} {name[:60]!r}", (entry.name for entry in entries)))
+            message = f"the grid has no {place} {name[:60]!r}"
+            problems.append(_unknown(edit.name, message, name, (entry.name for entry in entries)))
         elif attribute not in known:
-            problems.append(_unknown(edit.name, f"a {place} has no attribute {attribute[:60]!r} that can be changed here", known))
+            message = f"a {place} has no attribute {attribute[:60]!r} that can be changed here"
+            problems.append(_unknown(edit.name, message, attribute, known))
         else:
             value, problem = _typed(known[attribute], edit)
             if problem is not None:
@@ -183,7 +186,7 @@ def _key_value(name: str, value: Any, places: Sequence[tuple[str, str]], read: S
             return (keys[0].accept(value),)
         except BadConfig as bad:
             return Problem(name, bad.problems[0].rule, bad.problems[0].message)
-    return _unknown(name, f"the decision reads no configuration key {name[:60]!r}", read)
+    return _unknown(name, f"the decision reads no configuration key {name[:60]!r}", name, read)
 
 
 def _place(name: str) -> str:
@@ -211,9 +214,9 @@ def _listed(text: str) -> Any:
         return text
 
 
-def _unknown(name: str, message: str, known: Iterable[str]) -> Problem:
-    near = nearest(name.rpartition(".")[2] if _place(name) != "task" else name, known)
-    return Problem(name[:100], "unknown", message + (f"; the nearest known one is {near}" if near else ""))
+def _unknown(field: str, message: str, asked: str, known: Iterable[str]) -> Problem:
+    near = nearest(asked, known)
+    return Problem(field[:100], "unknown", message + (f"; the nearest known one is {near}" if near else ""))
 
 
 def _attribute(entry: Entry, attribute: str) -> Any:

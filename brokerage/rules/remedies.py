@@ -57,7 +57,7 @@ def remedies(
         *_of_config(criterion, seen, config, numbers),
     ]
     named = criterion.gap or ()
-    return tuple(sorted(found, key=lambda remedy: (remedy.enough is None, remedy.name not in named, remedy.where == "moment")))
+    return tuple(sorted(found, key=lambda remedy: (remedy.enough is None, remedy.where == "moment", remedy.name not in named)))
 
 
 def _of_queue(criterion: Criterion, seen: Reads, table: Columns, row: int, numbers: Mapping[str, Any]) -> Iterator[Remedy]:
@@ -72,6 +72,8 @@ def _of_queue(criterion: Criterion, seen: Reads, table: Columns, row: int, numbe
         value = _finite(at(getattr(table, column), row))
         attribute = _ATTRIBUTES.get(column, "") if table.noun == "queue" else ""
         edit = f"queue.{queue}.{attribute}" if attribute else ""
+        if column == "space_gb" and getattr(table, "storage", None) is not None and table.storage[row]:  # type: ignore[attr-defined]
+            edit = f"storage.{table.storage[row]}.free_gb"  # type: ignore[attr-defined]
         enough = _enough(criterion, column, numbers) if attribute == column else None
         yield Remedy("queue" if attribute else "moment", attribute or column, value, docs[column], edit, enough)
 
@@ -97,9 +99,9 @@ def _enough(criterion: Criterion, name: str, numbers: Mapping[str, Any]) -> int 
     if criterion.gap is None or name != criterion.gap[1]:
         return None
     need, limit = numbers.get(criterion.gap[0]), numbers.get(name)
-    if not all(isinstance(n, int | float) and isfinite(n) for n in (need, limit)) or need is None or need == limit:
+    if not isinstance(need, int | float) or not isinstance(limit, int | float) or not isfinite(need) or need == limit:
         return None
-    return ceil(need) if need > limit else floor(need)
+    return int(ceil(need) if need > limit else floor(need))
 
 
 def _finite(value: Any) -> Any:

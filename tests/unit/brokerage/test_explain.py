@@ -69,17 +69,13 @@ def test_when_waiting_can_help_the_verdict_does_not_say_that_none_fits() -> None
     table = Queues.from_rows([{"name": "FULL", "space_gb": 150}])
     told = explain(stored(ask(), table), Generic, ask(), table, CONFIG)
     assert told.verdict == (
-        "Pending for 20 min: 0 of 1 queue passed; the closest is FULL: "
-        "its output storage has 150 GB free, 200 are wanted (-disk)"
+        "Pending for 20 min: 0 of 1 queue passed; the closest is FULL: its output storage has 150 GB free, 200 are wanted (-disk)"
     )
 
 
 def test_no_queue_at_all_is_said() -> None:
     none = Queues.from_rows([])
-    assert (
-        explain(stored(ask(), none), Generic, ask(), none, CONFIG).verdict
-        == "Pending for 20 min: there is no queue at all"
-    )
+    assert explain(stored(ask(), none), Generic, ask(), none, CONFIG).verdict == "Pending for 20 min: there is no queue at all"
 
 
 @pytest.mark.parametrize("gone", ["snapshot", "policy"])
@@ -128,3 +124,51 @@ def test_every_decision_can_be_told_as_json(asked: Ask, rows: list[dict[str, Any
     assert sum(step.skipped for step in told.funnel) == len(told.skipped)
     for name in table.index:
         json.dumps(why_not(record, Generic, asked, table, CONFIG, name).to_document(), allow_nan=False)
+
+
+def test_the_funnel_says_what_each_criterion_alone_would_win() -> None:
+    told = explain(stored(ASK, GRID), Generic, ASK, GRID, CONFIG)
+    assert [(step.criterion, step.skipped, step.failed, step.alone) for step in told.funnel] == [
+        ("-status", 1, 1, 0),
+        ("-disk", 1, 1, 1),
+        ("-lowmemory", 1, 2, 1),
+    ]
+    assert told.funnel[0].about == "The status is online, unless the task itself names the queue."
+    assert told.further == ()
+    assert told.config["STORAGE_MIN_FREE_SIZE"] == CONFIG["STORAGE_MIN_FREE_SIZE"]
+
+
+def test_a_hopeless_task_names_what_lasts_first_and_the_rest_by_name() -> None:
+    table = Queues.from_rows([{"name": "FULL", "space_gb": 150, "maxrss": 1000}, {"name": "OFF", "status": "offline"}])
+    told = explain(stored(ASK, table), Generic, ASK, table, CONFIG)
+    assert told.hopeless
+    assert told.verdict == (
+        "Pending for 20 min: none of 2 queues can ever take it; the closest is FULL: "
+        "a job needs 2000 MB, a slot gives 1000 (-lowmemory), and it fails -disk"
+    )
+
+
+def test_what_would_change_a_verdict_comes_with_the_value_that_would_just_do() -> None:
+    checks = why_not(stored(ASK, GRID), Generic, ASK, GRID, CONFIG, "SMALL").checks
+    memory = next(check for check in checks if check.criterion == "-lowmemory")
+    assert (memory.need, memory.limit) == (2000, 1000)
+    first, *others = memory.depends_on
+    assert (first.where, first.name, first.value, first.edit, first.enough) == (
+        "queue",
+        "maxrss",
+        1000,
+        "queue.SMALL.maxrss",
+        2000,
+    )
+    assert ("task", "ramCount", 2000) in [(r.where, r.name, r.value) for r in others]
+    assert all(check.depends_on == () for check in checks if check.passed)
+
+
+def test_a_limit_of_the_configuration_and_what_only_time_changes_are_told_apart() -> None:
+    checks = why_not(stored(ASK, GRID), Generic, ASK, GRID, CONFIG, "FULL").checks
+    (space,) = (check for check in checks if not check.passed)
+    assert [(r.where, r.name, r.edit) for r in space.depends_on] == [
+        ("configuration", "STORAGE_MIN_FREE_SIZE", "config.STORAGE_MIN_FREE_SIZE"),
+        ("moment", "space_gb", ""),
+    ]
+    assert space.depends_on[0].value == CONFIG["STORAGE_MIN_FREE_SIZE"]

@@ -1,0 +1,125 @@
+"""What the brokerage would decide now, and what it would if something were different: a dry run, before and after. Pure.
+
+Here: one decision on the world of the moment, the same after edits, and which candidates changed their verdict. Not here: reading
+the edits (`edits`), the question that is asked now (`brokerage.queries.dry_run`). Nothing is written, whatever comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Columns
+from brokerage.rules.decision_record import Record, config_of, decode, encode
+from brokerage.rules.declare import Config, Policy, policy_for
+from brokerage.rules.dry_run import activity_of, table_for
+from brokerage.rules.edits import BadEdits, Edit, Edited, edited_ask, edited_config, edited_grid
+from brokerage.rules.explain import Explanation, explain
+from brokerage.rules.pipeline import decide
+from brokerage.rules.world import World
+
+CHOSEN, ABSENT = "chosen", "absent"
+"""What stands where a criterion would: the candidate is chosen; it takes no part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision that was not stored, with everything that it was taken on."""
+
+    policy: Policy
+    ask: Ask
+    columns: Columns
+    config: Config
+    record: Record
+    told: Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A candidate whose verdict changed: from and to the first criterion that skips it, or `chosen`; with the reasons."""
+
+    name: str
+    before: str
+    after: str
+    why_before: str = ""
+    why_after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """Before and after the edits; without edits `after` is None."""
+
+    before: Explanation
+    after: Explanation | None
+    edits: tuple[Edited, ...]
+    changed: tuple[Changed, ...]
+
+    def to_document(self) -> dict[str, Any]:
+        """The same as JSON data."""
+        return {
+            "before": self.before.to_document(),
+            "after": self.after.to_document() if self.after else None,
+            "edits": [asdict(edit) for edit in self.edits],
+            "changed": [asdict(change) for change in self.changed],
+        }
+
+
+def decided_now(policy: Policy, ask: Ask, world: World, config_for: Callable[[Policy], Config], seed: str) -> Decided:
+    """The decision on the world as it is, told."""
+    ask = world.completed(ask)
+    columns, config = table_for(policy, ask, world, config_for), config_of(policy, config_for(policy))
+    record = decode(encode(decide(policy, ask, columns, config, seed), policy))
+    return Decided(policy, ask, columns, config, record, explain(record, policy, ask, columns, config, world.now))
+
+
+def what_if(
+    policy: Policy,
+    ask: Ask,
+    world: World,
+    config_for: Callable[[Policy], Config],
+    edits: Sequence[Edit],
+    seed: str = "",
+) -> WhatIf:
+    """Decide on the world as it is and as edited. BadEdits with every edit that cannot be made."""
+    before = decided_now(policy, ask, world, config_for, seed)
+    if not edits:
+        return WhatIf(before.told, None, (), ())
+    after, done = edited_question(policy, ask, world, config_for, edits, seed)
+    return WhatIf(before.told, after.told, done, tuple(changes(before.told, after.told)))
+
+
+def edited_question(
+    policy: Policy, ask: Ask, world: World, config_for: Callable[[Policy], Config], edits: Sequence[Edit], seed: str
+) -> tuple[Decided, tuple[Edited, ...]]:
+    """The decision after the edits, and what these changed. BadEdits."""
+    asked = [policy]
+    if policy.activity == "nucleus":
+        asked.append(policy_for(ask.vo, activity_of(ask.prod_source_label)))
+    new_ask, of_task, task_faults = edited_ask(ask, edits)
+    new_grid, of_grid, grid_faults = edited_grid(world.grid, edits)
+    new_config, of_config, config_faults = edited_config(asked, config_for, edits)
+    if faults := [*task_faults, *grid_faults, *config_faults]:
+        raise BadEdits(faults)
+    edited = World(new_grid, world.facts, world.now, world.scope) if of_grid else world
+    order = {edit.name: i for i, edit in enumerate(edits)}
+    done = sorted([*of_task, *of_grid, *of_config], key=lambda edit: order[edit.name])
+    return decided_now(policy, new_ask, edited, new_config, seed), tuple(done)
+
+
+def changes(before: Explanation, after: Explanation) -> Iterator[Changed]:
+    """The candidates whose first criterion differs: those now chosen first, then those no longer, then by name."""
+    old, new = _verdicts(before), _verdicts(after)
+    rows = [
+        Changed(name, a[0], b[0], a[1], b[1])
+        for name in sorted(old.keys() | new.keys())
+        if (a := old.get(name, (ABSENT, "")))[0] != (b := new.get(name, (ABSENT, "")))[0]
+    ]
+    yield from sorted(rows, key=lambda change: (change.after != CHOSEN, change.before != CHOSEN, change.name))
+
+
+def _verdicts(told: Explanation) -> Mapping[str, tuple[str, str]]:
+    """Candidate -> chosen, or the first criterion that skips it, with the reason."""
+    found = {skip.name: (skip.criterion, skip.reason) for skip in told.skipped}
+    return found | {choice.name: (CHOSEN, f"weight {choice.weight:.4g}") for choice in told.chosen}

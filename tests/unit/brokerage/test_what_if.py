@@ -1,0 +1,167 @@
+"""What would be decided if something were different: edits are checked like what they stand for, and change just that."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import brokerage.config_keys
+import brokerage.policies  # noqa: F401 - declares ours
+from broker_site.gdpconfig.values import from_document
+from brokerage.rules.ask import Ask
+from brokerage.rules.declare import POLICIES, Policy
+from brokerage.rules.edits import BadEdits, Edit, read_edits
+from brokerage.rules.grid_document import read_grid
+from brokerage.rules.grid_facts import read_facts
+from brokerage.rules.policy_config import gathered
+from brokerage.rules.what_if import WhatIf, what_if
+from brokerage.rules.world import World
+
+DOCUMENTS = Path(__file__).parents[3] / "examples" / "decide"
+
+
+def document(name: str) -> Any:
+    return json.loads((DOCUMENTS / f"{name}.json").read_text())
+
+
+def asked(*edits: str, policy: str = "production") -> WhatIf:
+    told = document("grid")
+    grid = read_grid(told)
+    facts = read_facts(told, grid)
+    assert facts.now is not None
+    world = World(grid, facts, facts.now, "analysis" if policy == "analysis" else "")
+    ask = Ask.from_document(document(policy))
+
+    def config_for(some: Policy) -> dict[str, Any]:
+        return gathered(some, partial(from_document(document("config")).component, vo=ask.vo))
+
+    return what_if(POLICIES[policy], ask, world, config_for, read_edits(edits), "0")
+
+
+def problems(*edits: str) -> list[tuple[str, str]]:
+    with pytest.raises(BadEdits) as refused:
+        asked(*edits)
+    return [(p.field, p.rule) for p in refused.value.problems]
+
+
+@pytest.mark.parametrize("policy", ["production", "analysis"])
+def test_without_edits_it_is_what_the_brokerage_would_decide_now(policy: str) -> None:
+    told = asked(policy=policy)
+    expected = document(f"{policy}.expected")
+    assert [(c.name, pytest.approx(c.weight)) for c in told.before.chosen] == [
+        (c["queue"], c["weight"]) for c in expected["chosen"]
+    ]
+    assert {s.name: s.criterion for s in told.before.skipped} == {s["queue"]: s["criterion"] for s in expected["skipped"]}
+    assert (told.after, told.edits, told.changed) == (None, (), ())
+
+
+def test_a_task_parameter_changes_the_funnel_and_says_which_queues_changed() -> None:
+    told = asked("ramCount=8000")
+    assert told.after is not None
+    assert [(e.name, e.before, e.after) for e in told.edits] == [("ramCount", 1900, 8000)]
+    assert {c.after for c in told.changed} == {"-lowmemory"}
+    assert {c.name for c in told.changed if c.before == "chosen"} == {c.name for c in told.before.chosen}
+    assert told.changed[0].why_after.startswith("a job needs ")
+    assert told.after.outcome == "pending"
+    json.dumps(told.to_document(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("edit", "chosen"),
+    [
+        ("queue.SOUTH.status=offline", {"WEST/MCORE", "NORTH/MCORE"}),
+        ("queue.*.status=offline", set()),
+        ("site.SOUTH.state=DISABLED", {"WEST/MCORE", "NORTH/MCORE"}),
+        ("config.MEMORY_COMPENSATION=0.5", None),
+        ("config.BEST_PRODUCTION=1", {"SOUTH/MCORE"}),
+        ("excludedSite=WEST,SOUTH", None),
+    ],
+)
+def test_an_edit_reaches_what_it_names(edit: str, chosen: set[str] | None) -> None:
+    told = asked(edit)
+    assert told.after is not None
+    if chosen is not None:
+        assert {c.name for c in told.after.chosen} == chosen
+    assert told.before == asked().before
+
+
+def test_the_fields_of_an_ask_go_by_the_name_of_the_task_parameter_or_their_own() -> None:
+    assert asked("ramCount=8000").after == asked("ram_count=8000").after
+    assert asked("chunk.gb=1e6", "core_count=8").edits[0].after == 1e6
+
+
+def test_an_empty_value_is_as_if_it_had_not_been_given() -> None:
+    told = asked("ramCount=8000", "ramCount=")
+    assert told.after is not None
+    assert told.after.chosen
+    assert asked("excludedSite=").edits[0].after in ((), None)
+
+
+@pytest.mark.parametrize(
+    ("edit", "field", "rule"),
+    [
+        ("ramCount", "ramCount", "form"),
+        ("=5", "=5", "form"),
+        ("ramcount=1", "ramcount", "unknown"),
+        ("ramCount=many", "ramCount", "type"),
+        ("ramCount=-1", "ramCount", "range"),
+        ("ramCount=nan", "ramCount", "type"),
+        ("ramUnit=furlong", "ramUnit", "format"),
+        ("scout=perhaps", "scout", "type"),
+        ("queue.NOWHERE.maxrss=1", "queue.NOWHERE.maxrss", "unknown"),
+        ("queue.SOUTH.maxrs=1", "queue.SOUTH.maxrs", "unknown"),
+        ("queue.SOUTH.maxrss=much", "queue.SOUTH.maxrss", "type"),
+        ("queue.SOUTH.status=asleep", "queue.SOUTH.status", "choice"),
+        ("storage.SOUTH_DISK.free_gb=-1", "storage.SOUTH_DISK.free_gb", "range"),
+        ("config.NQUEUELIMITSITES=5", "config.NQUEUELIMITSITES", "unknown"),
+        ("config.NQUEUELIMITSITE=few", "config.NQUEUELIMITSITE", "type"),
+        ("config.MEMORY_COMPENSATION=-3", "config.MEMORY_COMPENSATION", "range"),
+        ("config.PENDING_ANALYSIS=1h", "config.PENDING_ANALYSIS", "unknown"),
+    ],
+)
+def test_a_bad_edit_is_refused_with_field_and_rule(edit: str, field: str, rule: str) -> None:
+    assert problems(edit) == [(field, rule)]
+
+
+def test_all_bad_edits_are_told_at_once_and_the_nearest_name_is_offered() -> None:
+    assert len(problems("ramcount=1", "queue.SOUTH.status=asleep", "config.NOPE=1")) == 3
+    with pytest.raises(BadEdits, match="ramCount"):
+        asked("ramcount=1")
+    with pytest.raises(BadEdits, match="the grid has no queue 'SOUT'; the nearest known one is"):
+        asked("queue.SOUT.maxrss=1")
+    with pytest.raises(BadEdits, match="at most 50"):
+        asked(*["ramCount=1"] * 51)
+
+
+def test_typed_values_do_as_well_as_texts() -> None:
+    told = asked()
+    assert what_if_of(Edit("ramCount", 8000)) == asked("ramCount=8000")
+    assert told.before == what_if_of(Edit("ramCount", 1900)).before
+
+
+def what_if_of(*edits: Edit) -> WhatIf:
+    told = document("grid")
+    grid = read_grid(told)
+    facts = read_facts(told, grid)
+    assert facts.now is not None
+    ask = Ask.from_document(document("production"))
+    config = from_document(document("config"))
+    return what_if(
+        POLICIES["production"],
+        ask,
+        World(grid, facts, facts.now),
+        lambda some: gathered(some, partial(config.component, vo=ask.vo)),
+        edits,
+        "0",
+    )
+
+
+def test_the_choice_of_a_nucleus_hears_of_queues_too() -> None:
+    told = asked("queue.*.status=offline", policy="nucleus")
+    assert told.after is not None
+    assert told.before.noun == "site"
+    assert {s.criterion for s in told.after.skipped} >= {"-job"}
