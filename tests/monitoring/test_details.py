@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from broker_site.access.credentials import ensure_user
 from broker_site.agency.models import Agent
-from brokerage.models import Decision, GridSnapshot, Job, JobRetryHistory
+from brokerage.models import Decision, GridSnapshot, Job, JobRetryHistory, JobSpec, Pilot
 from tests.monitoring.answers import MOST_STATEMENTS, text
 from tests.pages.scene import Scene, make_scene, visitor
 from workqueues.models import Task
@@ -80,9 +80,10 @@ class Details(TestCase):
     def test_a_task_with_many_jobs_shows_them_page_by_page(self) -> None:
         row = Job.objects.filter(task_id=self.scene.running.id).latest("id")
         places = {"task_queue_id": row.task_queue_id, "computing_queue_id": row.computing_queue_id}
-        Job.objects.bulk_create(
+        added = Job.objects.bulk_create(
             Job(id=row.id + i, task_id=row.task_id, status="activated", ready_priority=0, **places) for i in range(1, 60)
         )
+        JobSpec.objects.bulk_create(JobSpec(job=job, job_name=f"more.{job.id}", vo="demo") for job in added)
         page = self.page(f"/tasks/{self.scene.running.id}/")
         (older,) = re.findall(r'rel="next" href="([^"]+)"', page)
         numbers = r'<th scope="row" class="num"><a href="/jobs/(\d+)/"'
@@ -90,6 +91,11 @@ class Details(TestCase):
         self.assertEqual(
             [int(i) for i in both], sorted(Job.objects.filter(task_id=row.task_id).values_list("id", flat=True), reverse=True)
         )
+
+    def test_a_job_says_where_it_ran_when_its_pilot_is_forgotten(self) -> None:
+        job = Job.objects.filter(status="finished").earliest("id")
+        Pilot.objects.all().delete()
+        self.assertIn("It ran at node1", self.page(f"/jobs/{job.id}/"))
 
     def test_a_job_shows_its_states_files_pilot_and_tries(self) -> None:
         link = JobRetryHistory.objects.earliest("id")
