@@ -26,7 +26,8 @@ _SEE = Prepared(
     "see_jobs",
     "bigint[]",
     """
-    SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text, q.name,
+    SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text,
+        coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
         ARRAY(SELECT file_id FROM brokerage_jobinput WHERE job_id = j.id AND status = 'live'),
         ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, 'an' = ANY (string_to_array(d.attributes, ',')))
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id)
@@ -62,7 +63,7 @@ class _Output(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """A job as it was read, with its live inputs and its outputs."""
+    """A job as it was read, with its live inputs and its outputs; `holder`: the pilot that holds it, `host`: where that runs."""
 
     id: int
     epoch: int
@@ -71,6 +72,7 @@ class _Job(NamedTuple):
     kill_requested: bool
     kill_outcome: str
     holder: str | None
+    host: str
     queue: str
     inputs: Sequence[int]
     outputs: Sequence[_Output]
@@ -83,13 +85,13 @@ class Ended:
     status: str
 
 
-def settle_job(job_id: int, epoch: int, report: Report, who: str, host: str = "") -> Ended:
+def settle_job(job_id: int, epoch: int, report: Report, who: str) -> Ended:
     """Settle the lease `epoch` of a job by its pilot's report; a repeated report gets the recorded end again.
 
     Raises Stale when the lease is over without this report: it changed nothing.
     """
     try:
-        return _settle(job_id, epoch, report, who, host)
+        return _settle(job_id, epoch, report, who)
     except Stale:
         # The same report at the same time, sent again by a pilot that got no answer: the other one may have settled it meanwhile.
         jobs = _read([job_id])
@@ -98,7 +100,7 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str, host: str = ""
         return _recorded(jobs[0], epoch)
 
 
-def _settle(job_id: int, epoch: int, report: Report, who: str, host: str) -> Ended:
+def _settle(job_id: int, epoch: int, report: Report, who: str) -> Ended:
     with transaction.atomic():
         jobs = _read([job_id])
         if not jobs:
@@ -113,7 +115,7 @@ def _settle(job_id: int, epoch: int, report: Report, who: str, host: str) -> End
             raise Stale(f"the lease {epoch} of job {job_id} is over")
         why = settlement.error_message or settlement.error_code
         writes.append(moving([job_id], settlement.ending, who, why, sub_status=settlement.sub_status))
-        writes.append(_result(job, report, settlement, host))
+        writes.append(_result(job, report, settlement))
         # In one round trip: the rows of the datasets are locked, and the ends of other jobs of the task wait for them.
         run_together(writes + _registering(job.outputs, settlement.made))
         look_after_commit("generate", "finish", *(("command",) if settlement.ending == "cancelled" else ()))
@@ -137,12 +139,14 @@ def end_jobs(
     reports for the old lease is refused.
     """
     with transaction.atomic():
-        run_together(_ending_files(_read(ids), ending, {}, {}))
+        seen = _read(ids)
+        run_together(_ending_files(seen, ending, {}, {}))
         ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only)
         if len(ended) != len(ids):
             raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
+        code = (sub_status or ending).upper()
         JobResult.objects.bulk_create(
-            [JobResult(job_id=i, error_code=(sub_status or ending).upper()[:40], error_message=why[:500]) for i in ended],
+            [JobResult(job_id=j.id, pilot_id=j.holder, host=j.host, error_code=code[:40], error_message=why[:500]) for j in seen],
             ignore_conflicts=True,
         )
         look_after_commit("generate", "finish", "command")
@@ -190,12 +194,12 @@ def _said(report: Report) -> str:
     return f"pilot reports {report.status}" + (f": {report.error_code} {report.error_message}" if report.error_code else "")
 
 
-def _result(job: _Job, report: Report, settlement: Settlement, host: str) -> Call:
+def _result(job: _Job, report: Report, settlement: Settlement) -> Call:
     return _RESULT.with_values(
         job.id,
         report.status,
         job.holder,
-        host[:255],
+        job.host,
         report.start_time,
         report.end_time,
         report.exit_code,

@@ -15,6 +15,7 @@ from brokerage.ledger.ending import expire_leases
 from brokerage.models import Job, Pilot
 from brokerage.queries.pilots import QUEUES
 from brokerage.queries.waiting import WAITING
+from tests.api.people import Person
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from workqueues.models import CatalogueFile
@@ -79,6 +80,17 @@ def test_a_pilot_registers_gets_a_job_runs_it_and_reports_it(wire: Wire, pilot_t
     answer = wire.post(f"jobs/{job['id']}/report/", beat.json()["token"], finished(job))
     assert (answer.status_code, answer.json()) == (200, {"status": "finished"})
     assert set(CatalogueFile.objects.values_list("checksum", flat=True)) == {"0000000a"}
+
+
+def test_it_is_told_where_a_job_ran_however_it_ended(wire: Wire, pilot_token: str, job: dict[str, Any], ada: Person) -> None:
+    lost = wire.match(pilot_token).json()["job"]
+    wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job))
+    Job.objects.filter(id=lost["id"]).update(lease_until="2020-01-01T00:00Z")
+    assert expire_leases("agent:reap", 10) == 1
+    Pilot.objects.filter(host="wn7").delete()
+    for ended, how in ((job, "finished"), (lost, "failed")):
+        answer = ada.get(f"jobs/{ended['id']}/").json()
+        assert (answer["status"], answer["result"]["host"]) == (how, "wn7")
 
 
 def test_a_report_said_twice_gets_the_same_answer(wire: Wire, job: dict[str, Any]) -> None:

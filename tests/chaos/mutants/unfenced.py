@@ -39,10 +39,10 @@ class Unfenced(AppConfig):
         from brokerage.api import pilots
         from brokerage.ledger import moves, settle
 
-        def believing(job_id: int, epoch: int, report: Report, who: str, host: str = "") -> settle.Ended:
+        def believing(job_id: int, epoch: int, report: Report, who: str) -> settle.Ended:
             with transaction.atomic():
                 _take_back(job_id)
-                return settle.settle_job(job_id, epoch, report, who, host)
+                return settle.settle_job(job_id, epoch, report, who)
 
         moves.fence = lambda: "TRUE"
         pilots.settle_job = believing
