@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
 from broker_site.kernel import clock
-from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, QueueStorage, Site, Software, StorageEndpoint
 from brokerage.rules.dry_run import USERS
 from brokerage.rules.grid_attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid_document import Entry, Grid, QueueEntry
-from brokerage.rules.grid_facts import Facts
+from brokerage.rules.grid_facts import ALL, SLOT, Facts
+from brokerage.rules.link_columns import WINDOWS
 from brokerage.rules.remaining_work import remaining_work
 from brokerage.rules.world import World
 
@@ -29,6 +30,9 @@ USED = ("queued", "running")
 """What the jobs of a user count as: those that run, and all others that have not ended."""
 
 
+_OF_STORAGE = tuple(column for column in STORAGE if column != "site")
+
+
 def load_world(now: datetime | None = None, scope: str = "") -> World:
     """The grid with its jobs, pilots and remaining work; `scope` as `analysis` for tasks of users."""
     grid = load_grid()
@@ -37,10 +41,10 @@ def load_world(now: datetime | None = None, scope: str = "") -> World:
 
 def load_grid() -> Grid:
     """Sites, storages and queues as they are valid now, by name."""
-    sites = [Entry(row.pop("name"), row) for row in Site.objects.order_by("name").values("name", *SITE)]
+    sites = [Entry(row.pop("name"), row) for row in Site.objects.order_by("name").values("name", "attributes", *SITE)]
     storages = [
         Entry(row.pop("name"), _with_site(row))
-        for row in StorageEndpoint.objects.order_by("name").values("name", "site_id", *(c for c in STORAGE if c != "site"))
+        for row in StorageEndpoint.objects.order_by("name").values("name", "attributes", "site_id", *_OF_STORAGE)
     ]
     roles: dict[int, list[tuple[str, str, int]]] = defaultdict(list)
     for queue, access, storage, position in QueueStorage.objects.order_by("queue_id", "access", "position").values_list(
@@ -63,44 +67,67 @@ def _with_site(row: dict[str, Any]) -> dict[str, Any]:
 def load_facts(grid: Grid) -> Facts:
     """What is true of this moment, without what belongs to one task."""
     known = {site.name for site in grid.sites}
-    jobs, users = _jobs(known)
-    return Facts(now=None, jobs=jobs, pilots=_pilots(), users=users, software={}, total_rw=_work(known))
+    counted = _counted(known)
+    return Facts(
+        now=None,
+        links=_links(),
+        jobs=counted.jobs,
+        pilots=_pilots(),
+        slots=_slots(),
+        measured=_measured(counted.starts),
+        users=counted.users,
+        software=_software(grid),
+        total_rw=_work(known),
+    )
 
 
 _NOBODY: Mapping[str, Any] = {"name": "", "group": "", "quota_exceeded": False, "full_storages": ()}
 
 _JOBS = """
 WITH grouped AS MATERIALIZED (
-    SELECT computing_queue_id, task_id, resource_type, status, count(*) AS n, sum(core_count) AS cores
+    SELECT computing_queue_id, task_id, resource_type, status, count(*) AS n, sum(core_count) AS cores,
+        count(*) FILTER (WHERE status = 'running' AND status_since > now() - interval '6 hours') AS started
     FROM brokerage_job WHERE ended_at IS NULL GROUP BY 1, 2, 3, 4
 )
 SELECT q.name, coalesce(t.gshare, ''), g.resource_type, g.status, coalesce(t.nucleus, ''),
     CASE WHEN t.prod_source_label = ANY (%(users)s) THEN t.user_name ELSE '' END,
     CASE WHEN t.prod_source_label = ANY (%(users)s) THEN t.working_group ELSE '' END,
-    sum(g.n)::bigint, sum(g.cores)::bigint
+    sum(g.n)::bigint, sum(g.cores)::bigint, sum(g.started)::bigint
 FROM grouped g JOIN brokerage_computingqueue q ON q.id = g.computing_queue_id LEFT JOIN workqueues_task t ON t.id = g.task_id
 GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
 """
 """Jobs that have not ended. What tells them apart is that of their task, so the narrow rows of jobs need not hold it."""
 
+STARTS_H = 6
+"""Jobs that began in so many hours and still run tell how many begin in an hour."""
 
-def _jobs(sites: set[str]) -> tuple[tuple[Mapping[str, Any], ...], tuple[Mapping[str, Any], ...]]:
-    """Jobs by queue, share, class of resources, status and nucleus, those of users by user too; and what each user has."""
+
+class _Counted(NamedTuple):
+    """Jobs by queue, share, class of resources, status and nucleus, those of users by user too; what each user has; starts."""
+
+    jobs: tuple[Mapping[str, Any], ...]
+    users: tuple[Mapping[str, Any], ...]
+    starts: Mapping[str, float]
+
+
+def _counted(sites: set[str]) -> _Counted:
     found: dict[tuple[str, str, str, str, str, str], int] = defaultdict(int)
     used: dict[tuple[str, str], dict[str, int]] = {}
+    starts: dict[str, float] = defaultdict(float)
     with connection.cursor() as cursor:
         cursor.execute(_JOBS, {"users": list(USERS)})
-        for queue, share, kind, status, nucleus, user, group, n, cores in cursor:
+        for queue, share, kind, status, nucleus, user, group, n, cores, started in cursor:
             found[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
+            if started:
+                starts[queue] += started / STARTS_H
             if user:
                 who = ("group", group) if group else ("name", user)
                 sums = used.setdefault(who, dict.fromkeys((f"{state}_{what}" for what in ("jobs", "cores") for state in USED), 0))
                 state = "running" if status == "running" else "queued"
                 sums[f"{state}_jobs"] += n
                 sums[f"{state}_cores"] += cores
-    jobs = (_job(*place, n) for place, n in found.items())
     users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))
-    return tuple(jobs), tuple(users)
+    return _Counted(tuple(_job(*place, n) for place, n in found.items()), tuple(users), starts)
 
 
 def _job(queue: str, share: str, kind: str, status: str, nucleus: str, user: str, n: int) -> dict[str, Any]:
@@ -130,6 +157,50 @@ def _pilots() -> tuple[Mapping[str, Any], ...]:
             """
         )
         return tuple({"queue": name, "requests_3h": n, "last_start": start} for name, n, start in cursor)
+
+
+def _links() -> tuple[Mapping[str, Any], ...]:
+    """What is known of the way from one site to another; how old a figure may be is for the rules."""
+    rows = Link.objects.order_by("source_id", "destination_id", "activity")
+    mbps_of = tuple(f"mbps_{window}" for window in WINDOWS)
+    columns = ("source_id", "destination_id", "activity", "files_queued", *mbps_of, "closeness", "measured_at")
+    return tuple(
+        {
+            "from": source,
+            "to": to,
+            "activity": activity,
+            "files_queued": files,
+            "mbps": {window: value for window, value in zip(WINDOWS, mbps, strict=True) if value is not None},
+            "closeness": closeness,
+            "at": at,
+        }
+        for source, to, activity, files, *mbps, closeness, at in rows.values_list(*columns)
+    )
+
+
+def _software(grid: Grid) -> dict[str, Mapping[str, Any]]:
+    """What the queues publish, and the entry that knows every tag."""
+    names = {ALL, *(queue.name for queue in grid.queues)}
+    rows = Software.objects.order_by("queue").values_list("queue", "document")
+    return {queue: document for queue, document in rows if queue in names}
+
+
+def _slots() -> tuple[Mapping[str, Any], ...]:
+    """Slots that somebody declared."""
+    rows = DeclaredSlots.objects.filter(n__gt=0).order_by("queue__name", "share", "resource_type")
+    columns = ("queue__name", "share", "resource_type", "n", "expires")
+    return tuple(dict(zip(SLOT, row, strict=True)) for row in rows.values_list(*columns))
+
+
+def _measured(starts: Mapping[str, float]) -> tuple[Mapping[str, Any], ...]:
+    """What is measured at the queues; where nobody tells how many jobs begin in an hour, our own."""
+    rows = Measured.objects.values_list("queue__name", "disk_io_per_core", "starts_per_hour")
+    known = {queue: (disk_io, begun) for queue, disk_io, begun in rows}
+    return tuple(
+        {"queue": queue, "disk_io_per_core": disk_io, "starts_per_hour": starts.get(queue, 0.0) if begun is None else begun}
+        for queue in sorted({*known, *starts})
+        for disk_io, begun in [known.get(queue, (0.0, None))]
+    )
 
 
 def _work(sites: Iterable[str]) -> dict[str, float]:

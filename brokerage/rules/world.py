@@ -1,7 +1,8 @@
 """The grid of one moment, and what of it concerns a task: shares, nucleus, input and users joined in as columns.
 
 What does not depend on the task is made once, so are the parts of a share and of a nucleus; a further task costs its input.
-Here: joining. Not here: rows that say nothing of a task (`grid_columns`), and the decision (`pipeline`).
+Here: joining. Not here: rows that say nothing of a task (`grid_columns`), counting jobs (`job_counts`), links
+(`link_columns`), and the decision (`pipeline`).
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
-from math import nan
 from typing import Any
 
 import numpy as np
@@ -19,18 +19,12 @@ from numpy.typing import NDArray
 
 from brokerage.rules.ask import Ask, ChunkDataset, Usage
 from brokerage.rules.columns import Flags, Ints
-from brokerage.rules.grid_columns import TO_NUCLEUS, default_output, nucleus_rows, outputs_of, places, queue_rows, up
+from brokerage.rules.grid_columns import default_output, nucleus_rows, outputs_of, places, queue_rows, up
 from brokerage.rules.grid_document import Entry, Grid
 from brokerage.rules.grid_facts import ALL, EXPRESS, PRODUCTION_OUTPUT, Facts
-from brokerage.rules.network import latest
-from brokerage.rules.snapshot import JOBS, Nuclei, Queues
-
-COUNTED = {"sent": "starting"} | {state: state for state in (*JOBS, "transferring")}
-"""Status of a job -> the column in which it counts."""
-
-ENDED = ("finished", "failed", "closed")
-WINDOWS = {"1h": timedelta(hours=1), "1d": timedelta(days=1), "1w": timedelta(days=7)}
-"""How old a throughput may be (decision B14)."""
+from brokerage.rules.job_counts import ENDED, JobCounts
+from brokerage.rules.link_columns import LinkColumns
+from brokerage.rules.snapshot import Nuclei, Queues
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -47,7 +41,8 @@ class World:
     def queues(self, ask: Ask, *, per_share: bool = True) -> Queues:
         """The queues as a task sees them; counts are of its share, or (`per_share` false) of all."""
         view = self._view(ask, per_share)
-        return view.with_columns(**self._input(ask), **self._own(ask))
+        own = {**self._input(ask), **self._own(ask)}
+        return view.with_columns(**own) if own else view
 
     def nuclei(self, ask: Ask, able_queues: Mapping[str, int] | None = None) -> Nuclei:
         """The nuclei as a task sees them; `able_queues` are those of the job broker's hint."""
@@ -55,23 +50,52 @@ class World:
         columns: dict[str, NDArray[Any]] = dict(self._input_at_sites(ask))
         if able_queues is not None:
             columns["able_queues"] = np.array([able_queues.get(name, 0) for name in sites.name.tolist()], dtype=np.int64)
-        return sites.with_columns(**columns)
+        return sites.with_columns(**columns) if columns else sites
 
     def completed(self, ask: Ask) -> Ask:
         """The ask with what only the grid knows: where its container is, and what its user has running."""
-        tags = ((self.facts.software or {}).get(ALL) or {}).get("tags") or ()
-        sources = [s for tag in tags if tag.get("container_name") == ask.container_name for s in tag.get("sources") or ()]
         if ask.container_name and not ask.container_sources:
-            ask = replace(ask, container_sources=tuple(sources))
+            ask = replace(ask, container_sources=self._container_sources.get(ask.container_name, ()))
         return replace(ask, usage=self._usage(ask)) if ask.usage == Usage() else ask
 
+    def knowing(self, replicas: Iterable[Mapping[str, Any]], ended: Iterable[Mapping[str, Any]]) -> World:
+        """The same world, which also knows where the input of some tasks is and how their jobs ended lately.
+
+        What was made of the rest is not made again.
+        """
+        facts = replace(self.facts, replicas=(*self.facts.replicas, *replicas), jobs=(*self.facts.jobs, *ended))
+        made = object.__new__(World)
+        made.__dict__.update(self.__dict__, facts=facts)
+        for name in ("_replicas", "_by_task"):
+            made.__dict__.pop(name, None)
+        return made
+
+    def scoped(self, scope: str) -> World:
+        """The same grid as tasks of another scope see it."""
+        return self if scope == self.scope else World(self.grid, self.facts, self.now, scope)
+
     def _usage(self, ask: Ask) -> Usage:
-        kind, name = ("group", ask.working_group) if ask.working_group else ("name", ask.user)
+        who = ("group", ask.working_group) if ask.working_group else ("name", ask.user or "")
+        return self._usages.get(who, Usage())
+
+    @cached_property
+    def _usages(self) -> Mapping[tuple[str, str], Usage]:
+        found: dict[tuple[str, str], Usage] = {}
         for entry in self.facts.users:
-            if name and entry[kind] == name:
-                read = {member: value for member, value in entry.items() if member not in ("name", "group") and value is not None}
-                return Usage(**read | {"full_storages": tuple(read.get("full_storages", ()))})
-        return Usage()
+            read = {member: value for member, value in entry.items() if member not in ("name", "group") and value is not None}
+            usage = Usage(**read | {"full_storages": tuple(read.get("full_storages", ()))})
+            for kind in ("name", "group"):
+                if entry[kind]:
+                    found.setdefault((kind, entry[kind]), usage)
+        return found
+
+    @cached_property
+    def _container_sources(self) -> Mapping[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = defaultdict(tuple)
+        for tag in ((self.facts.software or {}).get(ALL) or {}).get("tags") or ():
+            if name := tag.get("container_name"):
+                found[name] += tuple(tag.get("sources") or ())
+        return found
 
     @cached_property
     def _storages(self) -> Mapping[str, Entry]:
@@ -90,10 +114,18 @@ class World:
         return Nuclei.from_rows(nucleus_rows(self.grid, self.facts))
 
     @cached_property
+    def _own_names(self) -> list[str]:
+        """For each row the queue of the document that it is, or is a part of."""
+        found: list[str] = np.where(self._base.unified_name == "", self._base.name, self._base.unified_name).tolist()
+        return found
+
+    @cached_property
     def _rows(self) -> Mapping[str, Ints]:
         """Queue of the document -> its rows: its own, or those of its pseudo-queues."""
-        own = np.where(self._base.unified_name == "", self._base.name, self._base.unified_name)
-        return _places_of(own.tolist())
+        found: dict[str, list[int]] = defaultdict(list)
+        for row, name in enumerate(self._own_names):
+            found[name].append(row)
+        return {name: np.array(rows, dtype=np.int64) for name, rows in found.items()}
 
     @cached_property
     def _readers(self) -> Mapping[str, Ints]:
@@ -109,114 +141,121 @@ class World:
         """Site -> the storage where a nucleus collects output."""
         return {site.name: default_output(outputs_of(self.grid, site.name)) for site in self.grid.sites}
 
-    def _view(self, ask: Ask, per_share: bool) -> Queues:
-        share = (ask.share or None) if per_share else None
-        place = (share, ask.resource_type if per_share else None, ask.nucleus, ask.urgent)
-        if place not in self._views:
-            nucleus = self._nucleus(ask.nucleus, EXPRESS if ask.urgent else PRODUCTION_OUTPUT) if ask.nucleus else {}
-            counted = self._base.with_columns(**self._counts(share, place[1]))
-            self._views[place] = counted.with_columns(**self._users(share, counted), **nucleus)
-        return self._views[place]
+    @cached_property
+    def _jobs(self) -> JobCounts:
+        names = list(self._rows)
+        at = {name: i for i, name in enumerate(names)}
+        rows_at = np.array([at[name] for name in self._own_names], dtype=np.int64)
+        return JobCounts(self.facts.jobs, names, rows_at, lambda nucleus: not up(self._outputs.get(nucleus), "write_wan"))
 
     @cached_property
-    def _views(self) -> dict[tuple[Any, ...], Queues]:
+    def _links(self) -> LinkColumns:
+        return LinkColumns(self.facts.links, self._base, self._storages, self.now)
+
+    def _view(self, ask: Ask, per_share: bool) -> Queues:
+        share = (ask.share or None) if per_share else None
+        counted = self._counted(share, ask.resource_type if per_share else None)
+        if not ask.nucleus:
+            return counted
+        place = (share, ask.resource_type if per_share else None, ask.nucleus, ask.urgent)
+        if place not in self._views:
+            nucleus = self._nucleus(ask.nucleus, EXPRESS if ask.urgent else PRODUCTION_OUTPUT)
+            self._views[place] = counted.with_columns(**nucleus)
+        found: Queues = self._views[place]
+        return found
+
+    @cached_property
+    def _views(self) -> dict[tuple[Any, ...], Any]:
+        """What was made for shares, nuclei and both."""
         return {}
 
-    def _counts(self, share: str | None, resource_type: str | None) -> Arrays:
-        """Jobs of a share (None = of all) and of the others, and the slots declared for it."""
-        found: dict[str, Ints] = defaultdict(lambda: np.zeros(len(self._base), dtype=np.int64))
-        for job in self.facts.jobs:
-            column, rows = COUNTED.get(job["status"]), self._rows.get(job["queue"])
-            if column is None or rows is None:
-                continue
-            if column == "transferring":
-                # What waits for a nucleus that cannot take it says nothing of the queue.
-                stuck = job["nucleus"] and not up(self._outputs.get(job["nucleus"]), "write_wan")
-                found[column][rows] += 0 if stuck else job["n"]
-            elif share is None or job["share"] == share:
-                found[column][rows] += job["n"]
-            elif column in ("activated", "starting", "running"):
-                found["others_running" if column == "running" else "others_waiting"][rows] += job["n"]
+    def _counted(self, share: str | None, resource_type: str | None) -> Queues:
+        """The queues with the jobs of a share (None = of all), and the slots declared for it and a class of resources."""
+        if ("share", share) not in self._views:
+            counts = self._jobs.of_share(share)
+            running, in_all = counts["running"], counts["running"] + counts["others_running"]
+            counts["n_users"] = self._jobs.users(share)
+            starts = {"starts_per_hour": self._starts * running / np.maximum(in_all, 1)}
+            self._views["share", share] = self._base.with_columns(**counts, **starts)
+        counted: Queues = self._views["share", share]
+        if not self.facts.slots:
+            return counted
+        place = ("slots", share, resource_type)
+        if place not in self._views:
+            self._views[place] = counted.with_columns(num_slots=self._slots(share, resource_type))
+        found: Queues = self._views[place]
+        return found
+
+    def _slots(self, share: str | None, resource_type: str | None) -> Ints:
+        """Slots declared for the jobs of a share (None = of all) and a class of resources."""
+        declared = self._base.num_slots.copy()
         for slot in self.facts.slots:
             open_to = slot["share"] in ("", "ANY", share) and slot["resource_type"] in ("", "ANY", resource_type)
             if (share is None or open_to) and (slot["expires"] is None or slot["expires"] > self.now):
-                declared = found.setdefault("num_slots", self._base.num_slots.copy())
                 rows = self._rows[slot["queue"]]
                 declared[rows] = np.maximum(declared[rows], slot["n"])
-        return found
+        return declared
+
+    @cached_property
+    def _starts(self) -> NDArray[np.float64]:
+        starts = np.zeros(len(self._base))
+        for entry in self.facts.measured:
+            starts[self._rows[entry["queue"]]] = entry["starts_per_hour"]
+        return starts
 
     def _nucleus(self, nucleus: str, activity: str) -> Arrays:
-        """What lies between each queue and a nucleus. A link begins at the site of the queue's output storage."""
-        base, output = self._base, self._outputs.get(nucleus)
-        at_site: Flags = base.site == nucleus
-        shared = np.unique(base.storage[at_site])
-        sources, at = np.unique([self._source(row) for row in range(len(base))], return_inverse=True)
-        links = [self._link(source, nucleus, activity) for source in sources.tolist()]
-        count, total = (
-            len(base),
-            sum(e["files_queued"] for e in self.facts.links if e["to"] == nucleus and e["activity"] in TO_NUCLEUS),
-        )
-        return {
-            "at_nucleus": at_site | np.isin(base.storage, shared[shared != ""]),
-            "nucleus_ok": np.full(count, output is None or up(output, "write_wan")),
-            "nucleus_files": np.full(count, total, dtype=np.int64),
-            "link_files": np.array([files for files, _, _ in links], dtype=np.int64)[at],
-            "mbps": np.array([mbps for _, mbps, _ in links], dtype=np.float64)[at],
-            "closeness": np.array([closeness for _, _, closeness in links], dtype=np.float64)[at],
-        }
-
-    def _source(self, row: int) -> str:
-        storage = self._storages.get(self._base.storage[row].item())
-        return str(self._base.site[row] if storage is None else storage.columns["site"])
-
-    def _link(self, source: str, nucleus: str, activity: str) -> tuple[int, float, float]:
-        """Files that wait, throughput and closeness of a link; not a number where that is not known."""
-        files, mbps, closeness = 0, nan, nan
-        for entry in self.facts.links:
-            if (entry["from"], entry["to"]) != (source, nucleus):
-                continue
-            age = timedelta(0) if entry["at"] is None else self.now - entry["at"]
-            if entry["activity"] == activity and age <= WINDOWS["1h"]:
-                files = entry["files_queued"]
-            fresh = [entry["mbps"].get(window) if age <= oldest else None for window, oldest in WINDOWS.items()]
-            known = latest(*fresh)
-            mbps = mbps if known is None else float(known)
-            closeness = closeness if entry["closeness"] is None else float(entry["closeness"])
-        return files, mbps, closeness
+        """What lies between each queue and a nucleus."""
+        if ("nucleus", nucleus, activity) not in self._views:
+            base, output = self._base, self._outputs.get(nucleus)
+            at_site: Flags = base.site == nucleus
+            shared = np.unique(base.storage[at_site])
+            self._views["nucleus", nucleus, activity] = {
+                "at_nucleus": at_site | np.isin(base.storage, shared[shared != ""]),
+                "nucleus_ok": np.full(len(base), output is None or up(output, "write_wan")),
+                **self._links.to(nucleus, activity),
+            }
+        found: Arrays = self._views["nucleus", nucleus, activity]
+        return found
 
     def _input(self, ask: Ask) -> Arrays:
         """Where the input of the chunk is: what each queue has on local disk, and what further on local tape."""
+        if not ask.chunk.datasets:
+            return {"missing_files": np.full(len(self._base), ask.chunk.files, dtype=np.int64)} if ask.chunk.files else {}
         count = len(self._base)
         found: dict[str, NDArray[Any]] = {
             "available_gb": np.zeros(count),
-            "missing_files": np.full(count, 0 if ask.chunk.datasets else ask.chunk.files, dtype=np.int64),
-            "tape_gb": np.zeros(count),
-            "tape_files": np.zeros(count, dtype=np.int64),
+            "missing_files": np.zeros(count, dtype=np.int64),
             "whole_datasets": np.zeros(count, dtype=np.int64),
-            "source_ok": np.ones(count, dtype=np.bool_),
         }
         for dataset in ask.chunk.datasets:
-            disk, tape = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-            known, sendable = False, False
-            for entry in self._replicas.get(dataset.name, ()):
-                storage = self._storages[entry["storage"]]
-                known, sendable = True, sendable or up(storage, "read_wan")
-                rows = self._readers.get(storage.name)
-                if rows is not None:
-                    files = tape if storage.columns["is_tape"] else disk
-                    files[rows] = np.maximum(files[rows], min(entry["files"], dataset.files))
-            further = np.maximum(tape - disk, 0)
+            disk, tape, sendable = self._copies(dataset)
             found["available_gb"] += disk * _gb_per_file(dataset)
             found["missing_files"] += dataset.files - disk
-            found["tape_gb"] += further * _gb_per_file(dataset)
-            found["tape_files"] += further
             found["whole_datasets"] += disk >= dataset.files
-            if known and not sendable:
-                found["source_ok"] &= np.maximum(disk, tape) >= dataset.files
+            if tape.any():
+                further = np.maximum(tape - disk, 0)
+                found["tape_gb"] = found.get("tape_gb", 0.0) + further * _gb_per_file(dataset)
+                found["tape_files"] = found.get("tape_files", 0) + further
+            if not sendable:
+                found["source_ok"] = found.get("source_ok", True) & (np.maximum(disk, tape) >= dataset.files)
         return found
+
+    def _copies(self, dataset: ChunkDataset) -> tuple[Ints, Ints, bool]:
+        """Files that each queue has on local disk and on local tape; whether a copy can be sent, or none is known at all."""
+        disk, tape = np.zeros(len(self._base), dtype=np.int64), np.zeros(len(self._base), dtype=np.int64)
+        copies = self._replicas.get(dataset.name, ())
+        for entry in copies:
+            storage = self._storages[entry["storage"]]
+            rows = self._readers.get(storage.name)
+            if rows is not None:
+                files = tape if storage.columns["is_tape"] else disk
+                files[rows] = np.maximum(files[rows], min(entry["files"], dataset.files))
+        return disk, tape, not copies or any(up(self._storages[entry["storage"]], "read_wan") for entry in copies)
 
     def _input_at_sites(self, ask: Ask) -> Arrays:
         """What of the input each nucleus has, on disk or tape."""
+        if not ask.chunk.datasets:
+            return {}
         names = self._nuclei.index
         gb, files = np.zeros(len(names)), np.zeros(len(names), dtype=np.int64)
         on_tape = np.zeros(len(names), dtype=np.bool_)
@@ -241,34 +280,12 @@ class World:
     def _by_task(self) -> Mapping[Any, list[Mapping[str, Any]]]:
         return _grouped((job for job in self.facts.jobs if job["status"] in ENDED), "task_id")
 
-    @cached_property
-    def _by_user(self) -> Mapping[str, list[Mapping[str, Any]]]:
-        return _grouped((job for job in self.facts.jobs if COUNTED.get(job["status"]) in JOBS and job["user"]), "user")
-
-    def _users(self, share: str | None, view: Queues) -> Arrays:
-        """How many users have jobs of the share at each queue, and how many of its jobs begin there in an hour."""
-        names: dict[str, set[str]] = defaultdict(set)
-        for user, jobs in self._by_user.items():
-            for job in jobs:
-                if share is None or job["share"] == share:
-                    names[job["queue"]].add(user)
-        users, starts = np.zeros(len(view), dtype=np.int64), np.zeros(len(view))
-        for queue, known in names.items():
-            users[self._rows[queue]] = len(known)
-        for entry in self.facts.measured:
-            starts[self._rows[entry["queue"]]] = entry["starts_per_hour"]
-        return {"n_users": users, "starts_per_hour": starts * view.running / np.maximum(view.running_in_all, 1)}
-
     def _own(self, ask: Ask) -> Arrays:
         """Jobs of the task that ended lately, and those of its user and share."""
         found: dict[str, NDArray[Any]] = defaultdict(lambda: np.zeros(len(self._base), dtype=np.int64))
         for job in self._by_task.get(ask.task_id, ()):
             found[f"task_{job['status']}"][self._rows[job["queue"]]] += job["n"]
-        for job in self._by_user.get(ask.user or "", ()):
-            if not ask.share or job["share"] == ask.share:
-                column = "user_running" if job["status"] == "running" else "user_queued"
-                found[column][self._rows[job["queue"]]] += job["n"]
-        return found
+        return {**found, **(self._jobs.of_user(ask.user, ask.share) if ask.user else {})}
 
 
 def _gb_per_file(dataset: ChunkDataset) -> float:
@@ -280,11 +297,3 @@ def _grouped(entries: Iterable[Mapping[str, Any]], attribute: str) -> Mapping[An
     for entry in entries:
         found[entry[attribute]].append(entry)
     return found
-
-
-def _places_of(names: Iterable[str]) -> Mapping[str, Ints]:
-    """Name -> where it stands."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for row, name in enumerate(names):
-        found[name].append(row)
-    return {name: np.array(rows, dtype=np.int64) for name, rows in found.items()}

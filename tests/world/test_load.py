@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from brokerage.models import ComputingQueue, Site, StorageEndpoint
+from broker_site.kernel.clock import now
+from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Site, Software, StorageEndpoint
 from brokerage.queries.dry_run import NothingToAsk, current_question
 from brokerage.queries.world import load_world
 from brokerage.rules.ask import Ask
-from tests.builders import grid, parameters, submitted
+from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, run_jobs, take
 from workqueues.models import Task
 
@@ -88,3 +91,30 @@ def test_a_task_that_has_ended_asks_nothing() -> None:
     task.refresh_from_db()
     with pytest.raises(NothingToAsk, match="ended: done"):
         current_question(task)
+
+
+def test_links_software_slots_and_what_is_measured_are_known() -> None:
+    working()
+    beta = Site.objects.create(name="BETA", nucleus=True)
+    alpha = ComputingQueue.objects.get()
+    Link.objects.create(source_id="SITE_ALPHA", destination=beta, files_queued=7, mbps_1d=12.5, closeness=3, measured_at=now())
+    DeclaredSlots.objects.create(queue=alpha, n=55, share="Users")
+    Measured.objects.create(queue=alpha, disk_io_per_core=120)
+    Software.objects.create(queue="ALPHA", document={"cvmfs": ["atlas"]})
+    Software.objects.create(queue="GONE", document={"cvmfs": ["atlas"]})
+    queues = load_world().queues(Ask(nucleus="BETA", share="Users"))
+    assert (queues.link_files[0], queues.mbps[0], queues.closeness[0], queues.nucleus_files[0]) == (7, 12.5, 3, 7)
+    assert (queues.num_slots[0], queues.disk_io[0], queues.software[0]) == (55, 120, '{"cvmfs": ["atlas"]}')
+    assert load_world().queues(Ask(share="Managed")).num_slots[0] == -1
+
+
+def test_the_number_of_queries_is_the_same_whatever_the_size() -> None:
+    working()
+    with CaptureQueriesContext(connection) as few:
+        load_world()
+    more = ComputingQueue.objects.bulk_create(ComputingQueue(name=f"Q{i}", site_id="SITE_ALPHA") for i in range(45))
+    for queue in more:
+        pilot(queue)
+    with CaptureQueriesContext(connection) as many:
+        assert len(load_world().queues(Ask())) == 46
+    assert len(many) == len(few) <= 12
