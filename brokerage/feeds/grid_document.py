@@ -20,21 +20,21 @@ class _Object(dict[str, Any]):
     twice: tuple[str, ...] = ()
 
 
-def load_grid(file: Path) -> Grid:
-    """Read a file. Raises BadGrid with every fault; OSError where the file cannot be read."""
-    return read_grid(load_document(file))
-
-
 def parse_grid(text: bytes) -> Grid:
     """Read the bytes of a document. Raises BadGrid with every fault."""
     return read_grid(parse_document(text))
 
 
 def load_document(file: Path) -> Any:
-    """The JSON data of a file, which other readers than ours look at too. Raises as `load_grid`."""
+    """The JSON data of a file, which other readers than ours look at too. Raises BadGrid; OSError where it cannot be read."""
+    return parse_document(read_bytes(file))
+
+
+def read_bytes(file: Path) -> bytes:
+    """The bytes of a file. Raises BadGrid for a huge one, OSError where it cannot be read."""
     if file.stat().st_size > LARGEST:
         raise BadGrid([Problem("", "length", f"more than {LARGEST} bytes")])
-    return parse_document(file.read_bytes())
+    return file.read_bytes()
 
 
 def parse_document(text: bytes) -> Any:

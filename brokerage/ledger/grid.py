@@ -1,58 +1,133 @@
-"""The grid brought to what a grid document says, in one transaction: what is new, what changed, what is gone.
+"""The grid brought to what a document or feed says, in one transaction: what is new, what changed, what is gone.
 
-Queues that the document no longer has become offline, sites and storage endpoints INACTIVE: nothing is deleted, jobs refer to
-them.
+Queues that their document or feed no longer has become offline, sites and storage endpoints INACTIVE: nothing is deleted, since
+jobs refer to them. Operators' overrides stay and win. Not here: links, slots and software (`grid_facts`), the overrides
+(`grid_overrides`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db import connection, models, transaction
 from django.db.models.functions import Now
 
 from broker_site.access.auditing import audit
 from broker_site.access.principal import SYSTEM, Principal
+from broker_site.kernel.verdict import Problem
+from brokerage.ledger.grid_change import Change, What
+from brokerage.ledger.grid_facts import bring_facts
+from brokerage.ledger.grid_overrides import Overrides
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
-from brokerage.rules.grid_document import Entry, Grid
+from brokerage.rules.grid_document import Entry, QueueEntry
+from brokerage.rules.grid_overrides import Kind
+from brokerage.rules.grid_reading import BadGrid
+from brokerage.rules.grid_wanted import Wanted
 
 LOCK = 0x6772_6964
 """Key of the advisory lock under which one import at a time works."""
 
-What = Literal["added", "changed", "gone"]
+MODELS: Mapping[Kind, type[models.Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
+GONE: Mapping[Kind, Mapping[str, Any]] = {
+    "site": {"state": "INACTIVE"},
+    "storage": {"state": "INACTIVE"},
+    "queue": {"status": "offline"},
+}
+"""What becomes of a row that its document or feed no longer has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One row that the import adds or changes. `fields`: column to (before, after)."""
+def import_grid(
+    wanted: Wanted, *, source: str = "", max_loss: float | None = None, dry_run: bool = False, by: Principal = SYSTEM
+) -> list[Change]:
+    """Write what is wanted and tell what changed; with `dry_run` everything is tried and rolled back.
 
-    kind: Literal["site", "storage", "queue"]
-    name: str
-    what: What
-    fields: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-
-
-def import_grid(grid: Grid, *, dry_run: bool = False, by: Principal = SYSTEM) -> list[Change]:
-    """Write the grid and tell what changed; with `dry_run` everything is tried and rolled back.
-
+    source: the feed that says it, empty for a document; what the same source described before and does not now is gone.
+    max_loss: the part of those rows that may be gone at once; raises BadGrid (rule loss) when there are more.
     Running it again changes nothing.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-        changes = [
-            *_bring("site", Site, grid.sites, {"state": "INACTIVE"}),
-            *_bring("storage", StorageEndpoint, [_with_site(s) for s in grid.storages], {"state": "INACTIVE"}),
-            *_queues(grid),
-        ]
+        importing = _Import(source, max_loss, Overrides.load(), wanted)
+        changes = [*importing.places(), *bring_facts(wanted)]
         if changes:
             counts = {f"{c.kind} {c.what}": sum((x.kind, x.what) == (c.kind, c.what) for x in changes) for c in changes}
-            audit("grid.import", by, "grid", after=counts)
+            audit("grid.import", by, f"grid {source}".strip(), after=counts)
         if dry_run:
             transaction.set_rollback(True)
     return changes
+
+
+class _Import:
+    """One import under way."""
+
+    def __init__(self, source: str, max_loss: float | None, overrides: Overrides, wanted: Wanted) -> None:
+        self.source, self.max_loss, self.overrides, self.wanted = source, max_loss, overrides, wanted
+
+    def places(self) -> list[Change]:
+        """Sites, storage endpoints and queues."""
+        wanted, changes = self.wanted, []
+        if wanted.sites is not None:
+            changes += self._bring("site", wanted.sites)
+        if wanted.storages is not None:
+            changes += self._bring("storage", [_with_site(entry) for entry in wanted.storages])
+        if wanted.queues is not None:
+            changes += self._queues(wanted.queues)
+        self.overrides.save()
+        return changes
+
+    def _queues(self, queues: Sequence[QueueEntry]) -> list[Change]:
+        changes = {c.name: c for c in self._bring("queue", [_with_site(queue) for queue in queues])}
+        for name, fields in _links(queues).items():
+            known = changes.get(name)
+            if known is None:
+                changes[name] = Change("queue", name, "changed", fields)
+            elif known.what == "changed":
+                changes[name] = Change("queue", name, "changed", {**known.fields, **fields})
+        ComputingQueue.objects.filter(name__in=list(changes)).update(modified_at=Now())
+        return list(changes.values())
+
+    def _bring(self, kind: Kind, wanted: Sequence[Entry]) -> list[Change]:
+        """Insert, update, and mark the rows of this source that nobody wants any more."""
+        manager = MODELS[kind]._default_manager
+        rows: dict[str, Any] = {row.name: row for row in manager.select_for_update().order_by("name")}  # type: ignore[attr-defined]
+        names, faulty = {entry.name for entry in wanted}, self.wanted.faulty.get(kind, {})
+        mine = [name for name, row in rows.items() if row.source == self.source and row.gone_at is None]
+        gone = [name for name in mine if name not in names and name not in faulty]
+        self._check_loss(kind, mine, gone)
+        laid = [Entry(entry.name, self.overrides.over(kind, entry.name, entry.columns)) for entry in wanted]
+        new = [entry for entry in laid if entry.name not in rows]
+        manager.bulk_create([MODELS[kind](name=entry.name, source=self.source, **entry.columns) for entry in new])
+        changes = [Change(kind, entry.name, "added") for entry in new]
+        changes += _changes(kind, rows, [(entry, "changed") for entry in laid if entry.name in rows])
+        ended = [Entry(name, self.overrides.over(kind, name, GONE[kind])) for name in gone]
+        changes += _changes(kind, rows, [(entry, "gone") for entry in ended])
+        if columns := sorted({column for change in changes for column in change.fields}):
+            manager.bulk_update([rows[c.name] for c in changes if c.fields], columns, batch_size=500)
+        manager.filter(name__in=gone).update(gone_at=Now())
+        self._note(manager, names, faulty)
+        return changes
+
+    def _check_loss(self, kind: Kind, mine: Sequence[str], gone: Sequence[str]) -> None:
+        if self.max_loss is not None and len(gone) > self.max_loss * len(mine):
+            told = f"{len(gone)} of {len(mine)} {kind} entries would be gone at once, more than {self.max_loss:.0%}"
+            raise BadGrid([Problem("", "loss", f"{told}: {', '.join(sorted(gone)[:5])}{', ...' if len(gone) > 5 else ''}")])
+
+    def _note(self, manager: models.Manager[Any], names: set[str], faulty: Mapping[str, str]) -> None:
+        """Whose the rows are now, and which of them are faulty; rows that nothing happened to are not written."""
+        back = manager.filter(name__in=names)
+        back.exclude(source=self.source, gone_at=None, fault="").update(
+            source=self.source, gone_at=None, fault="", fault_since=None
+        )
+        if self.source:
+            back.update(good_at=Now())
+        known = manager.filter(name__in=list(faulty)).only("name", "fault", "fault_since")
+        worse = [row for row in known if row.fault != faulty[row.name]]
+        for row in worse:
+            row.fault = faulty[row.name]
+            row.fault_since = row.fault_since or Now()
+        manager.bulk_update(worse, ["fault", "fault_since"], batch_size=500)
 
 
 def _with_site(entry: Entry) -> Entry:
@@ -60,49 +135,20 @@ def _with_site(entry: Entry) -> Entry:
     return Entry(entry.name, {"site_id": entry.columns["site"]} | {k: v for k, v in entry.columns.items() if k != "site"})
 
 
-def _queues(grid: Grid) -> list[Change]:
-    changes = {c.name: c for c in _bring("queue", ComputingQueue, [_with_site(q) for q in grid.queues], {"status": "offline"})}
-    links = _links(grid)
-    for name, fields in links.items():
-        known = changes.get(name)
-        if known is None:
-            changes[name] = Change("queue", name, "changed", fields)
-        elif known.what == "changed":
-            changes[name] = Change("queue", name, "changed", {**known.fields, **fields})
-    touched = [c.name for c in changes.values()]
-    ComputingQueue.objects.filter(name__in=touched).update(modified_at=Now())
-    return list(changes.values())
-
-
-def _bring(
-    kind: Literal["site", "storage", "queue"], model: type[models.Model], wanted: Sequence[Entry], gone: Mapping[str, Any]
-) -> list[Change]:
-    """Insert, update, and set `gone` on the rows that nobody wants any more."""
-    manager = model._default_manager
-    rows: dict[str, Any] = {row.name: row for row in manager.select_for_update().order_by("name")}  # type: ignore[attr-defined]
-    new = [entry for entry in wanted if entry.name not in rows]
-    manager.bulk_create([model(name=entry.name, **entry.columns) for entry in new])
-    changes = [Change(kind, entry.name, "added") for entry in new]
-    for entry, what in _compared(wanted, rows, gone):
+def _changes(kind: Kind, rows: Mapping[str, Any], wanted: Sequence[tuple[Entry, What]]) -> list[Change]:
+    """Set what each row should be, and tell the rows that differed."""
+    changes = []
+    for entry, what in wanted:
         row = rows[entry.name]
         fields = {c: (getattr(row, c), value) for c, value in entry.columns.items() if getattr(row, c) != value}
         for column, (_, value) in fields.items():
             setattr(row, column, value)
         if fields:
             changes.append(Change(kind, entry.name, what, fields))
-    if columns := sorted({column for change in changes for column in change.fields}):
-        manager.bulk_update([rows[c.name] for c in changes if c.fields], columns, batch_size=500)
     return changes
 
 
-def _compared(wanted: Sequence[Entry], rows: Collection[str], gone: Mapping[str, Any]) -> Iterator[tuple[Entry, What]]:
-    """What each row that is there should be."""
-    names = {entry.name for entry in wanted}
-    yield from ((entry, "changed") for entry in wanted if entry.name in rows)
-    yield from ((Entry(name, gone), "gone") for name in rows if name not in names)
-
-
-def _links(grid: Grid) -> dict[str, dict[str, tuple[Any, Any]]]:
+def _links(queues: Sequence[QueueEntry]) -> dict[str, dict[str, tuple[Any, Any]]]:
     """The storage endpoints of each queue replaced where they differ: queue to its changes by access."""
     ids = dict(ComputingQueue.objects.values_list("name", "id"))
     before: dict[str, list[tuple[str, str, int]]] = {}
@@ -111,20 +157,18 @@ def _links(grid: Grid) -> dict[str, dict[str, tuple[Any, Any]]]:
         "queue_id", "access", "storage_id", "position"
     ):
         before.setdefault(names[queue], []).append((access, storage, position))
-    changes: dict[str, dict[str, tuple[Any, Any]]] = {}
-    for queue_entry in grid.queues:
-        old, new = before.get(queue_entry.name, []), sorted(queue_entry.storages, key=lambda s: (s[0], s[2]))
-        if old == new:
-            continue
-        changes[queue_entry.name] = {
-            access: (_of(old, access), _of(new, access)) for access in sorted({a for a, _, _ in old} | {a for a, _, _ in new})
-            if _of(old, access) != _of(new, access)
-        }  # fmt: skip
-        QueueStorage.objects.filter(queue_id=ids[queue_entry.name]).delete()
-        QueueStorage.objects.bulk_create(
-            QueueStorage(queue_id=ids[queue_entry.name], access=a, storage_id=s, position=p) for a, s, p in new
-        )
-    return changes
+    wanted = {queue.name: sorted(queue.storages, key=lambda s: (s[0], s[2])) for queue in queues}
+    differing = {name: new for name, new in wanted.items() if before.get(name, []) != new}
+    QueueStorage.objects.filter(queue__name__in=list(differing)).delete()
+    QueueStorage.objects.bulk_create(
+        QueueStorage(queue_id=ids[name], access=a, storage_id=s, position=p) for name, new in differing.items() for a, s, p in new
+    )
+    return {name: _differences(before.get(name, []), new) for name, new in differing.items()}
+
+
+def _differences(old: Sequence[tuple[str, str, int]], new: Sequence[tuple[str, str, int]]) -> dict[str, tuple[Any, Any]]:
+    accesses = sorted({access for access, _, _ in (*old, *new)})
+    return {access: (_of(old, access), _of(new, access)) for access in accesses if _of(old, access) != _of(new, access)}
 
 
 def _of(links: Sequence[tuple[str, str, int]], access: str) -> list[str]:

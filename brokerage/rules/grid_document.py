@@ -2,9 +2,9 @@
 
 From JSON to what the grid tables hold, or to everything that is wrong with it.
 
-Pure. Here: the document as a whole, its parts and the references between them. Not here: attributes one by one
-(`grid_attributes`), what it says of the moment (`grid_facts`), reading the file (`brokerage.feeds.grid_document`), writing the
-tables (`brokerage.ledger.grid`). One fault refuses the whole document (decision B15).
+Pure. Here: the document as a whole, its sites, storages and queues and the references between them. Not here: attributes one by
+one (`grid_attributes`), what it says of the moment (`grid_facts`), reading the file (`brokerage.feeds.grid_document`), writing
+the tables (`brokerage.ledger.grid`). One fault refuses the whole document (decision B15).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from brokerage.rules.grid_attributes import (
     STORAGE,
     name_fault,
 )
-from brokerage.rules.grid_reading import BadGrid, Reading, note_unknown, read_columns
+from brokerage.rules.grid_reading import BadGrid, Reading, read_columns, unknown
 from workqueues.rules.refine.characters import check_characters
 from workqueues.rules.task_parameters import found, nearest, problem
 
@@ -32,11 +32,13 @@ __all__ = ["FORMAT", "BadGrid", "Entry", "Grid", "QueueEntry", "read_grid"]
 
 FORMAT = "gridbroker-grid/1"
 
-FROM_THE_DATABASE = ("jobs", "pilots", "slots", "workers", "measured", "replicas", "users")
+FROM_THE_DATABASE = ("jobs", "pilots", "workers", "replicas", "users")
 """Parts that a single decision without a database needs; here the database knows them."""
-NOT_STORED = ("software", "links")
-"""Parts that no table holds yet."""
-PARTS = ("format", "now", "sites", "storages", "queues", *NOT_STORED, *FROM_THE_DATABASE)
+STORED = ("links", "slots", "measured", "software")
+"""Parts that are optional, and stored where they are there; what they say is read by `grid_facts`."""
+PARTS = ("format", "now", "sites", "storages", "queues", *STORED, *FROM_THE_DATABASE)
+NOT_OF_A_SITE = ("total_rw",)
+"""Attributes of a site for a decision without a database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,9 @@ def read_grid(document: object) -> Grid:
     reading = Reading(problems=check_characters(document))
     reading.end()
     _head(document, reading)
-    sites = [_site(name, raw, reading) for name, raw in _part(document, "sites", reading)]
-    storages = [_storage(name, raw, reading) for name, raw in _part(document, "storages", reading)]
-    queues = [_queue(name, raw, reading) for name, raw in _part(document, "queues", reading)]
+    sites = [read_site(name, raw, reading) for name, raw in _part(document, "sites", reading)]
+    storages = [read_storage(name, raw, reading) for name, raw in _part(document, "storages", reading)]
+    queues = [read_queue(name, raw, reading) for name, raw in _part(document, "queues", reading)]
     _references(sites, storages, queues, reading)
     reading.end()
     return Grid(tuple(sites), tuple(storages), tuple(queues), tuple(reading.notes))
@@ -93,7 +95,6 @@ def _head(document: Mapping[str, Any], reading: Reading) -> None:
         if name not in document:
             reading.fault(name, "required", "the document must have this part, even if it is empty")
     reading.notes += [f"{name}: not used, the database knows them" for name in FROM_THE_DATABASE if document.get(name)]
-    reading.notes += [f"{name}: not stored yet" for name in NOT_STORED if document.get(name)]
 
 
 def _part(document: Mapping[str, Any], part: str, reading: Reading) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -111,27 +112,37 @@ def _part(document: Mapping[str, Any], part: str, reading: Reading) -> Iterator[
             reading.fault(f"{part}.{name[:100]}", "type", f"expected an object, found {found(raw)}")
 
 
-def _site(name: str, raw: Mapping[str, Any], reading: Reading) -> Entry:
+def read_site(name: str, raw: Mapping[str, Any], reading: Reading) -> Entry:
+    """One site."""
     path = f"sites.{name}"
-    note_unknown(SITE, raw, path, reading)
-    return Entry(name, read_columns(SITE, raw, path, reading))
-
-
-def _storage(name: str, raw: Mapping[str, Any], reading: Reading) -> Entry:
-    path = f"storages.{name}"
-    note_unknown(STORAGE, raw, path, reading)
-    columns = read_columns(STORAGE, raw, path, reading)
-    for access, state in (columns["status"] or {}).items():
-        if access not in ACCESSES:
-            reading.fault(f"{path}.status.{access}", "unknown", f"expected one of {', '.join(ACCESSES)}")
-        elif state not in ACCESS_STATES:
-            reading.fault(f"{path}.status.{access}", "choice", f"expected {', '.join(ACCESS_STATES)}, found {found(state)}")
-    if ".." in str(columns["path"]).split("/"):
-        reading.fault(f"{path}.path", "format", "expected a directory without '..'")
+    columns = read_columns(SITE, raw, path, reading)
+    columns["attributes"] = unknown(SITE, {k: v for k, v in raw.items() if k not in NOT_OF_A_SITE}, path, reading)
     return Entry(name, columns)
 
 
-def _queue(name: str, raw: Mapping[str, Any], reading: Reading) -> QueueEntry:
+def read_storage(name: str, raw: Mapping[str, Any], reading: Reading) -> Entry:
+    """One storage endpoint."""
+    path = f"storages.{name}"
+    columns = read_columns(STORAGE, raw, path, reading)
+    for place, rule, message in status_faults(columns["status"] or {}):
+        reading.fault(f"{path}.status.{place}", rule, message)
+    if ".." in str(columns["path"]).split("/"):
+        reading.fault(f"{path}.path", "format", "expected a directory without '..'")
+    columns["attributes"] = unknown(STORAGE, raw, path, reading)
+    return Entry(name, columns)
+
+
+def status_faults(status: Mapping[str, object]) -> Iterator[tuple[str, str, str]]:
+    """What is wrong with the states of a storage endpoint: access, rule, message."""
+    for access, state in status.items():
+        if access not in ACCESSES:
+            yield access, "unknown", f"expected one of {', '.join(ACCESSES)}"
+        elif state not in ACCESS_STATES:
+            yield access, "choice", f"expected {', '.join(ACCESS_STATES)}, found {found(state)}"
+
+
+def read_queue(name: str, raw: Mapping[str, Any], reading: Reading) -> QueueEntry:
+    """One queue."""
     path = f"queues.{name}"
     if raw.get("nickname") not in (None, "", name):
         reading.fault(f"{path}.nickname", "name", f"expected the name of the member, {name}, found {found(raw['nickname'])}")

@@ -6,7 +6,7 @@ document. Here: the parts, their attributes and their faults. Not here: columns 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -89,8 +89,11 @@ PARTS: Mapping[str, Table] = {
 """Parts that are lists, with the attributes of an entry."""
 
 _TIMES = ("at", "last_start", "expires")
-_WINDOWS = ("1h", "1d", "1w")
-_LISTS = ("cmtconfigs", "containers", "cvmfs")
+WINDOWS = ("1h", "1d", "1w")
+"""Throughput is known of the last hour, day and week."""
+SOFTWARE_LISTS = ("cmtconfigs", "containers", "cvmfs")
+SOFTWARE_OBJECTS = ("tags", "architectures")
+"""Members of a software document: lists of texts, and lists of objects."""
 
 Entries = tuple[Mapping[str, Any], ...]
 
@@ -112,11 +115,18 @@ class Facts:
     total_rw: Mapping[str, float] | None = None
 
 
-def read_facts(document: Mapping[str, Any], grid: Grid) -> Facts:
-    """Read the parts of a document whose grid was read. Raises BadGrid; rules as there, and `time`."""
+def read_facts(document: Mapping[str, Any], grid: Grid, wanted: Collection[str] = tuple(PARTS)) -> Facts:
+    """Read the parts of a document whose grid was read: `wanted` ones, software and time always.
+
+    Raises BadGrid; rules as there, and `time`.
+    """
     reading = Reading()
     now = _time(document.get("now"), "now", reading)
-    parts = {part: tuple(_entries(document.get(part), part, attributes, reading)) for part, attributes in PARTS.items()}
+    parts = {
+        part: tuple(_entries(document.get(part), part, attributes, reading))
+        for part, attributes in PARTS.items()
+        if part in wanted
+    }
     software = dict(_software(document.get("software"), grid, reading))
     sites = document.get("sites") or {}
     work = {name: read_columns(NUCLEUS, raw, f"sites.{name}", reading)["total_rw"] for name, raw in sites.items()}
@@ -163,8 +173,8 @@ def _entries(raw: object, part: str, attributes: Table, reading: Reading) -> Ite
 
 def _windows(mbps: Mapping[str, Any], path: str, reading: Reading) -> None:
     for window, value in mbps.items():
-        if window not in _WINDOWS:
-            reading.fault(f"{path}.mbps.{window}", "unknown", f"expected one of {', '.join(_WINDOWS)}")
+        if window not in WINDOWS:
+            reading.fault(f"{path}.mbps.{window}", "unknown", f"expected one of {', '.join(WINDOWS)}")
         elif value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             reading.fault(f"{path}.mbps.{window}", "type", f"expected a number, found {found(value)}")
         elif value is not None and value < 0:
@@ -185,19 +195,19 @@ def _software(raw: object, grid: Grid, reading: Reading) -> Iterator[tuple[str, 
         elif not isinstance(published, Mapping):
             reading.fault(path, "type", f"expected an object, found {found(published)}")
         else:
-            for fault in _published(published):
+            for fault in software_faults(published):
                 reading.fault(
                     f"{path}.{fault}", "type", "expected a list of texts, in an object of a list: texts and lists of texts"
                 )
             yield name, published
 
 
-def _published(published: Mapping[str, Any]) -> Iterator[str]:
+def software_faults(published: Mapping[str, Any]) -> Iterator[str]:
     """The members of a software document that are not what the broker reads."""
-    for name in _LISTS:
+    for name in SOFTWARE_LISTS:
         if not _texts(published.get(name) or []):
             yield name
-    for name in ("tags", "architectures"):
+    for name in SOFTWARE_OBJECTS:
         entries = published.get(name) or []
         if not isinstance(entries, list):
             yield name

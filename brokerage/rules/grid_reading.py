@@ -51,6 +51,8 @@ def read_columns(table: Table, raw: Mapping[str, Any], path: str, reading: Readi
     return columns
 
 
-def note_unknown(known: Table, raw: Mapping[str, Any], path: str, reading: Reading) -> None:
-    """Note the attributes that the table does not have."""
-    reading.notes += [f"{path}.{name}: not known, not stored" for name in raw if name not in known]
+def unknown(known: Table, raw: Mapping[str, Any], path: str, reading: Reading) -> dict[str, Any]:
+    """The attributes that the table does not have: noted, and kept as they came."""
+    kept = {name: value for name, value in raw.items() if name not in known}
+    reading.notes += [f"{path}.{name}: not known; kept among the attributes" for name in kept]
+    return kept

@@ -19,7 +19,8 @@ from brokerage.rules.grid_attributes import (
     STORAGE,
     Table,
 )
-from brokerage.rules.grid_document import FORMAT, FROM_THE_DATABASE, NOT_STORED
+from brokerage.rules.grid_document import FORMAT, FROM_THE_DATABASE
+from brokerage.rules.grid_facts import ALL, LINK, MEASURED, SLOT, SOFTWARE_LISTS, SOFTWARE_OBJECTS, WINDOWS
 from workqueues.rules.task_parameters import Parameter
 
 _NUMERIC = r"^\s*{sign}\d+(\.\d+)?([eE][+-]?\d+)?\s*$"
@@ -31,7 +32,7 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": FORMAT,
-        "description": "Sites, storage endpoints and computing queues; manage.py import_grid reads it.",
+        "description": "Sites, storage endpoints, computing queues, links, software and slots; manage.py import_grid reads it.",
         "type": "object",
         "required": ["format", "sites", "queues"],
         "additionalProperties": False,
@@ -41,7 +42,10 @@ def schema() -> dict[str, Any]:
             "sites": _entries(names, SITE, {}),
             "storages": _entries(names, STORAGE, {"status": _status()}),
             "queues": _entries(names, QUEUE, _queue_extras()),
-            **{part: {"description": "Not stored yet."} for part in NOT_STORED},
+            "links": _list("Ways of files between sites; each from, to and activity once.", LINK, {"mbps": _windows()}),
+            "slots": _list("Declared slots; each queue, share and resource type once.", SLOT, {}),
+            "measured": _list("What is measured of running jobs; each queue once.", MEASURED, {}),
+            "software": _software(),
             **{
                 part: {"description": "For a decision without a database; import_grid does not use it."}
                 for part in FROM_THE_DATABASE
@@ -56,6 +60,39 @@ def _entries(names: dict[str, Any], table: Table, extras: dict[str, Any]) -> dic
     if required:
         entry["required"] = required
     return {"type": "object", "propertyNames": names, "additionalProperties": entry}
+
+
+def _list(doc: str, table: Table, extras: dict[str, Any]) -> dict[str, Any]:
+    entry = {
+        "type": "object",
+        "required": [p.name for p in table.values() if p.required],
+        "properties": {p.name: _property(p) for p in table.values()} | extras,
+    }
+    return {"description": doc, "type": ["array", "null"], "items": entry}
+
+
+def _windows() -> dict[str, Any]:
+    return {
+        "description": LINK["mbps"].doc,
+        "type": ["object", "null"],
+        "additionalProperties": False,
+        "properties": {window: {"type": ["number", "null"], "minimum": 0} for window in WINDOWS},
+    }
+
+
+def _software() -> dict[str, Any]:
+    texts = {"type": ["array", "null"], "items": {"type": "string"}}
+    member = {"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "string"}}]}
+    objects = {"type": ["array", "null"], "items": {"type": "object", "additionalProperties": member}}
+    published = {
+        "type": "object",
+        "properties": dict.fromkeys(SOFTWARE_LISTS, texts) | dict.fromkeys(SOFTWARE_OBJECTS, objects),
+    }
+    return {
+        "description": f"What queues publish, by name; {ALL} knows every tag.",
+        "type": ["object", "null"],
+        "additionalProperties": published,
+    }
 
 
 def _property(p: Parameter) -> dict[str, Any]:

@@ -77,7 +77,24 @@ FAULTS: list[tuple[Callable[[Document], None], str, str]] = [
     (put("queues", "NORTH", "astorages", "read_lan", value="NORTH_DISK"), "queues.NORTH.astorages.read_lan", "type"),
     (put("queues", "NORTH", "astorages", "read_lan", value=["WEST"]), "queues.NORTH.astorages.read_lan[0]", "reference"),
     (put("queues", "NORTH", "note", value="a\0b"), "queues.NORTH.note", "characters"),
+    (put("links", value={}), "links", "type"),
+    (put("links", value=[{"to": "SOUTH"}]), "links[0].from", "required"),
+    (put("links", value=[{"from": "NORTH", "to": "WEST"}]), "links[0].to", "reference"),
+    (put("links", value=[{"from": "NORTH", "to": "SOUTH", "files_queued": -1}]), "links[0].files_queued", "range"),
+    (put("links", value=[{"from": "NORTH", "to": "SOUTH", "mbps": {"1h": -5}}]), "links[0].mbps.1h", "range"),
+    (put("links", value=[{"from": "NORTH", "to": "SOUTH", "mbps": {"1m": 5}}]), "links[0].mbps.1m", "unknown"),
+    (put("links", value=[{"from": "NORTH", "to": "SOUTH", "closeness": 12}]), "links[0].closeness", "range"),
+    (put("links", value=[{"from": "NORTH", "to": "SOUTH", "at": "noon"}]), "links[0].at", "time"),
+    (put("links", value=[{"from": "NORTH", "to": "SOUTH"}] * 2), "links[1]", "duplicate"),
+    (put("slots", value=[{"queue": "WEST", "n": 1}]), "slots[0].queue", "reference"),
+    (put("slots", value=[{"queue": "NORTH", "n": "many"}]), "slots[0].n", "type"),
+    (put("slots", value=[{"queue": "NORTH", "n": 1}, {"queue": "NORTH", "n": 2}]), "slots[1]", "duplicate"),
+    (put("measured", value=[{"queue": "NORTH", "disk_io_per_core": -1}]), "measured[0].disk_io_per_core", "range"),
+    (put("software", value=[]), "software", "type"),
+    (put("software", value={"WEST": {}}), "software.WEST", "reference"),
+    (put("software", value={"NORTH": {"cvmfs": "atlas"}}), "software.NORTH.cvmfs", "type"),
+    (put("software", value={"NORTH": {"tags": [{"sources": {}}]}}), "software.NORTH.tags[0].sources", "type"),
 ]
 
-SCHEMA_CANNOT_TELL = {"reference", "characters"}
+SCHEMA_CANNOT_TELL = {"reference", "characters", "duplicate", "time"}
 """Rules that JSON Schema has no words for, or that are about two places."""

@@ -13,6 +13,7 @@ from broker_site.embedded.instance import ROOT
 from brokerage.feeds.grid_document import parse_grid
 from brokerage.rules.grid_document import BadGrid, read_grid
 from brokerage.rules.grid_schema import schema
+from brokerage.rules.grid_wanted import read_wanted
 from tests.grid.faults import FAULTS, SCHEMA_CANNOT_TELL
 
 SCHEMA = Path(ROOT / "docs" / "reference" / "grid.schema.json")
@@ -20,7 +21,7 @@ SCHEMA = Path(ROOT / "docs" / "reference" / "grid.schema.json")
 
 def told(document: Any) -> list[tuple[str, str]]:
     with pytest.raises(BadGrid) as bad:
-        read_grid(document)
+        read_wanted(document)
     return [(p.field, p.rule) for p in bad.value.problems]
 
 
@@ -32,7 +33,8 @@ def test_numbers_may_come_as_text_and_empty_means_the_default(good: dict[str, An
 
 def test_unknown_attributes_of_a_queue_are_kept_and_unused_parts_are_noted(good: dict[str, Any]) -> None:
     good |= {"jobs": [{"queue": "NORTH"}], "links": [{}], "users": []}
-    good["sites"]["NORTH"]["tier_level"] = 1
+    good["sites"]["NORTH"] |= {"tier_level": 1, "total_rw": 7}
+    good["storages"]["NORTH_DISK"]["token"] = "T"
     grid = read_grid(good)
     assert grid.queues[0].columns["attributes"] == {"releases": ["ANY"], "tier": "T1", "astorages": {"es_events": ["X"]}}
     assert grid.queues[0].storages == (
@@ -41,8 +43,9 @@ def test_unknown_attributes_of_a_queue_are_kept_and_unused_parts_are_noted(good:
         ("write_lan", "NORTH_DISK", 1),
     )
     assert [n.split(":")[0] for n in grid.notes] == [
-        "jobs", "links", "sites.NORTH.tier_level", "queues.NORTH.astorages.es_events",
+        "jobs", "sites.NORTH.tier_level", "storages.NORTH_DISK.token", "queues.NORTH.astorages.es_events",
     ]  # fmt: skip
+    assert (grid.sites[0].columns["attributes"], grid.storages[0].columns["attributes"]) == ({"tier_level": 1}, {"token": "T"})
 
 
 @pytest.mark.parametrize(("change", "path", "rule"), FAULTS, ids=[f"{path[:40]}-{rule}" for _, path, rule in FAULTS])

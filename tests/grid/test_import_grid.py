@@ -12,7 +12,16 @@ from django.core.management import CommandError, call_command
 
 from broker_site.access.models import Audit
 from broker_site.embedded.instance import ROOT
-from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.models import (
+    ComputingQueue,
+    DeclaredSlots,
+    Link,
+    Measured,
+    QueueStorage,
+    Site,
+    Software,
+    StorageEndpoint,
+)
 from tests.grid.faults import FAULTS
 
 pytestmark = pytest.mark.django_db
@@ -33,6 +42,7 @@ def grid() -> list[Any]:
         list(StorageEndpoint.objects.order_by("name").values()),
         list(ComputingQueue.objects.order_by("name").values()),
         list(QueueStorage.objects.order_by("id").values()),
+        *(list(model.objects.order_by("pk").values()) for model in (Link, Software, DeclaredSlots, Measured)),
     ]
 
 
@@ -144,3 +154,75 @@ def test_the_grid_of_the_demo_can_be_imported_again_and_again() -> None:
     run(file)
     assert ComputingQueue.objects.filter(status="online", local_pilots__gt=0).count() >= 3
     assert "unchanged" in run(file)
+
+
+@pytest.fixture
+def full(good: dict[str, Any]) -> dict[str, Any]:
+    """The good document with everything that is measured, declared and published."""
+    return good | {
+        "links": [
+            {"from": "NORTH", "to": "SOUTH", "files_queued": "7", "mbps": {"1h": 80, "1w": 60.5}, "at": "2026-05-04T08:00:00Z"},
+            {"from": "SOUTH", "to": "NORTH", "activity": "closeness", "closeness": 3},
+        ],
+        "slots": [{"queue": "NORTH", "share": "Production", "n": 40, "expires": "2026-06-01"}],
+        "measured": [{"queue": "NORTH", "disk_io_per_core": 120.5}],
+        "software": {"NORTH": {"cvmfs": ["atlas"]}, "ALL": {"tags": [{"container_name": "img", "sources": ["/cvmfs/img"]}]}},
+    }
+
+
+def test_links_slots_measurements_and_software_are_stored(full: dict[str, Any], written: Write) -> None:
+    file = written(full)
+    out = run(file).splitlines()[-1]
+    assert out.endswith(
+        "2 links (2 added); 1 declared slots (1 added); 1 measured queues (1 added); 2 software documents (2 added)"
+    )
+    link = Link.objects.get(source="NORTH")
+    assert (link.destination_id, link.activity, link.files_queued, link.mbps_1h, link.mbps_1d, link.mbps_1w) == (
+        *("SOUTH", "Production Output", 7, 80, None, 60.5),
+    )
+    assert str(link.measured_at) == "2026-05-04 08:00:00+00:00"
+    slots = DeclaredSlots.objects.get()
+    assert (slots.queue.name, slots.share, slots.resource_type, slots.n) == ("NORTH", "Production", "", 40)
+    assert Measured.objects.get().disk_io_per_core == 120.5
+    assert dict(Software.objects.values_list("queue", "document")) == full["software"]
+    before = grid()
+    assert run(file).count("unchanged") == 7
+    assert grid() == before
+
+
+def test_what_a_part_no_longer_says_is_removed_and_a_missing_part_is_left_alone(full: dict[str, Any], written: Write) -> None:
+    run(written(full))
+    full["links"][0]["files_queued"] = 9
+    del full["links"][1], full["slots"], full["measured"]
+    full["software"] = {}
+    lines = run(written(full), "--dry-run").splitlines()
+    assert [line for line in lines if not line.startswith("note")][:5] == [
+        "~ link NORTH to SOUTH: Production Output",
+        "    files_queued: 7 -> 9",
+        "- link SOUTH to NORTH: closeness (no longer in the document)",
+        "- software NORTH (no longer in the document)",
+        "- software ALL (no longer in the document)",
+    ]
+    run(written(full))
+    assert (Link.objects.count(), Software.objects.count(), DeclaredSlots.objects.count(), Measured.objects.count()) == (
+        1,
+        0,
+        1,
+        1,
+    )
+
+
+def test_attributes_that_nobody_knows_are_kept(good: dict[str, Any], written: Write) -> None:
+    good["sites"]["NORTH"]["tier_level"] = 1
+    good["storages"]["NORTH_DISK"]["token"] = "DATADISK"
+    assert "note: sites.NORTH.tier_level: not known; kept among the attributes" in run(written(good)).splitlines()
+    assert Site.objects.get(name="NORTH").attributes == {"tier_level": 1}
+    assert StorageEndpoint.objects.get(name="NORTH_DISK").attributes == {"token": "DATADISK"}
+
+
+def test_what_a_document_does_not_have_stays_where_a_feed_has_it(good: dict[str, Any], written: Write) -> None:
+    run(written(good))
+    ComputingQueue.objects.filter(name="SOUTH").update(source="cric")
+    del good["queues"]["SOUTH"]
+    run(written(good))
+    assert ComputingQueue.objects.get(name="SOUTH").status == "online"

@@ -1,4 +1,4 @@
-"""`manage.py import_grid FILE [--dry-run]`: sites, storage endpoints and queues from one grid document."""
+"""`manage.py import_grid FILE... [--dry-run]`: the grid from our own grid document, or from CRIC's documents."""
 
 from __future__ import annotations
 
@@ -11,60 +11,114 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 
+from broker_site import gdpconfig
 from broker_site.embedded.instance import ROOT
 from broker_site.embedded.place import STATE
-from brokerage.feeds.grid_document import load_grid
-from brokerage.ledger.grid import Change, import_grid
-from brokerage.rules.grid_document import BadGrid, Entry, Grid
+from broker_site.kernel import clock
+from brokerage.feeds.document import KINDS, parse, wanted_of
+from brokerage.feeds.grid_document import read_bytes
+from brokerage.ledger.grid import import_grid
+from brokerage.ledger.grid_change import Change
+from brokerage.queries.feeds import known_names
+from brokerage.rules.grid_document import BadGrid, Entry
+from brokerage.rules.grid_wanted import Wanted
 
 SIGNS = {"added": "+", "changed": "~", "gone": "-"}
+PLURALS = {
+    "site": ("sites", "sites"),
+    "storage": ("storage endpoints", "storages"),
+    "queue": ("queues", "queues"),
+    "link": ("links", "links"),
+    "slots": ("declared slots", "slots"),
+    "measured": ("measured queues", "measured"),
+    "software": ("software documents", "software"),
+}
+"""Kind of a row -> what several are called, and the part of the document."""
+CRIC = "cric"
+"""Whose the rows of CRIC's documents are, unless a feed is named."""
 
 
 class Command(BaseCommand):
-    """Brings the grid tables to what the document says; a bad document changes nothing."""
+    """Brings the grid tables to what documents say; a bad one changes nothing."""
 
-    help = "Import sites, storage endpoints and queues from a grid document; running it again changes nothing."
+    help = "Import the grid from a grid document, or from CRIC's documents; running it again changes nothing."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The file, and whether it is only tried."""
+        """The files, and whether they are only tried."""
         parser.add_argument(
-            "file", type=Path, metavar="FILE", help="JSON document; its schema is docs/reference/grid.schema.json"
+            "files",
+            type=Path,
+            nargs="+",
+            metavar="FILE",
+            help="a grid document (its schema is docs/reference/grid.schema.json), or CRIC's sites, storage endpoints, queues, "
+            "releases, network metrics, closeness; several are imported together, in this order",
         )
         parser.add_argument("--dry-run", action="store_true", help="only show what would change")
+        parser.add_argument(
+            "--feed", default="", metavar="NAME", help=f"whose rows they are: what NAME said before and does not now is gone"
+            f" (default: the document's own; {CRIC} for CRIC's)"
+        )  # fmt: skip
         parser.add_argument(
             "--storage-root", type=Path, metavar="DIR", help="where relative storage paths begin (default: the instance's folder)"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Import; CommandError with a line `path: rule: message` for each fault."""
-        file: Path = options["file"]
         root: Path = options["storage_root"] or ROOT / STATE / settings.ENV.instance
+        read = [(file, *self._parsed(file)) for file in options["files"]]
+        with transaction.atomic():
+            for file, kind, document in sorted(read, key=lambda entry: KINDS.index(entry[1])):
+                try:
+                    wanted = placed(wanted_of(kind, document, known_names(), clock.now()), root.absolute())
+                    changes = self._imported(kind, wanted, options["feed"])
+                except BadGrid as bad:
+                    raise refused(file, bad) from bad
+                self._tell(wanted, changes, options["dry_run"], options["verbosity"])
+            if options["dry_run"]:
+                transaction.set_rollback(True)
+
+    def _parsed(self, file: Path) -> tuple[str, Any]:
         try:
-            grid = placed(load_grid(file), root.absolute())
+            return parse(read_bytes(file))
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from error
         except BadGrid as bad:
-            lines = [f"{p.field or 'document'}: {p.rule}: {p.message}" for p in bad.problems]
-            raise CommandError("\n".join([f"{file} is refused, nothing was changed:", *lines])) from bad
-        changes = import_grid(grid, dry_run=options["dry_run"])
-        if options["verbosity"] < 1:
+            raise refused(file, bad) from bad
+
+    def _imported(self, kind: str, wanted: Wanted, feed: str) -> list[Change]:
+        if kind == KINDS[0]:
+            return import_grid(wanted, source=feed)
+        return import_grid(wanted, source=feed or CRIC, max_loss=gdpconfig.value("feeds", "FEED_MAX_LOSS"))
+
+    def _tell(self, wanted: Wanted, changes: Sequence[Change], dry_run: bool, verbosity: int) -> None:
+        if verbosity < 1:
             return
-        for line in diff(changes) if options["dry_run"] or options["verbosity"] > 1 else ():
+        for line in diff(changes) if dry_run or verbosity > 1 else ():
             self.stdout.write(line)
-        for note in grid.notes:
+        for note in wanted.notes:
             self.stdout.write(f"note: {note}")
-        self.stdout.write(("would change: " if options["dry_run"] else "") + summary(grid, changes))
+        for faults in wanted.faulty.values():
+            for fault in faults.values():
+                self.stdout.write(f"faulty, its last good version stays: {fault}")
+        self.stdout.write(("would change: " if dry_run else "") + summary(wanted, changes))
 
 
-def placed(grid: Grid, root: Path) -> Grid:
+def refused(file: Path, bad: BadGrid) -> CommandError:
+    """The refusal of a whole document, a line for each fault."""
+    lines = [f"{p.field or 'document'}: {p.rule}: {p.message}" for p in bad.problems]
+    return CommandError("\n".join([f"{file} is refused, nothing was changed:", *lines]))
+
+
+def placed(wanted: Wanted, root: Path) -> Wanted:
     """The grid with relative storage paths put below `root`."""
-    return replace(grid, storages=tuple(_placed(s, root) for s in grid.storages))
+    return wanted if wanted.storages is None else replace(wanted, storages=tuple(_placed(s, root) for s in wanted.storages))
 
 
 def _placed(storage: Entry, root: Path) -> Entry:
-    path = storage.columns["path"]
+    path = storage.columns.get("path")
     return Entry(storage.name, {**storage.columns, "path": str(root / path)}) if path else storage
 
 
@@ -77,15 +131,12 @@ def diff(changes: Sequence[Change]) -> Iterator[str]:
             yield f"    {column}: {before!r} -> {after!r}"
 
 
-def summary(grid: Grid, changes: Sequence[Change]) -> str:
+def summary(wanted: Wanted, changes: Sequence[Change]) -> str:
     """How many rows of each kind there are and what became of them."""
     counts = Counter((c.kind, c.what) for c in changes)
     parts = []
-    for kind, plural, total in (
-        ("site", "sites", len(grid.sites)),
-        ("storage", "storage endpoints", len(grid.storages)),
-        ("queue", "queues", len(grid.queues)),
-    ):
-        told = ", ".join(f"{counts[kind, what]} {what}" for what in SIGNS if counts[kind, what])  # type: ignore[index]
-        parts.append(f"{total} {plural} ({told or 'unchanged'})")
+    for kind, (plural, part) in PLURALS.items():
+        if (rows := getattr(wanted, part)) is not None:
+            told = ", ".join(f"{counts[kind, what]} {what}" for what in SIGNS if counts[kind, what])  # type: ignore[index]
+            parts.append(f"{len(rows)} {plural} ({told or 'unchanged'})")
     return "; ".join(parts)

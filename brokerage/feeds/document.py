@@ -1,0 +1,76 @@
+"""The bytes of a document of any kind, turned into what the grid tables shall hold.
+
+Not here: where the bytes come from (`fetch`), and the rules (`brokerage.rules.grid_wanted`, `cric`, `cric_metrics`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from broker_site.kernel.verdict import Problem
+from brokerage.feeds.grid_document import parse_document
+from brokerage.rules.cric import Known, read_queues, read_sites, read_storages, recognised
+from brokerage.rules.cric_metrics import read_closeness, read_network, read_software
+from brokerage.rules.grid_document import Entry, QueueEntry
+from brokerage.rules.grid_facts import moment
+from brokerage.rules.grid_reading import BadGrid
+from brokerage.rules.grid_wanted import Wanted, read_wanted
+
+KINDS = ("grid", "cric-sites", "cric-storages", "cric-queues", "software", "network", "closeness")
+"""Every kind of document, in the order in which later ones refer to earlier ones."""
+
+
+def parse(text: bytes) -> tuple[str, Any]:
+    """Kind and JSON data of a document. Raises BadGrid; rules json, duplicate, kind."""
+    document = parse_document(text)
+    kind = recognised(document)
+    if not kind and isinstance(document, Mapping) and "format" in document:
+        kind = "grid"
+    return kind or "grid", document
+
+
+def wanted_of(kind: str, document: Any, known: Known, now: datetime) -> Wanted:
+    """What a document of a kind says. Raises BadGrid, also where it is of another kind."""
+    found = recognised(document)
+    if found and found != kind:
+        raise BadGrid([Problem("", "kind", f"expected a document of the kind {kind}, this looks like {found}")])
+    match kind:
+        case "cric-sites":
+            return read_sites(document)
+        case "cric-storages":
+            return read_storages(document, known)
+        case "cric-queues":
+            return read_queues(document, known)
+        case "software":
+            return read_software(document, known)
+        case "network":
+            return read_network(document, known, now)
+        case "closeness":
+            return read_closeness(document, known)
+    return read_wanted(document)
+
+
+def time_of(document: Any) -> datetime | None:
+    """Of when our own document says that it is."""
+    if not isinstance(document, Mapping) or not isinstance(document.get("now"), str) or not document["now"]:
+        return None
+    try:
+        return moment(document["now"])
+    except ValueError:
+        return None
+
+
+def from_afar(wanted: Wanted) -> Wanted:
+    """What a feed may say: no directory of ours, no process on our machine."""
+    storages = None if wanted.storages is None else [_without(entry, "path") for entry in wanted.storages]
+    queues: Sequence[QueueEntry] | None = None
+    if wanted.queues is not None:
+        queues = [QueueEntry(q.name, _without(q, "local_pilots").columns, q.storages) for q in wanted.queues]
+    return replace(wanted, storages=storages, queues=queues)
+
+
+def _without(entry: Entry, column: str) -> Entry:
+    return Entry(entry.name, {name: value for name, value in entry.columns.items() if name != column})

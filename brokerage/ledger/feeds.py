@@ -1,0 +1,34 @@
+"""How feeds are doing: claimed for a reading, read well, or failed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from brokerage.models import Feed
+from brokerage.rules.grid_wanted import Wanted
+
+LONGEST_FAULT = 2000
+
+
+def claim_due(now: datetime, period_s: float) -> list[Feed]:
+    """The enabled feeds whose period is over, for one run alone."""
+    due = Q(tried_at=None) | Q(tried_at__lte=now - timedelta(seconds=period_s))
+    feeds = list(Feed.objects.filter(due, enabled=True).order_by("name"))
+    return [feed for feed in feeds if Feed.objects.filter(due, pk=feed.pk, enabled=True).update(tried_at=now)]
+
+
+def note_good(feed: Feed, wanted: Wanted, now: datetime) -> None:
+    """The feed was read and used."""
+    feed.good_at, feed.entries, feed.fault, feed.fault_since = now, wanted.size, "", None
+    feed.faulty = {name: fault for faults in wanted.faulty.values() for name, fault in sorted(faults.items())}
+    columns = ("good_at", "data_at", "entries", "fault", "fault_since", "faulty", "copy", "digest")
+    feed.save(update_fields=columns)
+
+
+def note_fault(feed: Feed, fault: str, now: datetime) -> None:
+    """The feed gave nothing that can be used; its last good copy stays."""
+    feed.fault = fault.replace("\x00", "")[:LONGEST_FAULT]
+    feed.fault_since = feed.fault_since or now
+    feed.save(update_fields=("fault", "fault_since"))

@@ -1,0 +1,110 @@
+"""Overrides of operators as they are set, changed, ended and kept by imports.
+
+The row that an override is about has its value; the override keeps what the document says beneath. So readers of the grid need
+not know of overrides. Not here: which values are allowed (`brokerage.rules.grid_overrides`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model
+from django.db.models.functions import Now
+
+from broker_site.access.auditing import audit
+from broker_site.access.principal import SYSTEM, Principal
+from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
+from brokerage.rules.grid_overrides import Kind, in_column, laid_over, read_override, value_in
+
+PLACES: Mapping[str, type[Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
+
+
+@dataclass(slots=True)
+class Overrides:
+    """All overrides while a document is imported."""
+
+    by_row: Mapping[tuple[str, str], list[LocalOverride]]
+    moved: list[LocalOverride] = field(default_factory=list)
+
+    @classmethod
+    def load(cls) -> Overrides:
+        """Read and lock them."""
+        found: dict[tuple[str, str], list[LocalOverride]] = {}
+        for override in LocalOverride.objects.select_for_update().order_by("id"):
+            found.setdefault((override.kind, override.name), []).append(override)
+        return cls(found)
+
+    def over(self, kind: Kind, name: str, columns: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a document says of a row, under the overrides of that row; they note what it says of them."""
+        mine = self.by_row.get((kind, name))
+        if not mine:
+            return columns
+        for override in mine:
+            told = value_in(kind, override.attribute, columns)
+            spoken_of = override.attribute if in_column(kind, override.attribute) else "attributes"
+            if spoken_of in columns and told != override.beneath:
+                override.beneath = told
+                self.moved.append(override)
+        return laid_over(kind, columns, {o.attribute: _value(o) for o in mine})
+
+    def save(self) -> None:
+        """Keep what they noted."""
+        LocalOverride.objects.bulk_update(self.moved, ["beneath"])
+
+
+def _value(override: LocalOverride) -> Any:
+    value, _, _ = read_override(override.kind, override.attribute, override.value)  # type: ignore[arg-type]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def set_override(override: LocalOverride) -> None:
+    """Save a new or changed override that keeps the rules, and bring its row to it."""
+    with transaction.atomic():
+        row = _row(override)
+        old = LocalOverride.objects.select_for_update().filter(pk=override.pk).first()
+        if old is None:
+            override.beneath = value_in(override.kind, override.attribute, vars(row))  # type: ignore[arg-type]
+        override.save()
+        _write(override, row, _value(override))
+
+
+def end_override(override: LocalOverride) -> None:
+    """Remove an override: what the document says holds again."""
+    with transaction.atomic():
+        row = _row(override, missing_ok=True)
+        kept = LocalOverride.objects.select_for_update().get(pk=override.pk)
+        if row is not None:
+            _write(kept, row, kept.beneath)
+        kept.delete()
+
+
+def end_expired(now: datetime, by: Principal = SYSTEM) -> int:
+    """Remove the overrides whose time is over: how many."""
+    ended = 0
+    for override in LocalOverride.objects.filter(until__lte=now).order_by("id"):
+        with transaction.atomic():
+            before = {"value": override.value, "until": str(override.until)}
+            audit("localoverride.expire", by, f"localoverride {override.pk} {override}", reason=override.reason, before=before)
+            end_override(override)
+        ended += 1
+    return ended
+
+
+def _row(override: LocalOverride, missing_ok: bool = False) -> Any:
+    rows = PLACES[override.kind]._default_manager.select_for_update().filter(name=override.name)
+    return rows.first() if missing_ok else rows.get()
+
+
+def _write(override: LocalOverride, row: Any, value: Any) -> None:
+    """Give the row one value: of its column, or among its attributes."""
+    kind: Any = override.kind
+    before = {name: getattr(row, name) for name in (override.attribute, "attributes") if hasattr(row, name)}
+    for name, laid in laid_over(kind, before, {override.attribute: value}).items():
+        setattr(row, name, laid)
+    if override.kind == "queue":
+        row.modified_at = Now()
+    row.save()
