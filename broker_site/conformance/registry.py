@@ -15,6 +15,16 @@ ANY = "*"
 """Among the keys that are answered: all of them, as they are names of the case."""
 
 
+class Values(dict[str, Any]):
+    """What a case gives, without its nulls: a key that is null or absent reads as None, not given."""
+
+    def __init__(self, given: Given) -> None:
+        super().__init__({key: value for key, value in given.items() if value is not None})
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+
 class NoFunction(LookupError):
     """No function is mapped to the family of a case, or none to the keys that it has."""
 
@@ -44,7 +54,7 @@ def family(
 ) -> Callable[[Callable[[Given], Answer]], Callable[[Given], Answer]]:
     """Map a family's cases with these keys to a function; keys in [brackets] may be absent.
 
-    The function gets what is given without its nulls (null = not given), and renames and converts units, nothing else.
+    The function gets what is given as `Values` (null and absent = None), and renames and converts units, nothing else.
     """
     words = given.split()
     optional = {word.strip("[]") for word in words if word.startswith("[")}
@@ -63,6 +73,11 @@ def families() -> frozenset[str]:
     return frozenset(_FAMILIES)
 
 
+def mappings(family: str) -> tuple[Mapped, ...]:
+    """The mappings of a family."""
+    return tuple(_FAMILIES.get(family, ()))
+
+
 def answer(case: Case) -> Answer:
     """What the real function says to a case. Raises NoFunction, or what the function raises and no mapping calls an error."""
     if case.family not in _FAMILIES:
@@ -70,7 +85,7 @@ def answer(case: Case) -> Answer:
     for mapped in _FAMILIES[case.family]:
         if mapped.takes(case):
             try:
-                return mapped.function({key: value for key, value in case.given.items() if value is not None})
+                return mapped.function(Values(case.given))
             except mapped.errors:
                 return {"error": True}
     raise NoFunction(f"no function of the family {case.family!r} takes these keys")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Flags
 from brokerage.rules.declare import Config, Numbers, filter
+from brokerage.rules.network import fast_enough, least_if_urgent
 from brokerage.rules.snapshot import Queues
 
 
@@ -58,6 +59,5 @@ def nucleus_receives(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, 
 def fast_enough_if_urgent(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """An urgent task (or priority 1000 and more) wants a network weight over the threshold. Source: seed 000."""
     weight = queues.network_weight(config["NQUEUED_SAT_CAP"], config["NW_QUEUE_IMPORTANCE"])
-    least = config["NW_THRESHOLD"] * config["NW_WEIGHT_MULTIPLIER"]
     judged = config["NW_ACTIVE"] and ask.urgent and ask.nucleus
-    return weight >= least if judged else True, {"weight": weight, "least": least}
+    return fast_enough(weight, config) if judged else True, {"weight": weight, "least": least_if_urgent(config)}

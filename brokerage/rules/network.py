@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from brokerage.rules.columns import Flags, Floats
+
+Config = Mapping[str, Any]
 
 STEPS = np.array([1.0, 2.0, 10.0, 20.0, 50.0, 75.0, 100.0, 200.0])
 STEP_WEIGHTS = np.array([1.0, 1.1, 1.2, 1.3, 1.5, 1.7, 1.8, 1.9, 2.0])
@@ -41,6 +44,17 @@ def weight_to_nucleus(files: Any, mbps: Floats, closeness: Floats, at_nucleus: F
     """The network weight of every queue."""
     link = network_weight(queued_weight(files, cap), throughput_weight(mbps, closeness), importance)
     return np.where(at_nucleus, AT_NUCLEUS, link)
+
+
+def fast_enough(weight: Any, config: Config) -> Any:
+    """Whether an urgent task takes a link of this network weight (seed 000). `config`: NW_THRESHOLD, NW_WEIGHT_MULTIPLIER."""
+    return weight >= least_if_urgent(config)
+
+
+def least_if_urgent(config: Config) -> float:
+    """The least network weight for urgent tasks."""
+    least: float = config["NW_THRESHOLD"] * config["NW_WEIGHT_MULTIPLIER"]
+    return least
 
 
 def latest(hour: float | None, day: float | None, week: float | None) -> float | None:

@@ -132,6 +132,11 @@ def published(text: str) -> Published:
     )
 
 
+def container_sources(tags: Iterable[Mapping[str, Any]], name: str | None) -> tuple[str, ...]:
+    """The places of a container by the tags of the whole grid (the document of the queue `ALL`)."""
+    return tuple(source for tag in tags if name and tag.get("container_name") == name for source in tag.get("sources") or ())
+
+
 class SoftwareIndex:
     """The documents of all queues: each distinct one is asked once per question, answers are kept for the tasks of the cycle."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_site.conformance.cases import Case, read_cases
+from broker_site.conformance.registry import Values, mappings
 from broker_site.conformance.runner import failure, not_yet
 
 HERE = Path(__file__).resolve().parent
@@ -33,3 +34,36 @@ def test_our_own_cases(path: Path) -> None:
 def test_the_cases_of_the_specification(name: str) -> None:
     failing = {case.id: why for case in due(SHARED / name) if (why := failure(case))}
     assert not failing
+
+
+BROKERAGE = [
+    "analysis_filter",
+    "analysis_locality",
+    "analysis_per_user_limit",
+    "analysis_throttle",
+    "analysis_weight",
+    "disk",
+    "final_filters",
+    "hardware",
+    "io_cut",
+    "ip_connectivity",
+    "many_assigned",
+    "memory",
+    "production_weight",
+    "resource_type",
+    "running",
+    "t1_weight",
+    "task_brokerage",
+    "transferring",
+    "walltime",
+    "zero_share",
+]
+
+
+@pytest.mark.parametrize("family", BROKERAGE)
+def test_what_is_not_given_is_the_default_of_the_function(family: str) -> None:
+    """A case may give null for any key: the function then answers by its own default."""
+    for mapped in mappings(family):
+        nothing = dict.fromkeys(mapped.allowed)
+        answer = mapped.function(Values(nothing))
+        assert answer.keys() == mapped.answered

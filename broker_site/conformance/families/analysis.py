@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from broker_site.conformance.families.one_queue import asked, config_with, defaults, queue, weighed
+from collections.abc import Mapping
+from math import isinf
+
+from broker_site.conformance.families.one_queue import asked, chunk, config_with, defaults, queue, task, times, usage, weighed
 from broker_site.conformance.registry import Answer, Given, family
-from brokerage.rules.ask import Ask, Chunk, Usage
+from brokerage.rules.ask import Ask
 from brokerage.rules.locality import wants_local_input
 from workqueues.rules.job_size import job_size_gb
 from workqueues.rules.resource_type import ram_per_core, resource_type
 
 MB_PER_GB = 1000.0
+
+SCALES: Mapping[str | None, tuple[float, str | None]] = {
+    "events": (MB_PER_GB, "MBPerEvent"),
+    "input": (1.0, "MB"),
+    None: (1.0, None),
+}
+"""What the output scales with -> factor to our unit, which is GB per event or GB per GB of input in a case."""
+
+SCRATCH = {"production": "scratch", "analysis": "scratch_of_analysis", None: "scratch"}
+"""The filter of each broker."""
 
 
 @family(
@@ -17,15 +30,20 @@ MB_PER_GB = 1000.0
 )
 def throttle(given: Given) -> Answer:
     """The caps of a user."""
-    usage = Usage(given["n_run_jobs"], given["n_queued_jobs"], given["n_run_cores"], given["n_queued_cores"])
+    used = usage(
+        running_jobs=given["n_run_jobs"],
+        queued_jobs=given["n_queued_jobs"],
+        running_cores=given["n_run_cores"],
+        queued_cores=given["n_queued_cores"],
+    )
     config = config_with(given, {"cap_jobs": "CAP_RUNNING_USER_JOBS", "cap_cores": "CAP_RUNNING_USER_CORES"})
-    return {"throttled": not all(asked("within_caps", Ask(usage=usage), queue(), config)[0])}
+    return {"throttled": not all(asked("within_caps", task(usage=used), queue(), config)[0])}
 
 
 @family("analysis_locality", given="task_priority io_intensity [cutoff]", expect="locality_check")
 def locality(given: Given) -> Answer:
     """Whether input must be local."""
-    ask = Ask(task_priority=given["task_priority"], io_intensity=given["io_intensity"])
+    ask = task(task_priority=given["task_priority"], io_intensity=given["io_intensity"])
     return {"locality_check": wants_local_input(ask, config_with(given, {"cutoff": "IO_INTENSITY_CUTOFF_USER"}))}
 
 
@@ -75,21 +93,20 @@ def weight(given: Given) -> Answer:
 )
 def scratch(given: Given) -> Answer:
     """Scratch disk of a job; output in GB per event or per GB of input."""
-    scales: dict[str, tuple[float, str]] = {"events": (MB_PER_GB, "MBPerEvent"), "input": (1.0, "MB")}
-    factor, unit = scales[given["scale"]]
-    ask = Ask(
-        out_disk_count=given["out_per_unit_gb"] * factor,
+    factor, unit = SCALES[given["scale"]]
+    ask = task(
+        out_disk_count=times(given["out_per_unit_gb"], factor),
         out_disk_unit=unit,
         work_disk_count=given["work_gb"],
         work_disk_unit="GB",
-        chunk=Chunk(n_events=given["n_events"], gb=given["input_gb"]),
+        chunk=chunk(n_events=given["n_events"], gb=given["input_gb"]),
     )
-    table = queue(maxwdir=given["maxwdir_gb"] * MB_PER_GB, corecount=given["cores"], direct_access_lan=given["direct_io"])
-    name = "scratch_of_analysis" if given.get("kind") == "analysis" else "scratch"
-    verdicts, numbers = asked(name, ask, table)
+    maxwdir = times(given["maxwdir_gb"], MB_PER_GB)
+    table = queue(maxwdir=maxwdir, corecount=given["cores"], direct_access_lan=given["direct_io"])
+    verdicts, numbers = asked(SCRATCH[given["kind"]], ask, table)
     return {
         "need_gb": numbers["need_mb"] / MB_PER_GB,
-        "limit_gb": numbers["limit_mb"] / MB_PER_GB,
+        "limit_gb": None if isinf(numbers["limit_mb"]) else numbers["limit_mb"] / MB_PER_GB,
         "accepted": all(verdicts),
     }
 
@@ -97,7 +114,7 @@ def scratch(given: Given) -> Answer:
 @family("disk", given="input_gb out_per_mb_mb work_gb", expect="need_gb")
 def size_of_a_job(given: Given) -> Answer:
     """What nGBPerJob is compared with."""
-    return {"need_gb": job_size_gb(given["input_gb"], given["out_per_mb_mb"], given["work_gb"])}
+    return {"need_gb": job_size_gb(given["input_gb"] or 0.0, given["out_per_mb_mb"] or 0.0, given["work_gb"] or 0.0)}
 
 
 @family("disk", given="free_gb", expect="accepted")
@@ -109,7 +126,7 @@ def free_space(given: Given) -> Answer:
 @family("resource_type", given="kind cores ram unit [base]", expect="resource_type ram_per_core")
 def type_of_a_task(given: Given) -> Answer:
     """The class of a task's resources."""
-    cores, ram, unit, base = given["cores"], given["ram"], given["unit"], given.get("base")
+    cores, ram, unit, base = given["cores"], given["ram"], given["unit"] or "MB", given["base"]
     compensation = defaults()["MEMORY_COMPENSATION"]
     return {
         "resource_type": resource_type(cores, ram, unit, base, compensation=compensation),

@@ -22,10 +22,10 @@ def timeout(given: Given) -> Answer:
     """Limit of silence for the event `heartbeat`, else limit of the state."""
     queue = QueueFacts(
         **{ours: given[theirs] for theirs, ours in QUEUE_FACTS.items() if theirs in given},
-        idle_s=given["laststart_h"] * HOUR_S if "laststart_h" in given else None,
+        idle_s=None if given["laststart_h"] is None else given["laststart_h"] * HOUR_S,
     )
     if given.get("event") == "heartbeat":
-        own = {f"HEARTBEAT_TIMEOUT_{workflow}": hours * HOUR_S for workflow, hours in given.get("hb", {}).items()}
+        own = {f"HEARTBEAT_TIMEOUT_{w}": hours * HOUR_S for w, hours in given.get("hb", {}).items() if hours is not None}
         config = {**Config().component("watcher", app=SERVER), **own}
         limit = silence_s(given["state"], given.get("substatus"), "", queue, config)
     else:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_site.conformance.families.one_queue import asked, weighed
+from broker_site.conformance.families.one_queue import asked, chunk, task, weighed
 from broker_site.conformance.registry import Answer, Given, family
 from brokerage.policies.nucleus import Nucleus
-from brokerage.rules.ask import Ask, Chunk
 from brokerage.rules.remaining_work import remaining_work
 from brokerage.rules.snapshot import Nuclei
 
@@ -25,13 +24,13 @@ def criteria(given: Given) -> Answer:
     """Every criterion that the one site fails."""
     site = _site(
         state=given["status"],
-        free_gb=given["free_gb"] + given["expired_gb"],
+        free_gb=(given["free_gb"] or 0.0) + (given["expired_gb"] or 0.0),
         total_rw=given["total_rw"],
         available_gb=given["avail_in_gb"],
         available_files=given["n_avail"],
         files_queued=given["queue_files"],
     )
-    ask = Ask(chunk=Chunk(gb=given["total_in_gb"], files=given["n_in"]))
+    ask = task(chunk=chunk(gb=given["total_in_gb"], files=given["n_in"]))
     failed = []
     for rule in Nucleus.rules:
         verdicts, _ = asked(rule.name, ask, site)
@@ -43,7 +42,7 @@ def criteria(given: Given) -> Answer:
 def nucleus_weight(given: Given) -> Answer:
     """By what the one site is drawn."""
     site = _site(total_rw=given["total_rw"], available_gb=given["avail_gb"], tape_only=given["tape_only"])
-    ask = Ask(chunk=Chunk(gb=given["total_gb"]))
+    ask = task(chunk=chunk(gb=given["total_gb"]))
     weight = 1.0
     for factor in Nucleus.weights:
         weight *= weighed(factor.name, ask, site)
@@ -53,4 +52,4 @@ def nucleus_weight(given: Given) -> Answer:
 @family("task_brokerage", given="n_events n_used [cpu_time]", expect="rw")
 def work_of_a_task(given: Given) -> Answer:
     """HS06 s."""
-    return {"rw": remaining_work(given["n_events"], given["n_used"], given.get("cpu_time"))}
+    return {"rw": remaining_work(given["n_events"] or 0, given["n_used"] or 0, given["cpu_time"])}

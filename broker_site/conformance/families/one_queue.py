@@ -11,7 +11,7 @@ import numpy as np
 import brokerage.config_keys
 import brokerage.policies
 from broker_site.gdpconfig.values import Config
-from brokerage.rules.ask import Ask
+from brokerage.rules.ask import Ask, Chunk, Usage
 from brokerage.rules.columns import Columns
 from brokerage.rules.declare import FILTERS, WEIGHTS, Eased
 from brokerage.rules.pipeline import at
@@ -35,8 +35,32 @@ def config_with(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str,
 
 
 def queue(**columns: Any) -> Queues:
-    """The one queue."""
+    """The one queue; None = not given."""
     return Queues.from_rows([{"name": "Q", **columns}])
+
+
+def task(**values: Any) -> Ask:
+    """The one task; None = not given. `chunk` and `usage` are theirs."""
+    return Ask(**_given(values))
+
+
+def chunk(**values: Any) -> Chunk:
+    """Its input; None = not given."""
+    return Chunk(**_given(values))
+
+
+def usage(**values: int | None) -> Usage:
+    """What its user has; None = not given."""
+    return Usage(**_given(values))
+
+
+def times(value: float | None, factor: float) -> float | None:
+    """The value in another unit; None = not given."""
+    return None if value is None else value * factor
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def asked(

@@ -11,7 +11,7 @@ import pytest
 from broker_site.kernel.verdict import Skip
 from brokerage.policies.generic import Generic
 from brokerage.rules.columns import Columns
-from brokerage.rules.declare import POLICIES, WEIGHTS, Factor, Weight
+from brokerage.rules.declare import POLICIES, WEIGHTS, Factor, Policy, Weight
 from brokerage.rules.pipeline import Decision, decide, skips
 from brokerage.rules.snapshot import Nuclei, Queues
 from tests.unit.brokerage.grids import CONFIG, ask, queues
@@ -112,12 +112,15 @@ TABLE = Queues.from_rows([{"name": "NONE", "corecount": 0}, {"name": "SOME", "co
 
 
 def _decided(divisor: str, factor: Factor) -> tuple[Decision, dict[str, Skip]]:
-    class Odd(Generic):
-        weights = (Weight("per_core_test", (), "", factor, divisor),)
+    return _decided_by(Weight("per_core_test", (), "", factor, divisor))
 
+
+def _decided_by(*weights: Weight, table: Queues = TABLE) -> tuple[Decision, dict[str, Skip]]:
+    """The generic broker's decision with other weights."""
+    odd: Policy = type("Odd", (Generic,), {"weights": weights})
     asked = replace(ask(), core_count=0)
-    decision = decide(Odd, asked, TABLE, CONFIG, "1")
-    return decision, skips(decision, Odd, asked, TABLE, CONFIG)
+    decision = decide(odd, asked, table, CONFIG, "1")
+    return decision, skips(decision, odd, asked, table, CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -137,20 +140,13 @@ def test_an_infinite_weight_is_none_either() -> None:
 
 
 def test_factors_whose_product_is_too_large_are_told_so() -> None:
-    class Odd(Generic):
-        weights = (Weight("a_test", (), "", lambda *_: 1e200), Weight("b_test", (), "", lambda *_: np.array([1e200, 1.0])))
-
-    decision = decide(Odd, replace(ask(), core_count=0), TABLE, CONFIG, "1")
-    told = skips(decision, Odd, replace(ask(), core_count=0), TABLE, CONFIG)
+    huge = Weight("a_test", (), "", lambda *_: 1e200)
+    decision, told = _decided_by(huge, Weight("b_test", (), "", lambda *_: np.array([1e200, 1.0])))
+    assert [choice.name for choice in decision.chosen] == ["SOME"]
     assert told["NONE"].reason == "cannot be computed: the product of the factors is not a number"
 
 
 def test_a_policy_without_weights_takes_the_first_by_name() -> None:
-    class Plain(Generic):
-        weights = ()
-
-    table = Queues.from_rows([{"name": f"Q{i}"} for i in range(7)])
-    decision = decide(Plain, ask(), table, CONFIG, "1")
-    told = skips(decision, Plain, ask(), table, CONFIG)
+    decision, told = _decided_by(table=Queues.from_rows([{"name": f"Q{i}"} for i in range(7)]))
     assert [choice.name for choice in decision.chosen] == ["Q0", "Q1", "Q2", "Q3", "Q4"]
     assert told["Q5"].reason == "its weight 1 is not among the best"
