@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from brokerage.models import Decision
 from brokerage.rules.explain import Chosen, Explanation, Skipped, Step
-from brokerage.rules.why_not import WhyNot
+from brokerage.rules.why_not import Check, WhyNot
 
 MOST_SKIPPED = 50
 """Skipped candidates that the text lists; `--json` and `--queue` have all."""
@@ -43,10 +43,17 @@ def against(told: WhyNot) -> Iterator[str]:
     width = max((len(c.criterion) for c in told.checks), default=0)
     for check in told.checks:
         sign = "ok  " if check.passed else "skip"
-        numbers = ", ".join(f"{name} {value}" for name, value in check.numbers.items())
-        yield f"    {sign} {check.criterion:{width}}  {check.reason or numbers}".rstrip()
+        yield f"    {sign} {check.criterion:{width}}  {check.reason or _passed(check)}".rstrip()
     factors = " x ".join(f"{name} {_number(value)}" for name, value in told.factors.items())
     yield f"    weight {_number(told.weight)} = {factors}"
+
+
+def _passed(check: Check) -> str:
+    """What a criterion asks that the candidate passed, with what it compared, as far as there was something."""
+    known = {name: value for name, value in check.numbers.items() if value not in (None, "", [], ())}
+    known.pop("what", None)  # what would be wrong with a weight
+    numbers = ", ".join(f"{name} {f'{value:g}' if isinstance(value, float) else value}" for name, value in known.items())
+    return f"{check.about} ({numbers})" if check.about and numbers else check.about or numbers
 
 
 def _first(told: WhyNot) -> str:

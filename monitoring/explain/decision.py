@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 
 from brokerage.queries.decisions import Basis
 from brokerage.rules.declare import Policy
-from brokerage.rules.explain import Explanation, Skipped, explain
+from brokerage.rules.explain import Explanation, Skipped, about, explain
 from brokerage.rules.why_not import WhyNot, why_not
 from monitoring.queries.decisions import StoredDecision
 
@@ -42,7 +43,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One column of the matrix: label and what it asks."""
+    """One column of the matrix: label, which no other column has, and what it asks."""
 
     label: str
     help: str
@@ -71,7 +72,7 @@ def tell(stored: StoredDecision, candidate: str = "", most: int | None = None) -
     return Told(
         noun=on.columns.noun if on.columns is not None else "candidate",
         story=story,
-        criteria=tuple(Criterion(label, _help(on.policy, label)) for label in story.criteria),
+        criteria=_columns(story, on.policy),
         matrix=tuple(islice(rows, most)),
         cut=max(len(rows) - most, 0) if most is not None else 0,
         asked=_asked(on, candidate) if candidate else None,
@@ -97,11 +98,13 @@ def _ranked(story: Explanation) -> list[MatrixRow]:
     return [MatrixRow(name, name in rank, tuple(MARKS[mark] for mark in matrix[name]), skips.get(name)) for name in names]
 
 
-def _help(policy: Policy | None, label: str) -> str:
-    """The first sentence of the rule that has the criterion."""
+def _columns(story: Explanation, policy: Policy | None) -> tuple[Criterion, ...]:
+    """The criteria of the story with what each asks; where a label stands several times, the later ones have a number."""
     if policy is None:
-        return ""
-    for rule in policy.rules:
-        if any(f"-{criterion.label}" == label for criterion in rule.criteria):
-            return rule.doc.strip().partition("\n")[0]
-    return next((c.reason.partition("{")[0].strip() for c in policy.criteria if f"-{c.label}" == label), "")
+        return tuple(Criterion(label, "") for label in story.criteria)
+    seen: Counter[str] = Counter()
+    columns = []
+    for label, criterion in zip(story.criteria, policy.criteria, strict=False):
+        seen[label] += 1
+        columns.append(Criterion(label if seen[label] == 1 else f"{label} {seen[label]}", about(policy, criterion)))
+    return tuple(columns)

@@ -113,6 +113,9 @@ class Details(TestCase):
         self.assertIn("a job needs 64000 MB, a slot gives 8000", page)
         self.assertRegex(page, r"Pending until \d\d:\d\d:\d\d UTC: none of 4 queues can ever take it")
         self.assertEqual(page.count('class="mark first lasting"') - 1, 4)  # one more in the legend
+        columns = re.findall(r'<th scope="col" title="([^"]+)"><span>(-disk[^<]*)</span>', page)
+        self.assertEqual([label for _, label in columns], ["-disk", "-disk 2"])
+        self.assertEqual(len({asks for asks, _ in columns}), 2)
         for name in self.scene.queues:
             self.assertIn(f">{name}</a>", page)
         self.assertIn("its status is offline, not online", page)

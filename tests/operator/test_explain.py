@@ -63,7 +63,9 @@ def test_one_queue_is_told_criterion_by_criterion() -> None:
     task = decided()
     lines = [" ".join(line.split()) for line in explain(task, "--queue", "GAMMA").splitlines()]
     assert any(line.startswith("GAMMA: not chosen, -lowmemory: ") for line in lines)
-    assert any(line.startswith("ok -status") for line in lines)
+    assert any(line.startswith("ok -status") and "online" in line for line in lines)
+    assert len({line for line in lines if line.startswith("ok -disk")}) == 2
+    assert not [line for line in lines if line.endswith((" site", "included", "None"))]
     assert any(line.startswith("skip -lowmemory") for line in lines)
     assert any("ALPHA: chosen" in line for line in explain(task, "--queue", "ALPHA").splitlines())
 
