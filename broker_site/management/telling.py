@@ -1,4 +1,4 @@
-"""Decisions in plain text for a terminal: verdict, funnel, weights, the reason of each queue."""
+"""Decisions in plain text for a terminal: verdict, funnel, weights, the reason of each queue, dry runs, empty queues."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from brokerage.models import Decision
 from brokerage.rules.explain import Chosen, Explanation, Skipped, Step
+from brokerage.rules.remedies import Remedy
+from brokerage.rules.what_if import WhatIf
+from brokerage.rules.why_empty import WhyEmpty
 from brokerage.rules.why_not import Check, WhyNot
 
 MOST_SKIPPED = 50
@@ -44,8 +47,89 @@ def against(told: WhyNot) -> Iterator[str]:
     for check in told.checks:
         sign = "ok  " if check.passed else "skip"
         yield f"    {sign} {check.criterion:{width}}  {check.reason or _passed(check)}".rstrip()
+        yield from (f"         {' ' * width}  {line}" for line in _depends(check.depends_on))
     factors = " x ".join(f"{name} {_number(value)}" for name, value in told.factors.items())
-    yield f"    weight {_number(told.weight)} = {factors}"
+    would = "" if told.chosen else " (what it would have had)"
+    yield f"    weight {_number(told.weight)} = {factors}{would}"
+
+
+def dry_run(told: WhatIf) -> Iterator[str]:
+    """The lines of a dry run; with edits also what they change."""
+    yield "If the brokerage looked now (nothing is written):"
+    yield from story(told.before)
+    if told.after is None:
+        return
+    yield ""
+    yield "And with " + ", ".join(f"{e.name} = {_said(e.after)} (is {_said(e.before)})" for e in told.edits) + ":"
+    yield f"  {told.after.verdict}"
+    yield from _side_by_side(told.before, told.after)
+    if not told.changed:
+        yield "  no verdict changes"
+        return
+    yield "  changed"
+    width = max(len(c.name) for c in told.changed)
+    for change in told.changed[:MOST_SKIPPED]:
+        yield f"    {change.name:{width}}  {change.before} -> {change.after}: {change.why_after}".rstrip(": ")
+    if len(told.changed) > MOST_SKIPPED:
+        yield f"    and {len(told.changed) - MOST_SKIPPED} more; --json has all"
+
+
+def empty(told: WhyEmpty) -> Iterator[str]:
+    """The lines on a queue: how the latest decisions went for it."""
+    yield f"Queue {told.name}: {told.verdict}"
+    yield f"  latest decisions about tasks that have not ended: {told.decisions}, of which {len(told.chosen)} took it"
+    if told.absent:
+        yield f"  in {told.absent} it took no part"
+    if not told.tallies:
+        return
+    width = max(len(t.criterion) for t in told.tallies)
+    yield f"    {'':{width}}  {'first':>6} {'failed':>6} {'alone':>6}"
+    for tally in told.tallies:
+        tasks = f"  tasks {', '.join(str(task) for task, _ in tally.examples)}" if tally.examples else ""
+        yield f"    {tally.criterion:{width}}  {tally.first:>6} {tally.failed:>6} {tally.alone:>6}  {tally.kind}{tasks}"
+    yield "  first: skipped it first; failed: would have skipped it too; alone: nothing else did"
+
+
+def _side_by_side(before: Explanation, after: Explanation) -> Iterator[str]:
+    """Both funnels: how many are left after each criterion."""
+    left = {step.criterion: step.left for step in before.funnel}, {step.criterion: step.left for step in after.funnel}
+    labels = [label for label in (before.criteria or after.criteria) if label in left[0] or label in left[1]]
+    width = max([len(label) for label in labels] + [len("candidates")])
+    yield f"    {'':{width}}  {'now':>6} {'then':>6}"
+    yield f"    {'candidates':{width}}  {before.candidates:>6} {after.candidates:>6}"
+    last = [before.candidates, after.candidates]
+    for label in dict.fromkeys(labels):
+        last = [side.get(label, known) for side, known in zip(left, last, strict=True)]
+        yield f"    {label:{width}}  {last[0]:>6} {last[1]:>6} left"
+
+
+def _depends(remedies: Sequence[Remedy]) -> Iterator[str]:
+    """What would change a verdict, one line for each kind of thing."""
+    for where, words in (
+        ("queue", "of the queue"),
+        ("task", "of the task"),
+        ("configuration", "configuration"),
+        ("moment", "now"),
+    ):
+        own = [r for r in remedies if r.where == where]
+        if own:
+            yield f"{words}: " + ", ".join(f"{r.name} {_said(r.value)}" + _enough(r) for r in own)
+
+
+def _enough(remedy: Remedy) -> str:
+    return "" if remedy.enough is None else f" (would do: {remedy.enough})"
+
+
+def _said(value: object) -> str:
+    if value is None or value == "" or value == ():
+        return "not given"
+    return (
+        f"{value:g}"
+        if isinstance(value, float)
+        else ", ".join(map(str, value))
+        if isinstance(value, tuple | list)
+        else str(value)
+    )
 
 
 def _passed(check: Check) -> str:

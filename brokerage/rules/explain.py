@@ -24,6 +24,12 @@ from brokerage.rules.pipeline import evidence, skip_of
 PASSED, FIRST, FURTHER = ".", {"persistent": "P", "temporary": "T"}, {"persistent": "p", "temporary": "t"}
 """Symbols of the matrix: passed; the first criterion that skipped; further ones that would have."""
 
+_CHOICE = {
+    "no_weight": "Every factor of its weight can be computed.",
+    "below_min_weight": "Its weight is not below the least one that is configured.",
+    "low_weight": "Its weight is among the best.",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -139,11 +145,11 @@ def replayable(record: Record, policy: Policy, columns: Columns) -> bool:
 
 
 def about(policy: Policy, criterion: Criterion) -> str:
-    """What a criterion asks: the first sentence of its rule, for those of the choice what they say without the numbers."""
+    """What a criterion asks: the first sentence of its rule, or what the choice asks."""
     for rule in policy.rules:
         if criterion in rule.criteria:
             return rule.doc.strip().partition("\n")[0].partition(" Source:")[0]
-    return criterion.reason.partition("{")[0].strip(" :,")
+    return _CHOICE.get(criterion.label, "")
 
 
 def _outline(record: Record, policy: Policy | None, noun: str, decided_at: datetime | None) -> Explanation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from django.core.management import CommandError, call_command
 
 from broker_site.agency.run import run_agent
 from brokerage.ledger.decisions import drop_old_snapshots
-from brokerage.models import ComputingQueue, Decision, GridSnapshot
+from brokerage.models import ComputingQueue, Decision, GridSnapshot, Pilot
 from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents
+from workqueues.ledger.commands import command
 from workqueues.models import Task
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -107,3 +110,103 @@ def test_an_unknown_queue_is_told(options: list[str], words: str) -> None:
 def test_an_unknown_task_is_told() -> None:
     with pytest.raises(CommandError, match="there is no task 77"):
         call_command("explain", "77")
+
+
+def lines_of(*options: str) -> list[str]:
+    out = io.StringIO()
+    call_command("explain", *options, stdout=out)
+    return [" ".join(line.split()) for line in out.getvalue().splitlines()]
+
+
+def pending() -> Task:
+    return decided(ramCount=9000)
+
+
+def contents() -> list[tuple[Any, ...]]:
+    return [
+        *Decision.objects.order_by("id").values_list("id", "n_times", "last_at"),
+        *GridSnapshot.objects.values_list("id", "at"),
+        *Task.objects.values_list("id", "status", "status_since", "epoch"),
+    ]
+
+
+def test_what_would_change_a_verdict_stands_below_it() -> None:
+    lines = lines_of(str(pending().id), "--queue", "GAMMA")
+    assert any(line.startswith("of the queue: maxrss 100 (would do: 9000)") for line in lines)
+    assert any(line.startswith("of the task: ") and "ramCount 9000" in line for line in lines)
+    assert any(line.endswith("(what it would have had)") for line in lines)
+
+
+def test_trying_again_decides_on_the_grid_of_now_and_writes_nothing() -> None:
+    task = pending()
+    ComputingQueue.objects.filter(name="GAMMA").update(maxrss=16000)
+    before = contents()
+    lines = lines_of(str(task.id), "--try-again")
+    assert lines[0] == "If the brokerage looked now (nothing is written):"
+    assert any(line.startswith("1 of 3 queues taken; the best is GAMMA") for line in lines)
+    assert contents() == before
+
+
+def test_what_if_tells_both_funnels_and_which_queues_changed() -> None:
+    task = pending()
+    before = contents()
+    lines = lines_of(str(task.id), "--what-if", "ramCount=4000", "--what-if", "queue.BETA.status=online")
+    assert "And with ramCount = 4000 (is 9000), queue.BETA.status = online (is offline):" in lines
+    assert "-lowmemory 0 2 left" in lines
+    assert any(line.startswith("ALPHA -lowmemory -> chosen") for line in lines)
+    assert any(line.startswith("BETA -status -> chosen") for line in lines)
+    assert not any(line.startswith("GAMMA -lowmemory ->") for line in lines)
+    assert contents() == before
+    assert "no verdict changes" in lines_of(str(task.id), "--what-if", "config.BEST_GENERIC=7")
+
+
+def test_what_if_as_json() -> None:
+    found = json.loads(explain(pending(), "--what-if", "ramCount=4000", "--json"))
+    assert (found["before"]["outcome"], found["after"]["outcome"]) == ("pending", "assign")
+    assert found["edits"] == [{"name": "ramCount", "before": 9000, "after": 4000}]
+    assert [(c["name"], c["before"], c["after"]) for c in found["changed"]] == [("ALPHA", "-lowmemory", "chosen")]
+
+
+def test_bad_edits_are_all_told_with_field_and_rule() -> None:
+    task = pending()
+    with pytest.raises(CommandError, match="ramCount: type: expected a number") as refused:
+        explain(task, "--what-if", "ramCount=lots", "--what-if", "queue.ALPHA.maxrs=1")
+    assert "queue.ALPHA.maxrs: unknown: a queue has no attribute 'maxrs'" in str(refused.value)
+    assert "the nearest known one is maxrss" in str(refused.value)
+
+
+def test_a_task_that_has_nothing_to_decide_says_so() -> None:
+    task = decided()
+    command(task.id, "kill", "user:ada", "not needed")
+    run_agents()
+    with pytest.raises(CommandError, match=r"nothing would be decided about task \d+ now: the task has ended: aborted"):
+        explain(task, "--try-again")
+
+
+def test_a_queue_alone_tells_why_it_gets_no_work() -> None:
+    first = pending()
+    lines = lines_of("--queue", "GAMMA")
+    assert lines[0] == "Queue GAMMA: Empty: 0 of 1 latest decisions took it; most others skip it by -lowmemory (1)."
+    assert f"-lowmemory 1 1 1 persistent tasks {first.id}" in lines
+    assert lines_of("--queue", "BETA")[0] == "Queue BETA: Empty: the queue is offline."
+    found = json.loads("\n".join(lines_of("--queue", "BETA", "--json")))
+    assert [(t["criterion"], t["first"], t["failed"], t["alone"]) for t in found["tallies"]] == [
+        ("-status", 1, 1, 0),
+        ("-lowmemory", 0, 1, 0),
+    ]
+    with pytest.raises(CommandError, match="there is no queue 'NOWHERE'"):
+        call_command("explain", "--queue", "NOWHERE")
+
+
+def test_a_queue_with_jobs_that_nobody_fetches_says_so() -> None:
+    decided()
+    Pilot.objects.update(last_seen=datetime(2026, 11, 1, tzinfo=UTC))
+    assert "wait: no pilot has asked for work in the last minutes" in lines_of("--queue", "ALPHA")[0]
+
+
+@pytest.mark.parametrize("options", [[], ["--queue", "ALPHA", "--try-again"], ["1", "--queue", "A", "--what-if", "ramCount=1"]])
+def test_options_that_do_not_go_together_are_refused(options: list[str]) -> None:
+    if "1" in options:
+        options[0] = str(pending().id)
+    with pytest.raises(CommandError):
+        call_command("explain", *options)

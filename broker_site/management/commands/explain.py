@@ -1,4 +1,4 @@
-"""`manage.py explain TASK_ID [--queue NAME] [--json]`: the last decisions of a task, and why each queue was chosen or not."""
+"""`manage.py explain [TASK_ID] [--queue NAME] [--what-if NAME=VALUE]`: why a task waits, why a queue is empty, what if."""
 
 from __future__ import annotations
 
@@ -9,40 +9,84 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from broker_site.management.telling import against, head, story
-from brokerage.models import Decision
+from broker_site.management.telling import against, dry_run, empty, head, story
+from brokerage.models import ComputingQueue, Decision
 from brokerage.queries.decisions import NotACandidate, NotTold, latest, told, told_why_not
+from brokerage.queries.dry_run import NothingToAsk
+from brokerage.queries.try_again import tried_again
+from brokerage.queries.why_empty import told_why_empty
+from brokerage.rules.edits import BadEdits, read_edits
 from brokerage.rules.why_not import WhyNot
 from workqueues.models import Task
 from workqueues.rules.standing import standing
 
 
 class Command(BaseCommand):
-    """Tells from what is stored; decides nothing anew."""
+    """Tells from what is stored, or from a dry run; writes nothing."""
 
-    help = "Tell why a task is where it is: its last decisions, and why each queue was or was not chosen."
+    help = (
+        "Tell why a task is where it is, why a queue gets no work, or what would be decided now or if something were different."
+    )
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which task, which queue."""
-        parser.add_argument("task_id", type=int, metavar="TASK_ID")
+        """Which task, which queue, what else."""
+        parser.add_argument("task_id", type=int, nargs="?", metavar="TASK_ID")
         parser.add_argument(
-            "--queue", metavar="NAME", help="every verdict on this queue (or site, for the choice of the nucleus)"
+            "--queue",
+            metavar="NAME",
+            help="with a task: every verdict on this queue (or site, for the choice of the nucleus); alone: why it gets no work",
+        )
+        parser.add_argument("--try-again", action="store_true", help="what would be decided now, without writing anything")
+        parser.add_argument(
+            "--what-if",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="the same with a change, as ramCount=4000, queue.ALPHA.maxrss=8000, config.NQUEUELIMITSITE=5; repeatable",
         )
         parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Tell; CommandError where there is no such task, or no decision that knew the queue."""
-        task = Task.objects.filter(id=options["task_id"]).first()
-        if task is None:
-            raise CommandError(f"there is no task {options['task_id']}")
-        decisions = latest(task.id)
-        asked = self._asked(decisions, options["queue"]) if options["queue"] else {}
-        if options["json"]:
-            self.stdout.write(json.dumps(document(task, decisions, asked), indent=1))
+        """Tell; CommandError where there is no such task or queue, or no decision that knew the queue."""
+        if options["task_id"] is None:
+            found, lines = self._queue(options)
+        elif options["try_again"] or options["what_if"]:
+            found, lines = self._dry_run(_task(options["task_id"]), options)
         else:
-            for line in text(task, decisions, asked):
+            found, lines = self._task(_task(options["task_id"]), options["queue"])
+        if options["json"]:
+            self.stdout.write(json.dumps(found, indent=1, default=str))
+        else:
+            for line in lines:
                 self.stdout.write(line)
+
+    def _task(self, task: Task, queue: str | None) -> tuple[Any, Iterator[str]]:
+        decisions = latest(task.id)
+        asked = self._asked(decisions, queue) if queue else {}
+        return document(task, decisions, asked), text(task, decisions, asked)
+
+    def _queue(self, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
+        if not options["queue"]:
+            raise CommandError("give a TASK_ID, or --queue NAME to see why that queue gets no work")
+        if options["try_again"] or options["what_if"]:
+            raise CommandError("--try-again and --what-if need a TASK_ID")
+        queue = ComputingQueue.objects.filter(name=options["queue"]).first()
+        if queue is None:
+            raise CommandError(f"there is no queue {options['queue']!r}")
+        found = told_why_empty(queue)
+        return found.to_document(), empty(found)
+
+    def _dry_run(self, task: Task, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
+        if options["queue"]:
+            raise CommandError("--queue tells stored decisions; leave it out for a dry run")
+        try:
+            found = tried_again(task, read_edits(options["what_if"]))
+        except BadEdits as bad:
+            raise CommandError("\n".join(f"{p.field}: {p.rule}: {p.message}" for p in bad.problems)) from bad
+        except NothingToAsk as nothing:
+            raise CommandError(f"nothing would be decided about task {task.id} now: {nothing}") from nothing
+        return found.to_document(), dry_run(found)
 
     def _asked(self, decisions: Sequence[Decision], name: str) -> dict[int, WhyNot]:
         """Decision to its verdicts on the candidate, for those that knew it."""
@@ -56,6 +100,13 @@ class Command(BaseCommand):
         if not found:
             raise CommandError("\n".join(faults))
         return found
+
+
+def _task(task_id: int) -> Task:
+    task = Task.objects.filter(id=task_id).first()
+    if task is None:
+        raise CommandError(f"there is no task {task_id}")
+    return task
 
 
 def where(task: Task) -> str:

@@ -1,0 +1,97 @@
+"""Why a queue gets little or no work: the latest decisions about tasks that have not ended, and what is at the queue.
+
+A bounded number of tasks, found by index; three statements and one snapshot for each set of candidates, whatever the size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.db import connections
+
+from brokerage.models import ComputingQueue, Decision
+from brokerage.queries.decisions import as_stored
+from brokerage.rules.decision_record import BadRecord, decode
+from brokerage.rules.declare import POLICIES
+from brokerage.rules.why_empty import Load, Seen, WhyEmpty, why_empty
+from workqueues.states import TASK
+
+MOST = 500
+"""Latest decisions that are looked at."""
+PILOT_SEEN_MIN = 10
+"""Minutes after which a pilot that has not asked counts as gone."""
+OLDEST_TABLES = 3
+"""Different sets of candidates whose snapshots are read; a grid changes its names seldom."""
+
+
+def told_why_empty(queue: ComputingQueue, vos: Sequence[str] | None = None, using: str = "default") -> WhyEmpty:
+    """What keeps work away from a queue, from the decisions about tasks of these VOs (None = all)."""
+    return why_empty(queue.name, load_of(queue, using), _seen(queue.name, vos, using))
+
+
+def load_of(queue: ComputingQueue, using: str = "default") -> Load:
+    """Jobs and pilots at the queue."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT count(*) FILTER (WHERE lease_holder IS NULL), count(lease_holder),
+                (SELECT count(*) FROM brokerage_pilot
+                 WHERE queue_id = %(queue)s AND last_seen > now() - make_interval(mins => %(minutes)s))
+            FROM brokerage_job WHERE computing_queue_id = %(queue)s AND ended_at IS NULL
+            """,
+            {"queue": queue.id, "minutes": PILOT_SEEN_MIN},
+        )
+        waiting, running, pilots = cursor.fetchone() or (0, 0, 0)
+    return Load(queue.status, waiting, running, pilots)
+
+
+def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[Seen]:
+    known: dict[str, tuple[int, ...] | None] = {}
+    for decision_id, task_id, packed in _latest(vos, using):
+        try:
+            record = decode(bytes(packed))
+        except BadRecord:
+            continue
+        candidates = record.decision.candidates
+        if candidates not in known:
+            known[candidates] = _rows(name, decision_id, using) if len(known) < OLDEST_TABLES else None
+        rows = known[candidates]
+        if rows is not None:
+            yield Seen(task_id, decision_id, record, rows)
+
+
+def _rows(name: str, decision_id: int, using: str) -> tuple[int, ...] | None:
+    """The rows that stand for the queue in the table of a decision: its own, or those of its pseudo-queues; None: it is gone."""
+    found = Decision.objects.using(using).select_related("snapshot").filter(id=decision_id).first()
+    columns = as_stored(found).columns() if found is not None else None
+    if columns is None:
+        return None
+    return tuple(row for own, row in columns.index.items() if own == name or own.startswith(f"{name}/"))
+
+
+def _latest(vos: Sequence[str] | None, using: str) -> list[tuple[Any, ...]]:
+    """(id, task, record) of the latest decision about queues for each of the newest tasks that have not ended."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT d.id, t.id, d.record
+            FROM (
+                SELECT t.id FROM unnest(%(states)s) AS s(status), LATERAL (
+                    SELECT id FROM workqueues_task
+                    WHERE status = s.status AND (%(vos)s::text[] IS NULL OR vo = ANY (%(vos)s)) ORDER BY id DESC LIMIT %(most)s
+                ) AS t ORDER BY t.id DESC LIMIT %(most)s
+            ) AS t, LATERAL (
+                SELECT id, record FROM brokerage_decision
+                WHERE task_id = t.id AND policy <> ALL (%(nuclei)s) ORDER BY id DESC LIMIT 1
+            ) AS d
+            ORDER BY d.id DESC
+            """,
+            {
+                "states": list(TASK.live),
+                "vos": None if vos is None else list(vos),
+                "nuclei": [name for name, policy in POLICIES.items() if policy.activity == "nucleus"],
+                "most": MOST,
+            },
+        )
+        return cursor.fetchall()
