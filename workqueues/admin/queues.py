@@ -1,23 +1,120 @@
-"""Work queues, locks of agents and keys of submissions, to read. Editing work queues comes with their rules (row J1)."""
+"""Work queues, to edit with what is wrong with them; locks of agents and keys of submissions, to read."""
 
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from broker_site.access.auditedadmin import AuditedAdmin
 from broker_site.access.readonlyadmin import ReadOnlyAdmin
 from workqueues.admin.shown import row
-from workqueues.models import ProcessLock, Submission, WorkQueue
+from workqueues.models import ProcessLock, Submission, Task, WorkQueue
+from workqueues.queries.work_queues import WorkQueues, definition
+from workqueues.rules.task_attributes import ATTRIBUTES, spelled
+from workqueues.rules.work_queue_lint import faults, warnings
+
+FIELDS = (
+    "queue_name",
+    "queue_order",
+    "status",
+    "vo",
+    "queue_type",
+    "criteria",
+    "variables",
+    "queue_share",
+    "stretchable",
+    "is_partition",
+    "partition",
+    "queue_function",
+)
+
+
+class WorkQueueForm(ModelForm):
+    """A work queue that is held to the rules of its criteria and to the queues beside it."""
+
+    class Meta:
+        model = WorkQueue
+        fields = FIELDS
+        widgets = {
+            "criteria": forms.Textarea(attrs={"rows": 3, "cols": 80}),
+            "variables": forms.Textarea(attrs={"rows": 2, "cols": 80}),
+            "status": forms.Select(choices=[("active", "active"), ("inactive", "inactive")]),
+        }
+
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse what cannot work, each fault at its field."""
+        data = super().clean()
+        if not self.errors:
+            others = WorkQueue.objects.exclude(pk=self.instance.pk).select_related("partition")
+            written = definition(WorkQueue(**self.cleaned_data))
+            for fault in faults(written, map(definition, others)):
+                self.add_error(fault.field, forms.ValidationError(fault.message, code=fault.rule))
+        return data
+
+
+class TryForm(forms.Form):
+    """Which task to try."""
+
+    task = forms.IntegerField(min_value=1, help_text="number of a task")
 
 
 @admin.register(WorkQueue)
-class WorkQueueAdmin(ReadOnlyAdmin):
-    """Partitions of the workload."""
+class WorkQueueAdmin(AuditedAdmin):
+    """Partitions of the workload: which tasks each takes, in order, and its share."""
 
-    list_display = ("queue_order", "queue_name", "queue_type", "vo", "queue_share", "is_partition", "criteria", "status")
+    form = WorkQueueForm
+    fields = (*FIELDS, "attributes")
+    readonly_fields = ("attributes",)
+    list_display = ("queue_order", "queue_name", "queue_type", "vo", "queue_share", "is_partition", "partition", "criteria",
+                    "status")  # fmt: skip
     list_display_links = ("queue_name",)
+    list_select_related = ("partition",)
     ordering = ("queue_order",)
     search_fields = ("queue_name",)
+    change_list_template = "admin/workqueues/workqueue/change_list.html"
+
+    @admin.display(description="Attributes of tasks")
+    def attributes(self, _queue: WorkQueue) -> str:
+        """The names that criteria may use."""
+        return ", ".join(sorted(map(spelled, ATTRIBUTES)))
+
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
+        """Save, and tell what the queue does together with the others."""
+        super().save_model(request, obj, form, change)
+        for line in _warned().get(definition(obj).name, []):
+            self.message_user(request, f"{obj}: {line}", messages.WARNING)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, and above it which queue a task would get and why."""
+        query = request.GET.copy()
+        form = TryForm(query if "task" in query else None)
+        tried = _tried(form.cleaned_data["task"]) if form.is_bound and form.is_valid() else None
+        query.pop("task", None)
+        request.GET = query  # type: ignore[assignment]
+        context = {"try_form": form, "tried": tried, "warned": _warned()}
+        return super().changelist_view(request, {**(extra_context or {}), **context})
+
+
+def _warned() -> dict[str, list[str]]:
+    """Active queue -> what an operator should know of it beside the others."""
+    return warnings([definition(row) for row in WorkQueue.objects.filter(status="active").select_related("partition")])
+
+
+def _tried(task_id: int) -> SafeString:
+    """Which work queue would take a task now, and what the ones before it said."""
+    columns = Task.objects.filter(pk=task_id).values().first()
+    if columns is None:
+        return format_html("There is no task {}.", task_id)
+    mapped = WorkQueues.load().mapped(columns)
+    head = format_html("Task {}: {}.", task_id, f"work queue {mapped.queue}" if mapped.queue else "no work queue takes it")
+    said = {True: "takes it", False: "its criteria do not hold", None: "its criteria compare something that is not set"}
+    return head + format_html_join("", "<br>{}: {}", ((t.queue, t.out_of_scope or said[t.said]) for t in mapped.tried))
 
 
 @admin.register(ProcessLock)

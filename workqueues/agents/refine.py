@@ -13,8 +13,9 @@ from workqueues.catalogue import catalogue
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.define import break_task, define
 from workqueues.ledger.holds import hold
-from workqueues.models import Task, WorkQueue
+from workqueues.models import Task
 from workqueues.queries.parents import parent_facts
+from workqueues.queries.work_queues import WorkQueues
 from workqueues.rules.refine import Broken, TaskPlan, Wait, input_names, plan
 from workqueues.rules.resource_type import resource_type
 
@@ -24,10 +25,14 @@ BATCH = 50
 @agent("refine")
 def refine(run: Run) -> int:
     """Refine every registered task."""
-    return each(run, claim_tasks(run.id, run.claim_s, ["registered"], BATCH), refine_task)
+    tasks = claim_tasks(run.id, run.claim_s, ["registered"], BATCH)
+    if not tasks:
+        return 0
+    queues = WorkQueues.load()
+    return each(run, tasks, lambda run, task: refine_task(run, task, queues))
 
 
-def refine_task(run: Run, task: Task) -> bool:
+def refine_task(run: Run, task: Task, queues: WorkQueues) -> bool:
     """Refine one claimed task."""
     params = task.params.task_params
     known = catalogue().look_up(input_names(params))
@@ -38,17 +43,22 @@ def refine_task(run: Run, task: Task) -> bool:
         case Broken():
             break_task(run.id, task.id, refined.reason, run.who)
         case _:
-            queue = WorkQueue.objects.filter(status="active", is_partition=False, criteria="").order_by("queue_order").first()
-            if queue is None:
+            columns = _columns(task, refined)
+            if (queue := queues.taking(columns)) is None:
                 hold(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
             else:
-                define(run.id, task.id, refined, queue, _resource_type(refined, task.vo), run.who)
+                define(run.id, task.id, refined, queue, columns["resource_type"], run.who)
     return True
 
 
-def _resource_type(planned: TaskPlan, vo: str) -> str:
+def _columns(task: Task, planned: TaskPlan) -> dict[str, Any]:
+    """The columns of the task as they will be."""
+    columns = {field.attname: getattr(task, field.attname) for field in Task._meta.concrete_fields} | dict(planned.columns)
+    return columns | {"resource_type": _resource_type(columns, task.vo)}
+
+
+def _resource_type(columns: Mapping[str, Any], vo: str) -> str:
     """The class of the task's resources, by which jobs are grouped and counted."""
-    columns: Mapping[str, Any] = planned.columns
     return resource_type(
         columns.get("core_count"),
         columns.get("ram_count"),

@@ -1,0 +1,164 @@
+"""What is wrong with work queues: faults that refuse one, and warnings about what they do together (row J1).
+
+Whether two criteria can hold for the same task is tried with tasks made of the values that both name; what needs three queues
+together to be seen is not. Not here: the mapping of a task (`work_queue_mapping`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice, product
+from typing import Any
+
+from broker_site.kernel.verdict import Problem
+from workqueues.rules.criteria import BadCriteria, Expression, holds, parse, read_variables
+from workqueues.rules.criteria.expression import Among, Both, Comparison, Either, Like, Not, Value, as_number, attributes
+from workqueues.rules.criteria.parse import variables_of
+from workqueues.rules.criteria.variables import BadVariables
+from workqueues.rules.task_attributes import ATTRIBUTES, spelled
+from workqueues.rules.work_queue_mapping import Queue, ordered
+
+MOST_TRIED = 5000
+"""Tasks that are tried for a pair of queues."""
+
+ANYTHING = ("", "*")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A work queue as an operator writes it; `partition` is the name of the one it is in."""
+
+    name: str
+    order: int | None = None
+    criteria: str = ""
+    variables: str = ""
+    share: float | None = None
+    is_partition: bool = False
+    partition: str = ""
+    vo: str = ""
+    label: str = ""
+
+    def read(self) -> Queue:
+        """The queue for the mapping. Raises BadCriteria, BadVariables."""
+        criteria = parse(self.criteria, read_variables(self.variables))
+        return Queue(self.name, self.order, criteria, self.is_partition, self.partition, self.vo, self.label)
+
+
+def faults(definition: Definition, others: Iterable[Definition]) -> list[Problem]:
+    """Everything that refuses a queue beside the other ones; `field` is the column."""
+    found = list(_criteria_faults(definition))
+    known = {other.name: other for other in others}
+    found += [
+        Problem("queue_order", "unique", f"{other.name} has the order {other.order} already")
+        for other in known.values()
+        if definition.order is not None and other.order == definition.order
+    ]
+    if definition.share is not None and definition.share < 0:
+        found.append(Problem("queue_share", "range", f"expected 0 or more, found {definition.share:g}"))
+    if definition.is_partition and definition.criteria.strip():
+        found.append(Problem("criteria", "partition", "a partition has no criteria; its sub queues have"))
+    if definition.partition:
+        into = known.get(definition.partition)
+        if definition.is_partition:
+            found.append(Problem("partition", "partition", "a partition cannot be in a partition"))
+        elif into is None or not into.is_partition:
+            found.append(Problem("partition", "partition", f"{definition.partition} is no partition"))
+    if not definition.is_partition and any(other.partition == definition.name for other in known.values()):
+        found.append(Problem("is_partition", "partition", "it has sub queues"))
+    return found
+
+
+def _criteria_faults(definition: Definition) -> Iterator[Problem]:
+    try:
+        variables = read_variables(definition.variables)
+    except BadVariables as error:
+        yield Problem("variables", "format", str(error))
+        return
+    try:
+        expression = parse(definition.criteria, variables)
+    except BadCriteria as error:
+        yield Problem("criteria", "format", str(error))
+        return
+    for name in dict.fromkeys(attributes(expression) if expression else ()):
+        if name.lower() not in ATTRIBUTES:
+            near = get_close_matches(name.lower(), ATTRIBUTES, 1)
+            told = f"; the nearest known one is {spelled(near[0])}" if near else ""
+            yield Problem("criteria", "unknown", f"tasks have no attribute {name}{told}")
+    for name in sorted(set(variables) - set(variables_of(definition.criteria))):
+        yield Problem("variables", "unused", f"the criteria do not use :{name}")
+
+
+def warnings(definitions: Sequence[Definition]) -> dict[str, list[str]]:
+    """Queue -> what an operator should know of it; queues with faults of their own are left out."""
+    queues = [d.read() for d in definitions if not list(_criteria_faults(d))]
+    found: dict[str, list[str]] = {queue.name: [] for queue in queues}
+    for partition in (queue for queue in queues if queue.is_partition):
+        if not any(queue.partition == partition.name for queue in queues):
+            found[partition.name].append("no sub queue is in this partition, so no task comes to it")
+    takers = [queue for queue in ordered(queues) if not queue.is_partition]
+    for place, queue in enumerate(takers):
+        for earlier in takers[:place]:
+            if told := _beside(earlier, queue):
+                found[queue.name].append(told)
+    if not any(queue.criteria is None and queue.vo in ANYTHING and queue.label in ANYTHING for queue in takers):
+        for queue in takers[-1:]:
+            found[queue.name].append("no queue takes every task; what meets no criteria waits until one does")
+    return {name: told for name, told in found.items() if told}
+
+
+def _beside(earlier: Queue, later: Queue) -> str:
+    """What the earlier one of two queues means for the later one; empty where they do not meet."""
+    if not _meet(earlier.vo, later.vo) or not _meet(earlier.label, later.label):
+        return ""
+    covers = earlier.vo in (*ANYTHING, later.vo) and earlier.label in (*ANYTHING, later.label)
+    if later.criteria is None and earlier.criteria is not None:
+        return ""
+    mine = [task for task in _tasks(earlier.criteria, later.criteria) if holds(later.criteria, task)]
+    taken = [task for task in mine if holds(earlier.criteria, task)]
+    if mine and len(taken) == len(mine) and covers:
+        return f"no task reaches it: {earlier.name} takes all that it would"
+    return f"{earlier.name} comes first for tasks like {_told(taken[0])}" if taken else ""
+
+
+def _meet(one: str, other: str) -> bool:
+    return one in ANYTHING or other in ANYTHING or one == other
+
+
+def _tasks(*criteria: Expression | None) -> Iterator[dict[str, Any]]:
+    """Tasks made of the values that the criteria name, values beside them, and nothing."""
+    values: dict[str, dict[Any, None]] = {}
+    for expression in criteria:
+        for attribute, value in _named(expression) if expression is not None else ():
+            values.setdefault(attribute.lower(), {None: None, "something else": None})[value] = None
+    for task in islice(product(*values.values()), MOST_TRIED):
+        yield dict(zip(values, task, strict=True))
+
+
+def _named(expression: Expression) -> Iterator[tuple[str, Any]]:
+    match expression:
+        case Not(inner):
+            yield from _named(inner)
+        case Both(left, right) | Either(left, right):
+            yield from _named(left)
+            yield from _named(right)
+        case Comparison(attribute, _, value):
+            yield from ((attribute, near) for near in _near(value))
+        case Among(attribute, values):
+            yield from ((attribute, value) for value in values)
+        case Like(attribute, pattern):
+            yield attribute, pattern.replace("\\", "").replace("%", "x").replace("_", "x")
+            yield attribute, pattern.replace("\\", "").replace("%", "")
+
+
+def _near(value: Value) -> Iterator[Value]:
+    number = as_number(value)
+    yield value
+    if number is not None:
+        yield from (number - 1, number, number + 1)
+
+
+def _told(task: Mapping[str, Any]) -> str:
+    known = [f"{spelled(name) if name in ATTRIBUTES else name}={value}" for name, value in task.items() if value is not None]
+    return ", ".join(known) or "those that set nothing"
