@@ -1,4 +1,4 @@
-"""The form of a log line: one line, UTC, and nothing in a message can begin a line of its own."""
+"""The form of a log line: one line, UTC, nothing in a message begins a line of its own; and how much what is worth."""
 
 from __future__ import annotations
 
@@ -18,3 +18,13 @@ class OneLine(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+
+
+class NoFaultOfOurs(logging.Filter):
+    """Makes a warning without a traceback of what a logger has as an error: anybody can send what it is about."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always lets the record through."""
+        record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+        record.exc_info = record.exc_text = None
+        return True

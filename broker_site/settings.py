@@ -230,11 +230,15 @@ LOGGING = {
             "style": "{",
         }
     },
-    "filters": {"trace": {"()": "broker_site.access.trace.TraceFilter"}},
+    "filters": {
+        "trace": {"()": "broker_site.access.trace.TraceFilter"},
+        "no_fault_of_ours": {"()": "broker_site.logs.NoFaultOfOurs"},
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["trace"]}},
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
         "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"filters": ["no_fault_of_ours"]},
         "celery": {"level": "WARNING"},  # at INFO it tells of every tick
         "kombu": {"level": "WARNING"},
     },
