@@ -155,7 +155,7 @@ def ensure_user(
     return user
 
 
-def forget_expired(days: int = 30) -> int:
+def forget_expired(days: float = 30) -> int:
     """Delete credentials that expired more than `days` ago, pilots before the enrolments they come from; the number deleted."""
     old = Q(expires_at__lt=clock.now() - timedelta(days=days))
     pilots, _ = Credential.objects.filter(old, parent__isnull=False).delete()

@@ -53,6 +53,32 @@ declare(
 declare(
     Key(
         component="agents",
+        name="FORGET_PERIOD",
+        type="duration",
+        default="1h",
+        low="1s",
+        high="7d",
+        doc="How often the agent reap deletes credentials that expired long ago.",
+        source="mission U4",
+    )
+)
+
+declare(
+    Key(
+        component="agents",
+        name="KEEP_EXPIRED",
+        type="duration",
+        default="30d",
+        low="1h",
+        high="3650d",
+        doc="How long an expired credential, such as that of a pilot, is kept to be looked up.",
+        source="mission U4",
+    )
+)
+
+declare(
+    Key(
+        component="agents",
         name="CLAIM",
         type="duration",
         default=120.0,

@@ -1,12 +1,14 @@
 """Agent reap. Takes jobs whose lease ran out or that stayed too long in a state. Leaves them failed or closed, their files ready.
-Next: generate.
+Next: generate. Credentials that expired long ago go too, now and then.
 """
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from math import inf
 
 from broker_site import gdpconfig
+from broker_site.access.credentials import forget_expired
 from broker_site.agency.run import Run, agent
 from brokerage.ledger.ending import Limit, end_overdue, expire_leases
 from brokerage.models import ComputingQueue
@@ -14,6 +16,24 @@ from brokerage.rules.declare import Config
 from brokerage.rules.timeouts import ENDINGS, QueueFacts, limit_s, suspended
 
 BATCH = 1000
+DAY_S = 86400.0
+
+
+class Forgetting:
+    """Forgets credentials that expired long ago, once a period in each process that runs the agent."""
+
+    def __init__(self) -> None:
+        self._last: datetime | None = None
+
+    def turn(self, now: datetime) -> None:
+        """Forget, if a period has passed since this process did so."""
+        period = timedelta(seconds=gdpconfig.value("agents", "FORGET_PERIOD"))
+        if self._last is None or now - self._last >= period:
+            forget_expired(gdpconfig.value("agents", "KEEP_EXPIRED") / DAY_S)
+            self._last = now
+
+
+FORGETTING = Forgetting()
 
 
 @agent("reap")
@@ -23,7 +43,9 @@ def reap(run: Run) -> int:
     queues = list(ComputingQueue.objects.all())
     limits = [limit for queue in queues for limit in queue_limits(run, queue, config)]
     resting = [queue.id for queue in queues if suspended(QueueFacts(queue.status, queue.catchall))]
-    return expire_leases(run.who, BATCH, resting) + end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH)
+    ended = expire_leases(run.who, BATCH, resting) + end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH)
+    FORGETTING.turn(run.now)
+    return ended
 
 
 def queue_limits(run: Run, queue: ComputingQueue, config: Config) -> list[Limit]:

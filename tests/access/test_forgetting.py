@@ -1,0 +1,32 @@
+"""The agent reap forgets credentials that expired long ago, so that their table does not grow for ever."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from broker_site import gdpconfig
+from broker_site.access.credentials import issue_user_token
+from broker_site.access.models import Credential, User
+from broker_site.agency.run import new_run
+from broker_site.kernel import clock
+from brokerage.agents.reap import Forgetting, reap
+
+
+def test_reap_forgets_what_expired_long_ago_and_keeps_the_rest(alice: User) -> None:
+    issue_user_token(alice, seconds=60)
+    kept = [issue_user_token(alice).credential, issue_user_token(alice, seconds=86400 * 50).credential]
+    with clock.frozen(clock.now() + timedelta(days=31)):
+        assert reap(new_run("reap")) == 0
+    assert list(Credential.objects.order_by("id")) == kept
+
+
+def test_it_does_so_once_a_period_and_keeps_them_as_long_as_is_configured(alice: User) -> None:
+    gdpconfig.set_override("agents", "KEEP_EXPIRED", "1d", who="test", why="shorter")
+    forgetting, later = Forgetting(), clock.now() + timedelta(days=2)
+    forgetting.turn(later)
+    issue_user_token(alice, seconds=60)
+    with clock.frozen(later):
+        forgetting.turn(later + timedelta(minutes=59))
+        assert Credential.objects.count() == 1
+        forgetting.turn(later + timedelta(minutes=61))
+        assert not Credential.objects.exists()
