@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from brokerage.api.decisions import Decisions, TaskDecisions
+from brokerage.api.dry_runs import WhatIfs, WhyEmpties
 from brokerage.api.grid import Queues, Sites
 from brokerage.api.jobs import Jobs, TaskJobs
 
@@ -13,8 +14,10 @@ urlpatterns = [
     path("jobs/<int:job_id>/", Jobs.as_view({"get": "retrieve"}), name="job-detail"),
     path("tasks/<int:task_id>/jobs/", TaskJobs.as_view({"get": "list"}), name="task-jobs"),
     path("tasks/<int:task_id>/decisions/", TaskDecisions.as_view({"get": "list"}), name="task-decisions"),
+    path("tasks/<int:task_id>/what-if/", WhatIfs.as_view({"post": "ask"}), name="task-what-if"),
     path("decisions/<int:decision_id>/", Decisions.as_view({"get": "retrieve"}), name="decision-detail"),
     path("queues/", Queues.as_view({"get": "list"}), name="queue-list"),
+    path("queues/<str:name>/why-empty/", WhyEmpties.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", Queues.as_view({"get": "retrieve"}), name="queue-detail"),
     path("sites/", Sites.as_view({"get": "list"}), name="site-list"),
 ]

@@ -1,0 +1,92 @@
+"""What would be decided now or with changes, and why a queue gets no work, over REST: told, checked, and nothing is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from brokerage.models import ComputingQueue, Decision, GridSnapshot
+from tests.api.people import Person, faults
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents
+from workqueues.models import Task, TaskChange
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def waiting(db: None) -> Task:
+    """A task of ada that is too large for ALPHA; BETA is offline."""
+    grid("ALPHA", "BETA")
+    ComputingQueue.objects.filter(name="BETA").update(status="offline")
+    task = submitted(parameters(ramCount=9000))
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "pending"
+    return task
+
+
+def contents() -> list[Any]:
+    return [
+        *Decision.objects.order_by("id").values_list("id", "n_times", "last_at"),
+        *GridSnapshot.objects.order_by("id").values_list("id"),
+        *Task.objects.order_by("id").values(),
+        *TaskChange.objects.order_by("id").values_list("id"),
+    ]
+
+
+def test_trying_again_needs_no_body_and_writes_nothing(ada: Person, waiting: Task) -> None:
+    before = contents()
+    for body in ({}, {"edits": {}}):
+        answer = ada.post(f"tasks/{waiting.id}/what-if/", body)
+        assert answer.status_code == 200, answer.content
+        assert answer.json()["before"]["outcome"] == "pending"
+        assert answer.json()["after"] is None
+    assert contents() == before
+
+
+def test_what_if_tells_before_and_after(ada: Person, waiting: Task) -> None:
+    before = contents()
+    told = ada.post(f"tasks/{waiting.id}/what-if/", {"edits": {"ramCount": 4000, "queue.BETA.status": "online"}}).json()
+    assert {choice["name"] for choice in told["after"]["chosen"]} == {"ALPHA", "BETA"}
+    assert [(edit["name"], edit["before"], edit["after"]) for edit in told["edits"]] == [
+        ("ramCount", 9000, 4000),
+        ("queue.BETA.status", "offline", "online"),
+    ]
+    assert {change["name"]: (change["before"], change["after"]) for change in told["changed"]} == {
+        "ALPHA": ("-lowmemory", "chosen"),
+        "BETA": ("-status", "chosen"),
+    }
+    assert contents() == before
+
+
+def test_edits_that_cannot_be_made_are_all_told(ada: Person, waiting: Task) -> None:
+    edits = {"ramCount": "much", "queue.GAMMA.maxrss": 1, "config.STORAGE_MIN_FREE_SIZE": -1, "scout": 7}
+    assert faults(ada.post(f"tasks/{waiting.id}/what-if/", {"edits": edits})) == {
+        ("ramCount", "type"),
+        ("queue.GAMMA.maxrss", "unknown"),
+        ("config.STORAGE_MIN_FREE_SIZE", "range"),
+        ("scout", "type"),
+    }
+    assert faults(ada.post(f"tasks/{waiting.id}/what-if/", {"edits": [1]}))
+    assert faults(ada.post(f"tasks/{waiting.id}/what-if/", {"edit": {"ramCount": 1}})) == {("edit", "unknown")}
+    assert faults(ada.post(f"tasks/{waiting.id}/what-if/", {"edits": {f"x{i}": 1 for i in range(51)}})) == {("edits", "range")}
+    assert ada.post(f"tasks/{waiting.id}/what-if/", b"{").status_code == 400
+
+
+def test_a_task_that_decides_nothing_is_409_and_one_of_another_vo_404(ada: Person, eve: Person, waiting: Task) -> None:
+    assert eve.post(f"tasks/{waiting.id}/what-if/", {}).status_code == 404
+    fresh = submitted(parameters("fresh"))
+    faults(ada.post(f"tasks/{fresh.id}/what-if/", {}), 409)
+    assert ada.post("tasks/99999999/what-if/", {}).status_code == 404
+
+
+def test_why_a_queue_gets_no_work_counts_the_tasks_of_ones_vos(ada: Person, eve: Person, waiting: Task) -> None:
+    told = ada.get("queues/ALPHA/why-empty/").json()
+    assert told["verdict"] == "Empty: 0 of 1 latest decisions took it; most others skip it by -lowmemory (1)."
+    assert [(t["criterion"], t["first"], t["alone"], t["examples"][0][0]) for t in told["tallies"]] == [
+        ("-lowmemory", 1, 1, waiting.id)
+    ]
+    assert eve.get("queues/ALPHA/why-empty/").json()["decisions"] == 0
+    assert ada.get("queues/GAMMA/why-empty/").status_code == 404
