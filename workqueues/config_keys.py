@@ -58,6 +58,17 @@ declare(
         source="facts on gdpconfig 1.2.7",
     ),
     Key(
+        component="dbproxy",
+        name="MAX_ACTIVE_TASKS_PER_USER_<label>",
+        type="int",
+        unit="tasks",
+        default=None,
+        low=0,
+        app="pandaserver",
+        doc="A new task of this source label is refused while its owner has more active ones than this; unset: no limit.",
+        source="facts on gdpconfig 1.2.4; facts on task parameters 2.4",
+    ),
+    Key(
         component="jobsplitter",
         name="MAX_FILES_PER_JOB",
         type="int",

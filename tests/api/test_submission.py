@@ -8,6 +8,7 @@ import pytest
 from django.core.cache import cache
 from pytest_django import Settings
 
+from broker_site import gdpconfig
 from broker_site.access.models import Audit
 from tests.api.people import Person, faults, person
 from tests.builders import catalogue_dataset, parameters, reading
@@ -34,6 +35,27 @@ def test_a_task_is_registered_and_told_whole(ada: Person) -> None:
     assert list(TaskChange.objects.values_list("old", "new", "who")) == [("-", "registered", "user:ada")]
     row = Audit.objects.get(act="task.submit")
     assert (row.who, row.vo, row.object, row.outcome) == ("ada", "demo", f"task {told['id']}", "done")
+
+
+def test_a_user_with_more_active_tasks_than_the_limit_submits_again_when_some_have_ended(ada: Person, bob: Person) -> None:
+    name = "MAX_ACTIVE_TASKS_PER_USER_user"
+    gdpconfig.set_override("dbproxy", name, 1, app="pandaserver", who="test", why="few at once")
+    first = ada.submit(parameters("t1"), key="k1")
+    assert ada.submit(parameters("t2")).status_code == 201
+    refusal = ada.submit(parameters("t3"))
+    assert faults(refusal, 429) == {("userName", "active_tasks")}
+    assert "ada has more than 1 active user tasks in VO demo" in refusal.json()["detail"]
+    assert Task.objects.count() == 2
+    assert ada.submit(parameters("t1"), key="k1").json()["id"] == first.json()["id"]
+    assert bob.submit(parameters("t3", userName="bob")).status_code == 201
+    assert ada.post(f"tasks/{first.json()['id']}/kill/").status_code == 202
+    assert ada.submit(parameters("t3")).status_code == 201
+
+
+def test_a_limit_of_no_active_task_lets_one_in(ada: Person) -> None:
+    name = "MAX_ACTIVE_TASKS_PER_USER_user"
+    gdpconfig.set_override("dbproxy", name, 0, app="pandaserver", who="test", why="one at a time")
+    assert [ada.submit(parameters(task)).status_code for task in ("t1", "t2")] == [201, 429]
 
 
 def test_the_owner_is_the_caller_when_the_body_does_not_say(ada: Person) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db import transaction
 
+from broker_site import gdpconfig
 from broker_site.access.auditing import audit
 from broker_site.access.permissions import may
 from broker_site.access.principal import Principal
@@ -21,7 +22,7 @@ from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.submit import KeyReused, hold_name, submit, submitted_before
 from workqueues.models import Task
 from workqueues.queries.parents import named_parent, parent_of
-from workqueues.queries.tasks import namesake
+from workqueues.queries.tasks import active_tasks, namesake
 from workqueues.rules.refine import Broken, DatasetFacts, check_inputs, input_names, plan, validate
 from workqueues.rules.refine.plan import CORRUPTED
 from workqueues.rules.task_parameters import problem
@@ -35,7 +36,8 @@ def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool
     """Register the task that the body describes: the task, and whether it is new.
 
     Refused: 400 for a body that is no object or a key that is none, 403 without the right in the task's VO or for another's task,
-    422 with every problem, or for a key that was used with another body, 503 while the catalogue does not answer.
+    422 with every problem, or for a key that was used with another body, 429 while the owner has too many active tasks, 503 while
+    the catalogue does not answer.
     """
     if not isinstance(params, Mapping):
         raise Refused(400, "Not an object", "The body must be a JSON object of task parameters.")
@@ -129,6 +131,7 @@ def _register(
 ) -> tuple[Task, bool]:
     columns = _columns(params) | {"user_name": owner, "parent_tid": parent.id if parent else None}
     with transaction.atomic():
+        _refuse_too_many(params, owner)
         if params.get("uniqueTaskName"):
             hold_name(params["vo"], owner, params["taskName"])
             if key and (first := submitted_before(principal.name, key, digest)) is not None:
@@ -141,6 +144,19 @@ def _register(
                 "task.submit", principal, f"task {task.id}", vo=task.vo, after={"task_name": task.task_name, "user_name": owner}
             )
         return task, new
+
+
+def _refuse_too_many(params: Mapping[str, Any], owner: str) -> None:
+    """Refused(429) while the owner has more active tasks than MAX_ACTIVE_TASKS_PER_USER_<label>; 0 is a limit too."""
+    vo, label = str(params["vo"]), str(params["prodSourceLabel"])
+    name = "MAX_ACTIVE_TASKS_PER_USER_<label>"
+    limit: int | None = gdpconfig.value("dbproxy", name, app="pandaserver", vo=vo, label=label)
+    if limit is None:
+        return
+    hold_name(vo, owner, "")  # two submissions at once do not both see the last place free
+    if active_tasks(vo, label, owner, limit + 1) > limit:
+        message = f"{owner} has more than {limit} active {label} tasks in VO {vo}; submit again when some have ended"
+        raise Refused(429, "Too many active tasks", message, [Problem("userName", "active_tasks", message)])
 
 
 def _columns(params: Mapping[str, Any]) -> dict[str, Any]:
