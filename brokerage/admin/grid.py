@@ -1,4 +1,7 @@
-"""The grid, to edit: sites, storage endpoints, computing queues. The next import of a grid document has the last word."""
+"""The grid, to edit: sites, storage endpoints, computing queues. The next import of a document or feed has the last word.
+
+What shall stay is an override (`grid_overrides`): such attributes are marked here and changed there.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from django.contrib import admin
 from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
 
 from broker_site.access.auditedadmin import AuditedAdmin
-from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.models import ComputingQueue, LocalOverride, QueueStorage, Site, StorageEndpoint
 from brokerage.rules.grid_attributes import (
     ACCESS_STATES,
     ACCESSES,
@@ -31,6 +35,28 @@ class GridForm(ModelForm):
     """A form that holds each attribute to the rule that grid documents obey."""
 
     table: Table
+    further: Table = {}
+    kind: str
+
+    def clean_attributes(self) -> Any:
+        """An object in which the attributes that we know have their types, and overridden ones stay."""
+        attributes = self.cleaned_data["attributes"] or {}
+        if not isinstance(attributes, dict):
+            raise forms.ValidationError("An object of attributes.", code="type")
+        faults = []
+        for name, parameter in self.further.items():
+            _, rule, message = read_value(parameter, attributes.get(name))
+            if rule:
+                faults.append(forms.ValidationError(f"{name}: {message}", code=rule))
+        kept = [name for name in overridden(self.kind, str(self.instance.name or "")) if name in self.further]
+        faults += [
+            forms.ValidationError(f"{name}: is overridden; change the override", code="overridden")
+            for name in kept
+            if attributes.get(name) != self.instance.attributes.get(name)
+        ]
+        if faults:
+            raise forms.ValidationError(faults)
+        return attributes
 
     def clean_name(self) -> str:
         """A name without what stands between a queue and its resource type."""
@@ -56,20 +82,22 @@ class SiteForm(GridForm):
     """A site."""
 
     table = SITE
+    kind = "site"
 
     class Meta:
         model = Site
-        fields = ("name", "state", "nucleus")
+        fields = ("name", "state", "nucleus", "attributes")
 
 
 class StorageForm(GridForm):
     """A storage endpoint."""
 
     table = {name: p for name, p in STORAGE.items() if name != "site"}
+    kind = "storage"
 
     class Meta:
         model = StorageEndpoint
-        fields = ("name", "site", "type", "state", "is_tape", "free_gb", "expired_gb", "status", "path")
+        fields = ("name", "site", "type", "state", "is_tape", "free_gb", "expired_gb", "status", "path", "attributes")
 
     def clean_status(self) -> Any:
         """Known accesses with known states."""
@@ -95,6 +123,8 @@ class QueueForm(GridForm):
     """A computing queue."""
 
     table = QUEUE
+    further = FURTHER
+    kind = "queue"
 
     class Meta:
         model = ComputingQueue
@@ -105,20 +135,6 @@ class QueueForm(GridForm):
         for name, parameter in QUEUE.items():
             if parameter.choices and name in self.fields:
                 self.fields[name] = forms.ChoiceField(choices=[(c, c) for c in parameter.choices], help_text=parameter.doc)
-
-    def clean_attributes(self) -> Any:
-        """An object in which the attributes that we know have their types."""
-        attributes = self.cleaned_data["attributes"] or {}
-        if not isinstance(attributes, dict):
-            raise forms.ValidationError("An object of attributes.", code="type")
-        faults = []
-        for name, parameter in FURTHER.items():
-            _, rule, message = read_value(parameter, attributes.get(name))
-            if rule:
-                faults.append(forms.ValidationError(f"{name}: {message}", code=rule))
-        if faults:
-            raise forms.ValidationError(faults)
-        return attributes
 
 
 class LinkForm(ModelForm):
@@ -143,19 +159,48 @@ class LinkForm(ModelForm):
         return position
 
 
+def overridden(kind: str, name: str) -> list[str]:
+    """The attributes of a row that operators overrode."""
+    return list(LocalOverride.objects.filter(kind=kind, name=name).values_list("attribute", flat=True))
+
+
+FROM = ("overrides", "source", "good_at", "fault", "fault_since", "gone_at")
+"""What is shown of where a row comes from."""
+
+
 class GridAdmin(AuditedAdmin):
-    """A table of the grid: the name of a row is given once."""
+    """A table of the grid: the name of a row is given once, overridden attributes are changed as overrides."""
 
     list_per_page = 100
     show_full_result_count = False
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        """The name first, whether it may be typed or not."""
-        return ["name", *(name for name in super().get_fields(request, obj) if name != "name")]
+        """The name first, whether it may be typed or not; where the row comes from last."""
+        edited = self.form.Meta.fields  # type: ignore[attr-defined]
+        return [*edited, *(FROM if obj is not None else ())]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """The name, once the row is there: credentials, jobs and other rows refer to it."""
-        return ("name",) if obj is not None else ()
+        """The name, once the row is there: credentials, jobs and other rows refer to it. And what is overridden."""
+        if obj is None:
+            return ()
+        kind = self.form.kind  # type: ignore[attr-defined]
+        return ("name", *(name for name in overridden(kind, obj.name) if name in self.form.Meta.fields), *FROM)  # type: ignore[attr-defined]
+
+    @admin.display(description="overrides")
+    def overrides(self, obj: Any) -> str:
+        """Each override of the row with what it hides, who set it and why."""
+        found = LocalOverride.objects.filter(kind=self.form.kind, name=obj.name)  # type: ignore[attr-defined]
+        lines = [
+            (
+                f"/admin/brokerage/localoverride/{o.pk}/change/",
+                f"{o.attribute} = {o.value}",
+                f"the document says {o.beneath!r}; {o.who or 'somebody'}, {o.since:%Y-%m-%d}: {o.reason}"
+                + (f"; until {o.until:%Y-%m-%d %H:%M}" if o.until else ""),
+            )
+            for o in found
+        ]
+        items = format_html_join("", '<li><a href="{}">{}</a> ({})</li>', lines)
+        return format_html("<ul>{}</ul>", items) if lines else "none"
 
 
 @admin.register(Site)

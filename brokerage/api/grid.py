@@ -1,4 +1,4 @@
-"""`/api/v1/queues/` and `/api/v1/sites/`: the grid, to read."""
+"""`/api/v1/queues/`, `/api/v1/sites/` and `/api/v1/feeds/`: the grid and where it comes from, to read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from brokerage.api.filtering import QueueFilter, SiteFilter
-from brokerage.api.serializers import QueueShown, SiteShown
-from brokerage.models import ComputingQueue, Site
+from brokerage.api.serializers import FeedShown, QueueShown, SiteShown
+from brokerage.models import ComputingQueue, Feed, LocalOverride, Site
 from brokerage.queries.snapshot import job_counts
 from workqueues.api.paging import ByName
 from workqueues.api.telling import refusals
@@ -32,8 +32,11 @@ class Queues(mixins.ListModelMixin, viewsets.GenericViewSet[ComputingQueue]):
     permissions = {"list": READ, "retrieve": READ}
 
     def get_serializer_context(self) -> dict[str, Any]:
-        """The numbers of jobs, read once for all queues."""
-        return {**super().get_serializer_context(), "job_counts": job_counts()}
+        """The numbers of jobs and the overrides, read once for all queues."""
+        overrides: dict[str, list[LocalOverride]] = {}
+        for override in LocalOverride.objects.filter(kind="queue"):
+            overrides.setdefault(override.name, []).append(override)
+        return {**super().get_serializer_context(), "job_counts": job_counts(), "overrides": overrides}
 
     @extend_schema(summary="List computing queues", responses={200: QueueShown(many=True), **refusals(400)})
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -62,4 +65,19 @@ class Sites(mixins.ListModelMixin, viewsets.GenericViewSet[Site]):
     @extend_schema(summary="List sites", responses={200: SiteShown(many=True), **refusals(400)})
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """In the order of their names, each with its storage endpoints and queues."""
+        return super().list(request, *args, **kwargs)
+
+
+@extend_schema(tags=["grid"])
+class Feeds(mixins.ListModelMixin, viewsets.GenericViewSet[Feed]):
+    """Feeds of the grid."""
+
+    queryset: QuerySet[Feed] = Feed.objects.defer("copy")
+    serializer_class = FeedShown
+    pagination_class = ByName
+    permissions = {"list": READ}
+
+    @extend_schema(summary="List feeds", responses={200: FeedShown(many=True), **refusals(400)})
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """In the order of their names: how old each is, and what is wrong with it."""
         return super().list(request, *args, **kwargs)

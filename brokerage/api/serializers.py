@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobResult, JobSpec, QueueStorage, Site, StorageEndpoint
+from broker_site.kernel import clock
+from brokerage.models import (
+    ComputingQueue,
+    Decision,
+    Feed,
+    Job,
+    JobChange,
+    JobResult,
+    JobSpec,
+    LocalOverride,
+    QueueStorage,
+    Site,
+    StorageEndpoint,
+)
+from brokerage.queries.feeds import state_of
 from workqueues.api.serializers import FileShown
 
 JOB_LIST = (
@@ -142,19 +157,30 @@ class StorageOfQueue(serializers.ModelSerializer[QueueStorage]):
         read_only_fields = fields
 
 
+class OverrideShown(serializers.ModelSerializer[LocalOverride]):
+    """What an operator set by hand over the document or feed."""
+
+    class Meta:
+        model = LocalOverride
+        fields = ("attribute", "value", "beneath", "reason", "who", "since", "until")
+        read_only_fields = fields
+
+
 class QueueShown(serializers.ModelSerializer[ComputingQueue]):
     """A computing queue with its storage endpoints and its jobs by state."""
 
     site = serializers.CharField(source="site_id", read_only=True)
     storages = StorageOfQueue(many=True, read_only=True)
     jobs = serializers.SerializerMethodField(help_text="number of live jobs by state; sent counts as starting")
+    overrides = serializers.SerializerMethodField(help_text="attributes that operators set by hand, with what they hide")
 
     class Meta:
         model = ComputingQueue
         fields = (
             "id", "name", "site", "status", "type", "capability", "corecount", "corepower", "maxrss", "minrss", "maxtime",
             "mintime", "maxwdir", "transferringlimit", "workflow", "catchall", "attributes",
-            "local_pilots", "last_start", "modified_at", "storages", "jobs",
+            "local_pilots", "last_start", "modified_at", "storages", "jobs", "overrides",
+            "source", "good_at", "fault", "fault_since", "gone_at",
         )  # fmt: skip
         read_only_fields = fields
 
@@ -163,13 +189,21 @@ class QueueShown(serializers.ModelSerializer[ComputingQueue]):
         counts: Mapping[int, dict[str, int]] = self.context.get("job_counts", {})
         return counts.get(queue.id, {})
 
+    @extend_schema_field(OverrideShown(many=True))
+    def get_overrides(self, queue: ComputingQueue) -> list[Any]:
+        """Those that the view read for all queues at once."""
+        found: Mapping[str, list[LocalOverride]] = self.context.get("overrides", {})
+        return list(OverrideShown(found.get(queue.name, []), many=True).data)
+
 
 class StorageShown(serializers.ModelSerializer[StorageEndpoint]):
     """A storage endpoint; where it lies on disk is for pilots."""
 
     class Meta:
         model = StorageEndpoint
-        fields = ("name", "type", "state", "is_tape", "free_gb", "expired_gb", "status")
+        fields = (
+            "name", "type", "state", "is_tape", "free_gb", "expired_gb", "status", "attributes", "source", "fault", "gone_at",
+        )  # fmt: skip
         read_only_fields = fields
 
 
@@ -181,5 +215,33 @@ class SiteShown(serializers.ModelSerializer[Site]):
 
     class Meta:
         model = Site
-        fields = ("name", "state", "nucleus", "storages", "queues")
+        fields = ("name", "state", "nucleus", "attributes", "source", "fault", "gone_at", "storages", "queues")
         read_only_fields = fields
+
+
+class FeedShown(serializers.ModelSerializer[Feed]):
+    """A feed and how it is doing; where it is read from is for operators."""
+
+    state = serializers.SerializerMethodField(help_text="fresh, old, or too old: then production and analysis wait")
+    age_s = serializers.SerializerMethodField(help_text="how old what it says is, s")
+    told = serializers.SerializerMethodField(help_text="the same in one sentence")
+
+    class Meta:
+        model = Feed
+        fields = (
+            "name", "kind", "enabled", "state", "age_s", "told", "good_at", "data_at", "tried_at", "entries", "fault",
+            "fault_since", "faulty",
+        )  # fmt: skip
+        read_only_fields = fields
+
+    def get_state(self, feed: Feed) -> str:
+        """Whether its age allows decisions."""
+        return state_of(feed, clock.now()).state
+
+    def get_age_s(self, feed: Feed) -> float:
+        """Seconds."""
+        return round(state_of(feed, clock.now()).age_s, 1)
+
+    def get_told(self, feed: Feed) -> str:
+        """A sentence for people."""
+        return state_of(feed, clock.now()).sentence

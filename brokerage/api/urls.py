@@ -6,7 +6,7 @@ from django.urls import path
 
 from brokerage.api.decisions import Decisions, TaskDecisions
 from brokerage.api.dry_runs import WhatIfs, WhyEmpties
-from brokerage.api.grid import Queues, Sites
+from brokerage.api.grid import Feeds, Queues, Sites
 from brokerage.api.jobs import Jobs, TaskJobs
 
 urlpatterns = [
@@ -19,5 +19,6 @@ urlpatterns = [
     path("queues/", Queues.as_view({"get": "list"}), name="queue-list"),
     path("queues/<str:name>/why-empty/", WhyEmpties.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", Queues.as_view({"get": "retrieve"}), name="queue-detail"),
+    path("feeds/", Feeds.as_view({"get": "list"}), name="feed-list"),
     path("sites/", Sites.as_view({"get": "list"}), name="site-list"),
 ]

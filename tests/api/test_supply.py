@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from brokerage.models import ComputingQueue, Decision, GridSnapshot, Job, StorageEndpoint
+from broker_site.kernel import clock
+from brokerage.models import ComputingQueue, Decision, Feed, GridSnapshot, Job, LocalOverride, StorageEndpoint
 from tests.api.people import Person, faults, ids, refused
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
@@ -136,6 +138,30 @@ def test_queues_tell_their_storage_and_their_jobs_by_state(ada: Person, eve: Per
     assert [q["name"] for q in rows(ada.get("queues/", status="offline"))] == ["BETA"]
     assert [q["name"] for q in rows(ada.get("queues/", name="*A", site="SITE_A*"))] == ["ALPHA"]
     assert [q["name"] for q in rows(eve.get("queues/"))] == ["ALPHA", "BETA"]
+
+
+def test_queues_tell_what_operators_set_by_hand(ada: Person, worked: Task) -> None:
+    LocalOverride.objects.create(
+        kind="queue", name="BETA", attribute="status", value="offline", reason="water leak", who="olga", beneath="online"
+    )
+    alpha, beta = rows(ada.get("queues/"))
+    assert alpha["overrides"] == []
+    (told,) = beta["overrides"]
+    assert [told[name] for name in ("attribute", "value", "beneath", "reason", "who")] == [
+        *("status", "offline", "online", "water leak", "olga"),
+    ]
+    assert ada.get("queues/BETA/").json() == beta
+
+
+def test_feeds_tell_how_old_they_are(ada: Person, worked: Task) -> None:
+    then = clock.now() - timedelta(hours=3)
+    place = "https://secret.example.org/"
+    Feed.objects.create(name="cric", kind="cric-queues", place=place, good_at=then, fault="timeout", fault_since=then)
+    answer = ada.get("feeds/")
+    (feed,) = rows(answer)
+    assert (feed["state"], feed["entries"], round(feed["age_s"] / 3600)) == ("fresh", 0, 3)
+    assert feed["told"].startswith("feed cric: of 3 h ago; failing since ")
+    assert "secret" not in answer.text
 
 
 def test_sites_tell_their_storage_without_its_place_on_disk(ada: Person, worked: Task) -> None:
