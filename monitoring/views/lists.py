@@ -1,4 +1,4 @@
-"""The lists: tasks, jobs, queues, agents."""
+"""The lists: tasks, jobs, queues, shares, agents."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 from monitoring.queries.agents import AgentRow, agent_rows
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.queries.queues import QueueRow, queue_rows
+from monitoring.queries.shares import ShareRow, share_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
 from monitoring.tables.filters import JobFilter, TaskFilter
 from monitoring.views.listing import LongList, ShortList, answer
@@ -20,6 +21,8 @@ JOBS = LongList("jobs", JobRow, "jobs.html", JobFilter, visible_jobs, job_rows, 
 """Newest first."""
 QUEUES = ShortList("queues", QueueRow, "queues.html", queue_rows, "grid:read")
 """By name."""
+SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
+"""By VO, parents before their children."""
 AGENTS = ShortList("agents", AgentRow, "agents.html", agent_rows, "agent:read")
 """In life order."""
 
@@ -34,4 +37,4 @@ def shown(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
     return view
 
 
-LISTS = (TASKS, JOBS, QUEUES, AGENTS)
+LISTS = (TASKS, JOBS, QUEUES, SHARES, AGENTS)

@@ -15,7 +15,7 @@ from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOve
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
 from workqueues.ledger.submit import submit
-from workqueues.models import Dataset, EventRange, File, FileChange, ProcessLock, Task
+from workqueues.models import Dataset, EventRange, File, FileChange, GlobalShare, ProcessLock, Task
 
 
 @pytest.fixture
@@ -60,6 +60,7 @@ def campaign() -> Task:
     assert dataset is not None
     FileChange.objects.create(file_id=file.id, task_id=task.id, old="ready", new="held", who="job:1", why="reported missing")
     EventRange.objects.create(task=task, dataset=dataset, file=file, status="ready", job_id=1)
+    GlobalShare.objects.create(name="Production", vo="atlas", value=80)
     ProcessLock.objects.create(vo="demo", prod_source_label="user", component="generate", locked_by="somebody")
     grid_facts(alpha, beta)
     assert Agent.objects.exists()

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from broker_site.access.auditedadmin import AuditedAdmin
 from broker_site.access.readonlyadmin import ReadOnlyAdmin
 from workqueues.admin.shown import row
+from workqueues.admin.trying import TryForm
 from workqueues.models import ProcessLock, Submission, Task, WorkQueue
 from workqueues.queries.work_queues import WorkQueues, definition
 from workqueues.rules.task_attributes import ATTRIBUTES, spelled
@@ -58,12 +59,6 @@ class WorkQueueForm(ModelForm):
         return data
 
 
-class TryForm(forms.Form):
-    """Which task to try."""
-
-    task = forms.IntegerField(min_value=1, help_text="number of a task")
-
-
 @admin.register(WorkQueue)
 class WorkQueueAdmin(AuditedAdmin):
     """Partitions of the workload: which tasks each takes, in order, and its share."""
@@ -77,7 +72,7 @@ class WorkQueueAdmin(AuditedAdmin):
     list_select_related = ("partition",)
     ordering = ("queue_order",)
     search_fields = ("queue_name",)
-    change_list_template = "admin/workqueues/workqueue/change_list.html"
+    change_list_template = "admin/workqueues/trying.html"
 
     @admin.display(description="Attributes of tasks")
     def attributes(self, _queue: WorkQueue) -> str:
@@ -92,12 +87,9 @@ class WorkQueueAdmin(AuditedAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, and above it which queue a task would get and why."""
-        query = request.GET.copy()
-        form = TryForm(query if "task" in query else None)
-        tried = _tried(form.cleaned_data["task"]) if form.is_bound and form.is_valid() else None
-        query.pop("task", None)
-        request.GET = query  # type: ignore[assignment]
-        context = {"try_form": form, "tried": tried, "warned": _warned()}
+        form = TryForm.taken_from(request)
+        tried = _tried(form.number) if form.number else None
+        context = {"try_form": form, "tried": tried, "what": "work queue", "warned": _warned()}
         return super().changelist_view(request, {**(extra_context or {}), **context})
 
 

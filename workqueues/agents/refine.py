@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
@@ -15,11 +15,19 @@ from workqueues.ledger.define import break_task, define
 from workqueues.ledger.holds import hold
 from workqueues.models import Task
 from workqueues.queries.parents import parent_facts
+from workqueues.queries.shares import Tree, trees
 from workqueues.queries.work_queues import WorkQueues
 from workqueues.rules.refine import Broken, TaskPlan, Wait, input_names, plan
 from workqueues.rules.resource_type import resource_type
 
 BATCH = 50
+
+
+class Places(NamedTuple):
+    """Where tasks can belong: work queues, and the share tree of each VO that has one."""
+
+    queues: WorkQueues
+    trees: Mapping[str, Tree]
 
 
 @agent("refine")
@@ -28,11 +36,11 @@ def refine(run: Run) -> int:
     tasks = claim_tasks(run.id, run.claim_s, ["registered"], BATCH)
     if not tasks:
         return 0
-    queues = WorkQueues.load()
-    return each(run, tasks, lambda run, task: refine_task(run, task, queues))
+    places = Places(WorkQueues.load(), trees())
+    return each(run, tasks, lambda run, task: refine_task(run, task, places))
 
 
-def refine_task(run: Run, task: Task, queues: WorkQueues) -> bool:
+def refine_task(run: Run, task: Task, places: Places) -> bool:
     """Refine one claimed task."""
     params = task.params.task_params
     known = catalogue().look_up(input_names(params))
@@ -43,18 +51,29 @@ def refine_task(run: Run, task: Task, queues: WorkQueues) -> bool:
         case Broken():
             break_task(run.id, task.id, refined.reason, run.who)
         case _:
-            columns = _columns(task, refined)
-            if (queue := queues.taking(columns)) is None:
-                hold(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
-            else:
-                define(run.id, task.id, refined, queue, columns["resource_type"], run.who)
+            _place(run, task, refined, places)
     return True
 
 
-def _columns(task: Task, planned: TaskPlan) -> dict[str, Any]:
+def _place(run: Run, task: Task, refined: TaskPlan, places: Places) -> None:
+    """Find the share and the work queue of a task that can be defined."""
+    columns, name = _columns(task, refined, places), task.params.task_params.get("workQueueName")
+    queue = places.queues.named(name, columns) if name else places.queues.taking(columns)
+    if name and queue is None:
+        break_task(run.id, task.id, f"workQueueName: no work queue {name} for this VO and prodSourceLabel", run.who)
+    elif refined.columns.get("gshare") and not columns["gshare"]:
+        break_task(run.id, task.id, f"gshare: the VO has no leaf share {refined.columns['gshare']}", run.who)
+    elif queue is None:
+        hold(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
+    else:
+        define(run.id, task.id, refined, queue, columns["gshare"], columns["resource_type"], run.who)
+
+
+def _columns(task: Task, planned: TaskPlan, places: Places) -> dict[str, Any]:
     """The columns of the task as they will be."""
     columns = {field.attname: getattr(task, field.attname) for field in Task._meta.concrete_fields} | dict(planned.columns)
-    return columns | {"resource_type": _resource_type(columns, task.vo)}
+    tree = places.trees.get(task.vo)
+    return columns | {"resource_type": _resource_type(columns, task.vo), "gshare": tree.share_of(columns) if tree else ""}
 
 
 def _resource_type(columns: Mapping[str, Any], vo: str) -> str:

@@ -11,7 +11,7 @@ from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQu
 from workqueues.rules.refine import TaskPlan
 
 
-def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, resource_type: str, who: str) -> None:
+def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gshare: str, resource_type: str, who: str) -> None:
     """Store the plan of a claimed task and release it; Stale if the claim is gone."""
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
@@ -40,7 +40,7 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, res
             locked_by="",
             locked_time=None,
             error_dialog="",
-            **plan.columns,
+            **{**plan.columns, "gshare": gshare},
         )
         look_after_commit("feed")
 

@@ -10,6 +10,7 @@ from workqueues.models.event import EventRange
 from workqueues.models.file import File
 from workqueues.models.history import DatasetChange, FileChange, TaskChange
 from workqueues.models.queue import WorkQueue
+from workqueues.models.share import GlobalShare
 from workqueues.models.task import JobParamsTemplate, Task, TaskParams
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "EventRange",
     "File",
     "FileChange",
+    "GlobalShare",
     "JobParamsTemplate",
     "OutputTemplate",
     "ProcessLock",

@@ -37,6 +37,18 @@ class WorkQueues:
         name = self.mapped(columns).queue
         return None if name is None else self.rows[name]
 
+    def named(self, name: str, columns: Mapping[str, Any]) -> WorkQueue | None:
+        """The queue that a task names itself, whatever its criteria; None where its VO and label have none of that name."""
+        scope = (("", "*", columns["vo"]), ("", "*", columns["prod_source_label"]))
+        return next(
+            (
+                row
+                for row in self.rows.values()
+                if row.queue_name == name and not row.is_partition and row.vo in scope[0] and row.queue_type in scope[1]
+            ),
+            None,
+        )
+
 
 class BadQueue(ValueError):
     """A work queue whose criteria cannot be read; the message names it and the fault."""

@@ -31,8 +31,8 @@ PARAMETERS = (
     _text("ticketSystemType", "ticket_system_type", "Which ticket system."),
     _text("requestType", "request_type", "Type of the request."),
     Parameter("framework", "text", "Framework of the payload; informative.", length=50),
-    _text("gshare", "gshare", "Leaf of the share tree.", row="J2"),
-    Parameter("workQueueName", "text", "Work queue of the task.", row="J1"),
+    _text("gshare", "gshare", "Leaf of the share tree; without it the first leaf that matches the task."),
+    Parameter("workQueueName", "text", "Work queue of the task; without it the first one whose criteria hold.", length=32),
     # Software.
     Parameter(
         "architecture",

@@ -1,0 +1,132 @@
+"""The share tree: edited in the admin under its rules, tasks get their leaf, the page tells where each share stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from broker_site.access.models import Audit
+from brokerage.models import ComputingQueue
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents, take
+from workqueues.models import GlobalShare, Task
+
+LIST = "/admin/workqueues/globalshare/"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def tree() -> None:
+    """Production 80 (MC 60, Data 40) and Analysis 20 in the VO demo."""
+    production = GlobalShare.objects.create(name="Production", vo="demo", value=80)
+    GlobalShare.objects.create(
+        name="Data", vo="demo", parent=production, value=40, position=1, prod_source_label="managed", processing_type="reco"
+    )
+    GlobalShare.objects.create(name="MC", vo="demo", parent=production, value=60, position=2, prod_source_label="managed|test")
+    GlobalShare.objects.create(name="Analysis", vo="demo", value=20, position=3, prod_source_label="user$", working_group="$")
+
+
+def posted(root: Client, name: str = "Group", **changes: Any) -> Any:
+    """The answer to a new share."""
+    form = {"name": name, "vo": "demo", "parent": "Production", "value": 10, "position": 9, "throttled": "on"} | changes
+    return root.post(f"{LIST}add/", {key: value for key, value in form.items() if value is not None})
+
+
+def test_a_share_is_added_audited_and_what_does_not_sum_to_100_is_told(root: Client, tree: None) -> None:
+    answer = posted(root)
+    page = root.get(answer.url).content.decode()
+    assert "Shares below Production sum to 110, not to 100: each is a part of 110." in page
+    assert Audit.objects.filter(act="globalshare.add", after__name="Group").count() == 1
+    assert "54.5 %" in page  # MC: 60 of 110
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "field", "told"),
+    [
+        ("Group", {"value": -1}, "value", "a share of -1 is negative"),
+        ("Group", {"campaign": "(mc"}, "campaign", "no regular expression: missing )"),
+        ("Group", {"vo": "cms"}, "parent", "Production is a share of demo"),
+        ("MC", {}, "name", "already exists"),
+        ("Undefined", {}, "name", "the name of what no share takes"),
+        ("Alone", {"vo": "cms", "parent": None, "value": 0}, "value", "all its shares are zero"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_its_field(
+    root: Client, tree: None, name: str, changes: dict[str, Any], field: str, told: str
+) -> None:
+    answer = posted(root, name, **changes)
+    assert answer.status_code == 200
+    assert told in " ".join(answer.context["adminform"].form.errors[field])
+    assert GlobalShare.objects.count() == 4
+
+
+def test_a_share_cannot_be_below_itself(root: Client, tree: None) -> None:
+    form = {"parent": "MC", "value": 80, "position": 0, "throttled": "on"}
+    answer = root.post(f"{LIST}Production/change/", form)
+    assert answer.context["adminform"].form.errors["parent"] == ["a share cannot be below itself"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "share"),
+    [
+        ({"prodSourceLabel": "managed", "processingType": "reco"}, "Data"),
+        ({"prodSourceLabel": "managed", "processingType": "recon"}, "Data"),
+        ({"prodSourceLabel": "managed", "processingType": "evgen"}, "MC"),
+        ({"prodSourceLabel": "user"}, "Analysis"),
+        ({"prodSourceLabel": "user", "workingGroup": "GP_HIGGS"}, "Undefined"),
+        ({"prodSourceLabel": "user", "gshare": "MC"}, "MC"),
+    ],
+)
+def test_tasks_get_the_first_leaf_that_takes_them(tree: None, changes: dict[str, str], share: str) -> None:
+    grid("ALPHA")
+    task = submitted(parameters("t1", **changes))
+    run_agents()
+    task.refresh_from_db()
+    assert task.gshare == share
+
+
+def test_a_share_that_is_not_there_breaks_the_task_with_that_reason(tree: None) -> None:
+    grid("ALPHA")
+    wrong, queue = submitted(parameters("t1", gshare="Production")), submitted(parameters("t2", workQueueName="nope"))
+    run_agents()
+    reasons = dict(Task.objects.filter(status="broken").values_list("id", "error_dialog"))
+    assert reasons == {
+        wrong.id: "gshare: the VO has no leaf share Production",
+        queue.id: "workQueueName: no work queue nope for this VO and prodSourceLabel",
+    }
+
+
+def test_the_list_tells_which_share_a_task_would_get(root: Client, tree: None) -> None:
+    grid("ALPHA")
+    task = submitted(parameters("t1", prodSourceLabel="user"))
+    assert f"Task {task.id}: share Analysis; now it has none." in root.get(LIST, {"task": task.id}).content.decode()
+    other = submitted(parameters("t2", vo="cms"))
+    assert f"Task {other.id}: its VO cms has no shares." in root.get(LIST, {"task": other.id}).content.decode()
+
+
+def test_the_page_tells_what_each_share_should_have_has_wants_and_may_have(root: Client, tree: None) -> None:
+    (alpha,) = grid("ALPHA")
+    ComputingQueue.objects.update(corepower=20)
+    submitted(parameters("t1", prodSourceLabel="managed", nEvents=30, nEventsPerJob=10))
+    run_agents()
+    take(alpha)
+    rows = {row["name"]: row for row in root.get("/shares.json").json()["rows"]}
+    assert list(rows) == ["Production", "Data", "MC", "Analysis"]
+    mc, production, data = rows["MC"], rows["Production"], rows["Data"]
+    assert (mc["parent"], mc["level"], mc["percent"], mc["target"], mc["used"], mc["queued"]) == (
+        "Production",
+        1,
+        48,
+        9.6,
+        20,
+        40,
+    )
+    assert (mc["jobs_running"], mc["jobs_queued"], mc["cores_queued"], mc["entitled"]) == (1, 2, 2, 20)
+    assert (production["used"], production["entitled"], data["used"], data["entitled"]) == (20, 20, 0, 0)
+    assert [rows[name]["rank"] for name in ("Analysis", "Data", "MC")] == [1, 2, 3]
+    page = root.get("/shares/").content.decode()
+    assert "HS06" in page
+    assert "Analysis" in page

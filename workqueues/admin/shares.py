@@ -1,0 +1,129 @@
+"""The share tree, to edit: weights among siblings, and which tasks each leaf takes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet, Sum, Window
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from broker_site.access.auditedadmin import AuditedAdmin
+from workqueues.admin.trying import TryForm
+from workqueues.models import GlobalShare, Task
+from workqueues.queries.shares import PATTERNS, trees
+from workqueues.rules.share_mapping import UNDEFINED, pattern_fault
+from workqueues.rules.share_tree import BadTree, check
+
+FIELDS = ("name", "vo", "parent", "value", "position", "throttled", *PATTERNS)
+
+
+class ShareForm(ModelForm):
+    """A share that is held to the rules of its tree."""
+
+    class Meta:
+        model = GlobalShare
+        fields = FIELDS
+
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse what cannot work, each fault at its field."""
+        data = super().clean()
+        for name in PATTERNS:
+            if fault := pattern_fault(self.cleaned_data.get(name) or ""):
+                self.add_error(name, forms.ValidationError(fault, code="pattern"))
+        values = {"name": self.instance.name, "vo": self.instance.vo} | self.cleaned_data
+        parent = values.get("parent")
+        if parent is not None and parent.vo != values["vo"]:
+            self.add_error("parent", forms.ValidationError(f"{parent} is a share of {parent.vo}", code="vo"))
+        if values["name"] == UNDEFINED:
+            self.add_error("name", forms.ValidationError("the name of what no share takes", code="name"))
+        if not self.errors:
+            self._check_tree(GlobalShare(**values))
+        return data
+
+    def _check_tree(self, edited: GlobalShare) -> None:
+        rows = {row.name: row for row in GlobalShare.objects.filter(vo=edited.vo)} | {edited.name: edited}
+        if edited.name in _above(edited, rows):
+            self.add_error("parent", forms.ValidationError("a share cannot be below itself", code="circle"))
+            return
+        try:
+            check(trees(rows.values())[edited.vo].nodes)
+        except BadTree as error:
+            self.add_error("value", forms.ValidationError(str(error), code="tree"))
+
+
+def _above(share: GlobalShare, rows: dict[str, GlobalShare]) -> list[str]:
+    """The names of all that stand above a share; of a circle, once around."""
+    found: list[str] = []
+    name = share.parent_id
+    while name is not None and name not in found:
+        found.append(name)
+        name = rows[name].parent_id if name in rows else None
+    return found
+
+
+@admin.register(GlobalShare)
+class GlobalShareAdmin(AuditedAdmin):
+    """Shares of a VO: what part of the power each gets."""
+
+    form = ShareForm
+    fields = FIELDS
+    list_display = ("name", "vo", "parent", "value", "of_siblings", "throttled", *PATTERNS)
+    list_select_related = ("parent",)
+    ordering = ("vo", "parent", "position", "name")
+    search_fields = ("name",)
+    change_list_template = "admin/workqueues/trying.html"
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Tasks and jobs know a share by its name, so that stays."""
+        return () if obj is None else ("name", "vo")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """The shares, each with the sum of those beside it and itself."""
+        return super().get_queryset(request).annotate(beside=Window(Sum("value"), partition_by=["vo", "parent"]))
+
+    @admin.display(description="Of its siblings")
+    def of_siblings(self, share: Any) -> str:
+        """The percentage among those beside it."""
+        return f"{share.value / share.beside * 100:.1f} %" if share.beside else "-"
+
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
+        """Save, and tell where siblings do not make a hundred."""
+        super().save_model(request, obj, form, change)
+        for line in _uneven(obj.vo):
+            self.message_user(request, line, messages.WARNING)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, and above it which share a task would get."""
+        form = TryForm.taken_from(request)
+        context = {"try_form": form, "tried": _tried(form.number) if form.number else None, "what": "share"}
+        return super().changelist_view(request, {**(extra_context or {}), **context})
+
+
+def _uneven(vo: str) -> list[str]:
+    """Sentences on siblings whose weights do not sum to 100: they are relative, so that is allowed."""
+    sums: dict[str | None, float] = defaultdict(float)
+    for share in GlobalShare.objects.filter(vo=vo):
+        sums[share.parent_id] += share.value
+    return [
+        f"Shares {f'below {parent}' if parent else 'at the top'} sum to {total:g}, not to 100: each is a part of {total:g}."
+        for parent, total in sums.items()
+        if total != 100
+    ]
+
+
+def _tried(task_id: int) -> SafeString:
+    """Which share would take a task now."""
+    columns = Task.objects.filter(pk=task_id).values().first()
+    if columns is None:
+        return format_html("There is no task {}.", task_id)
+    tree = trees().get(columns["vo"])
+    if tree is None:
+        return format_html("Task {}: its VO {} has no shares.", task_id, columns["vo"])
+    mapped = tree.share_of(columns | {"gshare": ""})
+    return format_html("Task {}: share {}; now it has {}.", task_id, mapped, columns["gshare"] or "none")

@@ -1,0 +1,34 @@
+"""Hierarchical global shares: the table GLOBAL_SHARES of the system that the documents describe (row J2)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+def _regex(help_text: str) -> models.CharField[str, str]:
+    return models.CharField(max_length=256, blank=True, default="", db_default="", help_text=f"{help_text}; empty: any")
+
+
+class GlobalShare(models.Model):
+    """One node of the tree of a VO; tasks belong to leaves. A leaf takes tasks that its regular expressions match."""
+
+    name = models.CharField(max_length=32, primary_key=True)
+    parent = models.ForeignKey(
+        "self", models.PROTECT, null=True, blank=True, related_name="children", help_text="empty: at the top"
+    )
+    vo = models.CharField(max_length=32, help_text="virtual organization; the same in a whole tree")
+    value = models.FloatField(help_text="weight among the shares beside it; 0: gets nothing")
+    position = models.SmallIntegerField(default=0, db_default=0, help_text="order of matching and of ties; lower first")
+    throttled = models.BooleanField(default=True, db_default=True, help_text="off: jobs are made without limit")
+    prod_source_label = _regex("regular expression, matched from the beginning")
+    working_group = _regex("regular expression; a task without group has an empty one")
+    campaign = _regex("regular expression; tasks without campaign are not compared")
+    processing_type = _regex("regular expression; tasks without type are not compared")
+    trans_path = _regex("regular expression; tasks without transformation are not compared")
+
+    class Meta:
+        constraints = [models.CheckConstraint(name="share_value_not_negative", condition=models.Q(value__gte=0))]
+        ordering = ["position", "name"]
+
+    def __str__(self) -> str:
+        return self.name

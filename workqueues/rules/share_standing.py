@@ -1,0 +1,105 @@
+"""Where each share stands: what it should have, has, wants and may have now (decisions C1, C4, C5; row J2).
+
+Both share models give the same columns: the leaves of a tree, and work queues. Amounts in HS06 (cores x HS06 per core).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import add
+
+from workqueues.rules.share_tree import Node, entitlements, sums, targets
+from workqueues.rules.share_tree import order as order_of
+from workqueues.rules.work_queue_shares import Shared, percentages
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a unit has: running and queued, each in HS06, jobs and cores."""
+
+    hs06_running: float = 0.0
+    hs06_queued: float = 0.0
+    jobs_running: int = 0
+    jobs_queued: int = 0
+    cores_running: int = 0
+    cores_queued: int = 0
+
+    def __add__(self, other: Use) -> Use:
+        return Use(*map(add, self._values(), other._values()))
+
+    def _values(self) -> tuple[float, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+
+NOTHING = Use()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One share: `percent` of all, `target` at that percentage of all that runs, `entitled` now, with others idle.
+
+    `level` is its depth, 0 at the top. `rank`: its place in the order in which leaves are served, 1 first; None for others.
+    """
+
+    name: str
+    parent: str
+    level: int
+    value: float | None
+    percent: float
+    target: float
+    entitled: float
+    use: Use
+    rank: int | None = None
+
+
+def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[Standing]:
+    """Every node, parents before their children, by the use of the leaves."""
+    running = {name: use.hs06_running for name, use in used.items()}
+    demand = {name: use.hs06_running + use.hs06_queued for name, use in used.items()}
+    total = sum(sums(tree, running)[node.name] for node in tree)
+    percent, target, entitled = targets(tree, 100.0), targets(tree, total), entitlements(tree, total, demand)
+    ranks = {name: place for place, name in enumerate(order_of(tree, running), 1)}
+    whole = _whole(tree, used)
+    return [
+        Standing(
+            node.name, parent, level, node.value, percent[node.name], target[node.name], entitled[node.name], whole[node.name],
+            ranks.get(node.name),
+        )
+        for node, parent, level in _walk(tree)
+    ]  # fmt: skip
+
+
+def of_work_queues(queues: Sequence[Shared], used: Mapping[str, Use]) -> list[Standing]:
+    """Every work queue: partitions before their sub queues. What is left by inactive ones is in `percent` already."""
+    percent = percentages(queues)
+    whole = dict(used)
+    for queue in queues:
+        if queue.partition:
+            whole[queue.partition] = whole.get(queue.partition, NOTHING) + used.get(queue.name, NOTHING)
+    total = sum(use.hs06_running for use in used.values())
+    ordered = [q for top in queues if not top.partition for q in (top, *(sub for sub in queues if sub.partition == top.name))]
+    return [
+        Standing(
+            q.name, q.partition, int(bool(q.partition)), q.share, percent[q.name], total * (q.share or 0.0) / 100,
+            total * percent[q.name] / 100, whole.get(q.name, NOTHING),
+        )
+        for q in ordered
+    ]  # fmt: skip
+
+
+def _walk(nodes: Iterable[Node], parent: str = "", level: int = 0) -> Iterator[tuple[Node, str, int]]:
+    for node in nodes:
+        yield node, parent, level
+        yield from _walk(node.children, node.name, level + 1)
+
+
+def _whole(nodes: Sequence[Node], used: Mapping[str, Use]) -> dict[str, Use]:
+    """Node -> what its leaves have together."""
+    found: dict[str, Use] = {}
+    for node in nodes:
+        found |= _whole(node.children, used)
+        found[node.name] = (
+            sum((found[child.name] for child in node.children), NOTHING) if node.children else used.get(node.name, NOTHING)
+        )
+    return found
