@@ -63,7 +63,7 @@ def _load(point: EntryPoint) -> Plugin:
         return plugin
     policies, filters, weights = (now[len(known) :] for now, known in zip(_names(), before, strict=True))
     plugin = Plugin(package, version, point.name, point.value, "", policies, filters, weights)
-    log.info("%s brings %s", plugin, ", ".join((*policies, *filters, *weights)) or "nothing")
+    log.debug("%s brings %s", plugin, ", ".join((*policies, *filters, *weights)) or "nothing")
     return plugin
 
 
