@@ -15,6 +15,7 @@ from brokerage.agents.command import command
 from brokerage.agents.finish import finish
 from brokerage.agents.generate import generate
 from brokerage.agents.reap import reap
+from brokerage.agents.refresh import refresh
 from workqueues.agents.feed import feed
 from workqueues.agents.refine import refine
 from workqueues.agents.wake import wake
@@ -43,4 +44,5 @@ AGENTS = (
         "reap", reap, "jobs without a sign of life or overdue", "failed, closed; files ready", "takes back what nobody works on"
     ),
     Agent("finish", finish, "tasks with all inputs settled", "done, finished, failed, broken", "brings tasks to their end"),
+    Agent("refresh", refresh, "feeds and overrides whose time it is", "the grid as they say", "keeps the grid up to date"),
 )

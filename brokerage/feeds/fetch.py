@@ -139,11 +139,11 @@ def _ask(parts: SplitResult, limits: Limits, deadline: float) -> Fetched | str:
         if watched.expired:
             raise TimeoutError("timeout")
         return Fetched(body, _time(response.getheader("Last-Modified")))
-    except FeedDown:
-        raise
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (FeedDown, OSError, http.client.HTTPException, ValueError) as error:
         if isinstance(error, TimeoutError) or (watched is not None and watched.expired):
             raise FeedDown(f"timeout: no whole answer within {limits.timeout_s:g} s") from None
+        if isinstance(error, FeedDown):
+            raise
         raise FeedDown(f"{type(error).__name__}: {error}"[:200]) from None
     finally:
         if watched is not None:
