@@ -20,7 +20,14 @@ def grid(*names: str, path: str = "") -> list[ComputingQueue]:
         site = Site.objects.create(name=f"SITE_{name}")
         storage = StorageEndpoint.objects.create(name=f"{name}_DISK", site=site, free_gb=5000, path=path and f"{path}/{name}")
         queue = ComputingQueue.objects.create(
-            name=name, site=site, maxrss=8000, maxtime=86400, maxwdir=20000, corecount=1, corepower=10
+            name=name,
+            site=site,
+            maxrss=8000,
+            maxtime=86400,
+            maxwdir=20000,
+            corecount=1,
+            corepower=10,
+            attributes={"releases": ["ANY"]},
         )
         for access in ("read_lan", "write_lan"):
             QueueStorage.objects.create(queue=queue, storage=storage, access=access, position=1)

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from broker_site.access.readonlyadmin import ReadOnlyAdmin
 from brokerage.models import Decision, GridSnapshot
-from brokerage.queries.decisions import told
+from brokerage.queries.decisions import told, with_snapshot
 from workqueues.admin.shown import pretty, row
 
 
@@ -31,7 +31,7 @@ class DecisionAdmin(ReadOnlyAdmin):
         """Lists need neither ask nor record."""
         rows: QuerySet[Decision] = super().get_queryset(request)
         at_one = request.resolver_match is not None and "object_id" in request.resolver_match.kwargs
-        return rows.select_related("snapshot") if at_one else rows.defer("ask", "record", "config")
+        return with_snapshot(rows) if at_one else rows.defer("ask", "record", "config", "own")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """The story first, JSON indented last."""
@@ -82,14 +82,14 @@ class DecisionAdmin(ReadOnlyAdmin):
 class GridSnapshotAdmin(ReadOnlyAdmin):
     """Snapshots of the grid."""
 
-    list_display = ("id", "at", "size", "digest")
+    list_display = ("id", "at", "size", "grid_id", "links_id")
     number_fields = ("id",)
-    search_fields = ("=digest",)
-    search_help_text = "Number or digest."
+    search_fields = ("=grid__digest",)
+    search_help_text = "Number, or digest of the grid."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[GridSnapshot]:
-        """Without the columns themselves, with their size."""
-        return super().get_queryset(request).annotate(bytes=Length("columns")).defer("columns")
+        """Without what it holds, with its size."""
+        return super().get_queryset(request).annotate(bytes=Length("moment")).defer("moment")
 
     @admin.display(description="size, bytes", ordering="bytes")
     def size(self, snapshot: GridSnapshot) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
-from brokerage.agents.policy_config import policy_config
-from brokerage.ledger.decisions import record_decision, store_snapshot
-from brokerage.queries.snapshot import load_nuclei
-from brokerage.rules.ask import Ask
-from brokerage.rules.declare import policy_for
-from brokerage.rules.pipeline import decide
-from brokerage.rules.snapshot import Nuclei
+from brokerage.agents.deciding import Cycle, begin
+from brokerage.queries.asks import Input, chunk_of, peek
+from brokerage.queries.chunks import CannotAsk
+from brokerage.rules.ask import Chunk
+from brokerage.rules.pipeline import Decision
+from brokerage.rules.policy_choice import NUCLEUS, NoPolicy
+from brokerage.rules.remaining_work import remaining_work
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.feed import assign as assign_task
@@ -18,29 +18,63 @@ from workqueues.ledger.holds import stay
 from workqueues.models import Task
 
 BATCH = 50
+LOOKED_AT = 1000
+"""Files of a master that tell what its jobs will be like."""
 
 
 @agent("assign")
 def assign(run: Run) -> int:
     """Find a nucleus for every task that waits for one."""
     tasks = claim_tasks(run.id, run.claim_s, ["assigning"], BATCH)
-    nuclei = load_nuclei() if tasks else None
-    return each(run, tasks, lambda run, task: assign_one(run, task, nuclei))
+    if not tasks:
+        return 0
+    cycle = begin(run, tasks, whole=True)
+    try:
+        return each(run, tasks, lambda run, task: assign_one(run, task, cycle))
+    finally:
+        cycle.store()
 
 
-def assign_one(run: Run, task: Task, nuclei: Nuclei | None) -> bool:
+def assign_one(run: Run, task: Task, cycle: Cycle) -> bool:
     """Decide on the nucleus of one claimed task; in a grid without nuclei the outputs stay where they are made."""
-    if nuclei is None or not len(nuclei):
+    if not any(site.columns["nucleus"] for site in cycle.world.grid.sites):
         assign_task(run.id, task.id, "", run.who, "the grid has no nucleus: outputs stay where they are made")
         return True
-    policy = policy_for(task.vo, "nucleus")
-    config = policy_config(policy, task.vo)
-    ask = Ask(task_id=task.id, vo=task.vo, priority=task.current_priority, nucleus=task.nucleus or None)
-    decided = decide(policy, ask, nuclei, config, f"{task.id}.{task.epoch}")
-    record_decision(ask, decided, policy, config, gdpconfig.revision(), store_snapshot(nuclei))
+    try:
+        decided = _decide(task, cycle)
+    except (NoPolicy, CannotAsk) as error:
+        wait_s = gdpconfig.value("taskbrokerage", "PENDING_NUCLEUS", vo=task.vo)
+        stay(run.id, task.id, str(error), wait_s)
+        return True
     if decided.outcome == "assign":
         nucleus = decided.chosen[0].name
+        cycle.store()
         assign_task(run.id, task.id, nucleus, run.who, f"nucleus {nucleus}")
+        cycle.added_rw[nucleus] = cycle.added_rw.get(nucleus, 0.0) + _work(task, cycle)
     else:
-        stay(run.id, task.id, "no nucleus passes; see the decision", decided.wait_s)
+        closest = f"; closest is {decided.closest}" if decided.closest else ""
+        stay(run.id, task.id, f"0 of {len(decided.first)} nuclei passed{closest}; see why", decided.wait_s)
     return True
+
+
+def _decide(task: Task, cycle: Cycle) -> Decision:
+    """Raises NoPolicy, CannotAsk."""
+    policy = cycle.policy(task, NUCLEUS)
+    inputs = cycle.batch.whole_input(task)
+    own = cycle.batch.own(task, inputs, cycle.world.storages)
+    ask = cycle.ask(task, _whole(task, cycle, inputs))
+    return cycle.decide_nucleus(policy, ask, cycle.hinted(task, ask, own), f"{task.id}.{task.epoch}").decision
+
+
+def _whole(task: Task, cycle: Cycle, inputs: list[Input]) -> Chunk:
+    """All the input of a task, and jobs like those that will be made of its first files."""
+    masters = cycle.batch.masters(task)
+    files, jobs = peek(task, masters[0], LOOKED_AT) if masters else ([], [])
+    return chunk_of(inputs, jobs, files) if jobs else Chunk()
+
+
+def _work(task: Task, cycle: Cycle) -> float:
+    """What the task brings to its nucleus, HS06 s."""
+    masters = cycle.batch.masters(task)
+    events, used = (sum(n or 0 for n in column) for column in ([d.n_events for d in masters], [d.n_events_used for d in masters]))
+    return remaining_work(events, used, task.cpu_time, task.cpu_time_unit)

@@ -3,36 +3,37 @@ Next: pilots."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
 from broker_site.kernel.dice import dice
+from brokerage.agents.deciding import Cycle, Decided, begin
 from brokerage.agents.making import Placed, make_jobs
-from brokerage.agents.policy_config import policy_config
-from brokerage.ledger.decisions import record_decision, store_snapshot
-from brokerage.queries.asks import task_ask
+from brokerage.queries.asks import chunk_of, limits_of, split
+from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.places import QueuePlace, queue_places
-from brokerage.queries.snapshot import load_queues
 from brokerage.rules.ask import Ask
-from brokerage.rules.declare import Config, policy_for
-from brokerage.rules.pipeline import Decision, decide
-from brokerage.rules.placement import Place, block_of, spread_idle_first
-from brokerage.rules.slots import cap, queued, room
+from brokerage.rules.declare import Config
+from brokerage.rules.placement import block_of, spread_idle_first
+from brokerage.rules.policy_choice import NoPolicy
+from brokerage.rules.slots import Given, limit_of, own_names, places_of, total_room
 from brokerage.rules.snapshot import Queues
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.files import give_back_picked, take_files
 from workqueues.ledger.holds import hold, stay
 from workqueues.models import Dataset, File, Task
-from workqueues.rules.split_rule import SplitRules, parse
-from workqueues.splitters.choice import splitter_for
-from workqueues.splitters.protocol import Files, JobPlan, QueueLimits
+from workqueues.rules.split_rule import parse
+from workqueues.splitters.protocol import JobPlan
 
 BATCH = 20
 MOST_FILES = 20_000
+MOST_JOBS = 2_000
+"""Jobs that are made from one dataset at once where no cap binds."""
+
 FULL = "every queue that may take the task has as many waiting jobs as it may"
 FULL_WAIT_S = 1.0
 
@@ -52,20 +53,20 @@ class Outcome(NamedTuple):
     waits: Wait | None = None
 
 
+class Taken(NamedTuple):
+    """Files picked from a master dataset, and the jobs into which they are cut."""
+
+    files: Sequence[File]
+    jobs: Sequence[JobPlan]
+
+
 @dataclass(slots=True)
-class Cycle:
-    """What one run knows of the grid: queues as columns, their places, and the jobs given to them since."""
+class Round:
+    """What one run knows: the cycle, the places of jobs, and the jobs given to queues since the world was loaded."""
 
-    queues: Queues
-    places: dict[str, QueuePlace]
-    snapshot_id: int | None = None
-    given: dict[str, int] = field(default_factory=dict)
-
-    def stored(self) -> int:
-        """The id of the stored snapshot; stored at the first decision that refers to it."""
-        if self.snapshot_id is None:
-            self.snapshot_id = store_snapshot(self.queues)
-        return self.snapshot_id
+    cycle: Cycle
+    places: Mapping[str, QueuePlace]
+    given: Given = field(default_factory=Given)
 
 
 @agent("generate")
@@ -74,19 +75,21 @@ def generate(run: Run) -> int:
     tasks = claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="unused inputs")
     if not tasks:
         return 0
-    cycle = Cycle(load_queues(), queue_places())
-    return each(run, tasks, lambda run, task: generate_for(run, task, cycle))
+    now = Round(begin(run, tasks), queue_places())
+    try:
+        return each(run, tasks, lambda run, task: generate_for(run, task, now))
+    finally:
+        now.cycle.store()
 
 
-def generate_for(run: Run, task: Task, cycle: Cycle) -> int:
+def generate_for(run: Run, task: Task, now: Round) -> int:
     """Make jobs for one claimed task and give it back: how many."""
     give_back_picked(run.id, task.id)
-    masters = Dataset.objects.filter(
-        task_id=task.id, type__in=["input", "pseudo_input"], master=None, status="ready", excluded=False
-    )
     made = 0
-    for dataset in masters.order_by("id"):
-        outcome = _generate_from(run, task, dataset, cycle)
+    for dataset in now.cycle.batch.masters(task):
+        if dataset.status != "ready":
+            continue
+        outcome = _generate_from(run, task, dataset, now)
         made += outcome.made
         if outcome.waits is not None:
             give_back_picked(run.id, task.id)
@@ -105,73 +108,88 @@ def _wait(run: Run, task: Task, wait: Wait) -> None:
         stay(run.id, task.id, wait.reason, wait.seconds)
 
 
-def _generate_from(run: Run, task: Task, dataset: Dataset, cycle: Cycle) -> Outcome:
+def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcome:
     """Make jobs from one dataset, as many as there is room for."""
     config = gdpconfig.component("jobbroker", vo=task.vo)
-    rooms = room(cycle.queues, config["NQUEUELIMITSITE"], cycle.given)
-    if rooms and not any(rooms.values()):
-        return Outcome(0, Wait(FULL, FULL_WAIT_S, pending=False))
-    rules = parse(task.split_rule)
-    limits = QueueLimits(max_files=gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
+    try:
+        policy = now.cycle.policy(task)
+        most = _most_jobs(task, now, config, per_share=policy.per_share)
+        if most == 0:
+            return Outcome(0, Wait(FULL, FULL_WAIT_S, pending=False))
+        chunk = _taken(run, task, dataset, most)
+        if not chunk.jobs:
+            return Outcome(0)
+        inputs = now.cycle.batch.taken(dataset, chunk.files)
+        own = now.cycle.batch.own(task, inputs, now.cycle.world.storages, chunk.files)
+    except (NoPolicy, CannotAsk) as error:
+        return Outcome(0, Wait(str(error), config["PENDING_GENERIC"], pending=True))
+    ask = now.cycle.ask(task, chunk_of(inputs, chunk.jobs, chunk.files))
+    decided = now.cycle.decide_queues(policy, ask, own, f"{task.id}.{task.epoch}")
+    if decided.decision.outcome == "pending":
+        return Outcome(0, Wait(_verdict(decided), decided.decision.wait_s, pending=True))
+    return _place(run, task, dataset, chunk, decided, now, config)
+
+
+def _taken(run: Run, task: Task, dataset: Dataset, most: int) -> Taken:
+    """Files picked for at most so many jobs, and these jobs."""
+    rules, limits = parse(task.split_rule), limits_of(task)
     per_job = rules.files_per_job or rules.max_files_per_job or limits.max_files
-    most = max(sum(rooms.values()), 1)
     files = take_files(run.id, task.id, dataset.id, min(most * per_job, MOST_FILES))
-    jobs = _split(dataset, files, rules, limits, most)
-    if not jobs:
-        return Outcome(0)
-    ask = task_ask(task, dataset, files, jobs)
-    decided, decision_id = _decide(task, ask, cycle)
-    if decided.outcome == "pending":
-        return Outcome(0, Wait(_verdict(decided), decided.wait_s, pending=True))
-    places = _places(decided, cycle, config)
+    return Taken(files, split(dataset, files, rules, limits, most))
+
+
+def _most_jobs(task: Task, now: Round, config: Config, *, per_share: bool) -> int:
+    """Jobs for which there is room at all queues together; urgent tasks have no cap."""
+    ask = Ask(
+        share=task.gshare or None,
+        resource_type=task.resource_type or None,
+        priority=task.current_priority,
+        processing_type=task.processing_type,
+    )
+    queues = now.cycle.world_for(task.prod_source_label).queues(ask, per_share=per_share)
+    if not len(queues) or ask.urgent:
+        return MOST_JOBS
+    return min(total_room(queues, limit_of(task.gshare, config), now.given, _share(task, per_share)), MOST_JOBS)
+
+
+def _share(task: Task, per_share: bool) -> str | None:
+    """Whose jobs are counted: those of the share of the task where it has one and the policy looks at it, else all."""
+    return (task.gshare or None) if per_share else None
+
+
+def _place(run: Run, task: Task, dataset: Dataset, chunk: Taken, decided: Decided[Queues], now: Round, config: Config) -> Outcome:
+    """Lay the jobs out over the chosen queues and make them."""
+    queues, wait_s = decided.columns, config["PENDING_GENERIC"]
+    number = now.cycle.store()
+    share = _share(task, now.cycle.policy(task).per_share)
+    limit = None if decided.ask.urgent else limit_of(task.gshare, config)
+    places = places_of(decided.decision.chosen, queues, limit, now.given, share)
     if not places:
-        return Outcome(0, Wait("none of the chosen queues has storage for outputs", decided.wait_s or FULL_WAIT_S, pending=False))
-    blocks = spread_idle_first(places, len(jobs), block_of(scouts=False, config=config), dice(task.id, decision_id))
-    placed = _placed(blocks, jobs, cycle)
-    make_jobs(run, task, dataset, files, placed, ask, cycle.queues, decision_id)
+        return Outcome(0, Wait("none of the chosen queues has storage for outputs", wait_s, pending=True))
+    ready = [place for place in places if queues.local[queues.index[place.name]] or now.cycle.readable_anywhere(decided)]
+    if not ready:
+        names = ", ".join(place.name for place in places[:3])
+        reason = f"the input is not at the chosen queues ({names}), and nothing moves it there yet"
+        return Outcome(0, Wait(reason, wait_s, pending=True))
+    blocks = spread_idle_first(ready, len(chunk.jobs), block_of(scouts=False, config=config), dice(task.id, number))
+    placed = _placed(blocks, chunk.jobs, queues, now, task.gshare)
+    make_jobs(run, task, dataset, chunk.files, placed, decided.ask, queues, number)
     return Outcome(len(placed)) if placed else Outcome(0, Wait(FULL, FULL_WAIT_S, pending=False))
 
 
-def _placed(blocks: Sequence[tuple[str, int]], jobs: Sequence[JobPlan], cycle: Cycle) -> list[Placed]:
-    """The jobs laid out over the blocks, in order; the cycle remembers what each queue was given."""
+def _placed(blocks: Sequence[tuple[str, int]], jobs: Sequence[JobPlan], queues: Queues, now: Round, share: str) -> list[Placed]:
+    """The jobs laid out over the blocks, in order; the round remembers what each queue was given."""
     placed: list[Placed] = []
+    names = own_names(queues)
     for name, n in blocks:
-        place, row = cycle.places[name], cycle.queues.index[name]
+        row = queues.index[name]
+        place = replace(now.places[names[row]], storage=str(queues.storage[row]))
         placed += [Placed(place, row, job) for job in jobs[len(placed) : len(placed) + n]]
-        cycle.given[name] = cycle.given.get(name, 0) + n
+        now.given.add(share, names[row], n)
     return placed
 
 
-def _split(dataset: Dataset, files: list[File], rules: SplitRules, limits: QueueLimits, most: int) -> list[JobPlan]:
-    columns = Files(
-        ids=[f.id for f in files],
-        sizes=[f.fsize or 0 for f in files],
-        n_events=[f.n_events or 0 for f in files],
-        complete=dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open",
-    )
-    return list(splitter_for(dataset.type)(columns, rules, limits, most))
-
-
-def _decide(task: Task, ask: Ask, cycle: Cycle) -> tuple[Decision, int]:
-    policy = policy_for(task.vo, "generic")
-    used = policy_config(policy, task.vo)
-    decided = decide(policy, ask, cycle.queues, used, f"{task.id}.{task.epoch}")
-    return decided, record_decision(ask, decided, policy, used, gdpconfig.revision(), cycle.stored())
-
-
-def _places(decided: Decision, cycle: Cycle, config: Config) -> list[Place]:
-    """The chosen queues that can take outputs, with what waits there and how much may."""
-    places = []
-    for choice in decided.chosen:
-        if cycle.places[choice.name].storage:
-            row = cycle.queues.index[choice.name]
-            waiting = queued(cycle.queues, row) + cycle.given.get(choice.name, 0)
-            places.append(
-                Place(choice.name, choice.weight, waiting, cap(int(cycle.queues.running[row]), config["NQUEUELIMITSITE"]))
-            )
-    return places
-
-
-def _verdict(decided: Decision) -> str:
-    closest = f"; closest is {decided.closest}" if decided.closest else ""
-    return f"0 of {len(decided.first)} queues passed{closest}; see why"
+def _verdict(decided: Decided[Queues]) -> str:
+    decision = decided.decision
+    closest = f"; closest is {decision.closest}" if decision.closest else ""
+    return f"0 of {len(decision.first)} queues passed{closest}; see why"

@@ -17,7 +17,7 @@ from broker_site.access.rest import principal
 from brokerage.api.filtering import DecisionFilter
 from brokerage.api.serializers import DecisionShown, DecisionWhole
 from brokerage.models import Decision
-from brokerage.queries.decisions import NotACandidate, NotTold, told, told_why_not
+from brokerage.queries.decisions import NotACandidate, NotTold, told, told_why_not, with_snapshot
 from workqueues.api.paging import LARGEST_ID, NewestFirst
 from workqueues.api.tasks import visible_task
 from workqueues.api.telling import refusals
@@ -39,7 +39,8 @@ class TaskDecisions(mixins.ListModelMixin, viewsets.GenericViewSet[Decision]):
 
     def get_queryset(self) -> QuerySet[Decision]:
         """Those of the task in the address."""
-        return Decision.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"], READ).id).defer("record", "ask")
+        task = visible_task(self.request, self.kwargs["task_id"], READ)
+        return Decision.objects.filter(task_id=task.id).defer("record", "ask", "own")
 
     @extend_schema(summary="The decisions about a task", responses={200: DecisionShown(many=True), **refusals(400, 404)})
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -66,7 +67,7 @@ class Decisions(viewsets.GenericViewSet[Decision]):
 
     def _visible(self, decision_id: int) -> Decision:
         tasks = Task.objects.filter(visible_vos(principal(self.request), READ).q("vo"))
-        found = Decision.objects.select_related("snapshot").filter(id=decision_id) if decision_id <= LARGEST_ID else None
+        found = with_snapshot(Decision.objects.all()).filter(id=decision_id) if decision_id <= LARGEST_ID else None
         decision = found.first() if found is not None else None
         if decision is None or not tasks.filter(id=decision.task_id).exists():
             raise Http404("There is no such decision.")

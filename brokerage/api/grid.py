@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from brokerage.api.filtering import QueueFilter, SiteFilter
 from brokerage.api.serializers import FeedShown, QueueShown, SiteShown
 from brokerage.models import ComputingQueue, Feed, LocalOverride, Site
-from brokerage.queries.snapshot import job_counts
+from brokerage.queries.jobs import job_counts
 from workqueues.api.paging import ByName
 from workqueues.api.telling import refusals
 

@@ -1,40 +1,59 @@
-"""Stored decisions: equal ones in a row are counted, a snapshot is stored once, old snapshots go (decision B16)."""
+"""Stored decisions: equal ones in a row are counted, the parts of a snapshot are stored once, old ones go (decision B16)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from brokerage.models import Decision, GridSnapshot
+from brokerage.models import Decision, GridPart, GridSnapshot
 from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Columns
-from brokerage.rules.decision_record import decode, encode, same
+from brokerage.rules.decision_record import encode, sameness
 from brokerage.rules.declare import Policy
 from brokerage.rules.pipeline import Decision as Decided
+from brokerage.rules.world import World
+from brokerage.rules.world_record import Own, compressed, packed
 
 KEPT_SNAPSHOTS = 50
 """How many of the newest snapshots are kept whatever refers to them."""
 
 
-def store_snapshot(columns: Columns) -> int:
-    """Store the columns a cycle decides on: id of the snapshot; the same columns are stored once."""
-    packed = columns.to_bytes()
-    digest = hashlib.sha256(packed).hexdigest()
-    known = GridSnapshot.objects.filter(digest=digest).order_by("-id").values_list("id", flat=True).first()
-    if known is not None:
-        return int(known)
-    snapshot = GridSnapshot.objects.create(columns=packed, digest=digest)
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One decision to store: `ask` as it was decided on, `config` what was read of the configuration."""
+
+    ask: Ask
+    decided: Decided
+    policy: Policy
+    config: Mapping[str, Any]
+    own: Own = Own()  # noqa: RUF009 - frozen
+
+
+def store_snapshot(world: World) -> int:
+    """Store what a cycle decides on: id of the snapshot. A grid, or links, equal to stored ones are not stored again."""
+    parts = packed(world)
+    with transaction.atomic():
+        grid, links = (_store_part(part) for part in (parts.grid, parts.links))
+        snapshot = GridSnapshot.objects.create(grid_id=grid, links_id=links, moment=compressed(parts.moment))
     drop_old_snapshots(snapshot.id)
     return int(snapshot.id)
 
 
+def _store_part(part: bytes) -> str:
+    digest = hashlib.sha256(part).hexdigest()
+    # Locked, so that nobody drops it before the snapshot refers to it.
+    if not GridPart.objects.select_for_update().filter(digest=digest).exists():
+        GridPart.objects.bulk_create([GridPart(digest=digest, content=compressed(part))], ignore_conflicts=True)
+    return digest
+
+
 def drop_old_snapshots(newest: int) -> None:
-    """Delete snapshots that are neither among the newest nor needed to explain a decision about a task that has not ended.
+    """Delete snapshots that are neither among the newest nor pinned, nor that of the last decision about a task that goes on.
 
     Looks at what is kept, which does not grow with history.
     """
@@ -42,39 +61,89 @@ def drop_old_snapshots(newest: int) -> None:
         cursor.execute(
             """
             SELECT s.id FROM brokerage_gridsnapshot s WHERE s.id <= %s AND NOT EXISTS (
-                SELECT 1 FROM brokerage_decision d JOIN workqueues_task t ON t.id = d.task_id
-                WHERE d.snapshot_id = s.id AND t.ended_at IS NULL)
+                SELECT 1 FROM brokerage_decision d LEFT JOIN workqueues_task t ON t.id = d.task_id AND t.ended_at IS NULL
+                WHERE d.snapshot_id = s.id AND (d.pinned OR (t.id IS NOT NULL AND NOT EXISTS (
+                    SELECT 1 FROM brokerage_decision later
+                    WHERE later.task_id = d.task_id AND later.id > d.id AND later.policy = d.policy))))
             ORDER BY s.id FOR UPDATE OF s SKIP LOCKED
             """,
             [newest - KEPT_SNAPSHOTS],
         )
         old = [row[0] for row in cursor.fetchall()]
-        cursor.execute("UPDATE brokerage_decision SET snapshot_id = NULL WHERE snapshot_id = ANY(%s)", [old])
-        cursor.execute("DELETE FROM brokerage_gridsnapshot WHERE id = ANY(%s)", [old])
+        if old:
+            cursor.execute("UPDATE brokerage_decision SET snapshot_id = NULL WHERE snapshot_id = ANY(%s)", [old])
+            cursor.execute("DELETE FROM brokerage_gridsnapshot WHERE id = ANY(%s)", [old])
+            cursor.execute(
+                """
+                DELETE FROM brokerage_gridpart WHERE digest IN (
+                    SELECT digest FROM brokerage_gridpart p
+                    WHERE NOT EXISTS (SELECT 1 FROM brokerage_gridsnapshot s WHERE p.digest IN (s.grid_id, s.links_id))
+                    FOR UPDATE OF p SKIP LOCKED)
+                """
+            )
 
 
-def record_decision(
-    ask: Ask, decided: Decided, policy: Policy, config: Mapping[str, Any], config_revision: int, snapshot_id: int
-) -> int:
-    """Store a decision: its id. One that is the same as the task's last only raises that one's count and time."""
+def record_decisions(taken: Sequence[Taken], config_revision: int, snapshot_id: int) -> list[int]:
+    """Store decisions of one cycle, in order: their ids; three queries for any number.
+
+    One that is the same as the last of its task and policy only raises that one's count and time.
+    """
+    if not taken:
+        return []
     with transaction.atomic():
-        last = Decision.objects.select_for_update().filter(task_id=ask.task_id, policy=decided.policy).order_by("-id").first()
-        if last is not None and same(decode(bytes(last.record)).decision, decided):
-            Decision.objects.filter(id=last.id).update(n_times=F("n_times") + 1, last_at=Now())
-            return int(last.id)
-        return int(
-            Decision.objects.create(
-                task_id=ask.task_id,
-                policy=decided.policy,
-                policy_version=decided.version,
-                outcome=decided.outcome,
-                n_candidates=len(decided.first),
-                n_chosen=len(decided.chosen),
-                ask=ask.to_document(),
-                record=encode(decided, policy),
-                config=dict(config),
-                config_revision=config_revision,
-                seed=decided.seed,
-                snapshot_id=snapshot_id,
-            ).id
+        known = _last_of(taken)
+        counted: dict[int, int] = {}
+        fresh: list[Decision] = []
+        found: list[Decision | int] = []
+        for one in taken:
+            place, same = (one.ask.task_id, one.decided.policy), sameness(one.decided)
+            last = known.get(place)
+            if last is None or last[1] != same:
+                fresh.append(_row(one, same, config_revision, snapshot_id))
+                last = known[place] = (fresh[-1], same)
+            elif isinstance(last[0], Decision):
+                last[0].n_times += 1
+            else:
+                counted[last[0]] = counted.get(last[0], 0) + 1
+            found.append(last[0])
+        Decision.objects.bulk_create(fresh)
+        for times in set(counted.values()):
+            ids = [id_ for id_, n in counted.items() if n == times]
+            Decision.objects.filter(id__in=ids).update(n_times=F("n_times") + times, last_at=Now())
+        return [last if isinstance(last, int) else int(last.id) for last in found]
+
+
+def _last_of(taken: Sequence[Taken]) -> dict[tuple[int, str], tuple[Decision | int, str]]:
+    """Task and policy -> id and sameness of its last decision."""
+    places = sorted({(one.ask.task_id, one.decided.policy) for one in taken})
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT v.task_id, v.policy, last.id, last.sameness FROM unnest(%s::bigint[], %s::text[]) AS v(task_id, policy)
+            CROSS JOIN LATERAL (
+                SELECT d.id, d.sameness FROM brokerage_decision d WHERE d.task_id = v.task_id AND d.policy = v.policy
+                ORDER BY d.id DESC LIMIT 1) last
+            """,
+            [[task_id for task_id, _ in places], [policy for _, policy in places]],
         )
+        return {(task_id, policy): (int(id_), same) for task_id, policy, id_, same in cursor}
+
+
+def _row(one: Taken, same: str, config_revision: int, snapshot_id: int) -> Decision:
+    decided = one.decided
+    return Decision(
+        task_id=one.ask.task_id,
+        policy=decided.policy,
+        policy_version=decided.version,
+        outcome=decided.outcome,
+        n_candidates=len(decided.first),
+        n_chosen=len(decided.chosen),
+        ask=one.ask.to_document(),
+        record=encode(decided, one.policy),
+        own=one.own.to_bytes(),
+        sameness=same,
+        config=dict(one.config),
+        config_revision=config_revision,
+        seed=decided.seed,
+        snapshot_id=snapshot_id,
+    )

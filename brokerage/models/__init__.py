@@ -1,6 +1,6 @@
 """Tables of supply: the grid, jobs, pilots, task queues and decisions. Columns, constraints and indexes; no logic."""
 
-from brokerage.models.decision import Decision, GridSnapshot
+from brokerage.models.decision import Decision, GridPart, GridSnapshot
 from brokerage.models.grid import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
 from brokerage.models.grid_feeds import Feed
@@ -14,6 +14,7 @@ __all__ = [
     "Decision",
     "DeclaredSlots",
     "Feed",
+    "GridPart",
     "GridSnapshot",
     "Job",
     "JobChange",

@@ -83,6 +83,7 @@ class Job(models.Model):
             ),
             models.Index(fields=["task_id", "id"], name="job_of_task"),
             models.Index(fields=["computing_queue", "id"], name="job_open", condition=Q(ended_at__isnull=True)),
+            models.Index(fields=["task_id", "ended_at"], name="job_ended_lately", condition=Q(ended_at__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -2,19 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
+from broker_site import gdpconfig
 from brokerage.rules.ask import Ask, Chunk, ChunkDataset
 from workqueues.models import Dataset, File, Task
-from workqueues.splitters.protocol import JobPlan
+from workqueues.rules.split_rule import SplitRules, parse
+from workqueues.splitters.choice import splitter_for
+from workqueues.splitters.protocol import Files, JobPlan, QueueLimits
 
 GB, MB = 1e9, 1e6
 
+_NIGHTLY = re.compile(r"(rel_\d+|\d{4}-\d{2}-\d{2}T\d{4})$")
+"""How releases and caches end that are builds of one night."""
 
-def task_ask(task: Task, dataset: Dataset, files: Sequence[File], jobs: Sequence[JobPlan]) -> Ask:
-    """The ask for the files picked from a master dataset and the jobs they are cut into: it must hold for every one of them."""
-    largest_bytes = max(job.size for job in jobs)
+
+class Input(NamedTuple):
+    """How much of one dataset a chunk takes: files, bytes."""
+
+    name: str
+    master: bool
+    files: int
+    size: int
+
+
+def limits_of(task: Task) -> QueueLimits:
+    """What one job of the task may take wherever it runs."""
+    return QueueLimits(max_files=gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
+
+
+def split(
+    dataset: Dataset, files: Sequence[File], rules: SplitRules, limits: QueueLimits, most: int | None = None
+) -> list[JobPlan]:
+    """The jobs into which files of a master dataset are cut."""
+    columns = Files(
+        ids=[f.id for f in files],
+        sizes=[f.fsize or 0 for f in files],
+        n_events=[f.n_events or 0 for f in files],
+        complete=dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open",
+    )
+    return list(splitter_for(dataset.type)(columns, rules, limits, most))
+
+
+def peek(task: Task, dataset: Dataset, most: int) -> tuple[list[File], list[JobPlan]]:
+    """The files that would be used next, not picked, and the jobs into which they would be cut."""
+    files = list(File.objects.filter(dataset_id=dataset.id, status__in=["ready", "picked"], held="").order_by("id")[:most])
+    return files, split(dataset, files, parse(task.split_rule), limits_of(task))
+
+
+def inputs_taken(
+    dataset: Dataset, files: Sequence[File], others: Sequence[Dataset], sizes: Mapping[int, tuple[int, int]]
+) -> list[Input]:
+    """What a chunk of these files of a master takes of it and of its secondaries; pseudo datasets have nothing that is read.
+
+    `sizes`: dataset to its files and bytes. A secondary that is not split is taken whole, of others as many as of the master.
+    """
+    found = [Input(dataset.dataset_name, True, len(files), sum(f.fsize or 0 for f in files))] if dataset.type == "input" else []
+    for other in others:
+        if other.master_id == dataset.id and other.type == "input":
+            n, size = sizes.get(other.id, (other.n_files, 0))
+            taken = n if "nosplit" in other.attributes.split(",") else min(n, len(files))
+            found.append(Input(other.dataset_name, False, taken, size * taken // max(n, 1)))
+    return found
+
+
+def chunk_of(inputs: Sequence[Input], jobs: Sequence[JobPlan], files: Sequence[File]) -> Chunk:
+    """The chunk: what is asked must hold for every one of its jobs."""
+    ram = max((f.ram_count for f in files), default=0)
+    return Chunk(
+        n_events=min(job.n_events for job in jobs),
+        files=sum(i.files for i in inputs),
+        gb=sum(i.size for i in inputs) / GB,
+        job_gb=max(job.size for job in jobs) / GB,
+        ram_count=float(ram) if ram else None,
+        datasets=tuple(ChunkDataset(i.name, i.master, i.files, i.size / GB) for i in inputs),
+    )
+
+
+def task_ask(task: Task, chunk: Chunk, now: datetime) -> Ask:
+    """The ask for a chunk of a task's files; `now` tells for how long the task has waited."""
+    params: dict[str, Any] = task.params.task_params
+    largest_mb = chunk.largest_gb * GB / MB
     return Ask(
         task_id=task.id,
         vo=task.vo,
@@ -25,55 +96,79 @@ def task_ask(task: Task, dataset: Dataset, files: Sequence[File], jobs: Sequence
         share=task.gshare or None,
         resource_type=task.resource_type or None,
         priority=task.current_priority,
-        walltime_s=task.walltime * largest_bytes / MB if task.walltime and largest_bytes else None,
-        architecture=task.architecture or None,
-        release=task.trans_uses or None,
-        container_name=task.container_name or None,
-        chunk=_chunk(dataset, files, jobs),
-        **_places(task),
-        **_needs(task),
+        task_priority=task.task_priority,
+        waits_s=max((now - task.frozen_time).total_seconds(), 0.0) if task.frozen_time else 0.0,
+        walltime_s=task.walltime * largest_mb if task.walltime and largest_mb else None,
+        chunk=chunk,
+        **_places(task, params),
+        **_needs(task, params),
+        **_software(task, params),
     )
 
 
-def _chunk(dataset: Dataset, files: Sequence[File], jobs: Sequence[JobPlan]) -> Chunk:
-    """The input of the jobs; a pseudo dataset has records, but nothing that is read."""
-    real = dataset.type == "input"
-    gb, n = (sum(f.fsize or 0 for f in files) / GB, len(files)) if real else (0.0, 0)
-    return Chunk(
-        n_events=min(job.n_events for job in jobs),
-        files=n,
-        gb=gb,
-        job_gb=max(job.size for job in jobs) / GB,
-        datasets=(ChunkDataset(dataset.dataset_name, True, n, gb),) if real else (),
-    )
-
-
-def _places(task: Task) -> dict[str, Any]:
-    """Where the task may go."""
-    params: dict[str, Any] = task.params.task_params
+def _places(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the task may go, and how its data travel."""
     return {
+        "cloud": task.cloud or None,
         "nucleus": task.nucleus or None,
         "site": task.site or None,
         "included_sites": tuple(params.get("includedSite") or ()),
         "excluded_sites": tuple(params.get("excludedSite") or ()),
+        "t1_weight": float(params.get("t1Weight") or 0),
+        "ip_connectivity": _connectivity(params)[0],
+        "ip_stack": _connectivity(params)[1],
+        "direct_access_only": params.get("allowInputLAN") == "only",
+        "use_local_io": parse(task.split_rule).use_local_io,
+        "avoid_vp": bool(params.get("avoidVP")),
+        "output_tokens": tuple(sorted({token for item in _items(params) if (token := item.get("token"))})),
     }
 
 
-def _needs(task: Task) -> dict[str, Any]:
+def _connectivity(params: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Connectivity and stack that the task wants, as in `full#IPv6`."""
+    kind, _, stack = str(params.get("ipConnectivity") or "").partition("#")
+    return kind or None, stack or None
+
+
+def _items(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The items of the task that make outputs or logs."""
+    logs = params.get("log") or []
+    items = [*(params.get("jobParameters") or []), *(logs if isinstance(logs, list) else [logs])]
+    return [item for item in items if isinstance(item, Mapping) and item.get("param_type") in ("output", "log")]
+
+
+def _needs(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
     """What its jobs need of a slot."""
     return {
         "core_count": task.core_count,
+        "max_core_count": params.get("maxCoreCount"),
         "ram_count": task.ram_count,
         "ram_unit": task.ram_unit or None,
         "base_ram_count": task.base_ram_count,
+        "merge_core_count": task.merge_core_count,
+        "merge_ram_count": task.merge_ram_count,
         "cpu_time": task.cpu_time,
         "cpu_time_unit": task.cpu_time_unit or None,
         "cpu_efficiency": task.cpu_efficiency,
         "base_walltime": task.base_walltime,
+        "max_walltime_h": params.get("maxWalltime"),
         "out_disk_count": task.out_disk_count,
         "out_disk_unit": task.out_disk_unit or None,
         "work_disk_count": task.work_disk_count,
         "work_disk_unit": task.work_disk_unit or None,
+        "n_gb_per_job": params.get("nGBPerJob"),
         "io_intensity": task.io_intensity,
         "disk_io": task.disk_io,
+        "event_service": task.event_service,
+    }
+
+
+def _software(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What its jobs need to be installed."""
+    return {
+        "architecture": task.architecture or None,
+        "release": task.trans_uses or None,
+        "nightly": bool(_NIGHTLY.search(task.trans_uses) or _NIGHTLY.search(task.trans_home)),
+        "container_name": task.container_name or None,
+        "only_tags_for_fc": bool(params.get("onlyTagsForFC")),
     }

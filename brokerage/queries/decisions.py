@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from django.db.models import QuerySet
 
 import brokerage.policies  # noqa: F401 - declares the policies that stored decisions name
 from brokerage.models import Decision
 from brokerage.rules.ask import Ask, BadAsk
-from brokerage.rules.columns import BadRows, Columns
+from brokerage.rules.columns import Columns
 from brokerage.rules.decision_record import BadRecord, Record, decode
 from brokerage.rules.declare import POLICIES, Config, Policy
+from brokerage.rules.dry_run import scope_of
 from brokerage.rules.explain import Explanation, explain
-from brokerage.rules.snapshot import Nuclei, Queues
+from brokerage.rules.policy_config import component_of
 from brokerage.rules.why_not import WhyNot, why_not
-
-TABLES: tuple[type[Columns], ...] = (Queues, Nuclei)
+from brokerage.rules.world import World
+from brokerage.rules.world_record import BadWorld, Own, document, table, unpacked, with_own
 
 
 class NotTold(Exception):
@@ -42,25 +47,17 @@ def latest(task_id: int, most: int = 1) -> list[Decision]:
     found: list[Decision] = []
     policies = Decision.objects.filter(task_id=task_id).order_by("policy").values_list("policy", flat=True).distinct()
     for policy in policies:
-        found += Decision.objects.filter(task_id=task_id, policy=policy).select_related("snapshot").order_by("-id")[:most]
+        found += with_snapshot(Decision.objects.filter(task_id=task_id, policy=policy)).order_by("-id")[:most]
     return sorted(found, key=lambda d: -d.id)
 
 
 def basis(decision: Decision) -> Basis:
-    """Read everything that belongs to a decision (fetch `snapshot` with it)."""
-    try:
-        record = decode(bytes(decision.record))
-    except BadRecord:
-        record = None
-    try:
-        ask = Ask.from_document(decision.ask)
-    except BadAsk:
-        ask = None
-    columns = None if decision.snapshot is None else _columns(bytes(decision.snapshot.columns))
-    return Basis(record, POLICIES.get(decision.policy), ask, columns, decision.config)
+    """Read everything that belongs to a decision (fetch `snapshot__grid` and `snapshot__links` with it)."""
+    found = as_stored(decision)
+    return Basis(found.record, found.policy, found.ask, found.columns(), found.config)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredDecision:
     """One decision as stored: what was asked and answered, and by `columns()` on what.
 
@@ -80,21 +77,66 @@ class StoredDecision:
     row: Decision
 
     def columns(self) -> Columns | None:
-        """The candidates as the decision saw them; None when the snapshot is gone."""
-        return None if self.row.snapshot is None else _columns(bytes(self.row.snapshot.columns))
+        """The candidates as the decision saw them; None when the snapshot, or what reads it, is gone."""
+        if self.world is None or self.policy is None or self.ask is None:
+            return None
+        return table(self.world, self.own, self.policy, self.ask)
+
+    @cached_property
+    def world(self) -> World | None:
+        """The snapshot of its cycle; None when that is gone."""
+        snapshot = self.row.snapshot
+        if snapshot is None:
+            return None
+        scope = scope_of(self.ask.prod_source_label) if self.ask else ""
+        try:
+            return unpacked(bytes(snapshot.grid.content), bytes(snapshot.links.content), bytes(snapshot.moment), scope)
+        except BadWorld:
+            return None
+
+    @cached_property
+    def own(self) -> Own:
+        """What the decision knew beyond the snapshot."""
+        try:
+            return Own.from_bytes(bytes(self.row.own))
+        except BadWorld:
+            return Own()
+
+    def documents(self) -> dict[str, dict[str, Any]] | None:
+        """The documents with which `manage.py decide` takes the decision again: task, grid and config; None without snapshot."""
+        if self.world is None or self.ask is None or self.policy is None:
+            return None
+        config: dict[str, dict[str, Any]] = {}
+        for key, value in self.config.items():
+            if value is not None and (component := component_of(self.policy, key)):
+                config.setdefault(component, {})[key] = value
+        return {"task": self.ask.to_document(), "grid": document(with_own(self.world, self.own)), "config": config}
 
 
 def stored(decision_id: int, using: str = "default") -> StoredDecision | None:
     """A decision by its number; None when there is none. `using`: the database to ask, as pages have one that only reads."""
-    found = Decision.objects.using(using).select_related("snapshot").filter(id=decision_id).first()
+    found = with_snapshot(Decision.objects.using(using)).filter(id=decision_id).first()
     return None if found is None else as_stored(found)
 
 
+def with_snapshot(rows: QuerySet[Decision]) -> QuerySet[Decision]:
+    """Decisions fetched with what they were taken on."""
+    return rows.select_related("snapshot__grid", "snapshot__links")
+
+
 def as_stored(row: Decision) -> StoredDecision:
-    """The same of a row that was fetched with its snapshot."""
-    on = basis(row)
+    """The same of a row (`with_snapshot`)."""
+    try:
+        record = decode(bytes(row.record))
+    except BadRecord:
+        record = None
+    try:
+        ask = Ask.from_document(row.ask)
+    except BadAsk:
+        ask = None
+    policy = POLICIES.get(row.policy)
     return StoredDecision(
-        row.id, row.task_id, row.policy, on.policy, on.ask, on.config, on.record, row.first_at, row.last_at, row.n_times, row
+        row.id, row.task_id, row.policy, policy, ask, row.config, record, row.first_at, row.last_at, row.n_times, row
     )
 
 
@@ -117,12 +159,3 @@ def told_why_not(decision: Decision, name: str) -> WhyNot:
         return why_not(on.record, on.policy, on.ask, on.columns, on.config, name)
     except ValueError as changed:
         raise NotTold(str(changed)) from changed
-
-
-def _columns(packed: bytes) -> Columns | None:
-    for table in TABLES:
-        try:
-            return table.from_bytes(packed)
-        except BadRows:
-            continue
-    return None

@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 
 import brokerage.policies  # noqa: F401 - declares the policies
 from broker_site import gdpconfig
-from brokerage.queries.asks import task_ask
+from brokerage.queries.asks import chunk_of, peek, task_ask
+from brokerage.queries.chunks import Batch, CannotAsk, load_batch
 from brokerage.queries.world import load_world
 from brokerage.rules.ask import Ask
 from brokerage.rules.decision_record import config_of
-from brokerage.rules.declare import Policy, policy_for
+from brokerage.rules.declare import Policy
+from brokerage.rules.dry_run import activity_of, scope_of
+from brokerage.rules.policy_choice import NUCLEUS, policy_chosen
 from brokerage.rules.policy_config import gathered
 from brokerage.rules.world import World
-from workqueues.models import Dataset, File, Task
-from workqueues.rules.split_rule import parse
-from workqueues.splitters.choice import splitter_for
-from workqueues.splitters.protocol import Files, QueueLimits
+from brokerage.rules.world_record import Own
+from workqueues.models import Task
 from workqueues.states import TASK
 
 MOST_FILES = 2000
@@ -47,28 +48,29 @@ def config_for(vo: str, policy: Policy) -> dict[str, Any]:
 
 
 def current_question(task: Task) -> Question:
-    """What the agents would ask now. Raises NothingToAsk."""
+    """What the agents would ask now. Raises NothingToAsk, and NoPolicy where the configuration names one that is not there."""
     if task.status in TASK.final:
         raise NothingToAsk(f"the task has ended: {task.status}")
-    waiting_for_nucleus = "assigning" in (task.status, task.old_status if task.status == "pending" else "")
-    policy = policy_for(task.vo, "nucleus" if waiting_for_nucleus else "generic")
-    return Question(policy, _ask(task), load_world(), config_for(task.vo, policy))
+    before = task.old_status if task.status == "pending" else task.status
+    activity = NUCLEUS if before == "assigning" else activity_of(task.prod_source_label)
+    policy = policy_chosen(task.vo, activity, gdpconfig.component("core", vo=task.vo))
+    world = load_world(scope=scope_of(task.prod_source_label))
+    batch = load_batch([task], whole=activity == NUCLEUS)
+    try:
+        ask, own = _asked(task, batch, world, whole=activity == NUCLEUS)
+    except CannotAsk as error:
+        raise NothingToAsk(str(error)) from error
+    return Question(policy, ask, world.knowing(own.replicas, own.ended), config_for(task.vo, policy))
 
 
-def _ask(task: Task) -> Ask:
-    dataset = (
-        Dataset.objects.filter(task_id=task.id, type__in=["input", "pseudo_input"], master=None, excluded=False)
-        .order_by("id")
-        .first()
-    )
-    if dataset is None:
+def _asked(task: Task, batch: Batch, world: World, *, whole: bool) -> tuple[Ask, Own]:
+    masters = batch.masters(task)
+    if not masters:
         raise NothingToAsk("the datasets of the task are not known yet")
-    files = list(File.objects.filter(dataset_id=dataset.id, status__in=["ready", "picked"]).order_by("id")[:MOST_FILES])
-    if not files:
-        raise NothingToAsk("no file of its input waits to be used")
-    limits = QueueLimits(max_files=gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
-    columns = Files([f.id for f in files], [f.fsize or 0 for f in files], [f.n_events or 0 for f in files])
-    jobs = list(splitter_for(dataset.type)(columns, parse(task.split_rule), limits))
-    if not jobs:
-        raise NothingToAsk("its files do not make a job yet")
-    return task_ask(task, dataset, files, jobs)
+    for dataset in masters:
+        files, jobs = peek(task, dataset, MOST_FILES)
+        if jobs:
+            inputs = batch.whole_input(task) if whole else batch.taken(dataset, files)
+            own = batch.own(task, inputs, world.storages, () if whole else files)
+            return world.completed(task_ask(task, chunk_of(inputs, jobs, files), world.now)), own
+    raise NothingToAsk("no file of its input waits to be used")

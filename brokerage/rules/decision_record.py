@@ -7,6 +7,7 @@ beside it by the ledger. Not here: telling the story (`brokerage.rules.explain`)
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import zlib
@@ -78,9 +79,18 @@ def decode(packed: bytes) -> Record:
         raise BadRecord(f"a damaged stored decision: {error}") from error
 
 
+def sameness(decision: Decision) -> str:
+    """A digest that is equal for runs that are the same (decision B16): policy, candidates, first criteria and outcome.
+
+    Weights may differ.
+    """
+    head = f"{decision.version} {decision.outcome} {decision.candidates} {len(decision.first)}\n".encode()
+    return hashlib.sha256(head + decision.first.astype("<i2").tobytes()).hexdigest()
+
+
 def same(a: Decision, b: Decision) -> bool:
-    """Whether two runs are the same (decision B16): policy, candidates, first criteria and outcome; weights may differ."""
-    return (a.version, a.outcome, a.candidates) == (b.version, b.outcome, b.candidates) and np.array_equal(a.first, b.first)
+    """Whether two runs are the same."""
+    return sameness(a) == sameness(b)
 
 
 def replay(record: Record, policy: Policy, ask: Ask, columns: Columns, config: Config) -> bytes:

@@ -26,6 +26,11 @@ def activity_of(prod_source_label: str) -> str:
     return "analysis" if prod_source_label in USERS else "production"
 
 
+def scope_of(prod_source_label: str) -> str:
+    """The scope of the storages that tasks of this label use."""
+    return "analysis" if activity_of(prod_source_label) == "analysis" else ""
+
+
 def table_for(
     policy: Policy,
     ask: Ask,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from broker_site.gdpconfig.keys import APP
+from broker_site.gdpconfig.keys import APP, KEYS
 from brokerage.rules.declare import Policy
 
 
@@ -22,3 +22,12 @@ def gathered(policy: Policy, component: Component) -> dict[str, Any]:
         app, _, name = place.rpartition(":")
         found |= component(name, app=app or APP)
     return found
+
+
+def component_of(policy: Policy, key: str) -> str:
+    """The component, as policies name it, that has a key which the policy reads; empty where none has it."""
+    for place in reversed(policy.components):
+        app, _, component = place.rpartition(":")
+        if any(known.matches(key) for known in KEYS if (known.app, known.component) == (app or APP, component)):
+            return place
+    return ""

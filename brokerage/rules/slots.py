@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable
+from math import inf
 from typing import NamedTuple
 
+import numpy as np
+
 from brokerage.rules.ask import Ask
+from brokerage.rules.declare import Config
 from brokerage.rules.needs import memory_mb, size_mb, slot_cores
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.pipeline import Choice
+from brokerage.rules.placement import Place
+from brokerage.rules.snapshot import BUSY, JOBS, Queues
 
 RAM_STEP_MB, DISK_STEP_MB, WALLTIME_STEP_S = 100, 500, 600
 """Requirements are rounded up to these, so that jobs of nearly equal needs share a task queue."""
@@ -22,23 +29,70 @@ class Slot(NamedTuple):
     walltime_s: int
 
 
-def cap(running: int, lower_limit: int) -> int:
-    """Jobs that may be queued at a queue: twice those that run, but never less than the lower limit."""
-    return max(2 * running, lower_limit)
+class Given:
+    """Jobs given to queues since the grid was looked at, by share; a pseudo-queue counts as its unified queue."""
+
+    def __init__(self) -> None:
+        self._jobs: Counter[tuple[str, str]] = Counter()
+        self._all: Counter[str] = Counter()
+
+    def add(self, share: str, queue: str, jobs: int) -> None:
+        """Count jobs of a share."""
+        self._jobs[share, queue] += jobs
+        self._all[queue] += jobs
+
+    def at(self, queue: str, share: str | None) -> int:
+        """Jobs given to a queue: of a share, or (None) of all."""
+        return self._all[queue] if share is None else self._jobs[share, queue]
+
+    def queues(self) -> Iterable[str]:
+        """Those that were given any."""
+        return self._all
 
 
-def queued(queues: Queues, row: int) -> int:
-    """Jobs at a queue that do not run yet."""
-    return int(queues.defined[row] + queues.assigned[row] + queues.activated[row] + queues.starting[row])
+def limit_of(share: str | None, config: Config) -> int:
+    """Jobs that may always wait at a queue. `config`: component jobbroker."""
+    own = config.get(f"NQUEUELIMITSITE_{share}") if share else None
+    return int(config["NQUEUELIMITSITE"] if own is None else own)
 
 
-def room(queues: Queues, lower_limit: int, given: Mapping[str, int]) -> dict[str, int]:
-    """Queue -> jobs that may still be made for it, after those `given` since the snapshot."""
-    names: list[str] = queues.name.tolist()
-    return {
-        name: max(cap(int(queues.running[row]), lower_limit) - queued(queues, row) - given.get(name, 0), 0)
-        for row, name in enumerate(names)
-    }
+def total_room(queues: Queues, limit: int, given: Given, share: str | None) -> int:
+    """Jobs that may still be made for all queues together; parts of a unified queue have the room of the whole."""
+
+    def free(table: Queues) -> tuple[int, dict[str, int]]:
+        """All room, and that of each queue."""
+        names = own_names(table)
+        left = np.maximum(table.cap(limit) - table.queued_in_all_states, 0).tolist()
+        by_queue = dict(zip(names, left, strict=True))
+        return sum(by_queue.values()), by_queue
+
+    total, by_queue = queues.derived(("room", limit), free, ("name", "unified_name", *JOBS, *BUSY))
+    return total - sum(min(given.at(queue, share), by_queue.get(queue, 0)) for queue in given.queues())
+
+
+def own_names(queues: Queues) -> list[str]:
+    """For each row the queue under whose name its jobs are counted: of a pseudo-queue the unified one."""
+    return queues.derived(
+        ("own_names",),
+        lambda table: np.where(table.is_pseudo, table.unified_name, table.name).tolist(),
+        ("name", "unified_name"),
+    )
+
+
+def places_of(chosen: Iterable[Choice], queues: Queues, limit: int | None, given: Given, share: str | None) -> list[Place]:
+    """The chosen queues that can take outputs, with what waits there and how much may; `limit` None: no cap.
+
+    Of several parts of one unified queue the best. What was given meanwhile counts as waiting and lowers the weight.
+    """
+    found: dict[str, Place] = {}
+    names = own_names(queues)
+    for choice in chosen:
+        queue = names[choice.row]
+        if queue not in found and queues.storage[choice.row]:
+            waiting = int(queues.queued_in_all_states[choice.row])
+            cap = inf if limit is None else float(queues.cap(limit)[choice.row])
+            found[queue] = Place(choice.name, choice.weight, waiting, cap).filled(given.at(queue, share))
+    return list(found.values())
 
 
 def slot(ask: Ask, queues: Queues, row: int, input_bytes: int, walltime_s: float | None) -> Slot:

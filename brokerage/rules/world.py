@@ -8,7 +8,7 @@ Here: joining. Not here: rows that say nothing of a task (`grid_columns`), count
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -44,12 +44,19 @@ class World:
         own = {**self._input(ask), **self._own(ask)}
         return view.with_columns(**own) if own else view
 
-    def nuclei(self, ask: Ask, able_queues: Mapping[str, int] | None = None) -> Nuclei:
-        """The nuclei as a task sees them; `able_queues` are those of the job broker's hint."""
-        sites = self._nuclei
+    def nuclei(
+        self, ask: Ask, able_queues: Mapping[str, int] | None = None, added_rw: Mapping[str, float] | None = None
+    ) -> Nuclei:
+        """The nuclei as a task sees them.
+
+        `able_queues` are those of the job broker's hint, `added_rw` is work (HS06 s) that came to a nucleus since.
+        """
+        sites, names = self._nuclei, self._nuclei.name.tolist()
         columns: dict[str, NDArray[Any]] = dict(self._input_at_sites(ask))
         if able_queues is not None:
-            columns["able_queues"] = np.array([able_queues.get(name, 0) for name in sites.name.tolist()], dtype=np.int64)
+            columns["able_queues"] = np.array([able_queues.get(name, 0) for name in names], dtype=np.int64)
+        if added_rw:
+            columns["total_rw"] = sites.total_rw + [added_rw.get(name, 0.0) for name in names]
         return sites.with_columns(**columns) if columns else sites
 
     def completed(self, ask: Ask) -> Ask:
@@ -58,17 +65,26 @@ class World:
             ask = replace(ask, container_sources=self._container_sources.get(ask.container_name, ()))
         return replace(ask, usage=self._usage(ask)) if ask.usage == Usage() else ask
 
-    def knowing(self, replicas: Iterable[Mapping[str, Any]], ended: Iterable[Mapping[str, Any]]) -> World:
+    def knowing(self, replicas: Sequence[Mapping[str, Any]], ended: Sequence[Mapping[str, Any]]) -> World:
         """The same world, which also knows where the input of some tasks is and how their jobs ended lately.
 
         What was made of the rest is not made again.
         """
-        facts = replace(self.facts, replicas=(*self.facts.replicas, *replicas), jobs=(*self.facts.jobs, *ended))
+        if not replicas and not ended:
+            return self
+        facts = replace(self.facts, replicas=(*self.facts.replicas, *replicas))
+        if ended:
+            facts = replace(facts, jobs=(*facts.jobs, *ended))
+        self._warm()
         made = object.__new__(World)
         made.__dict__.update(self.__dict__, facts=facts)
         for name in ("_replicas", "_by_task"):
             made.__dict__.pop(name, None)
         return made
+
+    def _warm(self) -> None:
+        """Make what copies share before there is a copy, or each would make its own."""
+        _ = self._base, self._nuclei, self._rows, self._readers, self._jobs, self._links, self._starts, self._outputs, self._views
 
     def scoped(self, scope: str) -> World:
         """The same grid as tasks of another scope see it."""
@@ -98,7 +114,8 @@ class World:
         return found
 
     @cached_property
-    def _storages(self) -> Mapping[str, Entry]:
+    def storages(self) -> Mapping[str, Entry]:
+        """The storages by name."""
         return {storage.name: storage for storage in self.grid.storages}
 
     @cached_property
@@ -150,7 +167,7 @@ class World:
 
     @cached_property
     def _links(self) -> LinkColumns:
-        return LinkColumns(self.facts.links, self._base, self._storages, self.now)
+        return LinkColumns(self.facts.links, self._base, self.storages, self.now)
 
     def _view(self, ask: Ask, per_share: bool) -> Queues:
         share = (ask.share or None) if per_share else None
@@ -245,12 +262,12 @@ class World:
         disk, tape = np.zeros(len(self._base), dtype=np.int64), np.zeros(len(self._base), dtype=np.int64)
         copies = self._replicas.get(dataset.name, ())
         for entry in copies:
-            storage = self._storages[entry["storage"]]
+            storage = self.storages[entry["storage"]]
             rows = self._readers.get(storage.name)
             if rows is not None:
                 files = tape if storage.columns["is_tape"] else disk
                 files[rows] = np.maximum(files[rows], min(entry["files"], dataset.files))
-        return disk, tape, not copies or any(up(self._storages[entry["storage"]], "read_wan") for entry in copies)
+        return disk, tape, not copies or any(up(self.storages[entry["storage"]], "read_wan") for entry in copies)
 
     def _input_at_sites(self, ask: Ask) -> Arrays:
         """What of the input each nucleus has, on disk or tape."""
@@ -262,7 +279,7 @@ class World:
         for dataset in ask.chunk.datasets:
             disk, tape = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
             for entry in self._replicas.get(dataset.name, ()):
-                storage = self._storages[entry["storage"]]
+                storage = self.storages[entry["storage"]]
                 row = names.get(storage.columns["site"])
                 if row is not None:
                     there = tape if storage.columns["is_tape"] else disk

@@ -20,6 +20,9 @@ from workqueues.models import CatalogueFile, Dataset, File, FileChange
 
 pytestmark = pytest.mark.django_db
 
+PRODUCTION = {"prodSourceLabel": "managed"}
+"""Unlike one of a user, such a task goes back to a queue where a job of it was closed."""
+
 
 def stored(folder: Path, lfn: str, content: bytes) -> None:
     path = folder / "ALPHA" / lfn
@@ -38,7 +41,7 @@ def with_files_on_disk(folder: Path, n: int) -> None:
 def test_a_file_that_vanished_becomes_lost_once_the_catalogue_confirms_and_the_task_goes_on_without_it(tmp_path: Path) -> None:
     (queue,) = grid("ALPHA", path=str(tmp_path))
     with_files_on_disk(tmp_path, 4)
-    task = submitted(reading("t", "in.data"))
+    task = submitted(reading("t", "in.data", **PRODUCTION))
     run_agents()
     (tmp_path / "ALPHA" / "in.data.000000").unlink()
     held = take(queue)
@@ -61,7 +64,7 @@ def test_a_file_that_vanished_becomes_lost_once_the_catalogue_confirms_and_the_t
 def test_a_file_that_is_there_after_all_gets_another_try_and_that_was_no_failure(tmp_path: Path) -> None:
     (queue,) = grid("ALPHA", path=str(tmp_path))
     with_files_on_disk(tmp_path, 2)
-    submitted(reading("t", "in.data"))
+    submitted(reading("t", "in.data", **PRODUCTION))
     run_agents()
     end(take(queue), Report("failed", missing_inputs=["in.data.000000"], error_code="INPUT"))
     run_agents()

@@ -22,9 +22,8 @@ from brokerage.ledger.generate import reserve
 from brokerage.models import Job, JobRetryHistory
 from brokerage.queries import offer
 from brokerage.queries.decisions import latest
-from brokerage.queries.jobs import live_jobs
+from brokerage.queries.jobs import job_counts, live_jobs
 from brokerage.queries.pilots import outcomes
-from brokerage.queries.snapshot import job_counts
 from brokerage.queries.waiting import WaitingWork
 from brokerage.queries.whole_job import parts_of_job
 from monitoring.queries.counts import longest_waiting

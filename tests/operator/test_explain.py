@@ -11,6 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from broker_site.agency.run import run_agent
+from broker_site.gdpconfig import set_override
 from brokerage.ledger.decisions import drop_old_snapshots
 from brokerage.models import ComputingQueue, Decision, GridSnapshot, Pilot
 from tests.builders import grid, parameters, submitted
@@ -19,6 +20,12 @@ from workqueues.ledger.commands import command
 from workqueues.models import Task
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def few_criteria(transactional_db: None) -> None:
+    """The generic policy decides: eight criteria are enough to see how they are told."""
+    set_override("core", "POLICY_analysis", "generic", who="test", why="few criteria")
 
 
 def explain(task: Task, *options: str) -> str:

@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from django.db import connection
 from django.db.models import Count, Sum
 
-from workqueues.catalogue.port import Condition, storage_paths
+from workqueues.catalogue.port import Condition, Copies, storage_paths
 from workqueues.ledger.feed import NewFile
 from workqueues.ledger.outputs import close_dataset, register_dataset
 from workqueues.models import CatalogueDataset, CatalogueFile
@@ -30,6 +31,37 @@ class LocalCatalogue:
         """The files of a dataset, in the order of their names."""
         rows = CatalogueFile.objects.filter(dataset__name=name).order_by("lfn")
         return [NewFile(*row) for row in rows.values_list("lfn", "fsize", "checksum", "guid", "n_events")]
+
+    def replicas(self, names: Sequence[str]) -> Mapping[str, Sequence[Copies]]:
+        """Where the datasets are, storages by name: one query for all of them."""
+        found: dict[str, list[Copies]] = {}
+        with connection.cursor() as cursor:
+            cursor.execute(
+                """
+                SELECT d.name, r.storage, count(r.id), coalesce(sum(f.fsize) FILTER (WHERE r.id IS NOT NULL), 0)::bigint
+                FROM workqueues_cataloguedataset d LEFT JOIN workqueues_cataloguefile f ON f.dataset_id = d.id
+                    LEFT JOIN workqueues_replica r ON r.file_id = f.id
+                WHERE d.name = ANY (%s) GROUP BY 1, 2 ORDER BY 1, 2
+                """,
+                [sorted(set(names))],
+            )
+            for name, storage, files, size in cursor:
+                found.setdefault(name, []).extend([] if storage is None else [Copies(storage, files, size)])
+        return found
+
+    def replicas_of_files(self, name: str, lfns: Sequence[str]) -> Sequence[Copies]:
+        """Where these files of a dataset are, storages by name."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                """
+                SELECT r.storage, count(*), sum(f.fsize)::bigint
+                FROM workqueues_cataloguefile f JOIN workqueues_replica r ON r.file_id = f.id
+                WHERE f.dataset_id = (SELECT id FROM workqueues_cataloguedataset WHERE name = %s) AND f.lfn = ANY (%s)
+                GROUP BY 1 ORDER BY 1
+                """,
+                [name, list(lfns)],
+            )
+            return [Copies(*row) for row in cursor]
 
     def register(self, names: Sequence[str]) -> None:
         """Make sure that the datasets exist and are open."""

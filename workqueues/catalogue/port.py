@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from workqueues.ledger.feed import NewFile
 from workqueues.rules.refine import DatasetFacts
 
 Condition = Literal["ok", "lost", "broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What one storage endpoint has of a dataset, or of some of its files: number of files, and their size in bytes."""
+
+    storage: str
+    files: int
+    size: int
 
 
 class CatalogueUnavailable(Exception):
@@ -24,6 +34,14 @@ class Catalogue(Protocol):
 
     def files(self, name: str) -> Sequence[NewFile]:
         """The files of a dataset, in the order of their names."""
+        ...
+
+    def replicas(self, names: Sequence[str]) -> Mapping[str, Sequence[Copies]]:
+        """Where the datasets are, storages by name; one that is nowhere has none, one that does not exist is not there."""
+        ...
+
+    def replicas_of_files(self, name: str, lfns: Sequence[str]) -> Sequence[Copies]:
+        """Where these files of a dataset are."""
         ...
 
     def register(self, names: Sequence[str]) -> None:

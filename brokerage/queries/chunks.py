@@ -1,0 +1,154 @@
+"""What a batch of tasks needs beside the grid: their datasets and where these are, and how their own jobs ended lately.
+
+A query each, for all of them. Here: reading it. Not here: the ask made of it (`asks`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from django.db.models import prefetch_related_objects
+
+from broker_site import gdpconfig
+from brokerage.queries.asks import Input, inputs_taken
+from brokerage.rules.dry_run import activity_of
+from brokerage.rules.job_counts import ENDED
+from brokerage.rules.world_record import Own
+from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
+from workqueues.models import Dataset, File, Task
+
+INPUTS = ("input", "pseudo_input")
+GB = 1e9
+
+
+class CannotAsk(Exception):
+    """Something that the ask needs is not known now; the message is the reason with which the task waits."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """What the tasks of a batch read: datasets by task (masters first), sizes of datasets, copies by name, ended jobs by task.
+
+    `unavailable`: why the catalogue did not answer; empty where it did.
+    """
+
+    inputs: Mapping[int, list[Dataset]]
+    sizes: Mapping[int, tuple[int, int]]
+    replicas: Mapping[str, Sequence[Copies]]
+    unavailable: str
+    ended: Mapping[int, list[Mapping[str, Any]]]
+
+    def masters(self, task: Task) -> list[Dataset]:
+        """The master datasets of a task."""
+        return [dataset for dataset in self.inputs.get(task.id, ()) if dataset.master_id is None]
+
+    def taken(self, dataset: Dataset, files: Sequence[File]) -> list[Input]:
+        """What a chunk of these files reads, of the master and of its secondaries."""
+        return inputs_taken(dataset, files, self.inputs.get(dataset.task_id, ()), self.sizes)
+
+    def whole_input(self, task: Task) -> list[Input]:
+        """All that the task reads; sizes of masters must have been loaded."""
+        read = [dataset for dataset in self.inputs.get(task.id, ()) if dataset.type == "input"]
+        return [Input(d.dataset_name, d.master_id is None, *self.sizes.get(d.id, (0, 0))) for d in read]
+
+    def own(self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[File] = ()) -> Own:
+        """What is known of the input of a chunk, on these storages, and of the jobs of its task. Raises CannotAsk.
+
+        `files` are those of the master; where some storage has a part of it only, they are looked for by name.
+        """
+        if inputs and self.unavailable:
+            raise CannotAsk(f"the catalogue does not answer: {self.unavailable}")
+        whole = {dataset.dataset_name: dataset.n_files for dataset in self.inputs.get(task.id, ())}
+        found: list[dict[str, Any]] = []
+        for taken in inputs:
+            if (copies := self.replicas.get(taken.name)) is None:
+                raise CannotAsk(f"the catalogue does not know the input dataset {taken.name}")
+            if taken.master and files and any(copy.files < whole.get(taken.name, 0) for copy in copies):
+                copies = _copies_of(taken.name, files)
+            found += [
+                {"dataset": taken.name, "storage": copy.storage, "files": copy.files, "gb": copy.size / GB}
+                for copy in copies
+                if copy.storage in storages
+            ]
+        return Own(tuple(found), tuple(self.ended.get(task.id, ())))
+
+
+def _copies_of(name: str, files: Sequence[File]) -> Sequence[Copies]:
+    try:
+        return catalogue().replicas_of_files(name, [f.lfn for f in files])
+    except CatalogueUnavailable as error:
+        raise CannotAsk(f"the catalogue does not answer: {error}") from error
+
+
+def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> Batch:
+    """What these tasks read, and their parameters; a fixed number of queries. `whole`: sizes of masters too."""
+    prefetch_related_objects(list(tasks), "params")
+    inputs = inputs_of([task.id for task in tasks])
+    read = [dataset for found in inputs.values() for dataset in found if dataset.type == "input"]
+    sized = [dataset.id for dataset in read if whole or dataset.master_id is not None]
+    users = [task for task in tasks if activity_of(task.prod_source_label) == "analysis"]
+    within_s = {task.id: gdpconfig.value("anal_jobbroker", "TW_DONE_JOB_STAT", vo=task.vo) for task in users}
+    replicas: Mapping[str, Sequence[Copies]] = {}
+    unavailable = ""
+    try:
+        replicas = catalogue().replicas([dataset.dataset_name for dataset in read]) if read else {}
+    except CatalogueUnavailable as error:
+        unavailable = str(error) or "no reason given"
+    return Batch(inputs, sizes_of(sized) if sized else {}, replicas, unavailable, ended_lately(within_s))
+
+
+def inputs_of(task_ids: Sequence[int]) -> Mapping[int, list[Dataset]]:
+    """Input datasets of tasks that are not excluded, masters before their secondaries."""
+    found: dict[int, list[Dataset]] = defaultdict(list)
+    rows = Dataset.objects.filter(task_id__in=task_ids, type__in=INPUTS, excluded=False)
+    for dataset in sorted(rows, key=lambda d: (d.master_id is not None, d.id)):
+        found[dataset.task_id].append(dataset)
+    return found
+
+
+def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str, Any]]]:
+    """Task and how far back to look (seconds) -> its ended jobs, as the part `jobs` of a grid document has them."""
+    found: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    if not within_s:
+        return found
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT j.task_id, q.name, j.status, count(*)
+            FROM unnest(%s::bigint[], %s::float8[]) AS v(task_id, within_s)
+                JOIN brokerage_job j ON j.task_id = v.task_id AND j.ended_at >= now() - make_interval(secs => v.within_s)
+                JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+            WHERE j.status = ANY (%s) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+            """,
+            [list(within_s), list(within_s.values()), list(ENDED)],
+        )
+        for task_id, queue, status, n in cursor:
+            found[task_id].append(
+                {
+                    "queue": queue,
+                    "share": "",
+                    "resource_type": "",
+                    "n": n,
+                    "status": status,
+                    "nucleus": "",
+                    "processing_type": "",
+                    "task_id": task_id,
+                    "user": "",
+                }
+            )
+    return found
+
+
+def sizes_of(dataset_ids: Sequence[int]) -> Mapping[int, tuple[int, int]]:
+    """Dataset -> number of its files and their size in bytes."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT dataset_id, count(*), coalesce(sum(fsize), 0)::bigint FROM workqueues_file"
+            " WHERE dataset_id = ANY (%s) GROUP BY 1",
+            [list(dataset_ids)],
+        )
+        return {dataset: (files, size) for dataset, files, size in cursor}
