@@ -14,6 +14,7 @@ from brokerage.agents.deciding import Cycle, Decided, begin
 from brokerage.agents.making import Placed, make_jobs
 from brokerage.queries.asks import chunk_of, limits_of, split
 from brokerage.queries.chunks import CannotAsk
+from brokerage.queries.feeds import stale_feeds
 from brokerage.queries.places import QueuePlace, queue_places
 from brokerage.rules.ask import Ask
 from brokerage.rules.declare import Config
@@ -62,10 +63,11 @@ class Taken(NamedTuple):
 
 @dataclass(slots=True)
 class Round:
-    """What one run knows: the cycle, the places of jobs, and the jobs given to queues since the world was loaded."""
+    """What one run knows: the cycle, the places of jobs, what of the grid is too old, and the jobs given to queues since."""
 
     cycle: Cycle
     places: Mapping[str, QueuePlace]
+    stale: Sequence[str] = ()
     given: Given = field(default_factory=Given)
 
 
@@ -75,7 +77,7 @@ def generate(run: Run) -> int:
     tasks = claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="unused inputs")
     if not tasks:
         return 0
-    now = Round(begin(run, tasks), queue_places())
+    now = Round(begin(run, tasks), queue_places(), stale_feeds(run.now))
     try:
         return each(run, tasks, lambda run, task: generate_for(run, task, now))
     finally:
@@ -110,6 +112,8 @@ def _wait(run: Run, task: Task, wait: Wait) -> None:
 
 def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcome:
     """Make jobs from one dataset, as many as there is room for."""
+    if now.stale:
+        return Outcome(0, Wait(now.stale[0], gdpconfig.value("feeds", "FEED_PERIOD"), pending=True))
     config = gdpconfig.component("jobbroker", vo=task.vo)
     try:
         policy = now.cycle.policy(task)
