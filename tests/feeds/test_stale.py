@@ -29,6 +29,6 @@ def test_a_task_waits_for_a_feed_that_is_too_old_and_goes_on_when_it_is_fresh() 
     assert not Job.objects.exists()
     feed.data_at = clock.now()
     feed.save(update_fields=["data_at"])
-    Task.objects.filter(id=task.id).update(next_look_at=clock.now())
+    Task.objects.filter(id=task.id).update(next_look_at=then)
     run_agents()
     assert Job.objects.filter(task_id=task.id).count() == 2
