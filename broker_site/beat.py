@@ -16,6 +16,7 @@ from brokerage.agents.finish import finish
 from brokerage.agents.generate import generate
 from brokerage.agents.reap import reap
 from brokerage.agents.refresh import refresh
+from brokerage.agents.share import share
 from workqueues.agents.feed import feed
 from workqueues.agents.refine import refine
 from workqueues.agents.wake import wake
@@ -44,5 +45,6 @@ AGENTS = (
         "reap", reap, "jobs without a sign of life or overdue", "failed, closed; files ready", "takes back what nobody works on"
     ),
     Agent("finish", finish, "tasks with all inputs settled", "done, finished, failed, broken", "brings tasks to their end"),
+    Agent("share", share, "share trees, live jobs", "where each share stands", "says which share is served first"),
     Agent("refresh", refresh, "feeds and overrides whose time it is", "the grid as they say", "keeps the grid up to date"),
 )

@@ -11,6 +11,7 @@ _DEFAULTS = {
     "wake": 30.0,
     "reap": 15.0,
     "finish": 20.0,
+    "share": 10.0,
     "refresh": 60.0,
 }
 

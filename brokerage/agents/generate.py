@@ -74,7 +74,7 @@ class Round:
 @agent("generate")
 def generate(run: Run) -> int:
     """Make jobs for every task that has files to use and for which there is room."""
-    tasks = claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="unused inputs")
+    tasks = claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="unused inputs", order="share")
     if not tasks:
         return 0
     now = Round(begin(run, tasks), queue_places(), stale_feeds(run.now))

@@ -76,7 +76,7 @@ def _slot(p: Placed, ask: Ask, queues: Queues) -> Slot:
 
 
 def _requirements(task: Task, p: Placed, s: Slot) -> Requirements:
-    return Requirements(p.place.id, task.vo, task.prod_source_label, task.work_queue_id or 0, task.resource_type, *s)
+    return Requirements(p.place.id, task.vo, task.prod_source_label, task.work_queue_id or 0, task.gshare, task.resource_type, *s)
 
 
 def _inputs(used: Sequence[File], reserved: Reserved, i: int) -> list[InputUse]:

@@ -69,6 +69,7 @@ class Requirements:
     vo: str
     prod_source_label: str
     work_queue_id: int
+    gshare: str
     resource_type: str
     core_count: int
     ram_mb: int

@@ -16,6 +16,7 @@ class TaskQueue(models.Model):
     vo = models.CharField(max_length=32, default="", db_default="")
     prod_source_label = models.CharField(max_length=20, default="", db_default="")
     work_queue_id = models.IntegerField(default=0, db_default=0)
+    gshare = models.CharField(max_length=32, default="", db_default="", help_text="leaf of the share tree; empty: none")
     resource_type = models.CharField(max_length=56, default="", db_default="")
     core_count = models.SmallIntegerField(default=1, db_default=1)
     ram_mb = models.IntegerField(default=0, db_default=0, help_text="memory of the whole job, MB; 0: no demand")
@@ -31,6 +32,7 @@ class TaskQueue(models.Model):
                     "vo",
                     "prod_source_label",
                     "work_queue_id",
+                    "gshare",
                     "resource_type",
                     "core_count",
                     "ram_mb",

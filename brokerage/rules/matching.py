@@ -1,7 +1,7 @@
 """Which waiting work suits a pilot, and in which order it is offered.
 
 A task queue is a group of jobs with the same requirement; the ledger tries the task queues in the order given here and takes the
-first job that it can lease. Not here: shares and limits between owners, which come with their own rules.
+first job that it can lease. Not here: where shares stand (`workqueues.rules.share_standing`), and limits between owners.
 """
 
 from __future__ import annotations
@@ -38,12 +38,16 @@ class Resource(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A task queue with waiting jobs: its id, requirement, the priority of its best waiting job, and how many of its jobs run."""
+    """A task queue with waiting jobs: its id, requirement, the priority of its best waiting job, and how many of its jobs run.
+
+    `place`: that of its share, the least is served first.
+    """
 
     id: int
     requirement: Requirement
     priority: int
     running: int = 0
+    place: float = 0.0
 
 
 def suits(requirement: Requirement, pilot: Resource) -> Skip | None:
@@ -64,13 +68,16 @@ def suits(requirement: Requirement, pilot: Resource) -> Skip | None:
 
 
 def order(task_queues: Iterable[Waiting], pilot: Resource) -> list[Waiting]:
-    """The task queues that suit the pilot: highest priority of a waiting job first, then fewest running jobs, then lowest id."""
+    """The task queues that suit the pilot in the order in which they are offered (`rank`)."""
     return sorted(fitting(task_queues, pilot), key=rank)
 
 
-def rank(waiting: Waiting) -> tuple[int, int, int]:
-    """Where a task queue stands among those that suit a pilot; the least comes first."""
-    return -waiting.priority, waiting.running, waiting.id
+def rank(waiting: Waiting) -> tuple[float, int, int, int]:
+    """Where a task queue stands among those that suit a pilot; the least comes first.
+
+    By its share, then highest priority of a waiting job, then fewest running jobs, then lowest id (facts on shares 6.1).
+    """
+    return waiting.place, -waiting.priority, waiting.running, waiting.id
 
 
 def fitting(task_queues: Iterable[Waiting], pilot: Resource) -> Iterator[Waiting]:

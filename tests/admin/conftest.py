@@ -11,6 +11,7 @@ from pytest_django import DjangoDbBlocker
 
 from broker_site.access.credentials import ensure_user
 from broker_site.agency.models import Agent
+from broker_site.agency.run import run_agent
 from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOverride, Measured, Software
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
@@ -61,6 +62,7 @@ def campaign() -> Task:
     FileChange.objects.create(file_id=file.id, task_id=task.id, old="ready", new="held", who="job:1", why="reported missing")
     EventRange.objects.create(task=task, dataset=dataset, file=file, status="ready", job_id=1)
     GlobalShare.objects.create(name="Production", vo="atlas", value=80)
+    run_agent("share", looked=True)
     ProcessLock.objects.create(vo="demo", prod_source_label="user", component="generate", locked_by="somebody")
     grid_facts(alpha, beta)
     assert Agent.objects.exists()

@@ -113,6 +113,7 @@ def test_the_page_tells_what_each_share_should_have_has_wants_and_may_have(root:
     submitted(parameters("t1", prodSourceLabel="managed", nEvents=30, nEventsPerJob=10))
     run_agents()
     take(alpha)
+    run_agents()
     rows = {row["name"]: row for row in root.get("/shares.json").json()["rows"]}
     assert list(rows) == ["Production", "Data", "MC", "Analysis"]
     mc, production, data = rows["MC"], rows["Production"], rows["Data"]
@@ -126,7 +127,8 @@ def test_the_page_tells_what_each_share_should_have_has_wants_and_may_have(root:
     )
     assert (mc["jobs_running"], mc["jobs_queued"], mc["cores_queued"], mc["entitled"]) == (1, 2, 2, 20)
     assert (production["used"], production["entitled"], data["used"], data["entitled"]) == (20, 20, 0, 0)
-    assert [rows[name]["rank"] for name in ("Analysis", "Data", "MC")] == [1, 2, 3]
+    assert [rows[name]["place"] for name in ("Analysis", "Data", "MC", "Production")] == [0, 1 / 3, 2 / 3, None]
+    assert rows["MC"]["counted_at"]
     page = root.get("/shares/").content.decode()
     assert "HS06" in page
     assert "Analysis" in page

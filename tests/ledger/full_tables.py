@@ -142,8 +142,9 @@ ROWS = (
     SELECT n, n, n + 1, n FROM generate_series(1, {tasks}) n
     """,
     """
-    INSERT INTO brokerage_decision (task_id, policy, outcome, n_candidates, n_chosen, ask, record, config, config_revision, seed)
-    SELECT n, 'generic', 'assign', 1, 1, '{}', '', '{}', 0, '' FROM generate_series(1, {tasks}) n
+    INSERT INTO brokerage_decision (task_id, policy, outcome, n_candidates, n_chosen, ask, record, config, config_revision, seed,
+        own)
+    SELECT n, 'generic', 'assign', 1, 1, '{}', '', '{}', 0, '', '' FROM generate_series(1, {tasks}) n
     """,
 )
 GUARDED = ("workqueues_task", "workqueues_dataset", "workqueues_file", "brokerage_job")

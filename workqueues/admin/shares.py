@@ -14,8 +14,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from broker_site.access.auditedadmin import AuditedAdmin
+from broker_site.access.readonlyadmin import ReadOnlyAdmin
 from workqueues.admin.trying import TryForm
-from workqueues.models import GlobalShare, Task
+from workqueues.models import GlobalShare, ShareStanding, Task
 from workqueues.queries.shares import PATTERNS, trees
 from workqueues.rules.share_mapping import UNDEFINED, pattern_fault
 from workqueues.rules.share_tree import BadTree, check
@@ -103,6 +104,14 @@ class GlobalShareAdmin(AuditedAdmin):
         form = TryForm.taken_from(request)
         context = {"try_form": form, "tried": _tried(form.number) if form.number else None, "what": "share"}
         return super().changelist_view(request, {**(extra_context or {}), **context})
+
+
+@admin.register(ShareStanding)
+class ShareStandingAdmin(ReadOnlyAdmin):
+    """Where shares stand, as counted last; the page of shares shows it as a tree."""
+
+    list_display = ("share_id", "percent", "target", "hs06_running", "hs06_queued", "entitled", "place", "at")
+    search_fields = ("share__name",)
 
 
 def _uneven(vo: str) -> list[str]:

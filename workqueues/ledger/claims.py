@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from django.db import connection
 
 from workqueues.ledger.moves import Stale
-from workqueues.models import Task
+from workqueues.models import ShareStanding, Task
+from workqueues.rules.share_standing import NO_LEAF, NO_TREE, place_of
 
 WORK = {
     "any": "TRUE",
@@ -22,26 +24,45 @@ WORK = {
 """What a task must have for a claim to be worth it."""
 
 
-def claim_tasks(run_id: str, seconds: float, statuses: Sequence[str], limit: int, work: str = "any") -> list[Task]:
-    """Claim up to `limit` unclaimed tasks in one of `statuses`, highest priority first, for `seconds`.
+Order = Literal["priority", "share"]
+"""Which tasks come first: those of the highest priority, or those of the share that used least of its target, then priority."""
 
-    The tasks as they are now.
+JOIN: Mapping[Order, str] = {"priority": "", "share": "LEFT JOIN workqueues_sharestanding s ON s.share_id = t.gshare"}
+ORDER: Mapping[Order, str] = {
+    "priority": "",
+    "share": f"coalesce(s.place, CASE WHEN t.gshare = '' THEN {NO_TREE} ELSE {NO_LEAF} END),",
+}
+
+
+def claim_tasks(
+    run_id: str, seconds: float, statuses: Sequence[str], limit: int, work: str = "any", order: Order = "priority"
+) -> list[Task]:
+    """Claim up to `limit` unclaimed tasks in one of `statuses`, the first in `order`, for `seconds`.
+
+    The tasks as they are now, in that order.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
             UPDATE workqueues_task SET locked_by = %(run)s, locked_time = now() + make_interval(secs => %(seconds)s)
             WHERE id IN (
-                SELECT t.id FROM workqueues_task t
+                SELECT t.id FROM workqueues_task t {JOIN[order]}
                 WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now())
                   AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK[work]}
-                ORDER BY t.current_priority DESC, t.modification_time, t.id LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
+                ORDER BY {ORDER[order]} t.current_priority DESC, t.modification_time, t.id
+                LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
             RETURNING id
             """,
             {"run": run_id, "seconds": seconds, "statuses": list(statuses), "limit": limit},
         )
         ids = [row[0] for row in cursor.fetchall()]
-    return list(Task.objects.filter(id__in=ids, locked_by=run_id).order_by("-current_priority", "id"))
+    tasks = list(Task.objects.filter(id__in=ids, locked_by=run_id).order_by("-current_priority", "id"))
+    return tasks if order == "priority" else _by_share(tasks)
+
+
+def _by_share(tasks: list[Task]) -> list[Task]:
+    known = dict(ShareStanding.objects.values_list("share_id", "place"))
+    return sorted(tasks, key=lambda task: place_of(task.gshare, known.get(task.gshare)))
 
 
 def hold_claim(task_id: int, run_id: str) -> Task:

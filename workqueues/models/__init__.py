@@ -10,7 +10,7 @@ from workqueues.models.event import EventRange
 from workqueues.models.file import File
 from workqueues.models.history import DatasetChange, FileChange, TaskChange
 from workqueues.models.queue import WorkQueue
-from workqueues.models.share import GlobalShare
+from workqueues.models.share import GlobalShare, ShareStanding
 from workqueues.models.task import JobParamsTemplate, Task, TaskParams
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "OutputTemplate",
     "ProcessLock",
     "Replica",
+    "ShareStanding",
     "Submission",
     "Task",
     "TaskChange",

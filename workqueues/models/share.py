@@ -1,4 +1,4 @@
-"""Hierarchical global shares: the table GLOBAL_SHARES of the system that the documents describe (row J2)."""
+"""Hierarchical global shares, and where each stands: the table GLOBAL_SHARES of the system of the documents (row J2)."""
 
 from __future__ import annotations
 
@@ -32,3 +32,23 @@ class GlobalShare(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ShareStanding(models.Model):
+    """What a share should have, has, wants and may have, as the agent share saw it last. Amounts in HS06."""
+
+    share = models.OneToOneField(GlobalShare, models.CASCADE, primary_key=True, related_name="standing")
+    at = models.DateTimeField(help_text="when it was counted")
+    place = models.FloatField(null=True, blank=True, help_text="of a leaf: 0 is served first, below 1; empty for others")
+    percent = models.FloatField(help_text="part of all, percent")
+    target = models.FloatField(help_text="that part of all that runs")
+    entitled = models.FloatField(help_text="what it may use now, with what idle shares leave")
+    hs06_running = models.FloatField()
+    hs06_queued = models.FloatField()
+    jobs_running = models.IntegerField()
+    jobs_queued = models.IntegerField()
+    cores_running = models.IntegerField()
+    cores_queued = models.IntegerField()
+
+    def __str__(self) -> str:
+        return self.share_id

@@ -39,7 +39,8 @@ NOTHING = Use()
 class Standing:
     """One share: `percent` of all, `target` at that percentage of all that runs, `entitled` now, with others idle.
 
-    `level` is its depth, 0 at the top. `rank`: its place in the order in which leaves are served, 1 first; None for others.
+    `level` is its depth, 0 at the top. `place`: where a leaf stands in the order in which leaves are served, from 0 (first) to
+    below 1; None for others.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Standing:
     target: float
     entitled: float
     use: Use
-    rank: int | None = None
+    place: float | None = None
 
 
 def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[Standing]:
@@ -59,15 +60,27 @@ def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[Standing]:
     demand = {name: use.hs06_running + use.hs06_queued for name, use in used.items()}
     total = sum(sums(tree, running)[node.name] for node in tree)
     percent, target, entitled = targets(tree, 100.0), targets(tree, total), entitlements(tree, total, demand)
-    ranks = {name: place for place, name in enumerate(order_of(tree, running), 1)}
+    ordered = order_of(tree, running)
+    places = {name: number / len(ordered) for number, name in enumerate(ordered)}
     whole = _whole(tree, used)
     return [
         Standing(
             node.name, parent, level, node.value, percent[node.name], target[node.name], entitled[node.name], whole[node.name],
-            ranks.get(node.name),
+            places.get(node.name),
         )
         for node, parent, level in _walk(tree)
     ]  # fmt: skip
+
+
+NO_TREE, NO_LEAF = 0.5, 1.0
+"""Places of work without a share: in the middle where the VO has no shares, last where no leaf takes it."""
+
+
+def place_of(share: str, known: float | None) -> float:
+    """The place of work of a share; `known` is that of the leaf, None where there is no such leaf."""
+    if known is not None:
+        return known
+    return NO_LEAF if share else NO_TREE
 
 
 def of_work_queues(queues: Sequence[Shared], used: Mapping[str, Use]) -> list[Standing]:
