@@ -16,6 +16,7 @@ import psycopg2
 import pytest
 from django.conf import settings
 from django.db import connections
+from hypothesis import settings as hypothesis_settings
 
 from broker_site.embedded import Instance, NoPlace, Services
 from broker_site.env import Env
@@ -33,6 +34,9 @@ CHROMIUM_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+hypothesis_settings.register_profile("thorough")
+"""`--hypothesis-profile thorough`: what a usual run samples is compared in full (`tests/unit/brokerage/grids.py`)."""
 
 chromium_missing = pytest.StashKey[bool]()
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from broker_site.gdpconfig.values import Config
 from brokerage.config_keys import SERVER
 from brokerage.rules.ask import Ask, Chunk
 from brokerage.rules.snapshot import Queues
+
+GRIDS = 10_000 if settings.get_current_profile_name() == "thorough" else 300
+"""How many random grids the oracles compare; the profile is chosen with `--hypothesis-profile thorough`."""
 
 PARTS = (("jedi", "jobbroker"), ("jedi", "taskbrokerage"), ("jedi", "core"), ("jedi", "anal_jobbroker"), (SERVER, "prio_mgr"))
 CONFIG = {key: value for app, part in PARTS for key, value in Config().component(part, app=app).items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from brokerage.rules.ask import Ask
@@ -15,6 +16,16 @@ def means(patterns: Sequence[str], row: Row) -> bool:
     """Whether one of the patterns is a name of the queue or of its site."""
     found = [re.compile(re.escape(pattern.strip()).replace(r"\*", ".*")) for pattern in patterns if pattern.strip()]
     return any(one.fullmatch(name) for one in found for name in (row["name"], row["site"]))
+
+
+def merged(ask: Ask) -> Ask:
+    """The task with what its jobs need: merge jobs have needs of their own, and earlier tries may have needed more memory."""
+    tried = ask.chunk.ram_count or 0
+    if ask.merge and ask.merge_core_count is not None:
+        ask = replace(ask, core_count=ask.merge_core_count)
+    if ask.merge and ask.merge_ram_count:
+        return replace(ask, ram_count=max(ask.merge_ram_count, tried, 2000), ram_unit="MB")
+    return replace(ask, ram_count=tried) if tried > (ask.ram_count or 0) else ask
 
 
 def walltime(ask: Ask, row: Row) -> float | None:

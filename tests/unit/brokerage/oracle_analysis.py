@@ -5,11 +5,103 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from brokerage.rules.ask import Ask
-from tests.unit.brokerage.oracle import megabytes, walltime
+from brokerage.rules.ask import Ask, Usage
+from tests.unit.brokerage.oracle import megabytes, merged, walltime
 from tests.unit.brokerage.oracle_production import DAY, running
 
 Row = Mapping[str, Any]
+
+MANY: dict[str, list[Any]] = {
+    "type": ["unified"] * 5 + ["production"],
+    "status": ["online"] * 8 + ["test"],
+    "storage": ["", "D1", "D2"],
+    "cloud": ["", "DE", "FR"],
+    "corecount": [0, 1, 1, 8],
+    "corepower": [0.0, 10.0],
+    "maxrss": [0.0, 0.0, 2000.0, 16000.0],
+    "minrss": [0.0, 0.0, 0.0, 2001.0],
+    "maxtime": [0, 0, 43200, 86400],
+    "mintime": [0, 0, 0, 1800],
+    "maxwdir": [0, 0, 8000, 80000],
+    "maxdiskio": [0, 0, 100],
+    "max_io_intensity": [0, 0, 0, 300],
+    "fairsharepolicy": ["", "", "", "type=evgensimul:100%"],
+    "use_only_local_data": [False, False, False, True],
+    "direct_access_lan": [False, True, True],
+    "gpu": [False] * 9 + [True],
+    "virtual": [False, False, True],
+    "space_gb": [5000, 5000, 5000, 200, None],
+    "input_space_gb": [None, None, 200, 300],
+    "read_lan_ok": [True] * 19 + [False],
+    "write_lan_ok": [True] * 19 + [False],
+    "read_wan_ok": [True] * 19 + [False],
+    "write_wan_ok": [True] * 19 + [False],
+    "source_ok": [True] * 19 + [False],
+    "allow_no_pilot": [False, False, True],
+    "requests_3h": [0, 5, 5, 5],
+    "disk_io": [0, 0, 150],
+    "n_batch": [0, 0, 15],
+    "num_slots": [None, None, 0, 25],
+    "missing_files": [0, 3, 5],
+    "tape_files": [0, 0, 5],
+    "whole_datasets": [0, 0, 1],
+    "task_finished": [0, 3],
+    "task_failed": [0, 0, 6],
+    "task_closed": [0, 0, 0, 1],
+    "user_queued": [0, 10, 300],
+    "user_running": [0, 10],
+    "n_users": [0, 1, 7],
+    "starts_per_hour": [0.0, 1.0, 30.0],
+    "defined": [0, 0, 5],
+    "assigned": [0, 0, 30],
+    "activated": [0, 5, 40, 200],
+    "starting": [0, 0, 15],
+    "running": [0, 10, 50, 200],
+}
+TASKS: dict[str, list[Any]] = {
+    "processing_type": ["simul", "reco"],
+    "working_group": [None, "HIGG"],
+    "priority": [500, 900],
+    "task_priority": [1000, 1000, 2000],
+    "cloud": [None, None, "DE"],
+    "included_sites": [(), (), ("Q*",)],
+    "core_count": [None, 0, 1, 8],
+    "merge_core_count": [None, None, 8],
+    "merge_ram_count": [None, None, 3000],
+    "chunk_ram": [None, None, 1800],
+    "max_core_count": [None, None, None, 4],
+    "ram_count": [None, 1500, 2100],
+    "ram_unit": ["MB", "MBPerCore"],
+    "cpu_time": [None, 10, 100],
+    "base_walltime": [None, 1800],
+    "out_disk_count": [None, 500],
+    "out_disk_unit": ["kB", "kBPerEvent"],
+    "work_disk_count": [None, 1000],
+    "n_gb_per_job": [None, None, 10.0],
+    "io_intensity": [None, 100, 500],
+    "disk_io": [None, 120],
+    "direct_access_only": [False, False, False, True],
+    "avoid_vp": [False, False, True],
+    "use_local_io": [False, False, True],
+    "scout": [False, False, False, True],
+    "merge": [False, False, False, True],
+    "usage": [
+        Usage(),
+        Usage(),
+        Usage(running_jobs=11, full_storages=("D1",)),
+        Usage(queued_cores=21),
+        Usage(quota_exceeded=True),
+    ],
+    "events": [0, 1000, 100_000],
+    "gb": [0.0, 4.0, 20.0],
+}
+CAPS: dict[str, int | None] = {
+    "CAP_RUNNING_USER_JOBS": 10,
+    "CAP_RUNNING_USER_CORES": 10,
+    "CAP_RUNNING_GROUP_JOBS": None,
+    "CAP_RUNNING_GROUP_CORES": 30,
+}
+"""The values that random queues and tasks are made of, and the caps of users."""
 
 
 def throttled(ask: Ask, caps: Mapping[str, int | None]) -> list[str]:
@@ -36,11 +128,15 @@ def waiting(row: Row) -> int:
 
 def many_of_user(row: Row) -> bool:
     """Whether the user has too many waiting there."""
-    queued, runs, rate = waiting(row), row["running"], row["starts_per_hour"]
-    if queued < 100 or queued < 8 * rate:
-        return False
+    queued, rate = waiting(row), row["starts_per_hour"]
+    return bool(queued >= 100 and queued >= 8 * rate and row["user_queued"] > limit_of_user(row))
+
+
+def limit_of_user(row: Row) -> float:
+    """How many the user may have waiting there, where much waits."""
+    runs, rate = row["running"], row["starts_per_hour"]
     part = max(1 / max(row["n_users"], 1), row["user_running"] / max(runs, 1))
-    return bool(row["user_queued"] > max(5, 0.05 * runs, max(100, 2 * runs, 12 * rate) * part))
+    return float(max(5, 0.05 * runs, max(100, 2 * runs, 12 * rate) * part))
 
 
 def lasting(ask: Ask, row: Row) -> list[tuple[str, bool]]:
@@ -125,6 +221,7 @@ def without_input(ask: Ask, rows: Sequence[Row], failed: Mapping[str, list[str]]
 
 def decide(ask: Ask, rows: Sequence[Row], caps: Mapping[str, int | None]) -> tuple[list[tuple[str, float]], dict[str, list[str]]]:
     """The ten best with their weights, and the failing labels of every other queue."""
+    ask = merged(ask)
     own = {row["name"]: failing(ask, row) for row in rows}
     far = without_input(ask, rows, own)
     common = throttled(ask, caps)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from brokerage.policies.analysis import Analysis
@@ -16,13 +13,11 @@ from brokerage.rules.decision_record import config_of, decode, encode, replay
 from brokerage.rules.explain import explain
 from brokerage.rules.pipeline import decide, skips
 from brokerage.rules.snapshot import Queues
-from tests.unit.brokerage import oracle_analysis as oracle
 from tests.unit.brokerage.grids import CONFIG, ask
 
 IN, NEAR = "", "NEAR"
 """Not skipped; the name of a second queue in a case."""
 
-GRIDS = int(os.environ.get("GRIDBROKER_GRIDS", "250"))
 GOOD = {"requests_3h": 9, "space_gb": 5000}
 TASK = {"cpu_time": 1, "events": 1, "user": "ann"}
 HEAVY = {"activated": 500, "running": 300, "n_users": 10, "starts_per_hour": 20.0}
@@ -221,117 +216,3 @@ def test_a_worked_example() -> None:
     ]
     decision = decide(Analysis, ask(**TASK), Queues.from_rows([{**GOOD, **row} for row in rows]), CONFIG, "1")
     assert [(choice.name, choice.weight) for choice in decision.chosen] == [("IDLE", 16.0), ("BUSY", 2.0)]
-
-
-MANY: dict[str, list[Any]] = {
-    "type": ["unified"] * 5 + ["production"],
-    "status": ["online"] * 8 + ["test"],
-    "storage": ["", "D1", "D2"],
-    "cloud": ["", "DE", "FR"],
-    "corecount": [0, 1, 1, 8],
-    "corepower": [0.0, 10.0],
-    "maxrss": [0.0, 0.0, 2000.0, 16000.0],
-    "minrss": [0.0, 0.0, 0.0, 2001.0],
-    "maxtime": [0, 0, 43200, 86400],
-    "mintime": [0, 0, 0, 1800],
-    "maxwdir": [0, 0, 8000, 80000],
-    "maxdiskio": [0, 0, 100],
-    "max_io_intensity": [0, 0, 0, 300],
-    "fairsharepolicy": ["", "", "", "type=evgensimul:100%"],
-    "use_only_local_data": [False, False, False, True],
-    "direct_access_lan": [False, True, True],
-    "gpu": [False] * 9 + [True],
-    "virtual": [False, False, True],
-    "space_gb": [5000, 5000, 5000, 200, None],
-    "input_space_gb": [None, None, 200, 300],
-    "read_lan_ok": [True] * 19 + [False],
-    "write_lan_ok": [True] * 19 + [False],
-    "read_wan_ok": [True] * 19 + [False],
-    "write_wan_ok": [True] * 19 + [False],
-    "source_ok": [True] * 19 + [False],
-    "allow_no_pilot": [False, False, True],
-    "requests_3h": [0, 5, 5, 5],
-    "disk_io": [0, 0, 150],
-    "n_batch": [0, 0, 15],
-    "num_slots": [None, None, 0, 25],
-    "missing_files": [0, 3, 5],
-    "tape_files": [0, 0, 5],
-    "whole_datasets": [0, 0, 1],
-    "task_finished": [0, 3],
-    "task_failed": [0, 0, 6],
-    "task_closed": [0, 0, 0, 1],
-    "user_queued": [0, 10, 300],
-    "user_running": [0, 10],
-    "n_users": [0, 1, 7],
-    "starts_per_hour": [0.0, 1.0, 30.0],
-    "defined": [0, 0, 5],
-    "assigned": [0, 0, 30],
-    "activated": [0, 5, 40, 200],
-    "starting": [0, 0, 15],
-    "running": [0, 10, 50, 200],
-}
-TASKS: dict[str, list[Any]] = {
-    "processing_type": ["simul", "reco"],
-    "working_group": [None, "HIGG"],
-    "priority": [500, 900],
-    "task_priority": [1000, 1000, 2000],
-    "cloud": [None, None, "DE"],
-    "included_sites": [(), (), ("Q*",)],
-    "core_count": [None, 0, 1, 8],
-    "max_core_count": [None, None, None, 4],
-    "ram_count": [None, 1500, 2100],
-    "ram_unit": ["MB", "MBPerCore"],
-    "cpu_time": [None, 10, 100],
-    "base_walltime": [None, 1800],
-    "out_disk_count": [None, 500],
-    "out_disk_unit": ["kB", "kBPerEvent"],
-    "work_disk_count": [None, 1000],
-    "n_gb_per_job": [None, None, 10.0],
-    "io_intensity": [None, 100, 500],
-    "disk_io": [None, 120],
-    "direct_access_only": [False, False, False, True],
-    "avoid_vp": [False, False, True],
-    "use_local_io": [False, False, True],
-    "scout": [False, False, False, True],
-    "merge": [False, False, False, True],
-    "usage": [
-        Usage(),
-        Usage(),
-        Usage(running_jobs=11, full_storages=("D1",)),
-        Usage(queued_cores=21),
-        Usage(quota_exceeded=True),
-    ],
-    "events": [0, 1000, 100_000],
-    "gb": [0.0, 4.0, 20.0],
-}
-CAPS: dict[str, int | None] = {
-    "CAP_RUNNING_USER_JOBS": 10,
-    "CAP_RUNNING_USER_CORES": 10,
-    "CAP_RUNNING_GROUP_JOBS": None,
-    "CAP_RUNNING_GROUP_CORES": 30,
-}
-
-
-def test_columns_and_the_plain_oracle_agree_on_many_grids() -> None:
-    dice = Random(78)
-    labels, config = [criterion.label for criterion in Analysis.criteria], {**CONFIG, **CAPS}
-    assigned = eased = 0
-    for _ in range(GRIDS):
-        task = ask(**{name: dice.choice(values) for name, values in TASKS.items()})
-        rows = [
-            {"name": f"Q{i}"} | {column: dice.choice(values) for column, values in MANY.items()}
-            for i in range(dice.randint(1, 60))
-        ]
-        table = Queues.from_rows(rows)
-        decision = decide(Analysis, task, table, config, "1")
-        chosen, failed = oracle.decide(task, rows, CAPS)
-        matrix = decision.failed()
-        for name, row in table.index.items():
-            assert [labels[i] for i in np.flatnonzero(matrix[:, row])] == failed.get(name, [])
-        assert [choice.name for choice in decision.chosen] == [name for name, _ in chosen]
-        assert [choice.weight for choice in decision.chosen] == pytest.approx([weight for _, weight in chosen])
-        assert all(skip.reason for skip in skips(decision, Analysis, task, table, config).values())
-        assigned += decision.outcome == "assign"
-        eased += bool(decision.eased)
-    assert assigned > GRIDS / 50
-    assert eased

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 from typing import Any
 
@@ -16,8 +15,7 @@ from brokerage.rules.ask import Ask
 from brokerage.rules.declare import weight
 from brokerage.rules.pipeline import decide, skips
 from brokerage.rules.snapshot import Queues
-from tests.unit.brokerage import oracle
-from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, random_case
+from tests.unit.brokerage.grids import CONFIG, ask, asks, grids
 
 GRID = [
     {"name": "EMPTY", "running": 9},
@@ -25,38 +23,6 @@ GRID = [
     {"name": "SMALL", "maxrss": 1000, "running": 50},
     {"name": "CLOSED", "status": "offline", "running": 50},
 ]
-
-
-GRIDS = int(os.environ.get("GRIDBROKER_GRIDS", "400"))
-"""How many random grids are compared; more in long runs."""
-
-
-def compare_with_the_oracle(asked: Ask, rows: list[dict[str, Any]], best: int) -> None:
-    table = Queues.from_rows(rows)
-    config = {**CONFIG, "BEST_GENERIC": best}
-    decision = decide(Generic, asked, table, config, "1")
-    chosen, failed = oracle.decide(asked, rows, best)
-    assert [choice.name for choice in decision.chosen] == [name for name, _ in chosen]
-    assert [choice.weight for choice in decision.chosen] == pytest.approx([weight for _, weight in chosen])
-    assert decision.outcome == ("assign" if chosen else "pending")
-    matrix = decision.failed()
-    labels = [criterion.label for criterion in Generic.criteria]
-    for name, row in table.index.items():
-        assert [labels[i] for i in np.flatnonzero(matrix[:, row])] == failed.get(name, [])
-    reported = skips(decision, Generic, asked, table, config)
-    assert {name: skip.criterion for name, skip in reported.items()} == {name: f"-{found[0]}" for name, found in failed.items()}
-
-
-@settings(max_examples=40, deadline=None)
-@given(asks, grids, st.integers(1, 3))
-def test_columns_and_the_plain_oracle_agree(asked: Ask, rows: list[dict[str, Any]], best: int) -> None:
-    compare_with_the_oracle(asked, rows, best)
-
-
-def test_columns_and_the_plain_oracle_agree_on_many_grids() -> None:
-    dice = Random(20261121)
-    for _ in range(GRIDS):
-        compare_with_the_oracle(*random_case(dice, dice.randint(0, 12)), dice.randint(1, 5))
 
 
 @settings(max_examples=40, deadline=None)
