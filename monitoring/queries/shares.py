@@ -38,6 +38,22 @@ class ShareRow:
     counted_at: datetime | None
 
 
+COUNTED = {
+    "percent": "percent",
+    "target": "target",
+    "entitled": "entitled",
+    "used": "hs06_running",
+    "queued": "hs06_queued",
+    "jobs_running": "jobs_running",
+    "jobs_queued": "jobs_queued",
+    "cores_running": "cores_running",
+    "cores_queued": "cores_queued",
+    "place": "place",
+    "counted_at": "at",
+}
+"""Columns of a row that were counted -> where."""
+
+
 def share_rows() -> list[ShareRow]:
     """Every share, by VO, parents before their children; two statements."""
     known = trees(GlobalShare.objects.using(alias()))
@@ -56,23 +72,7 @@ def _walk(nodes: Sequence[Node], parent: str = "", level: int = 0) -> Iterator[t
 
 
 def _row(vo: str, node: Node, parent: str, level: int, standings: Mapping[str, ShareStanding]) -> ShareRow:
-    s = standings.get(node.name)
-    return ShareRow(
-        vo=vo,
-        name=node.name,
-        parent=parent,
-        level=level,
-        value=node.value,
-        percent=s and s.percent,
-        target=s and s.target,
-        entitled=s and s.entitled,
-        used=s and s.hs06_running,
-        queued=s and s.hs06_queued,
-        deviation=(s.hs06_running - s.target) / s.target * 100 if s and s.target else None,
-        jobs_running=s and s.jobs_running,
-        jobs_queued=s and s.jobs_queued,
-        cores_running=s and s.cores_running,
-        cores_queued=s and s.cores_queued,
-        place=s and s.place,
-        counted_at=s and s.at,
-    )
+    known = standings.get(node.name)
+    counted = {name: getattr(known, column, None) for name, column in COUNTED.items()}
+    deviation = (known.hs06_running - known.target) / known.target * 100 if known and known.target else None
+    return ShareRow(vo=vo, name=node.name, parent=parent, level=level, value=node.value, deviation=deviation, **counted)
