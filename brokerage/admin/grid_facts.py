@@ -1,17 +1,84 @@
-"""What is measured, declared and published of the grid, to edit where a document or feed does not say it."""
+"""What is measured, declared and published of the grid, to edit where a document or feed does not say it.
+
+Values obey the rules of the grid document.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
 from django.contrib import admin
+from django.forms import ModelForm
 
 from broker_site.access.auditedadmin import AuditedAdmin
-from brokerage.models import DeclaredSlots, Link, Measured, Software
+from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Software
+from brokerage.rules.grid_attributes import Table, read_value
+from brokerage.rules.grid_facts import ALL, LINK, MEASURED, SLOT, software_faults
+
+
+class FactForm(ModelForm):
+    """A form whose numbers keep the ranges of the grid document."""
+
+    table: Table = {}
+
+    def clean(self) -> dict[str, Any] | None:
+        """Each value by its table; throughput is a number from 0 on."""
+        data = super().clean() or {}
+        for name, value in list(data.items()):
+            if name.startswith("mbps_") and value is not None and value < 0:
+                self.add_error(name, forms.ValidationError("expected a number from 0 on", code="range"))
+            elif name in self.table and isinstance(value, int | float):
+                _, rule, message = read_value(self.table[name], value)
+                if rule:
+                    self.add_error(name, forms.ValidationError(message, code=rule))
+        return data
+
+
+class LinkForm(FactForm):
+    """A link."""
+
+    table = LINK
+
+
+class SlotsForm(FactForm):
+    """Declared slots."""
+
+    table = SLOT
+
+
+class MeasuredForm(FactForm):
+    """Measurements of a queue."""
+
+    table = MEASURED
+
+
+class SoftwareForm(ModelForm):
+    """What a queue publishes."""
+
+    def clean_queue(self) -> str:
+        """A queue that is there, or ALL."""
+        name = str(self.cleaned_data["queue"])
+        if name != ALL and not ComputingQueue.objects.filter(name=name).exists():
+            raise forms.ValidationError(f"there is no queue {name}; {ALL} is the dictionary of all tags", code="reference")
+        return name
+
+    def clean_document(self) -> Any:
+        """What the broker reads has its type."""
+        document = self.cleaned_data["document"]
+        if not isinstance(document, Mapping):
+            raise forms.ValidationError("An object of cmtconfigs, containers, cvmfs, tags, architectures.", code="type")
+        for place in software_faults(document):
+            raise forms.ValidationError(f"{place}: expected a list of texts, in an object of a list: texts", code="type")
+        return document
 
 
 @admin.register(Link)
 class LinkAdmin(AuditedAdmin):
     """Links between sites."""
 
+    form = LinkForm
     list_display = (
         *("source", "destination", "activity", "files_queued", "mbps_1h", "mbps_1d", "mbps_1w", "closeness", "measured_at"),
     )
@@ -27,6 +94,7 @@ class LinkAdmin(AuditedAdmin):
 class SoftwareAdmin(AuditedAdmin):
     """Software documents of queues."""
 
+    form = SoftwareForm
     list_display = ("queue",)
     search_fields = ("queue",)
     ordering = ("queue",)
@@ -36,6 +104,7 @@ class SoftwareAdmin(AuditedAdmin):
 class DeclaredSlotsAdmin(AuditedAdmin):
     """Declared slots."""
 
+    form = SlotsForm
     list_display = ("queue", "share", "resource_type", "n", "expires")
     list_select_related = ("queue",)
     search_fields = ("queue__name", "share")
@@ -47,6 +116,7 @@ class DeclaredSlotsAdmin(AuditedAdmin):
 class MeasuredAdmin(AuditedAdmin):
     """What is measured at queues."""
 
+    form = MeasuredForm
     list_display = ("queue", "disk_io_per_core", "starts_per_hour")
     list_select_related = ("queue",)
     search_fields = ("queue__name",)

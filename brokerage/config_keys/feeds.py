@@ -61,7 +61,7 @@ declare(
         type="duration",
         default=30.0,
         low=0.05,
-        high=600.0,
+        high=60.0,
         doc="The longest time that one reading of a feed may take, from connecting to the last byte.",
         source="issue Brokerage",
     ),

@@ -12,11 +12,14 @@ from brokerage.rules.grid_wanted import Wanted
 LONGEST_FAULT = 2000
 
 
-def claim_due(now: datetime, period_s: float) -> list[Feed]:
-    """The enabled feeds whose period is over, for one run alone."""
-    due = Q(tried_at=None) | Q(tried_at__lte=now - timedelta(seconds=period_s))
-    feeds = list(Feed.objects.filter(due, enabled=True).order_by("name"))
-    return [feed for feed in feeds if Feed.objects.filter(due, pk=feed.pk, enabled=True).update(tried_at=now)]
+def claim(feed: Feed, now: datetime, period_s: float) -> bool:
+    """Take a feed whose period is over, for one run alone: whether it was."""
+    return bool(Feed.objects.filter(due(now, period_s), pk=feed.pk).update(tried_at=now))
+
+
+def due(now: datetime, period_s: float) -> Q:
+    """Which feeds are to be read."""
+    return Q(enabled=True) & (Q(tried_at=None) | Q(tried_at__lte=now - timedelta(seconds=period_s)))
 
 
 def note_good(feed: Feed, wanted: Wanted, now: datetime) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import connection, models, transaction
+from django.db import models, transaction
 from django.db.models.functions import Now
 
 from broker_site.access.auditing import audit
@@ -18,15 +18,13 @@ from broker_site.access.principal import SYSTEM, Principal
 from broker_site.kernel.verdict import Problem
 from brokerage.ledger.grid_change import Change, What
 from brokerage.ledger.grid_facts import bring_facts
+from brokerage.ledger.grid_lock import take_turns
 from brokerage.ledger.grid_overrides import Overrides
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from brokerage.rules.grid_document import Entry, QueueEntry
 from brokerage.rules.grid_overrides import Kind
 from brokerage.rules.grid_reading import BadGrid
 from brokerage.rules.grid_wanted import Wanted
-
-LOCK = 0x6772_6964
-"""Key of the advisory lock under which one import at a time works."""
 
 MODELS: Mapping[Kind, type[models.Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
 GONE: Mapping[Kind, Mapping[str, Any]] = {
@@ -47,8 +45,7 @@ def import_grid(
     Running it again changes nothing.
     """
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        take_turns()
         importing = _Import(source, max_loss, Overrides.load(), wanted)
         changes = [*importing.places(), *bring_facts(wanted)]
         if changes:

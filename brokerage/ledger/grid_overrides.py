@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 
 from broker_site.access.auditing import audit
 from broker_site.access.principal import SYSTEM, Principal
+from brokerage.ledger.grid_lock import take_turns
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
 from brokerage.rules.grid_overrides import Kind, in_column, laid_over, read_override, value_in
 
@@ -64,6 +65,7 @@ def _value(override: LocalOverride) -> Any:
 def set_override(override: LocalOverride) -> None:
     """Save a new or changed override that keeps the rules, and bring its row to it."""
     with transaction.atomic():
+        take_turns()
         row = _row(override)
         old = LocalOverride.objects.select_for_update().filter(pk=override.pk).first()
         if old is None:
@@ -75,6 +77,7 @@ def set_override(override: LocalOverride) -> None:
 def end_override(override: LocalOverride) -> None:
     """Remove an override: what the document says holds again."""
     with transaction.atomic():
+        take_turns()
         row = _row(override, missing_ok=True)
         kept = LocalOverride.objects.select_for_update().get(pk=override.pk)
         if row is not None:
@@ -107,4 +110,4 @@ def _write(override: LocalOverride, row: Any, value: Any) -> None:
         setattr(row, name, laid)
     if override.kind == "queue":
         row.modified_at = Now()
-    row.save()
+    row.save(update_fields=[*before, *(("modified_at",) if override.kind == "queue" else ())])

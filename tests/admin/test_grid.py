@@ -142,3 +142,21 @@ def test_the_links_of_a_queue_are_edited_on_its_page(root: Client) -> None:
     assert errors(root.post(f"{QUEUE}{alpha.id}/change/", queue_form(alpha, **changes))) == {}
     assert QueueStorage.objects.filter(queue=alpha, storage_id="BETA_DISK").count() == 1
     assert Audit.objects.filter(act="queuestorage.change").exists()
+
+
+def test_links_software_slots_and_measurements_are_held_to_the_rules_too(root: Client) -> None:
+    (queue,) = grid("ALPHA")
+    site = queue.site_id
+    for model, form, field, good in (
+        ("link", {"source": site, "destination": site, "activity": "a", "files_queued": -1}, "files_queued", 0),
+        ("link", {"source": site, "destination": site, "activity": "b", "files_queued": 0, "closeness": 12}, "closeness", 11),
+        ("link", {"source": site, "destination": site, "activity": "c", "files_queued": 0, "mbps_1d": -0.1}, "mbps_1d", 0),
+        ("software", {"queue": "MARS", "document": '{"cvmfs": []}'}, "queue", "ALPHA"),
+        ("software", {"queue": "ALL", "document": '{"cvmfs": "atlas"}'}, "document", '{"cvmfs": ["atlas"]}'),
+        ("declaredslots", {"queue": queue.id, "n": 10**10}, "n", 7),
+        ("measured", {"queue": queue.id, "disk_io_per_core": -1}, "disk_io_per_core", 1),
+    ):
+        address = f"/admin/brokerage/{model}/add/"
+        assert field in errors(root.post(address, form)), (model, field)
+        assert errors(root.post(address, form | {field: good})) == {}, (model, field)
+    assert Audit.objects.filter(act__in=("link.add", "software.add", "declaredslots.add", "measured.add")).count() == 7
