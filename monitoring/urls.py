@@ -11,8 +11,10 @@ from monitoring.views.home import home
 from monitoring.views.jobs import job
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, shown
+from monitoring.views.queues import queue
 from monitoring.views.signing import login, logout
-from monitoring.views.tasks import brokerage, task
+from monitoring.views.tasks import task
+from monitoring.views.why import brokerage, what_if
 
 
 def _list(listing: LongList | ShortList) -> list[URLPattern]:
@@ -29,6 +31,8 @@ urlpatterns = [
     *chain.from_iterable(_list(listing) for listing in LISTS),
     path("tasks/<int:task_id>/", task, name="page-task"),
     path("tasks/<int:task_id>/brokerage/", brokerage, name="page-task-brokerage"),
+    path("tasks/<int:task_id>/brokerage/what-if/", what_if, name="page-task-what-if"),
+    path("queues/<str:name>/", queue, name="page-queue"),
     path("jobs/<int:job_id>/", job, name="page-job"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),

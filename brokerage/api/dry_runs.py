@@ -98,7 +98,7 @@ class WhatIfs(viewsets.GenericViewSet[Any]):
         asked.is_valid(raise_exception=True)
         edits = [Edit(name, value) for name, value in asked.validated_data["edits"].items()]
         try:
-            found = tried_again(task, edits)
+            found = tried_again(task, edits).told
         except BadEdits as bad:
             raise Refused(
                 422, "Edits that cannot be made", "Some edits cannot be made; nothing was decided.", bad.problems

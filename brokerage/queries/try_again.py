@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 from django.db import connection, transaction
 
-from brokerage.queries.dry_run import Question, config_for, current_question
+from broker_site import gdpconfig
+from brokerage.queries.dry_run import NothingToAsk, config_for, current_question
+from brokerage.rules.ask import Ask
 from brokerage.rules.edits import Edit
+from brokerage.rules.policy_choice import NoPolicy, policy_chosen
 from brokerage.rules.what_if import WhatIf, what_if
 from workqueues.models import Task
 
@@ -20,17 +24,31 @@ LONGEST_MS = 10_000
 """A statement of a dry run that takes longer is ended."""
 
 
-def tried_again(task: Task, edits: Sequence[Edit] = ()) -> WhatIf:
+class DryRun(NamedTuple):
+    """What was asked, and what would be decided."""
+
+    ask: Ask
+    told: WhatIf
+
+
+def tried_again(task: Task, edits: Sequence[Edit] = ()) -> DryRun:
     """Decide now, and once more with the edits. Raises NothingToAsk, BadEdits."""
-    with reading_only():
-        asked = question(task)
-    return what_if(asked.policy, asked.ask, asked.world, partial(config_for, task.vo), edits, f"{task.id}.{task.epoch}")
-
-
-def question(task: Task) -> Question:
-    """What would be asked now, the ask completed with what only the grid knows. Raises NothingToAsk."""
-    asked = current_question(task)
-    return asked._replace(ask=asked.world.completed(asked.ask))
+    core = gdpconfig.component("core", vo=task.vo)
+    try:
+        with reading_only():
+            policy, ask, world, _ = current_question(task)
+        told = what_if(
+            policy,
+            ask,
+            world,
+            partial(config_for, task.vo),
+            edits,
+            f"{task.id}.{task.epoch}",
+            lambda vo, activity: policy_chosen(vo, activity, core),
+        )
+    except NoPolicy as no:
+        raise NothingToAsk(str(no)) from no
+    return DryRun(ask, told)
 
 
 @contextmanager
@@ -38,7 +56,7 @@ def reading_only() -> Iterator[None]:
     """A transaction that cannot write and leaves nothing."""
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION READ ONLY")
-            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(LONGEST_MS)])
+            limits = "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', %s, true)"
+            cursor.execute(limits, [str(LONGEST_MS)])
         yield
         transaction.set_rollback(True)

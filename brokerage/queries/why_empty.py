@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connections
 
 from brokerage.models import ComputingQueue, Decision
-from brokerage.queries.decisions import as_stored
+from brokerage.queries.decisions import as_stored, with_snapshot
 from brokerage.rules.decision_record import BadRecord, decode
 from brokerage.rules.declare import POLICIES
 from brokerage.rules.why_empty import Load, Seen, WhyEmpty, why_empty
@@ -63,7 +63,7 @@ def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[Seen]:
 
 def _rows(name: str, decision_id: int, using: str) -> tuple[int, ...] | None:
     """The rows that stand for the queue in the table of a decision: its own, or those of its pseudo-queues; None: it is gone."""
-    found = Decision.objects.using(using).select_related("snapshot").filter(id=decision_id).first()
+    found = with_snapshot(Decision.objects.using(using)).filter(id=decision_id).first()
     columns = as_stored(found).columns() if found is not None else None
     if columns is None:
         return None

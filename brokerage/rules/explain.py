@@ -148,7 +148,7 @@ def about(policy: Policy, criterion: Criterion) -> str:
     """What a criterion asks: the first sentence of its rule, or what the choice asks."""
     for rule in policy.rules:
         if criterion in rule.criteria:
-            return rule.doc.strip().partition("\n")[0].partition(" Source:")[0]
+            return rule.doc.strip().partition("\n")[0].partition(" Source:")[0].replace("`", "")
     return _CHOICE.get(criterion.label, "")
 
 

@@ -20,6 +20,8 @@ from brokerage.rules.explain import Explanation, explain
 from brokerage.rules.pipeline import decide
 from brokerage.rules.world import World
 
+Choose = Callable[[str, str], Policy]
+
 CHOSEN, ABSENT = "chosen", "absent"
 """What stands where a criterion would: the candidate is chosen; it takes no part."""
 
@@ -66,10 +68,12 @@ class WhatIf:
         }
 
 
-def decided_now(policy: Policy, ask: Ask, world: World, config_for: Callable[[Policy], Config], seed: str) -> Decided:
-    """The decision on the world as it is, told."""
+def decided_now(
+    policy: Policy, ask: Ask, world: World, config_for: Callable[[Policy], Config], seed: str, choose: Choose = policy_for
+) -> Decided:
+    """The decision on the world as it is, told. `choose`: VO and activity to the policy of the job broker."""
     ask = world.completed(ask)
-    columns, config = table_for(policy, ask, world, config_for), config_of(policy, config_for(policy))
+    columns, config = table_for(policy, ask, world, config_for, choose), config_of(policy, config_for(policy))
     record = decode(encode(decide(policy, ask, columns, config, seed), policy))
     return Decided(policy, ask, columns, config, record, explain(record, policy, ask, columns, config, world.now))
 
@@ -81,22 +85,29 @@ def what_if(
     config_for: Callable[[Policy], Config],
     edits: Sequence[Edit],
     seed: str = "",
+    choose: Choose = policy_for,
 ) -> WhatIf:
     """Decide on the world as it is and as edited. BadEdits with every edit that cannot be made."""
-    before = decided_now(policy, ask, world, config_for, seed)
+    before = decided_now(policy, ask, world, config_for, seed, choose)
     if not edits:
         return WhatIf(before.told, None, (), ())
-    after, done = edited_question(policy, ask, world, config_for, edits, seed)
+    after, done = edited_question(policy, ask, world, config_for, edits, seed, choose)
     return WhatIf(before.told, after.told, done, tuple(changes(before.told, after.told)))
 
 
 def edited_question(
-    policy: Policy, ask: Ask, world: World, config_for: Callable[[Policy], Config], edits: Sequence[Edit], seed: str
+    policy: Policy,
+    ask: Ask,
+    world: World,
+    config_for: Callable[[Policy], Config],
+    edits: Sequence[Edit],
+    seed: str,
+    choose: Choose = policy_for,
 ) -> tuple[Decided, tuple[Edited, ...]]:
     """The decision after the edits, and what these changed. BadEdits."""
     asked = [policy]
     if policy.activity == "nucleus":
-        asked.append(policy_for(ask.vo, activity_of(ask.prod_source_label)))
+        asked.append(choose(ask.vo, activity_of(ask.prod_source_label)))
     new_ask, of_task, task_faults = edited_ask(ask, edits)
     new_grid, of_grid, grid_faults = edited_grid(world.grid, edits)
     new_config, of_config, config_faults = edited_config(asked, config_for, edits)
@@ -105,7 +116,7 @@ def edited_question(
     edited = World(new_grid, world.facts, world.now, world.scope) if of_grid else world
     order = {edit.name: i for i, edit in enumerate(edits)}
     done = sorted([*of_task, *of_grid, *of_config], key=lambda edit: order[edit.name])
-    return decided_now(policy, new_ask, edited, new_config, seed), tuple(done)
+    return decided_now(policy, new_ask, edited, new_config, seed, choose), tuple(done)
 
 
 def changes(before: Explanation, after: Explanation) -> Iterator[Changed]:

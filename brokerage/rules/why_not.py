@@ -94,7 +94,8 @@ def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: 
 def _check(found: Evidence, row: int, passed: bool, policy: Policy) -> Check:
     criterion, numbers = found
     reason = "" if passed else skip_of(found, row).reason
-    compared = plain({name: at(value, row) for name, value in numbers.items()})
+    # `what` says why a weight cannot be computed, also where it can.
+    compared = plain({name: at(value, row) for name, value in numbers.items() if name != "what" or not passed})
     need, limit = (compared.get(name) for name in criterion.gap or ("", ""))
     label = f"-{criterion.label}"
     return Check(label, criterion.kind, passed, reason, compared, about(policy, criterion), _number(need), _number(limit))

@@ -1,15 +1,18 @@
-"""A stored decision as its page shows it: the story, and the matrix with the closest candidates first."""
+"""A stored decision as its page shows it: the story, and the matrix page by page with the closest candidates first."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from brokerage.queries.decisions import Basis
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Columns
 from brokerage.rules.declare import Policy
 from brokerage.rules.explain import Explanation, Skipped, about, explain
 from brokerage.rules.why_not import WhyNot, why_not
+from monitoring.explain.narrow import SIZE, Narrow
 from monitoring.queries.decisions import StoredDecision
 
 
@@ -23,7 +26,7 @@ class Mark:
 
 
 MARKS = {
-    ".": Mark("·", "ok", "passed"),
+    ".": Mark("✓", "ok", "passed"),
     "P": Mark("✗", "first lasting", "skipped by this first; lasting"),
     "T": Mark("◷", "first passing", "skipped by this first; may pass with time"),
     "p": Mark("✕", "lasting", "would be skipped by this too; lasting"),
@@ -42,69 +45,98 @@ class MatrixRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Criterion:
-    """One column of the matrix: label, which no other column has, and what it asks."""
+class Column:
+    """One criterion of the matrix: label, which no other column has, and what it asks."""
 
     label: str
     help: str
 
 
 @dataclass(frozen=True, slots=True)
+class Value:
+    """One configuration value that the decision read."""
+
+    key: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
-    """A decision told. `fault`: why it cannot be, in words; then there is no `story`. `cut`: candidates not in `matrix`."""
+    """A decision told. `fault`: why it cannot be, in words; then there is no `story`.
+
+    `matrix` are the candidates of this page, `shown` how many there are on all pages; `asked`: every verdict on one candidate.
+    """
 
     fault: str = ""
     noun: str = "candidate"
     story: Explanation | None = None
-    criteria: tuple[Criterion, ...] = ()
+    criteria: tuple[Column, ...] = ()
+    labels: tuple[str, ...] = ()
     matrix: tuple[MatrixRow, ...] = ()
-    cut: int = 0
+    shown: int = 0
+    pages: int = 1
+    narrow: Narrow = field(default_factory=Narrow)
     asked: WhyNot | None = None
+    config: tuple[Value, ...] = ()
 
 
-def tell(stored: StoredDecision, candidate: str = "", most: int | None = None) -> Told:
-    """Tell a stored decision; `candidate`: also every verdict on this one; `most`: rows of the matrix."""
-    on = stored.basis
-    if on.record is None:
+def tell(stored: StoredDecision, candidate: str = "", narrow: Narrow | None = None) -> Told:
+    """Tell a stored decision; `candidate`: also every verdict on this one; `narrow`: which of the others."""
+    if stored.record is None:
         return Told(fault="its record is of a format that is no longer read")
-    story = explain(on.record, on.policy, on.ask, on.columns, on.config, stored.row.last_at)
-    rows = _ranked(story)
+    columns = stored.columns
+    story = explain(stored.record, stored.policy, stored.ask, columns, stored.config, stored.row.last_at)
+    narrow = narrow or Narrow()
+    ranked = _ranked(story, narrow)
+    pages = max(-(-len(ranked) // SIZE), 1)
+    page = min(narrow.page, pages)
     return Told(
-        noun=on.columns.noun if on.columns is not None else "candidate",
+        noun=story.noun,
         story=story,
-        criteria=_columns(story, on.policy),
-        matrix=tuple(islice(rows, most)),
-        cut=max(len(rows) - most, 0) if most is not None else 0,
-        asked=_asked(on, candidate) if candidate else None,
+        criteria=_columns(stored.policy, story),
+        labels=tuple(sorted({step.criterion for step in (*story.funnel, *story.further)})),
+        matrix=_rows(story, ranked[(page - 1) * SIZE : page * SIZE]),
+        shown=len(ranked),
+        pages=pages,
+        narrow=replace(narrow, page=page),
+        asked=_asked(stored, stored.policy, stored.ask, columns, candidate) if candidate else None,
+        config=tuple(Value(key, value) for key, value in sorted(stored.config.items())),
     )
 
 
-def _asked(on: Basis, name: str) -> WhyNot | None:
+def _asked(stored: StoredDecision, policy: Policy | None, ask: Ask | None, columns: Columns | None, name: str) -> WhyNot | None:
     """Every verdict on one candidate; None where it took no part or the decision can no longer be told in full."""
-    if on.record is None or on.policy is None or on.ask is None or on.columns is None or name not in on.columns.index:
+    if stored.record is None or policy is None or ask is None or columns is None or name not in columns.index:
         return None
     try:
-        return why_not(on.record, on.policy, on.ask, on.columns, on.config, name)
+        return why_not(stored.record, policy, ask, columns, stored.config, name)
     except ValueError:
         return None
 
 
-def _ranked(story: Explanation) -> list[MatrixRow]:
+def _ranked(story: Explanation, narrow: Narrow) -> list[str]:
     """Chosen ones by weight, then those that fail the fewest criteria, then by name."""
-    skips = {skip.name: skip for skip in story.skipped}
     rank = {choice.name: i for i, choice in enumerate(story.chosen)}
-    matrix = story.matrix or {}
-    names = sorted(matrix, key=lambda name: (rank.get(name, len(rank)), len(matrix[name]) - matrix[name].count("."), name))
-    return [MatrixRow(name, name in rank, tuple(MARKS[mark] for mark in matrix[name]), skips.get(name)) for name in names]
+    matrix: Mapping[str, str] = story.matrix or {}
+    found = [name for name, marks in matrix.items() if narrow.takes(name, marks, story.criteria)]
+    return sorted(found, key=lambda name: (rank.get(name, len(rank)), len(matrix[name]) - matrix[name].count("."), name))
 
 
-def _columns(story: Explanation, policy: Policy | None) -> tuple[Criterion, ...]:
-    """The criteria of the story with what each asks; where a label stands several times, the later ones have a number."""
-    if policy is None:
-        return tuple(Criterion(label, "") for label in story.criteria)
+def _rows(story: Explanation, names: list[str]) -> tuple[MatrixRow, ...]:
+    skips = {skip.name: skip for skip in story.skipped}
+    matrix: Mapping[str, str] = story.matrix or {}
+    return tuple(
+        MatrixRow(name, name not in skips, tuple(MARKS[mark] for mark in matrix[name]), skips.get(name)) for name in names
+    )
+
+
+def _columns(policy: Policy | None, story: Explanation) -> tuple[Column, ...]:
+    """The criteria with what each asks; where a label stands several times, the later ones have a number."""
+    if policy is None or not story.criteria:
+        return ()
     seen: Counter[str] = Counter()
     columns = []
-    for label, criterion in zip(story.criteria, policy.criteria, strict=False):
+    for label, criterion in zip(story.criteria, policy.criteria, strict=True):
         seen[label] += 1
-        columns.append(Criterion(label if seen[label] == 1 else f"{label} {seen[label]}", about(policy, criterion)))
+        columns.append(Column(label if seen[label] == 1 else f"{label} {seen[label]}", about(policy, criterion)))
     return tuple(columns)

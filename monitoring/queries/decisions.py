@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from brokerage.models import Decision
-from brokerage.queries.decisions import Basis, basis
+from brokerage.queries.decisions import as_stored, with_snapshot
+from brokerage.rules.ask import Ask
+from brokerage.rules.columns import Columns
+from brokerage.rules.decision_record import Record
+from brokerage.rules.declare import Config, Policy
 from monitoring.queries.database import alias
 
 MOST = 30
@@ -31,10 +35,19 @@ class DecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredDecision:
-    """A decision with what it was taken on."""
+    """A decision with what it was taken on; None for what is gone or has another format by now.
+
+    `snapshot_at`: of when the grid is that it saw.
+    """
 
     row: DecisionRow
-    basis: Basis
+    record: Record | None
+    policy: Policy | None
+    ask: Ask | None
+    config: Config
+    columns: Columns | None
+    snapshot_id: int | None
+    snapshot_at: datetime | None
 
 
 _COLUMNS = tuple(DecisionRow.__dataclass_fields__)
@@ -48,7 +61,17 @@ def decisions_of(task_id: int) -> list[DecisionRow]:
 
 def stored_decision(task_id: int, decision_id: int) -> StoredDecision | None:
     """One decision about the task."""
-    found = Decision.objects.using(alias()).select_related("snapshot").filter(task_id=task_id, id=decision_id).first()
+    found = with_snapshot(Decision.objects.using(alias())).filter(task_id=task_id, id=decision_id).first()
     if found is None:
         return None
-    return StoredDecision(DecisionRow(*(getattr(found, column) for column in _COLUMNS)), basis(found))
+    whole = as_stored(found)
+    return StoredDecision(
+        row=DecisionRow(*(getattr(found, column) for column in _COLUMNS)),
+        record=whole.record,
+        policy=whole.policy,
+        ask=whole.ask,
+        config=whole.config,
+        columns=whole.columns(),
+        snapshot_id=found.snapshot_id,
+        snapshot_at=found.snapshot.at if found.snapshot is not None else None,
+    )

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from brokerage.models import ComputingQueue
 from tests.builders import parameters, submitted
 from tests.pages.scene import PASSWORD, make_scene, visitor
 from workqueues.models import Task
@@ -54,15 +53,15 @@ def test_from_signing_in_to_why_a_task_waits_and_killing_it(live_server: LiveSer
 
     page.get_by_text("Status: any").click()
     page.get_by_role("checkbox", name="pending").check()
-    page.get_by_label("Name").fill("mc23.*")
+    page.get_by_label("Name").fill("mc23.simul.*")
     page.get_by_role("button", name="Filter").click()
-    expect(page).to_have_url(re.compile(r"/tasks/\?status=pending&task_name=mc23\.%2A$"))
+    expect(page).to_have_url(re.compile(r"/tasks/\?status=pending&task_name=mc23\.simul\.%2A$"))
     expect(page.locator("tbody tr")).to_have_count(1)
 
     page.get_by_role("link", name="mc23.simul.bigmem").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("mc23.simul.bigmem")
     page.get_by_role("link", name="Why", exact=True).click()
-    expect(page.get_by_text("a job needs 64000 MB, a slot gives 8000").first).to_be_visible()
+    expect(page.get_by_text("a job needs 57600 MB, a slot gives 8000").first).to_be_visible()
     page.get_by_role("rowheader", name="GAMMA").first.get_by_role("link").click()
     expect(page.get_by_role("heading", name="GAMMA")).to_be_visible()
 
@@ -95,6 +94,39 @@ def test_everything_works_without_scripts(live_server: LiveServer, plain: Page) 
     plain.get_by_text("ada", exact=True).first.click()
     plain.get_by_role("button", name="Sign out").click()
     expect(plain.get_by_role("heading", level=1)).to_have_text("Signed out")
+
+
+def test_what_if_works_without_scripts_and_its_address_can_be_kept(live_server: LiveServer, plain: Page) -> None:
+    scene = make_scene()
+    visitor()
+    sign_in(plain, live_server, f"/tasks/{scene.pending.id}/brokerage/")
+    plain.get_by_label("Criterion", exact=True).select_option("-lowmemory")
+    plain.get_by_role("button", name="Filter").click()
+    expect(plain.locator("table.matrix tbody tr")).to_have_count(3)
+    plain.get_by_role("link", name="Try again now, or what if").click()
+    expect(plain.get_by_role("heading", level=1)).to_have_text("Try again now: mc23.simul.bigmem")
+    expect(plain.get_by_text("none of 4 queues can ever take it")).to_be_visible()
+    plain.get_by_label("Memory").fill("4000")
+    plain.get_by_label("Further changes").fill("queue.DELTA.status=online\nconfig.BEST_ANALYSIS=1")
+    plain.get_by_role("button", name="Look what would be decided").click()
+    expect(plain.get_by_text("1 of 4 queues taken; the best is ")).to_be_visible()
+    plain.goto(plain.url)
+    expect(plain.get_by_label("Further changes")).to_have_value("queue.DELTA.status=online\nconfig.BEST_ANALYSIS=1")
+    expect(plain.get_by_role("table", name="Candidates whose verdict changes").locator("tbody tr")).not_to_have_count(0)
+
+
+def test_the_matrix_can_be_reached_and_scrolled_by_keyboard(live_server: LiveServer, watched: Page) -> None:
+    page, scene = watched, make_scene()
+    visitor()
+    page.set_viewport_size({"width": 400, "height": 800})
+    sign_in(page, live_server, f"/tasks/{scene.pending.id}/brokerage/")
+    matrix = page.locator(".scroll", has=page.locator("table.matrix"))
+    matrix.focus()
+    expect(matrix).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.activeElement.scrollLeft > 0")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="ALPHA").and_(page.locator("table.matrix a"))).to_be_focused()
 
 
 def test_an_open_page_follows_what_happens_and_leaves_typing_and_focus_alone(live_server: LiveServer, watched: Page) -> None:
@@ -174,10 +206,21 @@ def ground(page: Page) -> str:
 def test_no_page_is_wider_than_a_telephone(live_server: LiveServer, watched: Page) -> None:
     page = watched
     visitor()
+    waiting = make_scene().pending.id
     task = submitted(parameters("a-name-without-any-blank-that-is-long-enough-to-be-wider-than-any-telephone"))
-    ComputingQueue.objects.all().delete()
     sign_in(page, live_server)
     page.set_viewport_size({"width": 320, "height": 640})
-    for address in ("/", "/tasks/", "/jobs/", "/queues/", "/agents/", f"/tasks/{task.id}/", f"/tasks/{task.id}/brokerage/"):
+    why = f"/tasks/{waiting}/brokerage/"
+    told = (f"{why}?queue=GAMMA", f"{why}what-if/", f"{why}what-if/?ramCount=4000", "/queues/GAMMA/")
+    for address in (
+        "/",
+        "/tasks/",
+        "/jobs/",
+        "/queues/",
+        "/agents/",
+        f"/tasks/{task.id}/",
+        f"/tasks/{task.id}/brokerage/",
+        *told,
+    ):
         page.goto(f"{live_server.url}{address}")
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, address

@@ -81,7 +81,7 @@ class Command(BaseCommand):
         if options["queue"]:
             raise CommandError("--queue tells stored decisions; leave it out for a dry run")
         try:
-            found = tried_again(task, read_edits(options["what_if"]))
+            found = tried_again(task, read_edits(options["what_if"])).told
         except BadEdits as bad:
             raise CommandError("\n".join(f"{p.field}: {p.rule}: {p.message}" for p in bad.problems)) from bad
         except NothingToAsk as nothing:

@@ -1,0 +1,117 @@
+"""Why a task is where it is: what it waits for, the decisions about it, and what would be decided now or if something changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from broker_site.access.permissions import VoScope
+from broker_site.kernel.verdict import Problem
+from brokerage.queries.dry_run import NothingToAsk
+from brokerage.queries.try_again import tried_again
+from brokerage.rules.edits import BadEdits
+from monitoring.explain.decision import MARKS, Told, tell
+from monitoring.explain.dry_run import FIELDS, asked_edits, form_fields, side_by_side, weighed
+from monitoring.explain.narrow import HOW, PARAMETERS, SHOWN, read_narrow
+from monitoring.explain.waiting import Standing, agent_in_turn, headline, reasons, speaks_for
+from monitoring.queries.agents import agent_rows
+from monitoring.queries.decisions import StoredDecision, decisions_of, stored_decision
+from monitoring.queries.task import Relative, find_task
+from monitoring.queries.waiting import held_files, queue_loads
+from monitoring.views.page import page, scope_of, show
+from monitoring.views.tasks import found_task
+from monitoring.wording import WORDS
+from workqueues.models import Task
+from workqueues.states import TASK
+
+MOST_CHANGED = 100
+"""Candidates with another verdict that the page of a dry run lists."""
+
+
+@page("decision:read")
+def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
+    """Why a task is where it is: what it waits for, and the decisions of the brokerage about it."""
+    scope = scope_of(request, "decision:read")
+    found = found_task(task_id, scope)
+    decisions = decisions_of(task_id)
+    stored = _chosen(task_id, request.GET.get("decision", ""), decisions[0].id if decisions else None)
+    candidate = request.GET.get("queue", "")
+    told = tell(stored, candidate, read_narrow(request.GET, stored.row.id)) if stored else None
+    newest = stored is not None and stored.row.id == decisions[0].id
+    speaks = stored is not None and newest and speaks_for(found.status, found.status_since, stored.row)
+    standing = _standing(found, scope, told if speaks else None)
+    context = {
+        "task": found,
+        "final": found.status in TASK.final,
+        "headline": headline(standing),
+        "speaks": speaks,
+        "word": WORDS["task"][found.status],
+        "reasons": reasons(standing),
+        "decisions": decisions,
+        "stored": stored,
+        "newest": newest,
+        "told": told,
+        "marks": list(MARKS.values()),
+        "hows": HOW,
+        "shows": SHOWN,
+        "candidate": candidate,
+        "queue_of_candidate": candidate.partition("/")[0],
+    }
+    return show(request, "brokerage.html", "tasks", context, knows=("decision", "queue", *PARAMETERS))
+
+
+@page("decision:read")
+def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
+    """What the brokerage would decide now, and what if something were different. A form whose address can be kept."""
+    found = found_task(task_id, scope_of(request, "decision:read"))
+    problems: tuple[Problem, ...] = ()
+    fault, dry = "", None
+    try:
+        dry = tried_again(found, asked_edits(request.GET))
+    except BadEdits as bad:
+        problems = bad.problems
+    except NothingToAsk as nothing:
+        fault = str(nothing)
+    context: dict[str, Any] = {
+        "task": found,
+        "dry": dry.told if dry is not None else None,
+        "problems": problems,
+        "fault": fault,
+        "fields": form_fields(request.GET, dry.ask if dry is not None else None),
+        "change": request.GET.get("change", ""),
+        "edited": any(request.GET.get(name) for name in (*FIELDS, "change")),
+        "sides": side_by_side(dry.told) if dry is not None else [],
+        "weighed": list(weighed(dry.told)) if dry is not None else [],
+        "changed": dry.told.changed[:MOST_CHANGED] if dry is not None else (),
+        "more": max(len(dry.told.changed) - MOST_CHANGED, 0) if dry is not None else 0,
+    }
+    status = 400 if problems else 200
+    return show(request, "what_if.html", "tasks", context, status=status, knows=(*FIELDS, "change"))
+
+
+def _chosen(task_id: int, asked: str, newest: int | None) -> StoredDecision | None:
+    if asked:
+        found = stored_decision(task_id, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 18 else None
+        if found is None:
+            raise Http404(f"There is no decision {asked[:20]} about task {task_id}.")
+        return found
+    return stored_decision(task_id, newest) if newest is not None else None
+
+
+def _standing(task: Task, scope: VoScope, told: Told | None) -> Standing:
+    parent = None
+    if task.parent_tid and task.parent_tid != task.id and (known := find_task(task.parent_tid, scope)) is not None:
+        parent = Relative(known.id, known.task_name, known.status)
+    return Standing(
+        status=task.status,
+        error_dialog=task.error_dialog,
+        old_status=task.old_status,
+        throttled_time=task.throttled_time,
+        command_by=task.command_by,
+        parent=parent,
+        held=held_files(task.id),
+        loads=queue_loads(task.id),
+        agent=agent_in_turn(task.status, agent_rows()),
+        verdict=told.story.verdict if told is not None and told.story is not None else "",
+    )
