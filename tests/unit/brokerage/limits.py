@@ -142,7 +142,8 @@ USER_LIMIT = {"activated": 500, "running": 300, "n_users": 10, "starts_per_hour"
 
 
 def _used(what: str, numbers: tuple[int, int, int]) -> Limit:
-    inside, at, outside = (replace(Usage(), **{what: number}) for number in numbers)
+    said: list[Values] = [{what: number} for number in numbers]
+    inside, at, outside = (replace(Usage(), **one) for one in said)
     return Limit("usage", (inside, at, outside), True, CAPPED)
 
 
