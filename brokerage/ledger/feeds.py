@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from brokerage.models import Feed
+from brokerage.rules.cric import storable
 from brokerage.rules.grid_wanted import Wanted
 
 LONGEST_FAULT = 2000
@@ -32,6 +33,6 @@ def note_good(feed: Feed, wanted: Wanted, now: datetime) -> None:
 
 def note_fault(feed: Feed, fault: str, now: datetime) -> None:
     """The feed gave nothing that can be used; its last good copy stays."""
-    feed.fault = fault.replace("\x00", "")[:LONGEST_FAULT]
+    feed.fault = storable(fault)[:LONGEST_FAULT]
     feed.fault_since = feed.fault_since or now
     feed.save(update_fields=("fault", "fault_since"))

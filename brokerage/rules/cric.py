@@ -66,6 +66,11 @@ def recognised(document: object) -> str:
     return best if counts[best] else ""
 
 
+def storable(text: str) -> str:
+    """A text from elsewhere as the store can keep it and a line can show it."""
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
 def check_shape(document: object) -> Mapping[str, Any]:
     """A dictionary that has something in it. Raises BadGrid; rules: type, empty, characters, depth."""
     if not isinstance(document, Mapping):
@@ -195,7 +200,7 @@ def _each(
             continue
         entry, faults = _one(part, str(name), raw, read)
         if entry is None or faults:
-            faulty[str(name)[:100]] = "; ".join(faults)[:500]
+            faulty[storable(str(name))[:100]] = storable("; ".join(faults))[:500]
         else:
             good.append(entry)
     if not good:

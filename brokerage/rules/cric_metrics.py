@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from brokerage.rules.cric import Known, check_shape
+from brokerage.rules.cric import Known, check_shape, storable
 from brokerage.rules.grid_facts import ALL, WINDOWS, moment, software_faults
 from brokerage.rules.grid_reading import BadGrid
 from brokerage.rules.grid_wanted import Wanted
@@ -37,7 +37,7 @@ def read_software(document: object, known: Known) -> Wanted:
         if not isinstance(published, Mapping):
             faulty[name] = f"software.{name}: type: expected an object, found {found(published)}"
         elif faults := [*(p.field for p in check_characters(published)), *software_faults(published)]:
-            faulty[name] = f"software.{name}.{faults[0]}: type: expected a list of texts, in an object of a list: texts"
+            faulty[name] = f"software.{name}.{storable(faults[0])}: type: expected a list of texts, in an object of a list: texts"
         else:
             good[name] = published
     if not good:
@@ -56,7 +56,7 @@ def read_network(document: object, known: Known, now: datetime) -> Wanted:
         try:
             links += _link(source, destination, metrics, now)
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            faulty[str(pair)[:100]] = f"links.{str(pair)[:100]}: type: {str(error)[:200]}"
+            faulty[str(pair)[:100]] = f"links.{str(pair)[:100]}: type: {storable(str(error))[:200]}"
     return Wanted(links=tuple(links), merged=True, faulty={"link": faulty})
 
 

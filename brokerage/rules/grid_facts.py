@@ -31,7 +31,7 @@ _TYPE = Parameter("resource_type", "text", "Class of resources.", default="", le
 LINK = table(
     Parameter("from", "text", "Site where files come from.", required=True),
     Parameter("to", "text", "Site where they go.", required=True),
-    Parameter("activity", "text", "What they are.", default=PRODUCTION_OUTPUT),
+    Parameter("activity", "text", "What they are.", default=PRODUCTION_OUTPUT, length=64),
     Parameter("files_queued", "int", "Files that wait.", default=0),
     Parameter("mbps", "object", "Throughput of the last hour (1h), day (1d), week (1w).", default={}),
     Parameter("closeness", "number", "0 nearest, 11 farthest, -1 blocked.", low=-1, high=11),

@@ -107,6 +107,16 @@ def test_a_faulty_queue_keeps_its_last_good_version_and_shows_the_fault(grid: Pl
     assert ComputingQueue.objects.get(name="ALPHA").fault == ""
 
 
+@pytest.mark.parametrize("name", ["A\\u0000B", "A\\ud800B", "A\\nB", "A\\u0085B"])
+def test_faults_with_signs_that_cannot_be_stored_are_told_without_them(grid: Place, name: str) -> None:
+    text = json.dumps(cric.QUEUES)
+    grid.put("/queues", f'{text[:-1]}, "{name}": {{"atlas_site": "SITE-A"}}, "C": {{"{name}": 1, "status": "{name}"}}}}')
+    found = refreshed("queues")
+    assert (found.fault, set(found.faulty)) == ("", {"A?B", "C"})
+    grid.put("/queues", f'{{"{name}": 1, "{name}": 2}}')
+    assert refreshed("queues").fault.startswith("A?B: duplicate: ")
+
+
 BAD = [
     ("not json", "[1, 2", "json"),
     ("html", "<html>502</html>", "json"),

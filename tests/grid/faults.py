@@ -83,6 +83,7 @@ FAULTS: list[tuple[Callable[[Document], None], str, str]] = [
     (put("links", value=[{"from": "NORTH", "to": "SOUTH", "files_queued": -1}]), "links[0].files_queued", "range"),
     (put("links", value=[{"from": "NORTH", "to": "SOUTH", "mbps": {"1h": -5}}]), "links[0].mbps.1h", "range"),
     (put("links", value=[{"from": "NORTH", "to": "SOUTH", "mbps": {"1m": 5}}]), "links[0].mbps.1m", "unknown"),
+    (put("links", value=[{"from": "NORTH", "to": "SOUTH", "activity": "a" * 65}]), "links[0].activity", "length"),
     (put("links", value=[{"from": "NORTH", "to": "SOUTH", "closeness": 12}]), "links[0].closeness", "range"),
     (put("links", value=[{"from": "NORTH", "to": "SOUTH", "at": "noon"}]), "links[0].at", "time"),
     (put("links", value=[{"from": "NORTH", "to": "SOUTH"}] * 2), "links[1]", "duplicate"),
