@@ -23,6 +23,9 @@ PILOT_SEEN_MIN = 10
 """Minutes after which a pilot that has not asked counts as gone."""
 OLDEST_TABLES = 3
 """Different sets of candidates whose snapshots are read; a grid changes its names seldom."""
+KEPT_TABLES = 16
+_NAMES: dict[str, tuple[str, ...]] = {}
+"""Fingerprint of candidates -> their names, in order: a digest of them, so that it never changes what it stands for."""
 
 
 def told_why_empty(queue: ComputingQueue, vos: Sequence[str] | None = None, using: str = "default") -> WhyEmpty:
@@ -55,19 +58,24 @@ def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[Seen]:
             continue
         candidates = record.decision.candidates
         if candidates not in known:
-            known[candidates] = _rows(name, decision_id, using) if len(known) < OLDEST_TABLES else None
+            known[candidates] = _rows(name, candidates, decision_id, using) if len(known) < OLDEST_TABLES else None
         rows = known[candidates]
         if rows is not None:
             yield Seen(task_id, decision_id, record, rows)
 
 
-def _rows(name: str, decision_id: int, using: str) -> tuple[int, ...] | None:
+def _rows(name: str, candidates: str, decision_id: int, using: str) -> tuple[int, ...] | None:
     """The rows that stand for the queue in the table of a decision: its own, or those of its pseudo-queues; None: it is gone."""
-    found = with_snapshot(Decision.objects.using(using)).filter(id=decision_id).first()
-    columns = as_stored(found).columns() if found is not None else None
-    if columns is None:
-        return None
-    return tuple(row for own, row in columns.index.items() if own == name or own.startswith(f"{name}/"))
+    if candidates not in _NAMES:
+        found = with_snapshot(Decision.objects.using(using)).filter(id=decision_id).first()
+        columns = as_stored(found).columns() if found is not None else None
+        if columns is None or columns.fingerprint != candidates:
+            return None
+        if len(_NAMES) >= KEPT_TABLES:
+            _NAMES.pop(next(iter(_NAMES)), None)
+        _NAMES[candidates] = tuple(columns.name.tolist())
+    names = _NAMES.get(candidates, ())
+    return tuple(row for row, own in enumerate(names) if own == name or own.startswith(f"{name}/"))
 
 
 def _latest(vos: Sequence[str] | None, using: str) -> list[tuple[Any, ...]]:

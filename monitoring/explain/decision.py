@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Columns
 from brokerage.rules.declare import Policy
@@ -25,6 +28,14 @@ class Mark:
     said: str
 
 
+def cell(mark: Mark) -> SafeString:
+    """The cell of the matrix."""
+    if mark.tone == "ok":
+        return format_html('<td class="ok">{}</td>', mark.symbol)
+    said = '<td><span class="mark {}" aria-hidden="true">{}</span><span class="unseen">{}</span></td>'
+    return format_html(said, mark.tone, mark.symbol, mark.said)
+
+
 MARKS = {
     ".": Mark("✓", "ok", "passed"),
     "P": Mark("✗", "first lasting", "skipped by this first; lasting"),
@@ -33,14 +44,17 @@ MARKS = {
     "t": Mark("◦", "passing", "would be skipped by this too; may pass with time"),
 }
 
+CELLS = {symbol: cell(mark) for symbol, mark in MARKS.items()}
+"""Made once: a page has some thousands of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One candidate: whether it was chosen, and a mark per criterion."""
+    """One candidate: whether it was chosen, and a cell of the table per criterion."""
 
     name: str
     chosen: bool
-    marks: tuple[Mark, ...]
+    marks: SafeString
     skip: Skipped | None
 
 
@@ -126,7 +140,8 @@ def _rows(story: Explanation, names: list[str]) -> tuple[MatrixRow, ...]:
     skips = {skip.name: skip for skip in story.skipped}
     matrix: Mapping[str, str] = story.matrix or {}
     return tuple(
-        MatrixRow(name, name not in skips, tuple(MARKS[mark] for mark in matrix[name]), skips.get(name)) for name in names
+        MatrixRow(name, name not in skips, SafeString("".join([CELLS[mark] for mark in matrix[name]])), skips.get(name))
+        for name in names
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from brokerage.models import Decision
+from brokerage.queries.decisions import StoredDecision as Whole
 from brokerage.queries.decisions import as_stored, with_snapshot
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Columns
@@ -15,6 +16,9 @@ from monitoring.queries.database import alias
 
 MOST = 30
 """Decisions that a page lists, the newest."""
+KEPT_TABLES = 8
+_TABLES: dict[tuple[int, int | None, datetime], Columns] = {}
+"""(decision, snapshot, when it was first taken) -> its candidates: half a MB for a thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,20 @@ def stored_decision(task_id: int, decision_id: int) -> StoredDecision | None:
         policy=whole.policy,
         ask=whole.ask,
         config=whole.config,
-        columns=whole.columns(),
+        columns=_columns_of(whole),
         snapshot_id=found.snapshot_id,
         snapshot_at=found.snapshot.at if found.snapshot is not None else None,
     )
+
+
+def _columns_of(whole: Whole) -> Columns | None:
+    """The candidates as the decision saw them, kept for who looks at the same decision again: pages are filtered and leafed."""
+    key = (whole.id, whole.row.snapshot_id, whole.first_at)
+    if key not in _TABLES:
+        made = whole.columns()
+        if made is None:
+            return None
+        if len(_TABLES) >= KEPT_TABLES:
+            _TABLES.pop(next(iter(_TABLES)), None)
+        _TABLES[key] = made
+    return _TABLES.get(key)
