@@ -68,6 +68,8 @@ class ShortList:
     permission: str
     filters: None = None
     paged: bool = False
+    around: Callable[[], Mapping[str, Any]] = dict
+    """What its page shows beside the rows."""
 
     @property
     def section(self) -> str:
@@ -149,6 +151,7 @@ def _html(
         "faults": faults,
         "wider": wider(listing, selection) if not page.rows and not faults else "",
         "data_path": f"/{listing.name}",
+        **(listing.around() if isinstance(listing, ShortList) else {}),
         **more,
     }
     known = (*selection.names, *OWN) if listing.paged else ()

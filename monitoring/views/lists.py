@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponseBase
 
 from monitoring.queries.agents import AgentRow, agent_rows
+from monitoring.queries.feeds import feed_lines
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.queries.queues import QueueRow, queue_rows
 from monitoring.queries.shares import ShareRow, share_rows
@@ -19,8 +20,8 @@ TASKS = LongList("tasks", TaskRow, "tasks.html", TaskFilter, visible_tasks, task
 """Newest first."""
 JOBS = LongList("jobs", JobRow, "jobs.html", JobFilter, visible_jobs, job_rows, "job:read")
 """Newest first."""
-QUEUES = ShortList("queues", QueueRow, "queues.html", queue_rows, "grid:read")
-"""By name."""
+QUEUES = ShortList("queues", QueueRow, "queues.html", queue_rows, "grid:read", around=lambda: {"feeds": feed_lines()})
+"""By name; and how old the grid is."""
 SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
 """By VO, parents before their children."""
 AGENTS = ShortList("agents", AgentRow, "agents.html", agent_rows, "agent:read")

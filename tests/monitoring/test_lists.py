@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from datetime import timedelta
 from typing import Any, ClassVar
 from unittest.mock import patch
 
@@ -13,7 +14,8 @@ from django.test import Client, TestCase
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.access.credentials import ensure_user
-from brokerage.models import Job
+from broker_site.kernel import clock
+from brokerage.models import Feed, Job
 from monitoring.tables import keyset
 from tests.builders import parameters, submitted
 from tests.monitoring.answers import MOST_STATEMENTS, shown, text
@@ -189,6 +191,19 @@ class Lists(TestCase):
     def test_only_reading_is_possible(self) -> None:
         for name in LISTS:
             self.assertEqual(self.client.post(f"/{name}/").status_code, 405)
+
+    def test_the_page_of_queues_tells_how_old_the_grid_is(self) -> None:
+        def page() -> str:
+            return text(self.client.get("/queues/"))
+
+        now, place = clock.now(), "http://127.0.0.1:1/q"
+        self.assertNotIn("feed ", page().lower())
+        feed = Feed.objects.create(name="cric", kind="cric-queues", place=place, good_at=now, data_at=now - timedelta(hours=3))
+        self.assertIn("Feed cric: of 3 h ago.", page())
+        Feed.objects.filter(pk=feed.pk).update(fault="timeout", fault_since=now, data_at=now - timedelta(hours=7))
+        self.assertIn(f"Feed cric: of 7 h ago; failing since {now:%Y-%m-%d %H:%M:%S}: timeout; old", page())
+        Feed.objects.filter(pk=feed.pk).update(data_at=now - timedelta(days=3))
+        self.assertIn("timeout; too old to decide on: tasks wait", page())
 
 
 class Plans(TestCase):
