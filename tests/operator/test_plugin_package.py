@@ -13,20 +13,15 @@ from typing import Any
 import pytest
 
 from broker_site.embedded.instance import ROOT
+from tests.plugin_package import SOURCE, install
 
-SOURCE = Path(ROOT) / "examples" / "plugins"
 CHOSEN = json.loads((SOURCE / "decide" / "config.json").read_text())
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which the installer put the package, built from a copy of its source; nothing is fetched."""
-    copy, target = tmp_path_factory.mktemp("source") / "plugins", tmp_path_factory.mktemp("site")
-    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
-    how = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--target", str(target)]
-    done = subprocess.run([sys.executable, "-m", "pip", "install", *how, str(copy)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return target
+    """The folder into which the package is installed."""
+    return install(tmp_path_factory.mktemp("source") / "plugins", tmp_path_factory.mktemp("site"))
 
 
 def run(site: Path | None, *words: str) -> subprocess.CompletedProcess[str]:
