@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,3 +219,29 @@ def test_options_that_do_not_go_together_are_refused(options: list[str]) -> None
         options[0] = str(pending().id)
     with pytest.raises(CommandError):
         call_command("explain", *options)
+
+
+@pytest.mark.parametrize("more", [{}, {"ramCount": 9000}])
+def test_an_exported_decision_is_taken_again_from_its_documents(tmp_path: Path, more: dict[str, Any]) -> None:
+    task = decided(**more)
+    said = lines_of(str(task.id), "--export", str(tmp_path / "why"))
+    _, *arguments = shlex.split(said[-1])
+    out = io.StringIO()
+    call_command(*arguments, stdout=out)
+    again = json.loads(out.getvalue())
+    stored = json.loads(explain(task, "--json"))["decisions"][0]["explanation"]
+    assert (again["policy"], again["outcome"], again["closest"] or "") == (stored["policy"], stored["outcome"], stored["closest"])
+    assert [(c["queue"], c["weight"], c["factors"]) for c in again["chosen"]] == [
+        (c["name"], c["weight"], c["factors"]) for c in stored["chosen"]
+    ]
+    assert again["skipped"] == sorted(
+        ({"queue": s.pop("name"), **s} for s in stored["skipped"]), key=lambda skip: str(skip["queue"])
+    )
+
+
+def test_what_is_no_longer_kept_cannot_be_exported(tmp_path: Path) -> None:
+    task = decided()
+    Decision.objects.update(snapshot=None)
+    with pytest.raises(CommandError, match="its snapshot is no longer kept"):
+        explain(task, "--export", str(tmp_path))
+    assert list(tmp_path.iterdir()) == []

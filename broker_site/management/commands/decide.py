@@ -39,7 +39,7 @@ class Command(BaseCommand):
         parser.add_argument("--config", type=Path, metavar="FILE", help="overrides: {component: {key: value}}")
         parser.add_argument("--policy", metavar="NAME", help="default: by label and VO of the task, as configured")
         parser.add_argument("--now", metavar="ISO", help="default: the time of the grid document, else that of the clock")
-        parser.add_argument("--seed", type=int, default=0, metavar="N", help="for policies that draw")
+        parser.add_argument("--seed", default="0", metavar="N", help="for policies that draw")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Decide; CommandError with a line `file: path: rule: message` for each fault of a document."""
@@ -60,7 +60,7 @@ class Command(BaseCommand):
             columns = table_for(policy, ask, world, config_for, choose)
         except NoPolicy as none:
             raise CommandError(f"{none}") from none
-        decided = answer(policy, ask, columns, config_for(policy), str(options["seed"]))
+        decided = answer(policy, ask, columns, config_for(policy), options["seed"])
         self.stdout.write(json.dumps(decided, indent=1, allow_nan=False, ensure_ascii=False))
 
 

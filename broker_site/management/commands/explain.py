@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from broker_site.management.telling import against, dry_run, empty, head, story
 from brokerage.models import ComputingQueue, Decision
-from brokerage.queries.decisions import NotACandidate, NotTold, latest, told, told_why_not
+from brokerage.queries.decisions import NotACandidate, NotTold, as_stored, latest, told, told_why_not
 from brokerage.queries.dry_run import NothingToAsk
 from brokerage.queries.try_again import tried_again
 from brokerage.queries.why_empty import told_why_empty
@@ -45,12 +47,21 @@ class Command(BaseCommand):
             metavar="NAME=VALUE",
             help="the same with a change, as ramCount=4000, queue.ALPHA.maxrss=8000, config.NQUEUELIMITSITE=5; repeatable",
         )
+        parser.add_argument(
+            "--export",
+            type=Path,
+            metavar="DIR",
+            help="write task.json, grid.json and config.json of its newest decision, for `decide`",
+        )
         parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Tell; CommandError where there is no such task or queue, or no decision that knew the queue."""
         if options["task_id"] is None:
             found, lines = self._queue(options)
+        elif options["export"] is not None:
+            self._export(_task(options["task_id"]), options["export"])
+            return
         elif options["try_again"] or options["what_if"]:
             found, lines = self._dry_run(_task(options["task_id"]), options)
         else:
@@ -87,6 +98,23 @@ class Command(BaseCommand):
         except NothingToAsk as nothing:
             raise CommandError(f"nothing would be decided about task {task.id} now: {nothing}") from nothing
         return found.to_document(), dry_run(found)
+
+    def _export(self, task: Task, folder: Path) -> None:
+        """Write what the newest decision was taken on, and say how to take it again."""
+        for decision in latest(task.id):
+            if (documents := as_stored(decision).documents()) is None:
+                continue
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                for name, document in documents.items():
+                    (folder / f"{name}.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+            except OSError as error:
+                raise CommandError(f"{error.filename}: {error.strerror}") from error
+            files = " ".join(f"--{name} {shlex.quote(str(folder / f'{name}.json'))}" for name in documents)
+            self.stdout.write(f"decision {decision.id}; it is taken again by")
+            self.stdout.write(f"manage.py decide {files} --policy {decision.policy} --seed {decision.seed}")
+            return
+        raise CommandError(f"no decision about task {task.id} can be exported: none is stored, or its snapshot is no longer kept")
 
     def _asked(self, decisions: Sequence[Decision], name: str) -> dict[int, WhyNot]:
         """Decision to its verdicts on the candidate, for those that knew it."""
