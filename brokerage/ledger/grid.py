@@ -7,6 +7,7 @@ jobs refer to them. Operators' overrides stay and win. Not here: links, slots an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,8 @@ GONE: Mapping[Kind, Mapping[str, Any]] = {
     "queue": {"status": "offline"},
 }
 """What becomes of a row that its document or feed no longer has."""
+MEASURED_ALWAYS = "link"
+"""What a feed changes with every reading, which the audit need not tell."""
 
 
 def import_grid(
@@ -48,9 +51,9 @@ def import_grid(
         take_turns()
         importing = _Import(source, max_loss, Overrides.load(), wanted)
         changes = [*importing.places(), *bring_facts(wanted)]
-        if changes:
-            counts = {f"{c.kind} {c.what}": sum((x.kind, x.what) == (c.kind, c.what) for x in changes) for c in changes}
-            audit("grid.import", by, f"grid {source}".strip(), after=counts)
+        counts = Counter(f"{c.kind} {c.what}" for c in changes if not (source and c.kind == MEASURED_ALWAYS))
+        if counts:
+            audit("grid.import", by, f"grid {source}".strip(), after=dict(counts))
         if dry_run:
             transaction.set_rollback(True)
     return changes

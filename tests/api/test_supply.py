@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.kernel import clock
-from brokerage.models import ComputingQueue, Decision, Feed, GridSnapshot, Job, LocalOverride, StorageEndpoint
+from brokerage.models import ComputingQueue, Decision, Feed, GridSnapshot, Job, LocalOverride, Site, StorageEndpoint
 from tests.api.people import Person, faults, ids, refused
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
@@ -166,11 +166,13 @@ def test_feeds_tell_how_old_they_are(ada: Person, worked: Task) -> None:
 
 
 def test_sites_tell_their_storage_without_its_place_on_disk(ada: Person, worked: Task) -> None:
-    StorageEndpoint.objects.update(path="/srv/secret/place")
+    StorageEndpoint.objects.update(path="/srv/secret/place", attributes={"token": "DATADISK"})
+    Site.objects.update(attributes={"tier_level": 1})
     answer = ada.get("sites/")
     alpha, _ = rows(answer)
     assert (alpha["name"], alpha["queues"]) == ("SITE_ALPHA", ["ALPHA"])
     assert (alpha["storages"][0]["name"], alpha["storages"][0]["free_gb"]) == ("ALPHA_DISK", 5000)
+    assert (alpha["attributes"], alpha["storages"][0]["attributes"]) == ({"tier_level": 1}, {"token": "DATADISK"})
     assert "/srv/secret" not in answer.text
     assert rows(ada.get("sites/", nucleus="true")) == []
 

@@ -1,0 +1,69 @@
+"""Imports, feeds and operators' overrides at once: they take turns, none is lost, none fails."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from threading import Thread
+
+import pytest
+from django.db import connections
+
+from brokerage.ledger.grid import import_grid
+from brokerage.ledger.grid_overrides import end_override, set_override
+from brokerage.models import ComputingQueue, LocalOverride
+from brokerage.rules.grid_wanted import Wanted, read_wanted
+from tests.grid.conftest import GOOD
+
+TIMES = 15
+
+
+def document(maxrss: int) -> Wanted:
+    found = copy.deepcopy(GOOD)
+    found["queues"]["NORTH"]["maxrss"] = maxrss
+    return read_wanted(found)
+
+
+def at_once(*works: Callable[[int], object]) -> list[BaseException]:
+    """Each work again and again, all in threads of their own: what they raised."""
+    failed: list[BaseException] = []
+
+    def run(work: Callable[[int], object]) -> None:
+        try:
+            for turn in range(TIMES):
+                work(turn)
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            failed.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return failed
+
+
+@pytest.mark.django_db(transaction=True)
+def test_overrides_and_imports_at_once() -> None:
+    import_grid(document(1000))
+
+    def override(turn: int) -> None:
+        row = LocalOverride(kind="queue", name="NORTH", attribute="maxrss", value=str(7000 + turn), reason="race")
+        set_override(row)
+        if turn < TIMES - 1:
+            end_override(row)
+
+    def other(turn: int) -> None:
+        row = LocalOverride(kind="site", name="SOUTH", attribute="nucleus", value="true", reason="race")
+        set_override(row)
+        end_override(row)
+
+    assert at_once(lambda turn: import_grid(document(2000 + turn)), override, other) == []
+    import_grid(document(3000))
+    assert ComputingQueue.objects.get(name="NORTH").maxrss == 7000 + TIMES - 1
+    kept = LocalOverride.objects.get()
+    assert kept.beneath == 3000
+    end_override(kept)
+    assert ComputingQueue.objects.get(name="NORTH").maxrss == 3000
