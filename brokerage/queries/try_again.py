@@ -20,6 +20,7 @@ from brokerage.rules.policy_choice import NoPolicy, policy_chosen
 from brokerage.rules.what_if import WhatIf, what_if
 from workqueues.models import Task
 
+LIMITS = "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', %s, true)"
 LONGEST_MS = 10_000
 """A statement of a dry run that takes longer is ended."""
 
@@ -56,7 +57,6 @@ def reading_only() -> Iterator[None]:
     """A transaction that cannot write and leaves nothing."""
     with transaction.atomic():
         with connection.cursor() as cursor:
-            limits = "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', %s, true)"
-            cursor.execute(limits, [str(LONGEST_MS)])
+            cursor.execute(LIMITS, [str(LONGEST_MS)])
         yield
         transaction.set_rollback(True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from brokerage.rules.ask import Ask
@@ -140,7 +140,7 @@ def _rows(story: Explanation, names: list[str]) -> tuple[MatrixRow, ...]:
     skips = {skip.name: skip for skip in story.skipped}
     matrix: Mapping[str, str] = story.matrix or {}
     return tuple(
-        MatrixRow(name, name not in skips, SafeString("".join([CELLS[mark] for mark in matrix[name]])), skips.get(name))
+        MatrixRow(name, name not in skips, format_html_join("", "{}", ((CELLS[mark],) for mark in matrix[name])), skips.get(name))
         for name in names
     )
 
