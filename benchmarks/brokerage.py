@@ -1,6 +1,10 @@
 """One production decision over N queues, with every filter and weight and the first criterion of each queue.
 
 Ours: the snapshot is loaded, and what depends on share and nucleus is joined in; each decision has a task and input of its own.
+Every filter, late cut and weight of the production policy is asked for every queue, nothing is formatted or stored. What it does
+not show: rules that a task switches off by what it is (scouts, merging, priority 800 and more, queues that it names, options that
+are off) answer at once, as for most tasks; what the columns and the software of the queues give for equal wishes is made once per
+share and nucleus and shared by the tasks that wish the same, as in a cycle.
 The reference does what any such broker must: 35 bare NumPy comparisons over N rows, the first that fails for each row, one
 weight, and the ten best. `bare_ms` is the comparisons and the weight alone. The scalar oracle of the tests, queue by queue in
 plain Python, is timed beside them. Milliseconds of CPU time, which other work on the machine disturbs least; the legs take turns;

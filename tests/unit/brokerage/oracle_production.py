@@ -162,6 +162,21 @@ def failing_all(ask: Ask, rows: Sequence[Row]) -> dict[str, list[str]]:
     return {name: [SHOWN.get(label, label) for label in labels] for name, labels in found.items()}
 
 
+def last(ask: Ask, row: Row) -> list[tuple[str, bool]]:
+    """The checks that only practice has, and the late cuts."""
+    limit = 1e9 if ask.priority >= 1000 or ask.processing_type == "urgent" else max(20, 2 * running(row))
+    waiting = row["activated"] + row["starting"]
+    queued = waiting + row["defined"] + (row["assigned"] if row["missing_files"] else 0)
+    return [
+        ("dest_blacklisted", not row["nucleus_ok"] and not row["at_nucleus"]),
+        ("longwalltime", (walltime(ask, row) or 0) < row["mintime"]),
+        ("max_io_intensity", not ask.merge and 0 < row["max_io_intensity"] < (ask.io_intensity or 0)),
+        ("non_local", row["use_only_local_data"] and row["missing_files"] > 0),
+        ("cap_activated", waiting > limit),
+        ("cap_queued", queued > limit),
+    ]
+
+
 def failing(ask: Ask, row: Row) -> list[str]:
     """The labels of every criterion that the queue fails, in the order of the policy; software is not among them."""
     named, single = ask.site is not None, one_place(ask)
@@ -175,11 +190,8 @@ def failing(ask: Ask, row: Row) -> list[str]:
     memory = 0.9 * ((ask.base_ram_count or 0) + (ask.ram_count or 0) * (cores if ask.ram_unit == "MBPerCore" else 1))
     time = walltime(ask, row)
     short = 0 < row["maxtime"] < DAY
-    runs = running(row)
-    limit = max(20, 2 * runs)
-    waiting = row["activated"] + row["starting"]
-    all_waiting, all_running = waiting + row["others_waiting"], row["running"] + row["others_running"]
-    queued = waiting + row["defined"] + (row["assigned"] if row["missing_files"] else 0)
+    all_running = row["running"] + row["others_running"]
+    all_waiting = row["activated"] + row["starting"] + row["others_waiting"]
     disk_limit = row["maxdiskio"] or 1e10
     disk_io = (ask.disk_io or 0) / (1 if wanted == 1 else slots)
     verdicts = [
@@ -218,12 +230,7 @@ def failing(ask: Ask, row: Row) -> list[str]:
         ("t1weight", ask.t1_weight == -1 and not ask.merge and not nucleus),
         ("nopilot", not named and row["requests_3h"] == 0 and not row["allow_no_pilot"]),
         ("lowNetworkWeight", urgent and network(row) < 1.7),
-        ("dest_blacklisted", not row["nucleus_ok"] and not nucleus),
-        ("longwalltime", (0 if time is None else time) < row["mintime"]),
-        ("max_io_intensity", not ask.merge and 0 < row["max_io_intensity"] < (ask.io_intensity or 0)),
-        ("non_local", row["use_only_local_data"] and row["missing_files"] > 0),
-        ("cap_activated", not urgent and waiting > limit),
-        ("cap_queued", not urgent and queued > limit),
+        *last(ask, row),
     ]
     return [label for label, fails in verdicts if fails]
 
