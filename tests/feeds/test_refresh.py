@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from broker_site import gdpconfig
@@ -244,3 +246,17 @@ def test_the_admin_takes_feeds_of_listed_places_only_and_shows_how_they_are(grid
     assert root.post(add, form | {"place": grid.address("/x")}).status_code == 302
     page = root.get("/admin/brokerage/feed/queues/change/")
     assert re.search(r"fresh; feed queues: of \d+ s ago", page.text)
+
+
+def test_a_document_can_be_imported_once_from_a_listed_host(configured: Place) -> None:
+    out = io.StringIO()
+    call_command("import_grid", configured.put("/sites", cric.SITES), configured.put("/own", GOOD), stdout=out)
+    assert "2 sites (2 added); 2 storage endpoints (2 added); 2 queues (2 added)" in out.getvalue()
+    assert ComputingQueue.objects.get(name="NORTH").local_pilots == 0
+    for address, told in (
+        ("http://127.0.0.1:9/x", "is not listed in FEED_HOSTS"),
+        (configured.put("/none", "", 404), "the answer was 404"),
+        (configured.put("/bad", "{"), "bad is refused, nothing was changed:"),
+    ):
+        with pytest.raises(CommandError, match=told):
+            call_command("import_grid", address)

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from django.core.management import call_command
 
 from broker_site.embedded.instance import ROOT
 from brokerage.models import ComputingQueue, Link, Site, Software
+from brokerage.queries.world import load_world
 from brokerage.rules.grid_attributes import (
     ACCESS_STATES,
     ACCESSES,
@@ -27,7 +29,9 @@ from brokerage.rules.grid_attributes import (
     STORAGE,
     Table,
 )
-from brokerage.rules.grid_facts import LINK, MEASURED, SLOT, SOFTWARE_LISTS, SOFTWARE_OBJECTS
+from brokerage.rules.grid_columns import places, queue_rows
+from brokerage.rules.grid_document import read_grid
+from brokerage.rules.grid_facts import LINK, MEASURED, SLOT, SOFTWARE_LISTS, SOFTWARE_OBJECTS, moment, read_facts
 from brokerage.rules.grid_schema import schema
 from brokerage.rules.grid_wanted import read_wanted
 from examples.grids.make_world import world, written
@@ -130,3 +134,14 @@ def test_it_is_imported_and_a_second_time_changes_nothing(document: dict[str, An
     assert Software.objects.filter(queue="ALL").exists()
     assert Site.objects.get(name="AMBERFELL").attributes == {"tier_level": 1}
     record_property("told", f"import of world.json: {took:.2f} s, again {took_again:.2f} s")
+
+
+@pytest.mark.django_db
+def test_what_is_loaded_from_the_database_is_what_the_document_says(document: dict[str, Any]) -> None:
+    call_command("import_grid", str(WORLD), verbosity=0)
+    grid, now = read_grid(document), moment(document["now"])
+    facts = replace(read_facts(document, grid), pilots=())
+    loaded = load_world(now)
+    wanted = {row["name"]: row for row in queue_rows(grid, facts, now, places(grid))}
+    found = {row["name"]: row for row in queue_rows(loaded.grid, loaded.facts, now, places(loaded.grid))}
+    assert found == wanted

@@ -17,8 +17,10 @@ from broker_site import gdpconfig
 from broker_site.embedded.instance import ROOT
 from broker_site.embedded.place import STATE
 from broker_site.kernel import clock
-from brokerage.feeds.document import KINDS, parse, wanted_of
+from brokerage.feeds.document import KINDS, from_afar, parse, wanted_of
+from brokerage.feeds.fetch import FeedDown, fetch
 from brokerage.feeds.grid_document import read_bytes
+from brokerage.feeds.refresh import limits
 from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_change import Change
 from brokerage.queries.feeds import known_names
@@ -50,11 +52,11 @@ class Command(BaseCommand):
         """The files, and whether they are only tried."""
         parser.add_argument(
             "files",
-            type=Path,
             nargs="+",
             metavar="FILE",
             help="a grid document (its schema is docs/reference/grid.schema.json), or CRIC's sites, storage endpoints, queues, "
-            "releases, network metrics, closeness; several are imported together, in this order",
+            "releases, network metrics, closeness; also http(s) addresses on hosts listed in FEED_HOSTS; several are imported "
+            "together, in this order",
         )
         parser.add_argument("--dry-run", action="store_true", help="only show what would change")
         parser.add_argument(
@@ -72,7 +74,8 @@ class Command(BaseCommand):
         with transaction.atomic():
             for file, kind, document in sorted(read, key=lambda entry: KINDS.index(entry[1])):
                 try:
-                    wanted = placed(wanted_of(kind, document, known_names(), clock.now()), root.absolute())
+                    wanted = wanted_of(kind, document, known_names(), clock.now())
+                    wanted = from_afar(wanted) if is_address(file) else placed(wanted, root.absolute())
                     changes = self._imported(kind, wanted, options["feed"])
                 except BadGrid as bad:
                     raise refused(file, bad) from bad
@@ -80,9 +83,11 @@ class Command(BaseCommand):
             if options["dry_run"]:
                 transaction.set_rollback(True)
 
-    def _parsed(self, file: Path) -> tuple[str, Any]:
+    def _parsed(self, file: str) -> tuple[str, Any]:
         try:
-            return parse(read_bytes(file))
+            return parse(fetch(file, limits()).body if is_address(file) else read_bytes(Path(file)))
+        except FeedDown as down:
+            raise CommandError(f"{file}: {down}") from down
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from error
         except BadGrid as bad:
@@ -106,7 +111,12 @@ class Command(BaseCommand):
         self.stdout.write(("would change: " if dry_run else "") + summary(wanted, changes))
 
 
-def refused(file: Path, bad: BadGrid) -> CommandError:
+def is_address(file: str) -> bool:
+    """Whether it is not a file here."""
+    return "://" in file
+
+
+def refused(file: str, bad: BadGrid) -> CommandError:
     """The refusal of a whole document, a line for each fault."""
     lines = [f"{p.field or 'document'}: {p.rule}: {p.message}" for p in bad.problems]
     return CommandError("\n".join([f"{file} is refused, nothing was changed:", *lines]))
