@@ -97,11 +97,13 @@ class _Watched:
         self._timer = threading.Timer(_left(deadline), self._cut)
         self._timer.daemon = True
         self._timer.start()
-        if parts.scheme == "https":
-            context = ssl.create_default_context()
-            wrapped = context.wrap_socket(self.socket, server_hostname=parts.hostname, do_handshake_on_connect=False)
-            self.socket = wrapped
-            wrapped.do_handshake()
+
+    def secure(self, host: str) -> None:
+        """Speak TLS from here on, with a host that has a certificate for this name."""
+        context = ssl.create_default_context()
+        wrapped = context.wrap_socket(self.socket, server_hostname=host, do_handshake_on_connect=False)
+        self.socket = wrapped
+        wrapped.do_handshake()
 
     def _cut(self) -> None:
         self.expired = True
@@ -126,6 +128,8 @@ def _ask(parts: SplitResult, limits: Limits, deadline: float) -> Fetched | str:
     watched = None
     try:
         watched = _Watched(parts, deadline)
+        if parts.scheme == "https":
+            watched.secure(str(parts.hostname))
         connection = http.client.HTTPConnection(str(parts.hostname), parts.port or PORTS[parts.scheme])
         connection.sock = watched.socket
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from pathlib import Path
 
@@ -110,6 +111,19 @@ def test_a_server_that_says_nothing_is_given_up_in_time(place: Place) -> None:
     began = time.monotonic()
     assert reason(address, limits(place, 0.3)).startswith("timeout")
     assert time.monotonic() - began < 1.5
+
+
+def test_a_server_that_is_silent_while_tls_begins_is_given_up_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        assert reason(f"https://{host}/a", Limits([host], (), 0.3, 1000)) == "timeout: no whole answer within 0.3 s"
+        assert time.monotonic() - began < 1.5
+
+
+def test_a_server_that_speaks_no_tls_is_told(place: Place) -> None:
+    address = place.put("/a", {}).replace("http:", "https:")
+    assert "SSL" in reason(address, limits(place))
 
 
 def test_the_time_limit_holds_over_all_redirections(place: Place) -> None:
