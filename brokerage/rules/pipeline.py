@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -206,14 +207,17 @@ def evidence(policy: Policy, ask: Ask, columns: Columns, config: Config) -> list
         factors = [np.broadcast_to(factor(ask, columns, config), len(columns)) for factor in policy.weights]
         weights = _product([*factors], len(columns))
     missing = [factor.missing for factor in policy.weights]
-    what = np.array([_what_is_missing(missing, own) for own in zip(*factors, strict=True)]) if factors else ""
+    own = zip(weights.tolist(), *factors, strict=True)
+    what = np.array([_what_is_missing(missing, weight, of) for weight, *of in own]) if factors else ""
     said = {"what": what, "weight": weights, "least": policy.select.least_weight(ask, config)}
     return found + [(criterion, said) for criterion in policy.criteria[len(policy.judged) :]]
 
 
-def _what_is_missing(missing: list[str], factors: tuple[float, ...]) -> str:
-    """Why a weight cannot be computed from these factors; each may be finite and their product not."""
-    found = [why for why, factor in zip(missing, factors, strict=True) if not np.isfinite(factor)]
+def _what_is_missing(missing: list[str], weight: float, factors: list[float]) -> str:
+    """Why a weight of these factors cannot be computed, empty where it can; each may be finite and their product not."""
+    if isfinite(weight):
+        return ""
+    found = [why for why, factor in zip(missing, factors, strict=True) if not isfinite(factor)]
     return ", ".join(found) or "the product of the factors is not a number"
 
 
