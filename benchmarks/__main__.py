@@ -9,10 +9,10 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from types import ModuleType
 
-from benchmarks import brokerage, dispatch, reports
+from benchmarks import brokerage, cycle, dispatch, reports
 from benchmarks.server import held
 
-NAMES: dict[str, ModuleType] = {"dispatch": dispatch, "reports": reports, "brokerage": brokerage}
+NAMES: dict[str, ModuleType] = {"dispatch": dispatch, "reports": reports, "brokerage": brokerage, "cycle": cycle}
 
 ALL = (
     ("dispatch",),
@@ -21,6 +21,7 @@ ALL = (
     ("reports",),
     ("reports", "--http"),
     ("brokerage",),
+    ("cycle",),
 )
 """What `all` runs: sizes that fit into a few minutes."""
 

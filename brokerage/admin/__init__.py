@@ -1,6 +1,6 @@
 """Django's admin of supply: the grid to edit, each edit audited; jobs, pilots and decisions to read."""
 
-from brokerage.admin.decisions import DecisionAdmin, GridSnapshotAdmin
+from brokerage.admin.decisions import DecisionAdmin, GridPartAdmin, GridSnapshotAdmin
 from brokerage.admin.grid import ComputingQueueAdmin, QueueStorageAdmin, SiteAdmin, StorageEndpointAdmin
 from brokerage.admin.grid_facts import DeclaredSlotsAdmin, LinkAdmin, MeasuredAdmin, SoftwareAdmin
 from brokerage.admin.grid_feeds import FeedAdmin
@@ -20,6 +20,7 @@ __all__ = [
     "DecisionAdmin",
     "DeclaredSlotsAdmin",
     "FeedAdmin",
+    "GridPartAdmin",
     "GridSnapshotAdmin",
     "JobAdmin",
     "JobChangeAdmin",

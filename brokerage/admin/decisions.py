@@ -12,7 +12,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from broker_site.access.readonlyadmin import ReadOnlyAdmin
-from brokerage.models import Decision, GridSnapshot
+from brokerage.models import Decision, GridPart, GridSnapshot
 from brokerage.queries.decisions import told, with_snapshot
 from workqueues.admin.shown import pretty, row
 
@@ -95,3 +95,21 @@ class GridSnapshotAdmin(ReadOnlyAdmin):
     def size(self, snapshot: GridSnapshot) -> int:
         """Compressed."""
         return int(getattr(snapshot, "bytes", 0))
+
+
+@admin.register(GridPart)
+class GridPartAdmin(ReadOnlyAdmin):
+    """Parts of snapshots."""
+
+    list_display = ("digest", "size")
+    search_fields = ("=digest",)
+    search_help_text = "Digest."
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[GridPart]:
+        """Without what it holds, with its size."""
+        return super().get_queryset(request).annotate(bytes=Length("content")).defer("content")
+
+    @admin.display(description="size, bytes", ordering="bytes")
+    def size(self, part: GridPart) -> int:
+        """Compressed."""
+        return int(getattr(part, "bytes", 0))

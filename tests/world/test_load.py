@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -18,7 +20,7 @@ from workqueues.models import Task
 pytestmark = pytest.mark.django_db
 
 
-def working(**more: object) -> Task:
+def working(**more: Any) -> Task:
     """A task with four jobs, one of them running."""
     (queue,) = grid("ALPHA")
     task = submitted(parameters(nEvents=40, nEventsPerJob=10, **more))

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from broker_site import demo
 from broker_site.embedded import NoPlace, NotStarted
 from broker_site.supervisor import NotRunning, Pilot, System, running
-from broker_site.supervisor.local_site import People, load_grid, local_pilots, people
+from broker_site.supervisor.local_site import GRID, People, local_pilots, people
 
 LIMIT_S = 300.0
 
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         def prepare(system: System) -> Sequence[Pilot]:
             call_command("migrate", verbosity=0, interactive=False)
             known.append(people(system.folder))
-            load_grid()
+            call_command("import_grid", str(GRID), verbosity=0)  # also over the grid of an older demo
             demo.set_pace()
             return list(local_pilots(system.folder))
 

@@ -1,0 +1,96 @@
+"""A cycle asks the database as often for many tasks and queues as for few."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.cycle import asked, cycle, fill_grid, fill_jobs, fill_tasks
+from broker_site.agency.run import run_agent
+from brokerage.models import Decision
+from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.flow.steps import run_agents
+from workqueues.catalogue import CatalogueUnavailable, LocalCatalogue
+from workqueues.models import CatalogueDataset, Task
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(("tasks", "queues"), [(10, 5), (40, 5), (10, 50), (40, 50)])
+def test_loading_deciding_and_storing_ask_the_same_number_of_times(tasks: int, queues: int) -> None:
+    fill_grid(queues)
+    made = fill_tasks(tasks, queues)
+    fill_jobs(200, made)
+    cycle(made)
+    told = cycle(made)
+    assert told["statements"] <= 30
+    assert told["decision_bytes_most"] <= 8000
+
+
+def test_generating_asks_in_proportion_to_the_tasks_whatever_the_queues() -> None:
+    def statements(tasks: int, queues: int) -> int:
+        for n in range(tasks):
+            submitted(reading(f"t{queues}.{n}", "in.data", ramCount=64000))
+        for name in ("refine", "feed", "assign"):
+            for _ in range(tasks // 20 + 1):
+                run_agent(name, looked=True)
+        with asked() as found:
+            run_agent("generate", looked=True)
+        assert Task.objects.filter(status="pending").count() >= tasks
+        Task.objects.update(next_look_at="2100-01-01T00:00:00Z")
+        return len(found)
+
+    grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    one, ten = statements(1, 1), statements(10, 1)
+    fill_grid(40)
+    assert statements(10, 41) <= ten + 5, "the changed grid is stored"
+    assert (ten - one) / 9 <= 30, "statements for a further task"
+
+
+def test_a_task_waits_while_the_catalogue_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    task = submitted(reading("t", "in.data"))
+    for name in ("refine", "feed"):
+        run_agent(name, looked=True)
+
+    def silent(*_: object) -> None:
+        raise CatalogueUnavailable("it is being mended")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalCatalogue, "replicas", silent)
+        run_agent("generate", looked=True)
+    task.refresh_from_db()
+    assert (task.status, task.error_dialog) == ("pending", "the catalogue does not answer: it is being mended")
+    assert not Decision.objects.exists()
+
+
+def test_a_task_whose_dataset_is_gone_waits_with_its_name() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    task = submitted(reading("t", "in.data"))
+    for name in ("refine", "feed"):
+        run_agent(name, looked=True)
+    CatalogueDataset.objects.all().delete()
+    run_agent("generate", looked=True)
+    task.refresh_from_db()
+    assert (task.status, task.error_dialog) == ("pending", "the catalogue does not know the input dataset in.data")
+
+
+def test_a_task_of_a_user_runs_where_its_input_is_and_says_so_where_it_would_have_to_move() -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    catalogue_dataset("in.data", 4, storage="BETA_DISK")
+    task = submitted(reading("t", "in.data"))
+    run_agents()
+    (decision,) = Decision.objects.filter(task_id=task.id)
+    assert (decision.policy, decision.n_chosen) == ("analysis", 1)
+    beta.status = "offline"
+    beta.save()
+    other = submitted(reading("u", "in.data"))
+    run_agents()
+    other.refresh_from_db()
+    assert (other.status, other.error_dialog) == (
+        "pending",
+        "the input is not at the chosen queues (ALPHA), and nothing moves it there yet",
+    )
+    assert alpha.status == "online"

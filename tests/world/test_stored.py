@@ -1,0 +1,139 @@
+"""Stored decisions: taken again on their snapshot they give the same bytes, and they are small."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from broker_site.agency.run import run_agent
+from brokerage.ledger.decisions import KEPT_SNAPSHOTS, Taken, record_decisions, store_snapshot
+from brokerage.models import ComputingQueue, Decision, GridPart, GridSnapshot, Site, StorageEndpoint
+from brokerage.queries.decisions import latest, stored
+from brokerage.queries.world import load_world
+from brokerage.rules.ask import Ask
+from brokerage.rules.decision_record import encode, replay
+from brokerage.rules.dry_run import answer
+from brokerage.rules.pipeline import decide
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.flow.steps import BAD, run_agents, run_jobs
+from workqueues.models import Task
+
+pytestmark = pytest.mark.django_db
+
+
+def of_every_policy() -> list[Task]:
+    """Tasks of users and of production, with and without input, one with jobs that failed."""
+    alpha, _ = grid("ALPHA", "BETA")
+    Site.objects.filter(name="SITE_ALPHA").update(nucleus=True)
+    StorageEndpoint.objects.update(free_gb=50_000)
+    catalogue_dataset("in.data", 4)
+    catalogue_dataset("in.more", 2, storage="BETA_DISK")
+    tasks = [
+        submitted(reading("t1", "in.data")),
+        submitted(reading("t2", "in.more", prodSourceLabel="managed")),
+        submitted(parameters("t3", prodSourceLabel="managed", workingGroup="phys")),
+        submitted(parameters("t4", ramCount=64000)),
+    ]
+    run_agents()
+    run_jobs(alpha, BAD)
+    run_agents()
+    return tasks
+
+
+def test_a_stored_decision_gives_the_same_bytes_when_it_is_taken_again() -> None:
+    of_every_policy()
+    ComputingQueue.objects.update(status="offline")
+    seen = set()
+    for row in Decision.objects.all():
+        found = stored(row.id)
+        assert found is not None and found.record is not None and found.policy is not None and found.ask is not None
+        columns = found.columns()
+        assert columns is not None
+        assert replay(found.record, found.policy, found.ask, columns, found.config) == bytes(row.record)
+        seen.add((row.policy, row.outcome))
+    assert seen >= {("analysis", "assign"), ("analysis", "pending"), ("production", "assign"), ("nucleus", "assign")}
+
+
+def test_its_documents_lead_decide_to_the_same_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = of_every_policy()[1]
+    (decision,) = [d for d in latest(task.id) if d.policy == "production"]
+    found = stored(decision.id)
+    assert found is not None and found.policy is not None and found.ask is not None
+    documents = found.documents()
+    assert documents is not None
+    for name, document in documents.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    files = [f"--{name}={tmp_path / name}.json" for name in documents]
+    call_command("decide", *files, "--policy=production", f"--seed={0}")
+    columns = found.columns()
+    assert columns is not None
+    assert json.loads(capsys.readouterr().out) == answer(found.policy, found.ask, columns, found.config, "0")
+
+
+def test_the_grid_is_stored_once_and_old_snapshots_go() -> None:
+    grid("ALPHA")
+    first = store_snapshot(load_world())
+    for _ in range(KEPT_SNAPSHOTS + 2):
+        last = store_snapshot(load_world())
+    assert GridPart.objects.count() == 2
+    assert not GridSnapshot.objects.filter(id=first).exists()
+    assert GridSnapshot.objects.count() == KEPT_SNAPSHOTS
+    ComputingQueue.objects.update(status="offline")
+    assert store_snapshot(load_world()) > last
+    assert GridPart.objects.count() == 3
+
+
+def test_a_pinned_decision_keeps_its_snapshot() -> None:
+    grid("ALPHA")
+    submitted(parameters(ramCount=64000))
+    for name in ("refine", "feed", "generate"):
+        run_agent(name, looked=True)
+    decision = Decision.objects.get()
+    Task.objects.all().delete()
+    Decision.objects.update(pinned=True)
+    for _ in range(KEPT_SNAPSHOTS + 2):
+        store_snapshot(load_world())
+    assert stored(decision.id).columns() is not None  # type: ignore[union-attr]
+    Decision.objects.update(pinned=False)
+    store_snapshot(load_world())
+    assert stored(decision.id).columns() is None  # type: ignore[union-attr]
+
+
+def test_equal_decisions_in_a_row_are_counted_also_within_one_cycle() -> None:
+    grid("ALPHA")
+    world = load_world()
+    from brokerage.policies.generic import Generic
+    from brokerage.queries.dry_run import config_for
+
+    config = config_for("demo", Generic)
+
+    def taken(ram: int) -> Taken:
+        ask = Ask(task_id=7, vo="demo", ram_count=ram)
+        return Taken(ask, decide(Generic, ask, world.queues(ask), config, "7"), Generic, config)
+
+    snapshot = store_snapshot(world)
+    numbers = record_decisions([taken(1), taken(1), taken(64000), taken(1)], 0, snapshot)
+    assert numbers[0] == numbers[1] != numbers[2] != numbers[3]
+    with CaptureQueriesContext(connection) as asked:
+        assert record_decisions([taken(1)] * 9, 0, snapshot) == [numbers[3]] * 9
+    assert len(asked) <= 5
+    assert list(Decision.objects.order_by("id").values_list("n_times", flat=True)) == [2, 1, 10]
+
+
+def test_a_decision_over_a_thousand_queues_takes_8_kb_at_most() -> None:
+    from benchmarks.cycle import asks, fill_grid
+    from brokerage.policies.production import Production
+    from brokerage.queries.dry_run import config_for
+
+    fill_grid(1000)
+    world, config = load_world(), config_for("bench", Production)
+    sizes = []
+    for ask in asks(40, 1000):
+        decided = decide(Production, ask, world.queues(ask), config, "1")
+        sizes.append(len(encode(decided, Production)) + len(json.dumps(ask.to_document())) + len(json.dumps(config)))
+    assert max(sizes) <= 8000
