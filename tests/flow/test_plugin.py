@@ -14,7 +14,7 @@ from broker_site.gdpconfig import KEYS, forget, set_override
 from brokerage.models import Decision, Job
 from brokerage.plugins import GROUP, load
 from brokerage.rules import policy_choice
-from brokerage.rules.declare import FILTERS, POLICIES, WEIGHTS
+from brokerage.rules.declare import FILTERS, POLICIES, WEIGHTS, Weight
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from tests.plugin_package import install
@@ -100,3 +100,17 @@ def test_gone_the_tasks_of_the_vo_wait_with_what_is_missing(plugin: None, monkey
     assert (task.status, policies()) == ("pending", set())
     assert "there is no policy 'lab-production'" in task.error_dialog
     assert "the plugin gridbroker-lab 1.0.0, entry point lab = x could not be loaded: ImportError: y" in task.error_dialog
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_rule_that_fails_at_a_decision_sets_that_task_aside_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> float:
+        raise OSError("the table of the lab is not there")
+
+    choose()
+    monkeypatch.setattr(POLICIES["lab-production"], "weights", (Weight("lab_broken", (), "Fails.", broken),))
+    other = submitted(parameters("other", nEvents=20, nEventsPerJob=10))
+    task = brokered(pledgedcpu=100)
+    other.refresh_from_db()
+    assert (other.status, task.status) == ("running", "ready")
+    assert "agent generate failed on this task: OSError: the table of the lab is not there" in task.error_dialog
