@@ -57,12 +57,14 @@ def dry_run(told: WhatIf) -> Iterator[str]:
     """The lines of a dry run; with edits also what they change."""
     yield "If the brokerage looked now (nothing is written):"
     yield from story(told.before)
+    yield from _jobs(told.jobs)
     if told.after is None:
         return
     yield ""
     yield "And with " + ", ".join(f"{e.name} = {_said(e.after)} (is {_said(e.before)})" for e in told.edits) + ":"
     yield f"  {told.after.verdict}"
     yield from _side_by_side(told.before, told.after)
+    yield from _jobs(told.jobs_after)
     if not told.changed:
         yield "  no verdict changes"
         return
@@ -88,6 +90,13 @@ def empty(told: WhyEmpty) -> Iterator[str]:
         tasks = f"  tasks {', '.join(str(task) for task, _ in tally.examples)}" if tally.examples else ""
         yield f"    {tally.criterion:{width}}  {tally.first:>6} {tally.failed:>6} {tally.alone:>6}  {tally.kind}{tasks}"
     yield "  first: skipped it first; failed: would have skipped it too; alone: nothing else did"
+
+
+def _jobs(told: Explanation | None) -> Iterator[str]:
+    """What the job broker says while the nucleus is not chosen."""
+    if told is not None:
+        yield f"  its jobs, by the policy {told.policy}, at whatever nucleus: {told.verdict}"
+        yield from _funnel(told.funnel)
 
 
 def _side_by_side(before: Explanation, after: Explanation) -> Iterator[str]:
@@ -145,7 +154,7 @@ def _first(told: WhyNot) -> str:
 
 
 def _funnel(steps: Sequence[Step]) -> Iterator[str]:
-    width = max(len(s.criterion) for s in steps)
+    width = max((len(s.criterion) for s in steps), default=0)
     for step in steps:
         yield f"    {step.criterion:{width}}  {step.skipped:>5} skipped, {step.left:>5} left  ({step.kind})"
 

@@ -55,6 +55,11 @@ WHAT_IF = inline_serializer(
         "changed": serializers.ListField(
             child=serializers.DictField(), help_text="candidates whose first criterion differs: name, before, after and why"
         ),
+        "jobs": serializers.DictField(
+            allow_null=True,
+            help_text="where a nucleus is chosen: what the job broker says of every queue, each as one of it",
+        ),
+        "jobs_after": serializers.DictField(allow_null=True, help_text="the same with the edits"),
     },
 )
 

@@ -19,6 +19,10 @@ def able_queues(policy: Policy, ask: Ask, queues: Queues, config: Config) -> Map
 
     `policy` is that of the job broker, `config` its configuration; the nucleus is not chosen yet.
     """
-    at_home = queues.with_columns(at_nucleus=np.ones(len(queues), dtype=np.bool_))
-    passing = able(policy, replace(ask, nucleus=None), at_home, config)
+    passing = able(policy, replace(ask, nucleus=None), at_home(queues), config)
     return Counter(queues.site[passing].tolist())
+
+
+def at_home(queues: Queues) -> Queues:
+    """The queues, each taken as one of the nucleus."""
+    return queues.with_columns(at_nucleus=np.ones(len(queues), dtype=np.bool_))

@@ -7,7 +7,7 @@ the edits (`edits`), the question that is asked now (`brokerage.queries.dry_run`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from brokerage.rules.ask import Ask
@@ -17,6 +17,7 @@ from brokerage.rules.declare import Config, Policy, policy_for
 from brokerage.rules.dry_run import activity_of, table_for
 from brokerage.rules.edits import BadEdits, Edit, Edited, edited_ask, edited_config, edited_grid
 from brokerage.rules.explain import Explanation, explain
+from brokerage.rules.hint import at_home
 from brokerage.rules.pipeline import decide
 from brokerage.rules.world import World
 
@@ -28,7 +29,11 @@ CHOSEN, ABSENT = "chosen", "absent"
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision that was not stored, with everything that it was taken on."""
+    """A decision that was not stored, with everything that it was taken on.
+
+    `jobs`, where a nucleus is chosen: what the job broker says of every queue as if it were one of the nucleus, which is the hint
+    that the choice hears.
+    """
 
     policy: Policy
     ask: Ask
@@ -36,6 +41,7 @@ class Decided:
     config: Config
     record: Record
     told: Explanation
+    jobs: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +57,14 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Before and after the edits; without edits `after` is None."""
+    """Before and after the edits; without edits `after` is None. `jobs`, `jobs_after`: see `Decided.jobs`."""
 
     before: Explanation
     after: Explanation | None
     edits: tuple[Edited, ...]
     changed: tuple[Changed, ...]
+    jobs: Explanation | None = None
+    jobs_after: Explanation | None = None
 
     def to_document(self) -> dict[str, Any]:
         """The same as JSON data."""
@@ -65,6 +73,8 @@ class WhatIf:
             "after": self.after.to_document() if self.after else None,
             "edits": [asdict(edit) for edit in self.edits],
             "changed": [asdict(change) for change in self.changed],
+            "jobs": self.jobs.to_document() if self.jobs else None,
+            "jobs_after": self.jobs_after.to_document() if self.jobs_after else None,
         }
 
 
@@ -75,7 +85,22 @@ def decided_now(
     ask = world.completed(ask)
     columns, config = table_for(policy, ask, world, config_for, choose), config_of(policy, config_for(policy))
     record = decode(encode(decide(policy, ask, columns, config, seed), policy))
-    return Decided(policy, ask, columns, config, record, explain(record, policy, ask, columns, config, world.now))
+    told = explain(record, policy, ask, columns, config, world.now)
+    jobs = _jobs(choose(ask.vo, activity_of(ask.prod_source_label)), ask, world, config_for, seed) if nuclear(policy) else None
+    return Decided(policy, ask, columns, config, record, told, jobs)
+
+
+def nuclear(policy: Policy) -> bool:
+    """Whether it chooses a nucleus."""
+    return policy.activity == "nucleus"
+
+
+def _jobs(policy: Policy, ask: Ask, world: World, config_for: Callable[[Policy], Config], seed: str) -> Explanation:
+    """The decision of the job broker while the nucleus is not chosen."""
+    queues, config = at_home(world.queues(ask)), config_of(policy, config_for(policy))
+    asked = replace(ask, nucleus=None)
+    record = decode(encode(decide(policy, asked, queues, config, seed), policy))
+    return explain(record, policy, asked, queues, config, world.now)
 
 
 def what_if(
@@ -90,9 +115,10 @@ def what_if(
     """Decide on the world as it is and as edited. BadEdits with every edit that cannot be made."""
     before = decided_now(policy, ask, world, config_for, seed, choose)
     if not edits:
-        return WhatIf(before.told, None, (), ())
+        return WhatIf(before.told, None, (), (), before.jobs)
     after, done = edited_question(policy, ask, world, config_for, edits, seed, choose)
-    return WhatIf(before.told, after.told, done, tuple(changes(before.told, after.told)))
+    changed = tuple(changes(before.told, after.told))
+    return WhatIf(before.told, after.told, done, changed, before.jobs, after.jobs)
 
 
 def edited_question(
@@ -106,7 +132,7 @@ def edited_question(
 ) -> tuple[Decided, tuple[Edited, ...]]:
     """The decision after the edits, and what these changed. BadEdits."""
     asked = [policy]
-    if policy.activity == "nucleus":
+    if nuclear(policy):
         asked.append(choose(ask.vo, activity_of(ask.prod_source_label)))
     new_ask, of_task, task_faults = edited_ask(ask, edits)
     new_grid, of_grid, grid_faults = edited_grid(world.grid, edits)

@@ -14,7 +14,7 @@ from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Columns
 from brokerage.rules.declare import Policy
 from brokerage.rules.explain import Explanation, Skipped, about, explain
-from brokerage.rules.why_not import WhyNot, why_not
+from brokerage.rules.why_not import Check, WhyNot, why_not
 from monitoring.explain.narrow import SIZE, Narrow
 from monitoring.queries.decisions import StoredDecision
 
@@ -92,6 +92,16 @@ class Told:
     narrow: Narrow = field(default_factory=Narrow)
     asked: WhyNot | None = None
     config: tuple[Value, ...] = ()
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """What the candidate asked for fails, in the order of the policy."""
+        return tuple(check for check in self.asked.checks if not check.passed) if self.asked is not None else ()
+
+    @property
+    def passed(self) -> tuple[Check, ...]:
+        """What it passes."""
+        return tuple(check for check in self.asked.checks if check.passed) if self.asked is not None else ()
 
 
 def tell(stored: StoredDecision, candidate: str = "", narrow: Narrow | None = None) -> Told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -80,6 +81,12 @@ def side_by_side(told: WhatIf) -> list[Sides]:
         skipped_then, left_then, help_then = then.get(label, (None, left_then, ""))
         rows.append(Sides(label, help_now or help_then, skipped, left, skipped_then, left_then))
     return rows
+
+
+def moves(told: WhatIf) -> list[tuple[str, str, int]]:
+    """(verdict now, verdict then, how many candidates), the most first."""
+    counted = Counter((change.before, change.after) for change in told.changed)
+    return [(*pair, n) for pair, n in counted.most_common()]
 
 
 def weighed(told: WhatIf) -> Iterator[Weighed]:

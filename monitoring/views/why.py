@@ -12,7 +12,7 @@ from brokerage.queries.dry_run import NothingToAsk
 from brokerage.queries.try_again import tried_again
 from brokerage.rules.edits import BadEdits
 from monitoring.explain.decision import MARKS, Told, tell
-from monitoring.explain.dry_run import FIELDS, asked_edits, form_fields, side_by_side, weighed
+from monitoring.explain.dry_run import FIELDS, asked_edits, form_fields, moves, side_by_side, weighed
 from monitoring.explain.narrow import HOW, PARAMETERS, SHOWN, read_narrow
 from monitoring.explain.waiting import Standing, agent_in_turn, headline, reasons, speaks_for
 from monitoring.queries.agents import agent_rows
@@ -25,7 +25,7 @@ from monitoring.wording import WORDS
 from workqueues.models import Task
 from workqueues.states import TASK
 
-MOST_CHANGED = 100
+MOST_CHANGED = 40
 """Candidates with another verdict that the page of a dry run lists."""
 
 
@@ -83,6 +83,7 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "edited": any(request.GET.get(name) for name in (*FIELDS, "change")),
         "sides": side_by_side(dry.told) if dry is not None else [],
         "weighed": list(weighed(dry.told)) if dry is not None else [],
+        "moves": moves(dry.told) if dry is not None else [],
         "changed": dry.told.changed[:MOST_CHANGED] if dry is not None else (),
         "more": max(len(dry.told.changed) - MOST_CHANGED, 0) if dry is not None else 0,
     }

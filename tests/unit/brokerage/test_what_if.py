@@ -165,3 +165,8 @@ def test_the_choice_of_a_nucleus_hears_of_queues_too() -> None:
     assert told.after is not None
     assert told.before.noun == "site"
     assert {s.criterion for s in told.after.skipped} >= {"-job"}
+    assert told.jobs is not None
+    assert told.jobs_after is not None
+    assert (told.jobs.noun, told.jobs.outcome, told.jobs_after.outcome) == ("queue", "assign", "pending")
+    assert {s.criterion for s in told.jobs_after.skipped} >= {"-status"}
+    json.dumps(told.to_document(), allow_nan=False)
