@@ -48,6 +48,7 @@ class Job:
     queue: str
     transformation: str
     parameters: str
+    container: str
     cores: int
     memory_mb: int
     disk_mb: int
@@ -92,6 +93,7 @@ def read_job(document: dict[str, Any]) -> Job:
             queue=str(document["queue"]),
             transformation=str(document["transformation"]),
             parameters=str(document.get("parameters") or ""),
+            container=str(document.get("container") or ""),
             cores=int(document.get("cores") or 1),
             memory_mb=int(document.get("memory_mb") or 0),
             disk_mb=int(document.get("disk_mb") or 0),

@@ -32,8 +32,10 @@ END_PATIENCE_S = 20.0
 def command(job: Job, software: Path) -> list[str]:
     """The argument vector: `*.py` by this interpreter, anything else executed as it is.
 
-    Failure TRF_NOT_FOUND or BAD_PARAMETERS.
+    Failure NO_CONTAINER, TRF_NOT_FOUND or BAD_PARAMETERS.
     """
+    if job.container:
+        raise Failure("NO_CONTAINER", f"this pilot runs no containers, the job wants {job.container[:200]}")
     name = job.transformation
     parts = name.split("/")
     path = str(software / name)

@@ -11,10 +11,17 @@ from broker_site import gdpconfig
 from brokerage.rules.ask import Ask, Chunk, ChunkDataset
 from workqueues.models import Dataset, File, Task
 from workqueues.rules.split_rule import SplitRules, parse
+from workqueues.rules.task_parameters import TASK_PARAMETERS, read
 from workqueues.splitters.choice import splitter_for
 from workqueues.splitters.protocol import Files, JobPlan, QueueLimits
 
 GB, MB = 1e9, 1e6
+
+CONNECTIVITIES = {1: "full", 2: "http"}
+"""Values of the split rule for what worker nodes must reach."""
+
+ONLY = 2
+"""Value of the split rule: input is read directly or not at all."""
 
 _NIGHTLY = re.compile(r"(rel_\d+|\d{4}-\d{2}-\d{2}T\d{4})$")
 """How releases and caches end that are builds of one night."""
@@ -102,32 +109,33 @@ def task_ask(task: Task, chunk: Chunk, now: datetime) -> Ask:
         chunk=chunk,
         **_places(task, params),
         **_needs(task, params),
-        **_software(task, params),
+        **_software(task),
     )
 
 
 def _places(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
     """Where the task may go, and how its data travel."""
+    rules = parse(task.split_rule)
     return {
         "cloud": task.cloud or None,
         "nucleus": task.nucleus or None,
         "site": task.site or None,
-        "included_sites": tuple(params.get("includedSite") or ()),
-        "excluded_sites": tuple(params.get("excludedSite") or ()),
-        "t1_weight": float(params.get("t1Weight") or 0),
-        "ip_connectivity": _connectivity(params)[0],
-        "ip_stack": _connectivity(params)[1],
-        "direct_access_only": params.get("allowInputLAN") == "only",
-        "use_local_io": parse(task.split_rule).use_local_io,
-        "avoid_vp": bool(params.get("avoidVP")),
+        "included_sites": _names(params, "includedSite"),
+        "excluded_sites": _names(params, "excludedSite"),
+        "t1_weight": float(rules.t1_weight),
+        "ip_connectivity": CONNECTIVITIES.get(rules.ip_connectivity),
+        "ip_stack": f"IPv{rules.ip_stack}" if rules.ip_stack else None,
+        "direct_access_only": rules.input_lan == ONLY,
+        "use_local_io": rules.use_local_io,
+        "avoid_vp": rules.avoid_vp,
         "output_tokens": tuple(sorted({token for item in _items(params) if (token := item.get("token"))})),
     }
 
 
-def _connectivity(params: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Connectivity and stack that the task wants, as in `full#IPv6`."""
-    kind, _, stack = str(params.get("ipConnectivity") or "").partition("#")
-    return kind or None, stack or None
+def _names(params: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Names of queues, which may come as a list or as a text with commas."""
+    value, _, _ = read(TASK_PARAMETERS[name], params.get(name) or ())
+    return tuple(value) if isinstance(value, tuple | list) else ()
 
 
 def _items(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -141,7 +149,7 @@ def _needs(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
     """What its jobs need of a slot."""
     return {
         "core_count": task.core_count,
-        "max_core_count": params.get("maxCoreCount"),
+        "max_core_count": parse(task.split_rule).max_core_count,
         "ram_count": task.ram_count,
         "ram_unit": task.ram_unit or None,
         "base_ram_count": task.base_ram_count,
@@ -163,12 +171,12 @@ def _needs(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _software(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
+def _software(task: Task) -> dict[str, Any]:
     """What its jobs need to be installed."""
     return {
         "architecture": task.architecture or None,
         "release": task.trans_uses or None,
         "nightly": bool(_NIGHTLY.search(task.trans_uses) or _NIGHTLY.search(task.trans_home)),
         "container_name": task.container_name or None,
-        "only_tags_for_fc": bool(params.get("onlyTagsForFC")),
+        "only_tags_for_fc": parse(task.split_rule).only_tags_for_fc,
     }

@@ -15,6 +15,7 @@ _OFFER = Prepared(
     SELECT j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
         coalesce(nullif(s.walltime_s, 0), q.maxtime), s.storage,
         (SELECT path FROM brokerage_storageendpoint WHERE name = s.storage),
+        (SELECT container_name FROM workqueues_task WHERE id = j.task_id),
         ARRAY(SELECT json_build_array(f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, place.name, place.path, place.file)
             FROM brokerage_jobinput i JOIN workqueues_file f ON f.id = i.file_id JOIN workqueues_dataset d ON d.id = f.dataset_id
             LEFT JOIN LATERAL (
@@ -47,6 +48,7 @@ class _Offer(NamedTuple):
     walltime_s: int
     storage: str
     root: str | None
+    container: str | None
     replicas: Sequence[Sequence[Any]]
     outputs: Sequence[Sequence[Any]]
 
@@ -63,6 +65,7 @@ def job_document(job_id: int) -> dict[str, Any]:
         "queue": offer.queue,
         "transformation": offer.transformation,
         "parameters": offer.parameters,
+        "container": offer.container or None,
         "cores": offer.cores,
         "memory_mb": offer.memory_mb,
         "disk_mb": offer.disk_mb,

@@ -140,6 +140,7 @@ def test_inputs_are_tried_at_every_source_and_bad_ones_are_named(slot: Slot, pee
 
 
 UNFIT: list[tuple[dict[str, Any], str]] = [
+    ({"container": "atlas/athena:24.0.5"}, "NO_CONTAINER"),
     ({"transformation": "/bin/true"}, "TRF_NOT_FOUND"),
     ({"transformation": "../outside"}, "TRF_NOT_FOUND"),
     ({"transformation": "nothing"}, "TRF_NOT_FOUND"),

@@ -18,6 +18,8 @@ class SplitRules:
     """The rules that work today, read from the text; None or False where the task does not set them.
 
     `limited_sites`: 1 a list of queues to use, 2 one of queues to avoid, 3 both. `first_event` and `random_seed` are offsets.
+    `input_lan`: input is read directly in the site where that is allowed (1), or only there (2). `ip_connectivity`: full (1) or
+    http (2); `ip_stack`: 4 or 6.
     """
 
     files_per_job: int | None = None
@@ -27,12 +29,19 @@ class SplitRules:
     random_seed: int = 0
     first_event: int = 0
     limited_sites: int = 0
+    max_core_count: int | None = None
+    t1_weight: int = 0
+    input_lan: int = 0
+    ip_connectivity: int = 0
+    ip_stack: int = 0
     allow_empty_input: bool = False
     wait_input: bool = False
     no_retry: bool = False
     fail_goal_unreached: bool = False
     use_exhausted: bool = False
     use_local_io: bool = False
+    avoid_vp: bool = False
+    only_tags_for_fc: bool = False
 
 
 NUMBERS: Mapping[str, str] = {
@@ -43,6 +52,11 @@ NUMBERS: Mapping[str, str] = {
     "RS": "random_seed",
     "FT": "first_event",
     "LS": "limited_sites",
+    "CC": "max_core_count",
+    "TW": "t1_weight",
+    "IL": "input_lan",
+    "IP": "ip_connectivity",
+    "IK": "ip_stack",
 }
 FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",
@@ -51,6 +65,8 @@ FLAGS: Mapping[str, str] = {
     "FG": "fail_goal_unreached",
     "UX": "use_exhausted",
     "LI": "use_local_io",
+    "AV": "avoid_vp",
+    "OT": "only_tags_for_fc",
 }
 
 

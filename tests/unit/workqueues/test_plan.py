@@ -96,7 +96,7 @@ def test_retry_switched_off_means_one_try_and_a_note_says_so() -> None:
 
 def test_wishes_without_effect_yet_are_noted() -> None:
     notes = {note.field for note in planned({**generation(), "skipScout": True}).notes}
-    assert notes == {"skipScout", "cloud", "architecture"}
+    assert notes == {"skipScout"}
 
 
 def test_the_command_line_keeps_order_padding_and_hides_what_is_hidden() -> None:

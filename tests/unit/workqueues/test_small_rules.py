@@ -143,4 +143,4 @@ def test_split_rules_are_written_and_read() -> None:
     assert text == "NF=2,MF=10,RS=7000,AE=1,US=1"
     assert parse(text) == SplitRules(files_per_job=2, max_files_per_job=10, random_seed=7000, allow_empty_input=True)
     assert parse("") == SplitRules()
-    assert parse("LI=0,DR=0,TW=-1,DE=x") == SplitRules()
+    assert parse("LI=0,DR=0,TW=-1,DE=x") == SplitRules(t1_weight=-1)

@@ -95,7 +95,8 @@ def test_what_asks_for_nothing_is_accepted(name: str) -> None:
         ({"site": "A,B", "excludedSite": ["B"]}, ("excludedSite", "contradiction")),
         ({"site": "A", "includedSite": "B,C"}, ("site", "contradiction")),
         ({"includedSite": ["A"], "excludedSite": ["A"]}, ("excludedSite", "contradiction")),
-        ({"coreCount": 0}, ("coreCount", "not_supported_yet")),
+        ({"ipConnectivity": "full#IPv5"}, ("ipConnectivity", "format")),
+        ({"allowInputLAN": "never"}, ("allowInputLAN", "choice")),
         ({"ramUnit": "MB", "ramCountUnit": "MBPerCore"}, ("ramCountUnit", "contradiction")),
         ({"ramUnit": "GB"}, ("ramUnit", "format")),
         ({"goal": 101}, ("goal", "range")),
@@ -253,10 +254,7 @@ def test_analysis_says_what_is_not_there_yet() -> None:
 
 def test_event_service_says_what_is_not_there_yet() -> None:
     assert faults(event_service()) == {
-        *(
-            (name, "not_supported_yet")
-            for name in ("coreCount", "nEventsPerJob", "nEventsPerWorker", "nEsConsumers", "nJumboJobs")
-        ),
+        *((name, "not_supported_yet") for name in ("nEventsPerJob", "nEventsPerWorker", "nEsConsumers", "nJumboJobs")),
         ("inFilePosEvtNum", "not_supported_yet"),
         ("esmergeSpec", "not_supported_yet"),
         ("jobParameters[2].es_only", "not_supported_yet"),

@@ -109,8 +109,6 @@ def _places(values: Values) -> Found:
 
 
 def _needs(values: Values) -> Found:
-    if values.get("coreCount") == 0:
-        yield "coreCount", "not_supported_yet", "a core count that varies is not supported yet (row P3)"
     if "ramUnit" in values and values.get("ramCountUnit", values["ramUnit"]) != values["ramUnit"]:
         yield "ramCountUnit", "contradiction", "ramUnit and ramCountUnit are two names of one thing"
     architecture = values.get("architecture", "")

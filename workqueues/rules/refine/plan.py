@@ -234,6 +234,7 @@ def _split_rule(items: Sequence[Item], values: Mapping[str, Any]) -> str:
     per_job, per_file = values.get("nEventsPerJob"), values.get("nEventsPerInputFile")
     if per_job and per_file and not values.get("noInput"):
         codes["NF"] = min(per_job // per_file, codes.get("NF", per_job))
+    codes |= _worded(values)
     if sites := bool(values.get("includedSite")) + 2 * bool(values.get("excludedSite")):
         codes["LS"] = sites
     if any("${RNDMSEED}" in item.value for item in items):
@@ -242,6 +243,19 @@ def _split_rule(items: Sequence[Item], values: Mapping[str, Any]) -> str:
         codes["FT"] = first
     codes["US"] = 1
     return split_rule.written(codes)
+
+
+def _worded(values: Mapping[str, Any]) -> dict[str, int]:
+    """Codes of parameters whose values are words (facts on task parameters 3.2)."""
+    codes = {}
+    if word := values.get("allowInputLAN"):
+        codes["IL"] = {"use": 1, "only": 2}[word]
+    kind, _, stack = (values.get("ipConnectivity") or "").partition("#")
+    if kind:
+        codes["IP"] = {"full": 1, "http": 2}[kind]
+    if stack:
+        codes["IK"] = int(stack.removeprefix("IPv"))
+    return codes
 
 
 def _columns(values: Mapping[str, Any], task_id: int, user_name: str, parent: ParentFacts | None, rule: str) -> dict[str, object]:

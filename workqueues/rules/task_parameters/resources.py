@@ -25,11 +25,11 @@ def _flag(name: str, doc: str, row: str = "", code: str = "", note: str = "") ->
     return Parameter(name, "flag", doc, row, default=False, code=code, note=note)
 
 
-_NUCLEUS = "accepted and stored; nuclei are not chosen yet (row J15)"
-
 NEEDS = (
-    Parameter("coreCount", "int", "Cores a job; 0 would let it vary (row P3).", default=1, high=4096, column="core_count"),
-    Parameter("maxCoreCount", "int", "Most cores a job.", row="P3", code="CC"),
+    Parameter(
+        "coreCount", "int", "Cores a job; 0: as many as a slot has.", default=1, high=4096, column="core_count"
+    ),
+    Parameter("maxCoreCount", "int", "Most cores a job, where they vary.", code="CC"),
     _need("walltime", "walltime", "Wall time for each MB of input.", 0),
     _unit("walltimeUnit", "walltime_unit", "Unit of walltime.", r"[A-Za-z0-9./ ]*"),
     _amount("cpuTime", "cpu_time", "HS06 x seconds for each event; in thousandths with mHS06sPerEvent."),
@@ -54,18 +54,18 @@ NEEDS = (
 )
 
 PLACES = (
-    Parameter("cloud", "text", "Cloud; WORLD for brokerage to a nucleus.", length=TASK["cloud"], column="cloud", note=_NUCLEUS),
+    Parameter("cloud", "text", "Cloud; WORLD for brokerage to a nucleus.", length=TASK["cloud"], column="cloud"),
     Parameter("site", "text", "Queues to which the jobs go, with commas.", length=TASK["site"], column="site"),
-    Parameter("nucleus", "text", "Nucleus of the task.", length=TASK["nucleus"], column="nucleus", note=_NUCLEUS),
+    Parameter("nucleus", "text", "Nucleus of the task.", length=TASK["nucleus"], column="nucleus"),
     Parameter("includedSite", "names", "Only these queues.", code="LS"),
     Parameter("excludedSite", "names", "None of these queues.", code="LS"),
-    Parameter("t1Weight", "int", "Weight of queues at the nucleus; -1: only those.", row="J15", low=-1, code="TW"),
+    Parameter("t1Weight", "int", "Weight of queues at the nucleus; -1: only those.", low=-1, code="TW"),
     Parameter("minCpuEfficiency", "int", "Percent below which scouts exhaust the task.", row="J20", code="MC"),
-    Parameter("ipConnectivity", "text", "full or http, with #IPv4 or #IPv6.", row="P3", code="IP"),
-    Parameter("allowInputLAN", "text", "Direct reading in the site.", row="P3", choices=("use", "only"), code="IL"),
+    Parameter("ipConnectivity", "text", "full or http, with #IPv4 or #IPv6.", pattern=r"(full|http)(#IPv[46])?"),
+    Parameter("allowInputLAN", "text", "Direct reading in the site; only: not at queues without.", choices=("use", "only")),
     _flag("allowInputWAN", "Direct reading over the network.", row="P3", code="IW"),
-    _flag("avoidVP", "No virtual-placement queues.", row="P3", code="AV"),
-    _flag("onlyTagsForFC", "Fat containers by tag only.", row="P5", code="OT"),
+    _flag("avoidVP", "No virtual-placement queues.", code="AV"),
+    _flag("onlyTagsForFC", "Fat containers by tag only.", code="OT"),
     _flag("cloudAsVO", "The jobs' VO is the cloud.", row="J26", code="CV"),
     _flag("intermediateTask", "Inside a full chain: nothing is copied to the nucleus.", row="J15", code="IN"),
     _flag("useLocalIO", "Inputs are always copied to the work area; pilots do.", code="LI"),

@@ -1,0 +1,53 @@
+"""What a user writes about places, networks and software is what the brokers are asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker_site.kernel import clock
+from brokerage.models import Job
+from brokerage.queries.asks import task_ask
+from brokerage.rules.ask import Chunk
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("wish", "asked"),
+    [
+        ({"ipConnectivity": "full#IPv6"}, {"ip_connectivity": "full", "ip_stack": "IPv6"}),
+        ({"ipConnectivity": "http"}, {"ip_connectivity": "http", "ip_stack": None}),
+        ({"t1Weight": -1}, {"t1_weight": -1.0}),
+        ({"t1Weight": 5}, {"t1_weight": 5.0}),
+        ({"allowInputLAN": "only"}, {"direct_access_only": True}),
+        ({"allowInputLAN": "use"}, {"direct_access_only": False}),
+        ({"avoidVP": True, "onlyTagsForFC": True}, {"avoid_vp": True, "only_tags_for_fc": True}),
+        ({"coreCount": 0, "maxCoreCount": 16}, {"core_count": 0, "max_core_count": 16}),
+        ({"container_name": "img:1"}, {"container_name": "img:1"}),
+        ({"architecture": "x86_64-el9&nvidia"}, {"architecture": "x86_64-el9&nvidia"}),
+        ({"transUses": "Sim-5.0.2"}, {"release": "Sim-5.0.2", "nightly": False}),
+        ({"transUses": "Sim-5.0", "transHome": "Sim-rel_3"}, {"nightly": True}),
+        ({"includedSite": "A,B", "excludedSite": ["C"]}, {"included_sites": ("A", "B"), "excluded_sites": ("C",)}),
+        ({}, {"ip_connectivity": None, "t1_weight": 0.0, "avoid_vp": False, "max_core_count": None, "nightly": False}),
+    ],
+)  # fmt: skip
+def test_wishes_of_a_task_reach_the_brokers(wish: dict[str, Any], asked: dict[str, Any]) -> None:
+    grid("ALPHA")
+    task = submitted(parameters("t1", **wish))
+    run_agents()
+    task.refresh_from_db()
+    ask = task_ask(task, Chunk(), clock.now())
+    assert {name: getattr(ask, name) for name in asked} == asked
+
+
+def test_jobs_of_a_task_whose_core_count_varies_take_the_slots_of_their_queue() -> None:
+    (alpha,) = grid("ALPHA")
+    alpha.corecount = 8
+    alpha.save()
+    task = submitted(parameters("t1", coreCount=0))
+    run_agents()
+    assert set(Job.objects.filter(task_id=task.id).values_list("core_count", flat=True)) == {8}
