@@ -50,7 +50,8 @@ def assign_one(run: Run, task: Task, cycle: Cycle) -> bool:
         nucleus = decided.chosen[0].name
         cycle.store()
         assign_task(run.id, task.id, nucleus, run.who, f"nucleus {nucleus}")
-        cycle.added_rw[nucleus] = cycle.added_rw.get(nucleus, 0.0) + _work(task, cycle)
+        rw = _work(task, cycle)
+        cycle.added.append({"nucleus": nucleus, "share": task.gshare, "priority": task.current_priority, "rw": rw})
     else:
         closest = f"; closest is {decided.closest}" if decided.closest else ""
         stay(run.id, task.id, f"0 of {len(decided.first)} nuclei passed{closest}; see why", decided.wait_s)

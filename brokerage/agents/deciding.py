@@ -49,7 +49,7 @@ class Cycle:
     world: World
     batch: Batch
     revision: int
-    added_rw: dict[str, float] = field(default_factory=dict)
+    added: list[dict[str, Any]] = field(default_factory=list)
     _taken: list[Taken] = field(default_factory=list)
     _snapshot: int | None = None
     _worlds: dict[str, World] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Cycle:
         whole = self.world_for(ask.prod_source_label).knowing(own.replicas, own.ended)
         queues = whole.queues(ask, per_share=brokers.per_share)
         able = able_queues(brokers, ask, queues, self.config(brokers, ask.vo))
-        return replace(own, able_queues=dict(sorted(able.items())), added_rw=dict(sorted(self.added_rw.items())))
+        return replace(own, able_queues=dict(sorted(able.items())), added=tuple(self.added))
 
     def store(self) -> int:
         """Store what was decided since the last time: the number of the last decision, 0 where there is none."""

@@ -7,7 +7,7 @@ Not here: where the input of tasks is, and how their own jobs ended lately (`bro
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Queu
 from brokerage.rules.dry_run import USERS
 from brokerage.rules.grid_attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid_document import Entry, Grid, QueueEntry
-from brokerage.rules.grid_facts import ALL, SLOT, Facts
+from brokerage.rules.grid_facts import ALL, SLOT, WORK, Facts
 from brokerage.rules.link_columns import WINDOWS
 from brokerage.rules.remaining_work import remaining_work
 from brokerage.rules.world import World
@@ -67,7 +67,7 @@ def _with_site(row: dict[str, Any]) -> dict[str, Any]:
 def load_facts(grid: Grid) -> Facts:
     """What is true of this moment, without what belongs to one task."""
     known = {site.name for site in grid.sites}
-    counted = _counted(known)
+    counted, work = _counted(known), _work(known)
     return Facts(
         now=None,
         links=_links(),
@@ -77,7 +77,8 @@ def load_facts(grid: Grid) -> Facts:
         measured=_measured(counted.starts),
         users=counted.users,
         software=_software(grid),
-        total_rw=_work(known),
+        work=work,
+        total_rw=_total(work, known),
     )
 
 
@@ -203,20 +204,29 @@ def _measured(starts: Mapping[str, float]) -> tuple[Mapping[str, Any], ...]:
     )
 
 
-def _work(sites: Iterable[str]) -> dict[str, float]:
-    """Remaining work of the tasks of each nucleus, HS06 s."""
-    found = dict.fromkeys(sites, 0.0)
+def _total(work: Iterable[Mapping[str, Any]], sites: Iterable[str]) -> dict[str, float]:
+    """Remaining work at each site, HS06 s."""
+    found = dict.fromkeys(sorted(sites), 0.0)
+    for entry in work:
+        found[entry["nucleus"]] += entry["rw"]
+    return found
+
+
+def _work(sites: Container[str]) -> tuple[Mapping[str, Any], ...]:
+    """Remaining work of the tasks of each nucleus, by share and priority."""
+    found: dict[tuple[str, str, int], float] = defaultdict(float)
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT t.nucleus, t.cpu_time, t.cpu_time_unit, coalesce(sum(d.n_events), 0), coalesce(sum(d.n_events_used), 0)
+            SELECT t.nucleus, t.gshare, t.current_priority, t.cpu_time, t.cpu_time_unit, coalesce(sum(d.n_events), 0),
+                coalesce(sum(d.n_events_used), 0)
             FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id AND d.master_id IS NULL
                 AND d.type IN ('input', 'pseudo_input') AND d.n_files_to_be_used > d.n_files_finished + d.n_files_failed
-            WHERE t.status = ANY (%s) AND t.nucleus <> '' GROUP BY t.id
+            WHERE t.status = ANY (%s) AND t.nucleus <> '' GROUP BY t.id ORDER BY t.id
             """,
             [list(WORKING)],
         )
-        for nucleus, cpu_time, unit, events, used in cursor:
-            if nucleus in found:
-                found[nucleus] += remaining_work(int(events), int(used), cpu_time, unit)
-    return found
+        for nucleus, share, priority, cpu_time, unit, events, used in cursor:
+            if nucleus in sites:
+                found[nucleus, share, priority] += remaining_work(int(events), int(used), cpu_time, unit)
+    return tuple(dict(zip(WORK, (*place, rw), strict=True)) for place, rw in sorted(found.items()))

@@ -32,7 +32,7 @@ __all__ = ["FORMAT", "BadGrid", "Entry", "Grid", "QueueEntry", "read_grid"]
 
 FORMAT = "gridbroker-grid/1"
 
-FROM_THE_DATABASE = ("jobs", "pilots", "workers", "replicas", "users")
+FROM_THE_DATABASE = ("jobs", "pilots", "workers", "replicas", "users", "work")
 """Parts that a single decision without a database needs; here the database knows them."""
 STORED = ("links", "slots", "measured", "software")
 """Parts that are optional, and stored where they are there; what they say is read by `grid_facts`."""

@@ -74,6 +74,12 @@ USER = table(
     Parameter("quota_exceeded", "flag", "The global disk quota is used up.", default=False),
     Parameter("full_storages", "texts", "Storages where the local quota is used up.", default=()),
 )
+WORK = table(
+    Parameter("nucleus", "text", "Where the output of the tasks is collected.", required=True, length=LONGEST_NAME),
+    _SHARE,
+    Parameter("priority", "int", "Priority of the tasks.", default=0, low=-1_000_000),
+    Parameter("rw", "number", "Remaining work of the tasks, HS06 s.", default=0, high=1e18),
+)
 NUCLEUS = table(Parameter("total_rw", "number", "Remaining work of the tasks of a nucleus, HS06 s.", default=0, high=1e18))
 
 PARTS: Mapping[str, Table] = {
@@ -85,6 +91,7 @@ PARTS: Mapping[str, Table] = {
     "measured": MEASURED,
     "replicas": REPLICA,
     "users": USER,
+    "work": WORK,
 }
 """Parts that are lists, with the attributes of an entry."""
 
@@ -111,6 +118,7 @@ class Facts:
     measured: Entries = ()
     replicas: Entries = ()
     users: Entries = ()
+    work: Entries = ()
     software: Mapping[str, Mapping[str, Any]] | None = None
     total_rw: Mapping[str, float] | None = None
 

@@ -44,19 +44,21 @@ class World:
         own = {**self._input(ask), **self._own(ask)}
         return view.with_columns(**own) if own else view
 
-    def nuclei(
-        self, ask: Ask, able_queues: Mapping[str, int] | None = None, added_rw: Mapping[str, float] | None = None
-    ) -> Nuclei:
+    def nuclei(self, ask: Ask, able_queues: Mapping[str, int] | None = None, added: Sequence[Mapping[str, Any]] = ()) -> Nuclei:
         """The nuclei as a task sees them.
 
-        `able_queues` are those of the job broker's hint, `added_rw` is work (HS06 s) that came to a nucleus since.
+        `able_queues` are those of the job broker's hint, `added` is work that came to nuclei since, as the part
+        `work` has it.
         """
         sites, names = self._nuclei, self._nuclei.name.tolist()
         columns: dict[str, NDArray[Any]] = dict(self._input_at_sites(ask))
         if able_queues is not None:
             columns["able_queues"] = np.array([able_queues.get(name, 0) for name in names], dtype=np.int64)
-        if added_rw:
-            columns["total_rw"] = sites.total_rw + [added_rw.get(name, 0.0) for name in names]
+        if added:
+            columns["total_rw"] = sites.total_rw + _sums(added, names)
+        if work := (*self.facts.work, *added):
+            ahead = (e for e in work if e["priority"] >= ask.priority and (not ask.share or e["share"] == ask.share))
+            columns["ahead_rw"] = _sums(ahead, names)
         return sites.with_columns(**columns) if columns else sites
 
     def completed(self, ask: Ask) -> Ask:
@@ -307,6 +309,14 @@ class World:
 
 def _gb_per_file(dataset: ChunkDataset) -> float:
     return dataset.gb / dataset.files if dataset.files else 0.0
+
+
+def _sums(work: Iterable[Mapping[str, Any]], nuclei: Sequence[str]) -> NDArray[np.float64]:
+    """Remaining work of each of the nuclei, HS06 s."""
+    found: dict[str, float] = defaultdict(float)
+    for entry in work:
+        found[entry["nucleus"]] += entry["rw"]
+    return np.array([found.get(name, 0.0) for name in nuclei], dtype=np.float64)
 
 
 def _grouped(entries: Iterable[Mapping[str, Any]], attribute: str) -> Mapping[Any, list[Mapping[str, Any]]]:

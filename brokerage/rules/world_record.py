@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -27,7 +27,7 @@ VERSION = 1
 """Of the form of the bytes; a reader refuses any other."""
 
 TIMES = frozenset({"at", "last_start", "expires"})
-MOMENT = ("jobs", "pilots", "slots", "workers", "measured", "users")
+MOMENT = ("jobs", "pilots", "slots", "workers", "measured", "users", "work")
 """Parts that change from cycle to cycle."""
 
 Entries = Sequence[Mapping[str, Any]]
@@ -51,20 +51,20 @@ class Own:
     """What a decision knew beyond the snapshot of its cycle.
 
     Where the input of its task is, how jobs of the task ended lately; for the choice of a nucleus the queues there that could run
-    the jobs, and the work (HS06 s) that tasks decided before it in the cycle brought there.
+    the jobs, and the work that tasks decided before it in the cycle brought to nuclei.
     """
 
     replicas: tuple[Mapping[str, Any], ...] = ()
     ended: tuple[Mapping[str, Any], ...] = ()
     able_queues: Mapping[str, int] | None = None
-    added_rw: Mapping[str, float] = field(default_factory=dict)
+    added: tuple[Mapping[str, Any], ...] = ()
 
     def to_bytes(self) -> bytes:
         """Compressed; empty where there is nothing."""
         if self == Own():
             return b""
-        found = {"replicas": _columns(self.replicas), "ended": _columns(self.ended)}
-        return compressed(_json(found | {"able_queues": self.able_queues, "added_rw": dict(self.added_rw)}))
+        found = {"replicas": _columns(self.replicas), "ended": _columns(self.ended), "added": _columns(self.added)}
+        return compressed(_json(found | {"able_queues": self.able_queues}))
 
     @classmethod
     def from_bytes(cls, packed: bytes) -> Own:
@@ -72,7 +72,7 @@ class Own:
         if not packed:
             return cls()
         read = _read(packed)
-        return cls(_entries(read["replicas"]), _entries(read["ended"]), read["able_queues"], read["added_rw"])
+        return cls(_entries(read["replicas"]), _entries(read["ended"]), read["able_queues"], _entries(read["added"]))
 
 
 def packed(world: World) -> PackedWorld:
@@ -136,7 +136,7 @@ def table_of_queues(world: World, own: Own, policy: Policy, ask: Ask) -> Queues:
 
 def table_of_nuclei(world: World, own: Own, ask: Ask) -> Nuclei:
     """The same for one that chooses a nucleus."""
-    return world.knowing(own.replicas, own.ended).nuclei(ask, own.able_queues, own.added_rw)
+    return world.knowing(own.replicas, own.ended).nuclei(ask, own.able_queues, own.added)
 
 
 def document(world: World) -> dict[str, Any]:
@@ -158,8 +158,11 @@ def document(world: World) -> dict[str, Any]:
 def with_own(world: World, own: Own) -> World:
     """The world as the decision knew it, for a document; what was added to a nucleus counts as its work."""
     whole = world.knowing(own.replicas, own.ended)
-    work = {site: rw + own.added_rw.get(site, 0.0) for site, rw in (whole.facts.total_rw or {}).items()}
-    return World(whole.grid, replace(whole.facts, total_rw=work), whole.now, whole.scope)
+    total = dict(whole.facts.total_rw or {})
+    for entry in own.added:
+        total[entry["nucleus"]] = total.get(entry["nucleus"], 0.0) + entry["rw"]
+    facts = replace(whole.facts, total_rw=total, work=(*whole.facts.work, *own.added))
+    return World(whole.grid, facts, whole.now, whole.scope)
 
 
 def _flat(entry: Entry) -> dict[str, Any]:

@@ -58,7 +58,13 @@ def test_remaining_work_counts_at_the_nucleus_of_the_task() -> None:
     task = working(cpuTime=2, cpuTimeUnit="HS06sPerEvent")
     Site.objects.update(nucleus=True)
     Task.objects.filter(id=task.id).update(nucleus="SITE_ALPHA")
-    assert load_world().nuclei(Ask()).total_rw.tolist() == [80.0]
+    nuclei = load_world().nuclei(Ask())
+    assert (nuclei.total_rw.tolist(), nuclei.work_ahead.tolist()) == ([80.0], [80.0])
+    assert load_world().nuclei(Ask(priority=501)).work_ahead.tolist() == [0.0]
+    assert load_world().nuclei(Ask(share="Other")).work_ahead.tolist() == [0.0]
+    added = {"nucleus": "SITE_ALPHA", "share": "Other", "priority": 500, "rw": 7.0}
+    later = load_world().nuclei(Ask(share="Other"), added=[added])
+    assert (later.total_rw.tolist(), later.work_ahead.tolist()) == ([87.0], [7.0])
 
 
 def test_a_storage_out_of_service_closes_the_accesses_of_its_queue() -> None:
