@@ -79,14 +79,17 @@ class World:
             facts = replace(facts, jobs=(*facts.jobs, *ended))
         self._warm()
         made = object.__new__(World)
-        made.__dict__.update(self.__dict__, facts=facts)
-        for name in ("_replicas", "_by_task"):
-            made.__dict__.pop(name, None)
+        found = {"_replicas": {**self._replicas, **_grouped(facts.replicas, "dataset")}} if replicas else {}
+        if ended:
+            known = [job for task_id in {job["task_id"] for job in ended} for job in self._by_task.get(task_id, ())]
+            found["_by_task"] = {**self._by_task, **_grouped((*known, *ended), "task_id")}
+        made.__dict__.update(self.__dict__, facts=facts, **found)
         return made
 
     def _warm(self) -> None:
         """Make what copies share before there is a copy, or each would make its own."""
         _ = self._base, self._nuclei, self._rows, self._readers, self._jobs, self._links, self._starts, self._outputs, self._views
+        _ = self._replicas, self._by_task
 
     def scoped(self, scope: str) -> World:
         """The same grid as tasks of another scope see it."""
