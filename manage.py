@@ -62,10 +62,15 @@ def quiet(line: str) -> None:
 
 
 def execute(argv: Sequence[str]) -> int:
-    """Let Django run the command; 0, since a command that fails leaves by SystemExit."""
+    """Let Django run the command; 0, since a command that fails leaves by SystemExit. Who reads may stop early (`| head`)."""
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(list(argv))
+    try:
+        execute_from_command_line(list(argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more when it ends
+        return 141  # as a program ends that SIGPIPE ends
     return 0
 
 

@@ -247,8 +247,8 @@ def fill_jobs(count: int, tasks: list[int]) -> None:
             """
             INSERT INTO brokerage_job (task_id, status, ready_priority, task_queue_id, computing_queue_id, resource_type,
                 core_count, attempt_nr)
-            SELECT (%(tasks)s::bigint[])[1 + n %% %(n_tasks)s], 'activated', 0, %(task_queue)s, q.ids[1 + (n::bigint * 7919 / 13) %% q.size],
-                'MCORE', 8, 1
+            SELECT (%(tasks)s::bigint[])[1 + n %% %(n_tasks)s], 'activated', 0, %(task_queue)s,
+                q.ids[1 + (n::bigint * 7919 / 13) %% q.size], 'MCORE', 8, 1
             FROM generate_series(1, %(jobs)s) AS n,
                 (SELECT array_agg(id ORDER BY id) AS ids, count(*) AS size FROM brokerage_computingqueue) AS q
             """,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
-from brokerage.agents.deciding import Cycle, begin
+from brokerage.agents.deciding import Cycle, Decided, begin
 from brokerage.queries.asks import Input, chunk_of, peek
 from brokerage.queries.chunks import CannotAsk
 from brokerage.rules.ask import Chunk
-from brokerage.rules.pipeline import Decision
 from brokerage.rules.policy_choice import NUCLEUS, NoPolicy
 from brokerage.rules.remaining_work import remaining_work
+from brokerage.rules.snapshot import Nuclei
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.feed import assign as assign_task
@@ -18,6 +18,9 @@ from workqueues.ledger.holds import stay
 from workqueues.models import Task
 
 BATCH = 50
+NO_QUEUE = "job"
+"""The criterion that skips a nucleus whose queues cannot run the jobs."""
+
 LOOKED_AT = 1000
 """Files of a master that tell what its jobs will be like."""
 
@@ -46,25 +49,35 @@ def assign_one(run: Run, task: Task, cycle: Cycle) -> bool:
         wait_s = gdpconfig.value("taskbrokerage", "PENDING_NUCLEUS", vo=task.vo)
         stay(run.id, task.id, str(error), wait_s)
         return True
-    if decided.outcome == "assign":
-        nucleus = decided.chosen[0].name
+    decision = decided.decision
+    if decision.outcome == "assign":
+        nucleus = decision.chosen[0].name
         cycle.store()
         assign_task(run.id, task.id, nucleus, run.who, f"nucleus {nucleus}")
         rw = _work(task, cycle)
         cycle.added.append({"nucleus": nucleus, "share": task.gshare, "priority": task.current_priority, "rw": rw})
     else:
-        closest = f"; closest is {decided.closest}" if decided.closest else ""
-        stay(run.id, task.id, f"0 of {len(decided.first)} nuclei passed{closest}; see why", decided.wait_s)
+        stay(run.id, task.id, _reason(task, cycle, decided), decision.wait_s)
     return True
 
 
-def _decide(task: Task, cycle: Cycle) -> Decision:
+def _reason(task: Task, cycle: Cycle, decided: Decided[Nuclei]) -> str:
+    """Why a task has no nucleus; where that is for its jobs, what the queues say of them."""
+    decision = decided.decision
+    criteria = cycle.policy(task, NUCLEUS).criteria
+    reason = f"0 of {len(decision.first)} nuclei passed" + (f"; closest is {decision.closest}" if decision.closest else "")
+    if any(criteria[row].label == NO_QUEUE for row in decision.first.tolist() if row >= 0):
+        reason += f"; {cycle.where_able(task, decided.ask, decided.own)}"
+    return f"{reason}; see why"
+
+
+def _decide(task: Task, cycle: Cycle) -> Decided[Nuclei]:
     """Raises NoPolicy, CannotAsk."""
     policy = cycle.policy(task, NUCLEUS)
     inputs = cycle.batch.whole_input(task)
     own = cycle.batch.own(task, inputs, cycle.world.storages)
     ask = cycle.ask(task, _whole(task, cycle, inputs))
-    return cycle.decide_nucleus(policy, ask, cycle.hinted(task, ask, own), f"{task.id}.{task.epoch}").decision
+    return cycle.decide_nucleus(policy, ask, cycle.hinted(task, ask, own), f"{task.id}.{task.epoch}")
 
 
 def _whole(task: Task, cycle: Cycle, inputs: list[Input]) -> Chunk:

@@ -21,7 +21,7 @@ from brokerage.rules.ask import Ask, Chunk
 from brokerage.rules.columns import Columns
 from brokerage.rules.declare import Policy
 from brokerage.rules.dry_run import activity_of, scope_of
-from brokerage.rules.hint import able_queues
+from brokerage.rules.hint import able_queues, where_able
 from brokerage.rules.pipeline import Decision, decide
 from brokerage.rules.policy_choice import policy_chosen
 from brokerage.rules.snapshot import Nuclei, Queues
@@ -98,6 +98,12 @@ class Cycle:
             if storage["path"] and not storage["is_tape"]:
                 there[replica["dataset"]] += replica["files"]
         return all(there[dataset.name] >= dataset.files for dataset in decided.ask.chunk.datasets)
+
+    def where_able(self, task: Task, ask: Ask, own: Own) -> str:
+        """In words where the jobs of a task could run at all."""
+        brokers = self.policy(task)
+        whole = self.world_for(ask.prod_source_label).knowing(own.replicas, own.ended)
+        return where_able(brokers, ask, whole.queues(ask, per_share=brokers.per_share), self.config(brokers, ask.vo))
 
     def hinted(self, task: Task, ask: Ask, own: Own) -> Own:
         """With the queues of each nucleus that could run the jobs, and the work that this cycle has brought to each."""

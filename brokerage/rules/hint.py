@@ -10,8 +10,11 @@ import numpy as np
 
 from brokerage.rules.ask import Ask
 from brokerage.rules.declare import Config, Policy
-from brokerage.rules.pipeline import able
+from brokerage.rules.pipeline import able, decide, skips
 from brokerage.rules.snapshot import Queues
+
+MOST_NAMED = 3
+"""Sites that a sentence names."""
 
 
 def able_queues(policy: Policy, ask: Ask, queues: Queues, config: Config) -> Mapping[str, int]:
@@ -21,6 +24,19 @@ def able_queues(policy: Policy, ask: Ask, queues: Queues, config: Config) -> Map
     """
     passing = able(policy, replace(ask, nucleus=None), at_home(queues), config)
     return Counter(queues.site[passing].tolist())
+
+
+def where_able(policy: Policy, ask: Ask, queues: Queues, config: Config) -> str:
+    """In words where the jobs of a task could run at all: sites, or the closest queue and what it lacks."""
+    if able := able_queues(policy, ask, queues, config):
+        more = f" and {len(able) - MOST_NAMED} more sites" if len(able) > MOST_NAMED else ""
+        return f"its jobs could run at {', '.join(sorted(able)[:MOST_NAMED])}{more}"
+    anywhere, table = replace(ask, nucleus=None), at_home(queues)
+    decision = decide(policy, anywhere, table, config, "")
+    if not decision.closest:
+        return "there is no queue for such tasks"
+    skip = skips(decision, policy, anywhere, table, config)[decision.closest]
+    return f"its jobs can run nowhere: the closest queue is {decision.closest}, {skip.reason} ({skip.criterion})"
 
 
 def at_home(queues: Queues) -> Queues:

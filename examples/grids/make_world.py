@@ -28,6 +28,9 @@ SECOND = ("FELL", "MERE", "WICK")
 SITES = tuple(first + second for second in SECOND for first in FIRST)
 CLOUDS = ("NORTHLAND", "EASTLAND", "SOUTHLAND", "WESTLAND")
 NUCLEI = SITES[::4]
+OVERLOADED = (3, 8)
+"""Nuclei to which too many files are on their way, by their place."""
+
 CLOSED = SITES[-1]
 """A site that is not in use."""
 
@@ -198,7 +201,8 @@ def _links(draw: Random) -> Iterator[Entry]:
             near = draw.randint(0, 3) if source_number % len(CLOUDS) == number % len(CLOUDS) else draw.randint(2, 11)
             link: Entry = {"from": source, "to": nucleus, "closeness": -1 if chance < 0.02 else near}
             if chance < 0.9:
-                link["files_queued"] = draw.randrange(0, 500) if chance < 0.06 else draw.randrange(0, 120)
+                usual = 120 if number in OVERLOADED else 40
+                link["files_queued"] = draw.randrange(0, 500) if chance < 0.06 else draw.randrange(0, usual)
                 speed = round(draw.uniform(0.5, 250), 1)
                 link["mbps"] = {"1h": speed, "1d": round(speed * 0.8, 1), "1w": round(speed * 0.6, 1)}
             if chance > 0.6:
