@@ -26,9 +26,7 @@ def _flag(name: str, doc: str, row: str = "", code: str = "", note: str = "") ->
 
 
 NEEDS = (
-    Parameter(
-        "coreCount", "int", "Cores a job; 0: as many as a slot has.", default=1, high=4096, column="core_count"
-    ),
+    Parameter("coreCount", "int", "Cores a job; 0: as many as a slot has.", default=1, high=4096, column="core_count"),
     Parameter("maxCoreCount", "int", "Most cores a job, where they vary.", code="CC"),
     _need("walltime", "walltime", "Wall time for each MB of input.", 0),
     _unit("walltimeUnit", "walltime_unit", "Unit of walltime.", r"[A-Za-z0-9./ ]*"),
