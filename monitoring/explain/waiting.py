@@ -17,6 +17,9 @@ DECIDED = ("pending", "assigning")
 """States in which a decision may be why a task waits."""
 AFTER = timedelta(seconds=30)
 """Longest time between a decision and the task being put aside for it."""
+SEE_WHY = "; see why"
+"""How reasons end that agents write where a decision tells more."""
+
 COMMANDED = {"aborting": "killed", "finishing": "finished", "toretry": "retried"}
 
 
@@ -81,15 +84,19 @@ def _own(standing: Standing) -> list[Reason]:
         jobs = f"; it waits until {_jobs_said(live)} gone" if live else ""
         said.append(Reason("command", f"{who} asked that the task be {COMMANDED[standing.status]}{jobs}.", "off"))
     elif standing.verdict:
-        said.append(Reason("brokerage", "No candidate fits; the decision below says why, for each."))
+        said.append(Reason("brokerage", f"{_sentence(standing.error_dialog.removesuffix(SEE_WHY))} The decision below says why."))
     elif standing.status == "throttled" and standing.throttled_time is not None:
         until = f"{standing.throttled_time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         said.append(Reason("throttled", f"It makes no new jobs until {until}, because too many of its tries failed."))
     elif standing.error_dialog:
-        said.append(Reason("reason", f"{standing.error_dialog[0].upper()}{standing.error_dialog[1:].rstrip('.')}."))
+        said.append(Reason("reason", _sentence(standing.error_dialog)))
     if standing.status == "pending" and standing.old_status:
         said.append(Reason("state", f"Once that is over, it is {standing.old_status} again.", "idle"))
     return said
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].rstrip('.')}." if text else "No candidate fits."
 
 
 def _jobs_said(n: int) -> str:

@@ -13,7 +13,7 @@ from brokerage.queries.waiting import WAITING
 from brokerage.rules.settlement import Report, ReportedOutput
 from tests.builders import pilot
 
-ROUND = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "share")
+ROUND = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "share", "refresh")
 
 
 def run_agents(rounds: int = 2) -> None:

@@ -78,4 +78,4 @@ def test_a_share_that_is_removed_takes_its_standing_along(halves: None) -> None:
 def test_every_agent_of_the_table_is_run_by_the_steps() -> None:
     from broker_site.beat import AGENTS
 
-    assert set(ROUND) | {"refresh"} == {agent.name for agent in AGENTS}
+    assert set(ROUND) == {agent.name for agent in AGENTS}

@@ -37,7 +37,7 @@ def make_scene() -> Scene:
     ComputingQueue.objects.filter(name="DELTA").update(status="offline")
     catalogue_dataset("mc23.input.EVNT", 6)
     done = _made(parameters("mc23.evgen.0001", nEvents=40, nEventsPerJob=10), queues)
-    retrying = _made(reading("mc23.reco.0001", "mc23.input.EVNT"), queues, BAD)
+    retrying = _made(reading("mc23.reco.0001", "mc23.input.EVNT", prodSourceLabel="managed"), queues, BAD)
     run_agents()
     failed = _made(reading("mc23.reco.broken", "mc23.input.EVNT", maxAttempt=1), queues, BAD)
     run_agents()
