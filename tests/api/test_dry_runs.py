@@ -38,7 +38,8 @@ def contents() -> list[Any]:
 
 def test_trying_again_needs_no_body_and_writes_nothing(ada: Person, waiting: Task) -> None:
     before = contents()
-    for body in ({}, {"edits": {}}):
+    bodies: tuple[dict[str, Any], ...] = ({}, {"edits": {}})
+    for body in bodies:
         answer = ada.post(f"tasks/{waiting.id}/what-if/", body)
         assert answer.status_code == 200, answer.content
         assert answer.json()["before"]["outcome"] == "pending"
