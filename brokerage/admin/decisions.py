@@ -1,17 +1,21 @@
-"""Decisions of the brokerage and the snapshots they were taken on, to read."""
+"""Decisions of the brokerage and the snapshots they were taken on: to read, and to pin."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Length
 from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
+from broker_site.access.auditing import audit
+from broker_site.access.authentication import authenticate
 from broker_site.access.readonlyadmin import ReadOnlyAdmin
+from brokerage.ledger.decisions import pin
 from brokerage.models import Decision, GridPart, GridSnapshot
 from brokerage.queries.decisions import told, with_snapshot
 from workqueues.admin.shown import pretty, row
@@ -21,11 +25,33 @@ from workqueues.admin.shown import pretty, row
 class DecisionAdmin(ReadOnlyAdmin):
     """Decisions with their story."""
 
-    list_display = ("id", "task", "policy", "outcome", "n_chosen", "n_candidates", "n_times", "last_at")
-    list_filter = ("outcome",)
+    list_display = ("id", "task", "policy", "outcome", "n_chosen", "n_candidates", "n_times", "last_at", "pinned")
+    list_filter = ("outcome", "pinned")
+    actions = ("pin", "unpin")
     number_fields = ("id", "task_id")
     search_fields = ("=policy",)
     search_help_text = "Number of decision or task, or the policy."
+
+    def has_pin_permission(self, request: HttpRequest) -> bool:
+        """Who may see decisions may keep them."""
+        return self.has_view_permission(request)
+
+    @admin.action(description="Pin selected decisions: their snapshots are kept", permissions=["pin"])
+    def pin(self, request: HttpRequest, queryset: QuerySet[Decision]) -> None:
+        """Keep what they were taken on."""
+        self._pin(request, queryset, pinned=True)
+
+    @admin.action(description="Unpin selected decisions", permissions=["pin"])
+    def unpin(self, request: HttpRequest, queryset: QuerySet[Decision]) -> None:
+        """Let go of what they were taken on, as soon as nothing else needs it."""
+        self._pin(request, queryset, pinned=False)
+
+    def _pin(self, request: HttpRequest, queryset: QuerySet[Decision], *, pinned: bool) -> None:
+        ids = list(queryset.order_by("id").values_list("id", flat=True))
+        with transaction.atomic():
+            changed = pin(ids, pinned)
+            audit("decision.pin", authenticate(request), f"decisions {ids}"[:200], after={"pinned": pinned, "changed": changed})
+        self.message_user(request, f"{changed} decisions {'pinned' if pinned else 'unpinned'}.")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Decision]:
         """Lists need neither ask nor record."""

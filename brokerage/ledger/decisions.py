@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,11 @@ def drop_old_snapshots(newest: int) -> None:
                     FOR UPDATE OF p SKIP LOCKED)
                 """
             )
+
+
+def pin(decision_ids: Iterable[int], pinned: bool) -> int:
+    """Keep the snapshots of these decisions until they are unpinned, or no longer: how many decisions changed."""
+    return Decision.objects.filter(id__in=list(decision_ids), pinned=not pinned).update(pinned=pinned)
 
 
 def record_decisions(taken: Sequence[Taken], config_revision: int, snapshot_id: int) -> list[int]:

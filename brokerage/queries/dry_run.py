@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import brokerage.policies  # noqa: F401 - declares the policies
 from broker_site import gdpconfig
+from broker_site.kernel import clock
 from brokerage.queries.asks import chunk_of, peek, task_ask
 from brokerage.queries.chunks import Batch, CannotAsk, load_batch
+from brokerage.queries.feeds import stale_feeds
 from brokerage.queries.world import load_world
 from brokerage.rules.ask import Ask
 from brokerage.rules.decision_record import config_of
@@ -53,6 +55,8 @@ def current_question(task: Task) -> Question:
         raise NothingToAsk(f"the task has ended: {task.status}")
     before = task.old_status if task.status == "pending" else task.status
     activity = NUCLEUS if before == "assigning" else activity_of(task.prod_source_label)
+    if activity != NUCLEUS and (stale := stale_feeds(clock.now())):
+        raise NothingToAsk(stale[0])
     policy = policy_chosen(task.vo, activity, gdpconfig.component("core", vo=task.vo))
     world = load_world(scope=scope_of(task.prod_source_label))
     batch = load_batch([task], whole=activity == NUCLEUS)
