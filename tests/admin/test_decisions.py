@@ -23,6 +23,8 @@ def snapshots_after_clearing() -> int:
 
 def test_a_pinned_decision_keeps_its_snapshot_until_it_is_unpinned(root: Client, worked: Task) -> None:
     first = Decision.objects.order_by("id")[0]
+    kept = first.snapshot
+    assert kept is not None
     answer = root.post(LIST, {"action": "pin", "_selected_action": [first.id]}, follow=True)
     assert "1 decisions pinned." in answer.content.decode()
     assert Audit.objects.filter(act="decision.pin", after__pinned=True).count() == 1
@@ -31,6 +33,6 @@ def test_a_pinned_decision_keeps_its_snapshot_until_it_is_unpinned(root: Client,
     root.post(LIST, {"action": "unpin", "_selected_action": [first.id]})
     Task.objects.filter(id=first.task_id).delete()
     assert Decision.objects.get(id=first.id).pinned is False
-    GridSnapshot.objects.create(grid=first.snapshot.grid, links=first.snapshot.links, moment=b"")
+    GridSnapshot.objects.create(grid=kept.grid, links=kept.links, moment=b"")
     decisions.drop_old_snapshots(GridSnapshot.objects.latest("id").id + decisions.KEPT_SNAPSHOTS)
-    assert not GridSnapshot.objects.filter(id=first.snapshot_id).exists()
+    assert not GridSnapshot.objects.filter(id=kept.id).exists()
