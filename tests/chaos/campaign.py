@@ -96,12 +96,15 @@ def _write(campaign: Campaign, lfn: str, storage: str, dice: random.Random) -> I
     return InputFile(lfn, storage, len(content), f"{zlib.adler32(content):08x}")
 
 
-def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float]]:
-    """Compressed time: (app, component, key, value)."""
+def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]:
+    """Compressed time, and the policy: (app, component, key, value)."""
     agents = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish")
     yield "jedi", "agents", "CLAIM", campaign.claim_s
     for agent in agents:
         yield "jedi", "agents", f"PERIOD_{agent}", 0.5
+    # Lost jobs make other policies avoid a queue for hours; what is tested here is that nothing is lost, not where it goes.
+    for activity in ("production", "analysis"):
+        yield "jedi", "core", f"POLICY_{activity}", "generic"
     for key in ("PENDING_WAIT", "PENDING_WAIT_ANALYSIS", "PENDING_WAIT_PRIO_900", "PENDING_WAIT_PRIO_950"):
         yield "jedi", "watchdog", key, 1.0
     yield "jedi", "jobbroker", "PENDING_GENERIC", 1.0
