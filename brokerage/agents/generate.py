@@ -165,7 +165,8 @@ def _place(run: Run, task: Task, dataset: Dataset, chunk: Taken, decided: Decide
     """Lay the jobs out over the chosen queues and make them."""
     queues, wait_s = decided.columns, config["PENDING_GENERIC"]
     number = now.cycle.store()
-    share = _share(task, now.cycle.policy(task).per_share)
+    policy = now.cycle.policy(task)
+    share, own = _share(task, policy.per_share), now.cycle.config(policy, task.vo)
     limit = None if decided.ask.urgent else limit_of(task.gshare, config)
     places = places_of(decided.decision.chosen, queues, limit, now.given, share)
     if not places:
@@ -177,7 +178,8 @@ def _place(run: Run, task: Task, dataset: Dataset, chunk: Taken, decided: Decide
         return Outcome(0, Wait(reason, wait_s, pending=True))
     blocks = spread_idle_first(ready, len(chunk.jobs), block_of(scouts=False, config=config), dice(task.id, number))
     placed = _placed(blocks, chunk.jobs, queues, now, task.gshare)
-    make_jobs(run, task, dataset, chunk.files, placed, decided.ask, queues, number)
+    ask, compensation = policy.prepare(decided.ask, own), own.get("MEMORY_COMPENSATION", 1.0)
+    make_jobs(run, task, dataset, chunk.files, placed, ask, compensation, queues, number)
     return Outcome(len(placed)) if placed else Outcome(0, Wait(FULL, FULL_WAIT_S, pending=False))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from broker_site.agency.run import Run
@@ -35,14 +36,18 @@ def make_jobs(
     files: Sequence[File],
     placed: Sequence[Placed],
     ask: Ask,
+    compensation: float,
     queues: Queues,
     decision_id: int,
 ) -> None:
-    """Make the placed jobs of a claimed task; raises Stale if the claim is gone."""
+    """Make the placed jobs of a claimed task; raises Stale if the claim is gone.
+
+    `ask` as the policy prepared it, `compensation` the factor by which the policy takes its memory.
+    """
     if not placed:
         return
     reserved = reserve(run.id, task.id, len(placed))
-    slots = [_slot(p, ask, queues) for p in placed]
+    slots = [_slot(p, ask, compensation, queues) for p in placed]
     groups = task_queues([_requirements(task, p, s) for p, s in zip(placed, slots, strict=True)])
     naming = _Naming(task, dataset, parse(task.split_rule), reserved)
     jobs = []
@@ -70,9 +75,10 @@ def make_jobs(
     generate(run.id, task.id, jobs, run.who, decision_id)
 
 
-def _slot(p: Placed, ask: Ask, queues: Queues) -> Slot:
-    walltime = expected_walltime_s(ask, slot_power(ask, queues)[p.row : p.row + 1])
-    return slot(ask, queues, p.row, p.job.size, None if walltime is None else float(walltime[0]))
+def _slot(p: Placed, ask: Ask, compensation: float, queues: Queues) -> Slot:
+    own = replace(ask, chunk=replace(ask.chunk, n_events=p.job.n_events))
+    walltime = expected_walltime_s(own, slot_power(ask, queues)[p.row : p.row + 1])
+    return slot(own, queues, p.row, p.job.size, None if walltime is None else float(walltime[0]), compensation)
 
 
 def _requirements(task: Task, p: Placed, s: Slot) -> Requirements:

@@ -61,15 +61,19 @@ def size_mb(count: float | None, unit: str | None) -> float:
     return (count or 0.0) * _SIZE_MB.get((unit or "MB")[:2].lower(), 1.0)
 
 
+def output_mb(ask: Ask, n_events: int, input_mb: float) -> float:
+    """Size of the output of a job, MB; it scales with events where its unit is per event, else with the input."""
+    per_event = (ask.out_disk_unit or "").endswith(("PerEvent", "PerEvents"))
+    return size_mb(ask.out_disk_count, ask.out_disk_unit) * (n_events if per_event else input_mb)
+
+
 def scaled_need_mb(ask: Ask, queues: Queues, floor_mb: float) -> Floats:
     """Scratch disk of a job at each queue, MB: input, unless it is read directly, + output (`floor_mb` at least) + work.
 
     Output scales with events where its unit is per event, else with the input, read directly or not (seed 000; decision B5).
     """
     input_mb = ask.chunk.largest_gb * 1000.0
-    per_event = (ask.out_disk_unit or "").endswith(("PerEvent", "PerEvents"))
-    output = size_mb(ask.out_disk_count, ask.out_disk_unit) * (ask.chunk.n_events if per_event else input_mb)
-    rest = max(floor_mb, output) + size_mb(ask.work_disk_count, ask.work_disk_unit)
+    rest = max(floor_mb, output_mb(ask, ask.chunk.n_events, input_mb)) + size_mb(ask.work_disk_count, ask.work_disk_unit)
     return queues.copies_input * input_mb + rest
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from brokerage.rules.ask import Ask
 from brokerage.rules.declare import Config
-from brokerage.rules.needs import memory_mb, size_mb, slot_cores
+from brokerage.rules.needs import memory_mb, output_mb, size_mb, slot_cores
 from brokerage.rules.pipeline import Choice
 from brokerage.rules.placement import Place
 from brokerage.rules.snapshot import BUSY, JOBS, Queues
@@ -95,16 +95,21 @@ def places_of(chosen: Iterable[Choice], queues: Queues, limit: int | None, given
     return list(found.values())
 
 
-def slot(ask: Ask, queues: Queues, row: int, input_bytes: int, walltime_s: float | None) -> Slot:
-    """The requirements of one job of the ask at the queue in `row`, with so much input, rounded up within the queue's limits."""
+def slot(ask: Ask, queues: Queues, row: int, input_bytes: int, walltime_s: float | None, compensation: float) -> Slot:
+    """The requirements of one job of the ask at the queue in `row`, with so much input, rounded up within the queue's limits.
+
+    `ask` as the policy prepared it, with the events of the job. Memory counts times `compensation`, as the policy compared it: a
+    job asks for no more than what the queue was found to give.
+    """
     here = slice(row, row + 1)
     cores = int(slot_cores(ask, queues.corecount[here])[0]) if ask.core_count == 0 else max(ask.core_count or 1, 1)
     ram = float(memory_mb(ask, slot_cores(ask, queues.corecount[here]))[0])
-    disk = input_bytes / 1e6 + size_mb(ask.work_disk_count, ask.work_disk_unit)
+    input_mb, most_disk = input_bytes / 1e6, float(queues.maxwdir[row])
+    disk = input_mb + output_mb(ask, ask.chunk.n_events, input_mb) + size_mb(ask.work_disk_count, ask.work_disk_unit)
     return Slot(
         cores,
-        _up(ram, RAM_STEP_MB, float(queues.maxrss[row])),
-        _up(disk, DISK_STEP_MB, float(queues.maxwdir[row])),
+        _up(ram * compensation, RAM_STEP_MB, float(queues.maxrss[row])),
+        _up(min(disk, most_disk) if most_disk else disk, DISK_STEP_MB, most_disk),
         _up(walltime_s or 0.0, WALLTIME_STEP_S, float(queues.maxtime[row])),
     )
 
