@@ -89,7 +89,8 @@ def reading(name: str, dataset: str, **more: Any) -> dict[str, Any]:
         {"type": "template", "param_type": "input", "dataset": dataset, "value": "--in ${IN/L}"},
         {"type": "template", "param_type": "output", "dataset": f"{name}.OUT", "value": f"--out={name}.OUT.${{SN}}.txt"},
     ]
-    return parameters(name, noInput=None, nEvents=None, nEventsPerJob=None, nFilesPerJob=2, jobParameters=items, **more)
+    base: dict[str, Any] = {"noInput": None, "nEvents": None, "nEventsPerJob": None, "nFilesPerJob": 2, "jobParameters": items}
+    return parameters(name, **{**base, **more})
 
 
 def submitted(params: dict[str, Any]) -> Task:

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 from broker_site import gdpconfig
 from brokerage.rules.ask import Ask, Chunk, ChunkDataset
+from brokerage.rules.needs import size_mb
 from workqueues.models import Dataset, File, Task
+from workqueues.rules.job_size import Budget, size_budgets
 from workqueues.rules.split_rule import SplitRules, parse
 from workqueues.rules.task_parameters import TASK_PARAMETERS, read
 from workqueues.splitters.choice import splitter_for
-from workqueues.splitters.protocol import Files, JobPlan, QueueLimits
+from workqueues.splitters.protocol import Files, JobLimits, JobPlan
 
 GB, MB = 1e9, 1e6
 
@@ -36,13 +38,23 @@ class Input(NamedTuple):
     size: int
 
 
-def limits_of(task: Task) -> QueueLimits:
+def limits_of(task: Task) -> JobLimits:
     """What one job of the task may take wherever it runs."""
-    return QueueLimits(max_files=gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
+    most = gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo)
+    budgets: tuple[Budget, ...] = ()
+    if gb := parse(task.split_rule).gb_per_job:
+        made_gb, work_gb = (
+            size_mb(count, unit) * MB / GB
+            for count, unit in ((task.out_disk_count, task.out_disk_unit), (task.work_disk_count, task.work_disk_unit))
+        )
+        by_event = "PerEvent" in task.out_disk_unit
+        ratio = 0.0 if by_event else size_mb(task.out_disk_count, task.out_disk_unit)
+        budgets = tuple(size_budgets(gb, ratio, made_gb if by_event else 0.0, work_gb))
+    return JobLimits(most, budgets)
 
 
 def split(
-    dataset: Dataset, files: Sequence[File], rules: SplitRules, limits: QueueLimits, most: int | None = None
+    dataset: Dataset, files: Sequence[File], rules: SplitRules, limits: JobLimits, most: int | None = None
 ) -> list[JobPlan]:
     """The jobs into which files of a master dataset are cut."""
     columns = Files(
@@ -164,7 +176,7 @@ def _needs(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
         "out_disk_unit": task.out_disk_unit or None,
         "work_disk_count": task.work_disk_count,
         "work_disk_unit": task.work_disk_unit or None,
-        "n_gb_per_job": params.get("nGBPerJob"),
+        "n_gb_per_job": parse(task.split_rule).gb_per_job,
         "io_intensity": task.io_intensity,
         "disk_io": task.disk_io,
         "event_service": task.event_service,

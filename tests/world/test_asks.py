@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from broker_site.kernel import clock
-from brokerage.models import Job
+from brokerage.models import Job, JobSpec
 from brokerage.queries.asks import task_ask
 from brokerage.rules.ask import Chunk
-from tests.builders import grid, parameters, submitted
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents
 
 pytestmark = pytest.mark.django_db
@@ -42,6 +42,24 @@ def test_wishes_of_a_task_reach_the_brokers(wish: dict[str, Any], asked: dict[st
     task.refresh_from_db()
     ask = task_ask(task, Chunk(), clock.now())
     assert {name: getattr(ask, name) for name in asked} == asked
+
+
+@pytest.mark.parametrize(
+    ("wish", "files"),
+    [
+        ({"nGBPerJob": 10}, [3, 3]),  # 6 + 2.5 GB of output at least
+        ({"nGBPerJob": 10, "workDiskCount": 2, "workDiskUnit": "GB"}, [2, 2, 2]),  # 4 + 2.5 + 2
+        ({"nGBPerJob": 12, "outDiskCount": 1, "outDiskUnit": "MB"}, [2, 2, 2]),  # as much output as input: 4 + 4
+        ({"nGBPerJob": 10, "nFilesPerJob": 2}, [2, 2, 2]),
+        ({"nGBPerJob": 1}, [1] * 6),
+    ],
+)
+def test_jobs_are_as_large_as_ngbperjob_lets_them(wish: dict[str, Any], files: list[int]) -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 6, size=2 * 10**9)
+    task = submitted(reading("t1", "in.data", **{"nFilesPerJob": None, "prodSourceLabel": "managed", **wish}))
+    run_agents()
+    assert list(JobSpec.objects.filter(job__task_id=task.id).order_by("job_id").values_list("n_input_files", flat=True)) == files
 
 
 def test_jobs_of_a_task_whose_core_count_varies_take_the_slots_of_their_queue() -> None:

@@ -26,6 +26,7 @@ class SplitRules:
     max_files_per_job: int | None = None
     events_per_job: int | None = None
     events_per_file: int | None = None
+    gb_per_job: int | None = None
     random_seed: int = 0
     first_event: int = 0
     limited_sites: int = 0
@@ -49,6 +50,7 @@ NUMBERS: Mapping[str, str] = {
     "MF": "max_files_per_job",
     "NE": "events_per_job",
     "EI": "events_per_file",
+    "NG": "gb_per_job",
     "RS": "random_seed",
     "FT": "first_event",
     "LS": "limited_sites",

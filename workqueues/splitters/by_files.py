@@ -1,34 +1,37 @@
-"""Cutting by the number of files: nFilesPerJob each, else as many as task and queue allow.
+"""Cutting by the number of files and by what they cost: nFilesPerJob each, else as many as task and queue allow.
 
-Source: facts on splitting 8.1, 8.2. The last, smaller chunk becomes a job only when nothing comes behind it. Not here: events,
-sizes with output and work area, boundaries, secondary datasets (rows J4, J6, J12).
+Source: facts on splitting 8.1, 8.2; decision F3: all limits bind together. The last, smaller chunk becomes a job only when
+nothing comes behind it. Not here: events across files, boundaries, secondary datasets (rows J4, J6, J12).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
+from workqueues.rules.job_size import Budget
 from workqueues.rules.split_rule import SplitRules
-from workqueues.splitters.protocol import Files, JobPlan, QueueLimits, Split
+from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Split
 
 
-def by_files(files: Files, rules: SplitRules, limits: QueueLimits, most: int | None = None) -> Split:
-    """Jobs of nFilesPerJob files; without it of at most nMaxFilesPerJob or the queue's number of files, and the queue's bytes.
+def by_files(files: Files, rules: SplitRules, limits: JobLimits, most: int | None = None) -> Split:
+    """Jobs of nFilesPerJob files, without it of at most nMaxFilesPerJob or the limit's number; fewer where a budget binds.
 
-    nFilesPerJob replaces the queue's number of files and is never cut by bytes: where it does not fit, the queue's filters have
-    said so. One file at least is always taken.
+    One file at least is always taken.
     """
     ceiling = rules.files_per_job or rules.max_files_per_job or limits.max_files
     sizes, events = _running_sum(files.sizes), _running_sum(files.n_events)
     end = len(files)
-    if rules.files_per_job is None and limits.max_bytes is not None and sizes is not None:
-        ends = _ends_by_bytes(sizes, ceiling, limits.max_bytes)
+    if limits.budgets:
+        reach = [_reach(files, budget) for budget in limits.budgets]
+        ends = _ends(end, ceiling, reach)
+        full = not ends or any(at(ends[-2] if len(ends) > 1 else 0) < end for at in reach)
     else:
         ends = [*range(ceiling, end, ceiling), end] if end else []
+        full = False
     reason = ""
-    if ends and not files.complete and end - (ends[-2] if len(ends) > 1 else 0) < ceiling:
+    if ends and not files.complete and not full and end - (ends[-2] if len(ends) > 1 else 0) < ceiling:
         ends.pop()
         reason = f"the last files wait for more: a job takes {ceiling}"
     if most is not None and len(ends) > most:
@@ -38,15 +41,27 @@ def by_files(files: Files, rules: SplitRules, limits: QueueLimits, most: int | N
     return Split(jobs, end - (ends[-1] if ends else 0), reason)
 
 
-def _ends_by_bytes(sizes: list[int], ceiling: int, max_bytes: int) -> list[int]:
-    """Where each job ends, when a job takes neither more than `ceiling` files nor, with two files or more, more than
-    `max_bytes`.
-    """
+def _reach(files: Files, budget: Budget) -> Callable[[int], int]:
+    """From the first file of a job to the end of what the budget allows; past the last file where more would fit."""
+    count = len(files)
+    sizes, events = files.sizes or [0] * count, files.n_events or [0] * count
+    costs = list(
+        accumulate((budget.per_byte * s + budget.per_event * e for s, e in zip(sizes, events, strict=True)), initial=0.0)
+    )
+    bisect = bisect_left if budget.below else bisect_right
+
+    def reach(start: int) -> int:
+        return bisect(costs, costs[start] + budget.most, start) - 1
+
+    return reach
+
+
+def _ends(end: int, ceiling: int, reach: Sequence[Callable[[int], int]]) -> list[int]:
+    """Where each job ends, when it takes no more than `ceiling` files and no more than its budgets allow."""
     ends: list[int] = []
-    start, end = 0, len(sizes) - 1
+    start = 0
     while start < end:
-        fitting = bisect_right(sizes, sizes[start] + max_bytes, start, end + 1) - 1
-        start = max(start + 1, min(start + ceiling, fitting))
+        start = max(start + 1, min(start + ceiling, end, *(at(start) for at in reach)))
         ends.append(start)
     return ends
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from workqueues.rules.job_size import Budget
 from workqueues.rules.split_rule import SplitRules
 
 
@@ -37,13 +38,11 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueLimits:
-    """What one job may take at the queue it is made for. `max_files` counts master files; `max_bytes` their size, None for no
-    limit.
-    """
+class JobLimits:
+    """What one job may take, all together: `max_files` master files, and what they cost by each budget."""
 
     max_files: int = 200
-    max_bytes: int | None = None
+    budgets: tuple[Budget, ...] = ()
 
 
 class JobPlan(NamedTuple):
@@ -79,4 +78,4 @@ class Splitter(Protocol):
     for).
     """
 
-    def __call__(self, files: Files, rules: SplitRules, limits: QueueLimits, most: int | None = None) -> Split: ...
+    def __call__(self, files: Files, rules: SplitRules, limits: JobLimits, most: int | None = None) -> Split: ...

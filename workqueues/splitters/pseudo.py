@@ -5,10 +5,10 @@ splitting 8.3.
 from __future__ import annotations
 
 from workqueues.rules.split_rule import SplitRules
-from workqueues.splitters.protocol import Files, JobPlan, QueueLimits, Split
+from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Split
 
 
-def pseudo(files: Files, rules: SplitRules, limits: QueueLimits, most: int | None = None) -> Split:
+def pseudo(files: Files, rules: SplitRules, limits: JobLimits, most: int | None = None) -> Split:
     """One job a pseudo file, with the file's events, else the task's events a job; no limit of a queue applies to a record."""
     count = len(files) if most is None else min(len(files), most)
     events = files.n_events or [rules.events_per_job or 0] * count

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_site.kernel.registry import UnknownName
+from workqueues.rules.job_size import Budget, job_size_gb, size_budgets
 from workqueues.rules.split_rule import SplitRules
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.choice import splitter_for
-from workqueues.splitters.protocol import Files, JobPlan, QueueLimits
+from workqueues.splitters.protocol import Files, JobLimits, JobPlan
 from workqueues.splitters.pseudo import pseudo
 
-ANYWHERE = QueueLimits()
+ANYWHERE = JobLimits()
 
 
-def sizes_of(files: Files, rules: SplitRules, limits: QueueLimits = ANYWHERE, most: int | None = None) -> list[int]:
+def most_bytes(n: int, max_files: int = 200) -> JobLimits:
+    """A limit of bytes."""
+    return JobLimits(max_files, (Budget(1, 0, n),))
+
+
+def sizes_of(files: Files, rules: SplitRules, limits: JobLimits = ANYWHERE, most: int | None = None) -> list[int]:
     return [job.n_files for job in by_files(files, rules, limits, most)]
 
 
@@ -40,17 +48,40 @@ def test_two_files_a_job(n: int, complete: bool, jobs: list[int], left: int) -> 
 def test_without_a_number_the_ceilings_hold() -> None:
     assert sizes_of(Files(range(450)), SplitRules()) == [200, 200, 50]
     assert sizes_of(Files(range(450)), SplitRules(max_files_per_job=300)) == [300, 150]
-    assert sizes_of(Files(range(450)), SplitRules(), QueueLimits(max_files=400)) == [400, 50]
+    assert sizes_of(Files(range(450)), SplitRules(), JobLimits(max_files=400)) == [400, 50]
 
 
 def test_bytes_bound_a_job_but_one_file_always_goes() -> None:
     files = Files(range(6), sizes=[3, 3, 3, 9, 1, 1])
-    assert sizes_of(files, SplitRules(), QueueLimits(max_bytes=6)) == [2, 1, 1, 2]
+    assert sizes_of(files, SplitRules(), most_bytes(6)) == [2, 1, 1, 2]
 
 
-def test_the_number_of_files_that_the_task_sets_is_kept() -> None:
+def test_the_number_of_files_that_the_task_sets_replaces_the_queues_and_is_cut_by_bytes() -> None:
     files = Files(range(4), sizes=[9, 9, 9, 9])
-    assert sizes_of(files, SplitRules(files_per_job=2), QueueLimits(max_files=1, max_bytes=10)) == [2, 2]
+    assert sizes_of(files, SplitRules(files_per_job=2), JobLimits(max_files=1)) == [2, 2]
+    assert sizes_of(files, SplitRules(files_per_job=2), most_bytes(10)) == [1, 1, 1, 1]
+
+
+def test_events_cost_too_and_all_budgets_bind_together() -> None:
+    files = Files(range(6), sizes=[1] * 6, n_events=[10, 10, 30, 10, 10, 10])
+    events = Budget(0, 1, 30)
+    assert sizes_of(files, SplitRules(), JobLimits(budgets=(events,))) == [2, 1, 3]
+    assert sizes_of(files, SplitRules(), JobLimits(budgets=(events, Budget(1, 0, 2)))) == [2, 1, 2, 1]
+
+
+def test_less_than_is_less_than() -> None:
+    files = Files(range(4), sizes=[5] * 4)
+    assert sizes_of(files, SplitRules(), most_bytes(10)) == [2, 2]
+    assert sizes_of(files, SplitRules(), JobLimits(budgets=(Budget(1, 0, 10, below=True),))) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "complete", "jobs", "left"),
+    [([2, 2, 2], False, [2], 1), ([2, 2, 2], True, [2, 1], 0), ([2, 2, 5], False, [2, 1], 0), ([5], False, [1], 0)],
+)
+def test_a_last_job_that_has_room_waits_for_more(sizes: list[int], complete: bool, jobs: list[int], left: int) -> None:
+    split = by_files(Files(range(len(sizes)), sizes=sizes, complete=complete), SplitRules(), most_bytes(4))
+    assert ([job.n_files for job in split], split.left) == (jobs, left)
 
 
 def test_no_more_jobs_than_asked_for() -> None:
@@ -64,7 +95,7 @@ def test_a_job_knows_its_events_and_bytes() -> None:
 
 
 def test_records_give_one_job_each() -> None:
-    split = pseudo(Files([5, 6, 7], n_events=[250, 250, 100]), SplitRules(events_per_job=250), QueueLimits(max_files=1), most=2)
+    split = pseudo(Files([5, 6, 7], n_events=[250, 250, 100]), SplitRules(events_per_job=250), JobLimits(max_files=1), most=2)
     assert split.jobs == (JobPlan(0, 1, 250), JobPlan(1, 2, 250))
     assert split.left == 1
     assert pseudo(Files([5]), SplitRules(events_per_job=250), ANYWHERE).jobs == (JobPlan(0, 1, 250),)
@@ -95,7 +126,7 @@ def test_every_file_is_in_one_job_or_left_with_a_reason(
 ) -> None:
     files = Files(range(len(sizes)), sizes=sizes, n_events=sizes, complete=complete)
     rules = SplitRules(files_per_job=per_job, max_files_per_job=most_files)
-    limits = QueueLimits(max_files=7, max_bytes=max_bytes)
+    limits = JobLimits(7) if max_bytes is None else most_bytes(max_bytes, 7)
     split = by_files(files, rules, limits, most)
     assert split == by_files(files, rules, limits, most)
     positions = [i for job in split for i in range(job.start, job.stop)]
@@ -106,11 +137,28 @@ def test_every_file_is_in_one_job_or_left_with_a_reason(
     for job in split:
         assert 1 <= job.n_files <= ceiling
         assert job.size == job.n_events == sum(sizes[job.start : job.stop])
-        assert per_job or max_bytes is None or job.n_files == 1 or job.size <= max_bytes
-    if per_job and not complete:
+        assert max_bytes is None or job.n_files == 1 or job.size <= max_bytes
+    if per_job and not complete and max_bytes is None:
         assert all(job.n_files == per_job for job in split)
     if complete and most is None:
         assert split.left == 0
+
+
+@given(
+    st.lists(st.integers(1, 40), max_size=30),
+    st.integers(3, 60),
+    st.sampled_from([0.0, 0.1, 0.5, 2.0]),
+    st.sampled_from([0.0, 0.5, 4.0]),
+)
+def test_jobs_by_size_are_as_large_as_they_may_be(tenths: list[int], most: int, ratio: float, work: float) -> None:
+    files = Files(range(len(tenths)), sizes=[n * 10**8 for n in tenths])
+    split = by_files(files, SplitRules(), JobLimits(budgets=tuple(size_budgets(most, ratio, 0.0, work))))
+    assert sum(job.n_files for job in split) == len(tenths)
+    for job in split:
+        assert job.n_files == 1 or job_size_gb(job.size / 1e9, ratio, work) < most + 1e-9
+    for job, behind in pairwise(split):
+        more = (job.size + files.sizes[behind.start]) / 1e9
+        assert job_size_gb(more, ratio, work) >= most - 1e-9
 
 
 def test_a_million_files_are_split() -> None:

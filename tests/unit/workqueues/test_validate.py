@@ -244,7 +244,7 @@ def test_analysis_says_what_is_not_there_yet() -> None:
     found = faults(analysis())
     assert found == {
         ("transPath", "required"),
-        *((name, "not_supported_yet") for name in ("nGBPerJob", "sourceURL", "mergeOutput", "buildSpec", "mergeSpec")),
+        *((name, "not_supported_yet") for name in ("sourceURL", "mergeOutput", "buildSpec", "mergeSpec")),
         ("jobParameters[0].value", "not_supported_yet"),
         ("jobParameters[4].expand", "not_supported_yet"),
         ("jobParameters[4].exclude", "not_supported_yet"),

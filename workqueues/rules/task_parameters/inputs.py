@@ -24,7 +24,7 @@ PARAMETERS = (
     _count("nEventsPerJob", "Events a job.", code="NE"),
     _count("nEventsPerInputFile", "Events in each input file, whatever the catalogue says.", code="EI"),
     _count("tgtNumEventsPerJob", "About so many events a job, in even pieces of each file.", row="J12"),
-    Parameter("nGBPerJob", "number", "Size of a job's input, output and work area, GB.", row="J6", code="NG"),
+    _count("nGBPerJob", "Less than so many GB of input, output and work area a job; one file at least.", code="NG"),
     _count("nMaxFilesPerJob", "Most files a job.", code="MF", high=10_000),
     _count("maxEventsPerJob", "Most events a job.", row="J6", code="MX"),
     Parameter("tgtMaxOutputForNG", "number", "Wanted size of the largest output, GB.", row="J22", code="TN"),
