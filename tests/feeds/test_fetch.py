@@ -83,7 +83,8 @@ def test_a_server_that_is_down_is_told(place: Place) -> None:
     address = place.address("/a")
     of = limits(place)
     place.server.server_close()
-    assert "refused" in reason(address, of).lower()
+    told = reason(address, of).lower()
+    assert "refused" in told or "reset" in told  # reset: the kernel had taken the connection just before the socket went
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,8 @@ def test_the_verdict_of_the_brokerage_is_the_headline() -> None:
         CALM, status="pending", error_dialog="0 of 4 queues passed", verdict="Pending: none of 4 queues fits", old_status="ready"
     )
     assert headline(standing) == "Pending: none of 4 queues fits"
-    assert "the decision below" in said(standing) and "it is ready again" in said(standing)
+    assert "0 of 4 queues passed. The decision below says why." in said(standing)
+    assert "it is ready again" in said(standing)
 
 
 def test_a_running_parent_is_named_with_its_page() -> None:
