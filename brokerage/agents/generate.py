@@ -17,7 +17,7 @@ from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.feeds import stale_feeds
 from brokerage.queries.places import QueuePlace, queue_places
 from brokerage.rules.ask import Ask
-from brokerage.rules.declare import Config
+from brokerage.rules.declare import Config, Policy
 from brokerage.rules.placement import block_of, spread_idle_first
 from brokerage.rules.policy_choice import NoPolicy
 from brokerage.rules.slots import Given, limit_of, own_names, places_of, total_room
@@ -117,7 +117,7 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
     config = gdpconfig.component("jobbroker", vo=task.vo)
     try:
         policy = now.cycle.policy(task)
-        most = _most_jobs(task, now, config, per_share=policy.per_share)
+        most = _most_jobs(task, now, config, policy)
         if most == 0:
             return Outcome(0, Wait(FULL, FULL_WAIT_S, pending=False))
         chunk = _taken(run, task, dataset, most)
@@ -142,7 +142,7 @@ def _taken(run: Run, task: Task, dataset: Dataset, most: int) -> Taken:
     return Taken(files, split(dataset, files, rules, limits, most))
 
 
-def _most_jobs(task: Task, now: Round, config: Config, *, per_share: bool) -> int:
+def _most_jobs(task: Task, now: Round, config: Config, policy: Policy) -> int:
     """Jobs for which there is room at all queues together; urgent tasks have no cap."""
     ask = Ask(
         share=task.gshare or None,
@@ -150,10 +150,11 @@ def _most_jobs(task: Task, now: Round, config: Config, *, per_share: bool) -> in
         priority=task.current_priority,
         processing_type=task.processing_type,
     )
-    queues = now.cycle.world_for(task.prod_source_label).queues(ask, per_share=per_share)
+    queues = now.cycle.world_for(task.prod_source_label).queues(ask, per_share=policy.per_share)
     if not len(queues) or ask.urgent:
         return MOST_JOBS
-    return min(total_room(queues, limit_of(task.gshare, config), now.given, _share(task, per_share)), MOST_JOBS)
+    limit = limit_of(policy.activity, task.gshare, config)
+    return min(total_room(queues, limit, now.given, _share(task, policy.per_share)), MOST_JOBS)
 
 
 def _share(task: Task, per_share: bool) -> str | None:
@@ -167,7 +168,7 @@ def _place(run: Run, task: Task, dataset: Dataset, chunk: Taken, decided: Decide
     number = now.cycle.store()
     policy = now.cycle.policy(task)
     share, own = _share(task, policy.per_share), now.cycle.config(policy, task.vo)
-    limit = None if decided.ask.urgent else limit_of(task.gshare, config)
+    limit = None if decided.ask.urgent else limit_of(policy.activity, task.gshare, config)
     places = places_of(decided.decision.chosen, queues, limit, now.given, share)
     if not places:
         return Outcome(0, Wait("none of the chosen queues has storage for outputs", wait_s, pending=True))

@@ -12,12 +12,16 @@ import numpy as np
 from brokerage.rules.ask import Ask
 from brokerage.rules.declare import Config
 from brokerage.rules.needs import memory_mb, output_mb, size_mb, slot_cores
+from brokerage.rules.overload import queue_limit
 from brokerage.rules.pipeline import Choice
 from brokerage.rules.placement import Place
 from brokerage.rules.snapshot import BUSY, JOBS, Queues
 
 RAM_STEP_MB, DISK_STEP_MB, WALLTIME_STEP_S = 100, 500, 600
 """Requirements are rounded up to these, so that jobs of nearly equal needs share a task queue."""
+
+ANALYSIS = "analysis"
+"""Activity of the policies by which a queue is full when it is overloaded."""
 
 
 class Slot(NamedTuple):
@@ -50,19 +54,26 @@ class Given:
         return self._all
 
 
-def limit_of(share: str | None, config: Config) -> int:
-    """Jobs that may always wait at a queue. `config`: component jobbroker."""
+def limit_of(activity: str, share: str | None, config: Config) -> int:
+    """Jobs that may always wait at a queue, for a policy of this activity: of analysis at least until a queue is overloaded.
+
+    `config`: component jobbroker.
+    """
     own = config.get(f"NQUEUELIMITSITE_{share}") if share else None
-    return int(config["NQUEUELIMITSITE"] if own is None else own)
+    limit = int(config["NQUEUELIMITSITE"] if own is None else own)
+    return max(limit, int(queue_limit(0))) if activity == ANALYSIS else limit
 
 
 def total_room(queues: Queues, limit: int, given: Given, share: str | None) -> int:
-    """Jobs that may still be made for all queues together; parts of a unified queue have the room of the whole."""
+    """Jobs that may still be made for all queues together; parts of a unified queue have the room of the whole.
+
+    As nothing is known of the input yet, jobs whose input moves take no room.
+    """
 
     def free(table: Queues) -> tuple[int, dict[str, int]]:
         """All room, and that of each queue."""
         names = own_names(table)
-        left = np.maximum(table.cap(limit) - table.queued_in_all_states, 0).tolist()
+        left = np.maximum(table.cap(limit) - table.waiting_or_defined, 0).tolist()
         by_queue = dict(zip(names, left, strict=True))
         return sum(by_queue.values()), by_queue
 
@@ -82,14 +93,15 @@ def own_names(queues: Queues) -> list[str]:
 def places_of(chosen: Iterable[Choice], queues: Queues, limit: int | None, given: Given, share: str | None) -> list[Place]:
     """The chosen queues that can take outputs, with what waits there and how much may; `limit` None: no cap.
 
-    Of several parts of one unified queue the best. What was given meanwhile counts as waiting and lowers the weight.
+    Of several parts of one unified queue the best. Jobs whose input moves count where that of the task must move too (decision
+    B9). What was given meanwhile counts as waiting and lowers the weight.
     """
     found: dict[str, Place] = {}
     names = own_names(queues)
     for choice in chosen:
         queue = names[choice.row]
         if queue not in found and queues.storage[choice.row]:
-            waiting = int(queues.queued_in_all_states[choice.row])
+            waiting = int(queues.queued[choice.row])
             cap = inf if limit is None else float(queues.cap(limit)[choice.row])
             found[queue] = Place(choice.name, choice.weight, waiting, cap).filled(given.at(queue, share))
     return list(found.values())

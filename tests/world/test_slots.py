@@ -15,13 +15,13 @@ from workqueues.models import File, Task
 pytestmark = pytest.mark.django_db
 
 
-def made(**more: Any) -> list[dict[str, int]]:
+def made(**more: Any) -> list[dict[str, Any]]:
     """What the jobs of a task at one queue ask for."""
     task = submitted(parameters(**more))
     run_agents()
     task.refresh_from_db()
     assert task.status == "running", task.error_dialog
-    return list(TaskQueue.objects.order_by("walltime_s").values("ram_mb", "disk_mb", "walltime_s"))
+    return [{**row} for row in TaskQueue.objects.order_by("walltime_s").values("ram_mb", "disk_mb", "walltime_s")]
 
 
 def test_a_job_asks_for_the_memory_that_the_queue_was_found_to_give() -> None:
