@@ -48,6 +48,8 @@ def test_a_share_is_added_audited_and_what_does_not_sum_to_100_is_told(root: Cli
     [
         ("Group", {"value": -1}, "value", "a share of -1 is negative"),
         ("Group", {"campaign": "(mc"}, "campaign", "no regular expression: missing )"),
+        ("Group", {"campaign": "a{99999999999}"}, "campaign", "no regular expression: the repetition number is too large"),
+        ("Group", {"value": "1e308"}, "value", "a share of 1e+308 is more than 1e+09"),
         ("Group", {"vo": "cms"}, "parent", "Production is a share of demo"),
         ("MC", {}, "name", "already exists"),
         ("Undefined", {}, "name", "the name of what no share takes"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -102,3 +103,18 @@ def test_the_list_tells_which_queue_would_take_a_task_and_what_the_others_said(r
         assert line in page
     assert "There is no task 999." in root.get(LIST, {"task": 999}).content.decode()
     assert "Enter a whole number." in root.get(LIST, {"task": "x"}).content.decode()
+
+
+def test_the_list_of_many_work_queues_is_there_at_once(root: Client) -> None:
+    WorkQueue.objects.bulk_create(
+        WorkQueue(
+            queue_name=f"q{n}",
+            vo="*",
+            queue_order=n,
+            criteria=f"processingType IN ('a{n}','b{n}') AND workingGroup LIKE 'G{n}%' AND coreCount > {n} AND campaign <> 'c'",
+        )
+        for n in range(40)
+    )
+    began = time.process_time()
+    assert root.get(LIST).status_code == 200
+    assert time.process_time() - began < 5

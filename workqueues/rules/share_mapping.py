@@ -45,6 +45,6 @@ def pattern_fault(pattern: str) -> str:
     """What is wrong with a regular expression; empty if nothing."""
     try:
         re.compile(pattern)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         return f"no regular expression: {error}"
     return ""

@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+LARGEST = 1e9
+"""The largest value of a node, so that sums and products of values stay numbers."""
+
 FAR_BEHIND = 1e6
 """What stands for used / target where the target is 0: last."""
 
@@ -119,7 +122,7 @@ class BadTree(ValueError):
 
 
 def check(tree: Sequence[Node], parent: str = "the root") -> None:
-    """Raise BadTree for a negative value, siblings that are all zero, or a name that stands twice."""
+    """Raise BadTree for a negative or huge value, siblings that are all zero, or a name that stands twice."""
     names = [node.name for top in tree for node in _all(top)]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadTree(f"{twice[0]}: the name stands twice")
@@ -130,6 +133,8 @@ def _check_level(siblings: Sequence[Node], parent: str) -> None:
     for node in siblings:
         if node.value < 0:
             raise BadTree(f"{node.name}: a share of {node.value:g} is negative")
+        if not node.value <= LARGEST:
+            raise BadTree(f"{node.name}: a share of {node.value:g} is more than {LARGEST:g}")
         _check_level(node.children, node.name)
     if siblings and not any(node.value for node in siblings):
         raise BadTree(f"{parent}: all its shares are zero, so nothing could run below it")

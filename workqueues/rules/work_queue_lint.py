@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import islice, product
+from itertools import product
+from math import prod
 from typing import Any
 
 from broker_site.kernel.verdict import Problem
@@ -22,6 +23,10 @@ from workqueues.rules.work_queue_mapping import Queue, ordered
 
 MOST_TRIED = 5000
 """Tasks that are tried for a pair of queues."""
+MOST_IN_ALL, LEAST_TRIED = 50_000, 50
+"""Tasks that are tried for all pairs together, and for each pair however many there are."""
+_STRIDE = 2_654_435_761
+"""A prime, by which the tasks that are tried are spread over all there could be."""
 
 ANYTHING = ("", "*")
 
@@ -98,9 +103,11 @@ def warnings(definitions: Sequence[Definition]) -> dict[str, list[str]]:
         if not any(queue.partition == partition.name for queue in queues):
             found[partition.name].append("no sub queue is in this partition, so no task comes to it")
     takers = [queue for queue in ordered(queues) if not queue.is_partition]
+    pairs = len(takers) * (len(takers) - 1) // 2
+    most = min(MOST_TRIED, max(LEAST_TRIED, MOST_IN_ALL // max(pairs, 1)))
     for place, queue in enumerate(takers):
         for earlier in takers[:place]:
-            if told := _beside(earlier, queue):
+            if told := _beside(earlier, queue, most):
                 found[queue.name].append(told)
     if not any(queue.criteria is None and queue.vo in ANYTHING and queue.label in ANYTHING for queue in takers):
         for queue in takers[-1:]:
@@ -108,16 +115,17 @@ def warnings(definitions: Sequence[Definition]) -> dict[str, list[str]]:
     return {name: told for name, told in found.items() if told}
 
 
-def _beside(earlier: Queue, later: Queue) -> str:
+def _beside(earlier: Queue, later: Queue, most: int) -> str:
     """What the earlier one of two queues means for the later one; empty where they do not meet."""
     if not _meet(earlier.vo, later.vo) or not _meet(earlier.label, later.label):
         return ""
     covers = earlier.vo in (*ANYTHING, later.vo) and earlier.label in (*ANYTHING, later.label)
     if later.criteria is None and earlier.criteria is not None:
         return ""
-    mine = [task for task in _tasks(earlier.criteria, later.criteria) if holds(later.criteria, task)]
+    tasks, whole = _tasks(most, earlier.criteria, later.criteria)
+    mine = [task for task in tasks if holds(later.criteria, task)]
     taken = [task for task in mine if holds(earlier.criteria, task)]
-    if mine and len(taken) == len(mine) and covers:
+    if whole and mine and len(taken) == len(mine) and covers:
         return f"no task reaches it: {earlier.name} takes all that it would"
     return f"{earlier.name} comes first for tasks like {_told(taken[0])}" if taken else ""
 
@@ -126,14 +134,26 @@ def _meet(one: str, other: str) -> bool:
     return one in ANYTHING or other in ANYTHING or one == other
 
 
-def _tasks(*criteria: Expression | None) -> Iterator[dict[str, Any]]:
-    """Tasks made of the values that the criteria name, values beside them, and nothing."""
+def _tasks(most: int, *criteria: Expression | None) -> tuple[list[dict[str, Any]], bool]:
+    """At most so many tasks made of the values that the criteria name, values beside them, and nothing; whether these are all."""
     values: dict[str, dict[Any, None]] = {}
     for expression in criteria:
         for attribute, value in _named(expression) if expression is not None else ():
             values.setdefault(attribute.lower(), {None: None, "something else": None})[value] = None
-    for task in islice(product(*values.values()), MOST_TRIED):
-        yield dict(zip(values, task, strict=True))
+    count = prod(map(len, values.values()))
+    if count <= most:
+        return [dict(zip(values, task, strict=True)) for task in product(*values.values())], True
+    choices = {name: list(named) for name, named in values.items()}
+    return [_nth(choices, number * _STRIDE % count) for number in range(most)], False
+
+
+def _nth(choices: Mapping[str, Sequence[Any]], number: int) -> dict[str, Any]:
+    """One of all tasks that the choices allow."""
+    task = {}
+    for name, values in choices.items():
+        number, place = divmod(number, len(values))
+        task[name] = values[place]
+    return task
 
 
 def _named(expression: Expression) -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,6 +96,25 @@ def test_variables() -> None:
     ):
         with pytest.raises(BadVariables, match=why):
             read_variables(text)
+
+
+@given(st.text("ab", max_size=6), st.text("ab%_", max_size=6))
+def test_a_pattern_takes_what_some_reading_of_its_signs_takes(text: str, pattern: str) -> None:
+    def takes(text: str, pattern: str) -> bool:
+        if not pattern:
+            return not text
+        if pattern[0] == "%":
+            return any(takes(text[skipped:], pattern[1:]) for skipped in range(len(text) + 1))
+        return bool(text) and pattern[0] in ("_", text[0]) and takes(text[1:], pattern[1:])
+
+    assert holds(parse(f"a LIKE '{pattern}'"), {"a": text}) is takes(text, pattern)
+
+
+def test_many_wildcards_are_answered_at_once() -> None:
+    criteria = parse("taskName LIKE '" + "%a" * 60 + "%b'")
+    began = time.process_time()
+    assert not holds(criteria, {"taskname": "a" * 500})
+    assert time.process_time() - began < 2
 
 
 @given(st.text(max_size=60))

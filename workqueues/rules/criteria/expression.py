@@ -131,10 +131,19 @@ def attributes(expression: Expression) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def pattern_of(pattern: str) -> re.Pattern[str]:
-    """A LIKE pattern as a regular expression over the whole text."""
-    parts = re.findall(r"\\[\\%_]|.", pattern, re.DOTALL)
-    known = {"%": ".*", "_": "."}
-    return re.compile("".join(known.get(p) or re.escape(p[1:] if len(p) == 2 else p) for p in parts), re.DOTALL)
+    """A LIKE pattern as a regular expression over the whole text.
+
+    What stands between two `%` is taken where it comes first and never looked for again: many `%` cost no more than one.
+    """
+    pieces = [""]
+    for part in re.findall(r"\\[\\%_]|.", pattern, re.DOTALL):
+        if part == "%":
+            pieces.append("")
+        else:
+            pieces[-1] += "." if part == "_" else re.escape(part[1:] if len(part) == 2 else part)
+    first, *rest = pieces
+    between = "".join(f"(?>.*?{piece})" for piece in rest[:-1])
+    return re.compile(first + between + "".join(f".*{piece}" for piece in rest[-1:]), re.DOTALL)
 
 
 def _both(left: Truth, right: Truth) -> Truth:
