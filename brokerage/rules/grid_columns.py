@@ -157,12 +157,8 @@ def _software(queue: str, releases: Sequence[str], facts: Facts) -> str:
     return json.dumps(published, sort_keys=True) if published else ""
 
 
-def nucleus_rows(grid: Grid, facts: Facts) -> Iterator[Row]:
-    """Rows of `Nuclei` in which nothing is said of a task."""
-    files: dict[str, int] = defaultdict(int)
-    for link in facts.links:
-        if link["activity"] in TO_NUCLEUS:
-            files[link["to"]] += link["files_queued"]
+def nucleus_rows(grid: Grid, facts: Facts, files: Mapping[str, int]) -> Iterator[Row]:
+    """Rows of `Nuclei` in which nothing is said of a task; `files`: how many are on their way to each."""
     for site in grid.sites:
         if site.columns["nucleus"]:
             storages = outputs_of(grid, site.name)
@@ -174,7 +170,7 @@ def nucleus_rows(grid: Grid, facts: Facts) -> Iterator[Row]:
                 "storages": written(_output(storage) for storage in storages),
                 "can_send": up(default, "read_wan"),
                 "can_receive": up(default, "write_wan"),
-                "files_queued": files[site.name],
+                "files_queued": files.get(site.name),
                 "total_rw": (facts.total_rw or {}).get(site.name),
             }
 

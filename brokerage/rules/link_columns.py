@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from itertools import chain
 from math import nan
 from typing import Any
 
@@ -30,11 +31,9 @@ class LinkColumns:
     def __init__(self, links: Iterable[Mapping[str, Any]], queues: Queues, storages: Mapping[str, Entry], now: datetime) -> None:
         self.now = now
         self._links: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-        self._queued: dict[str, int] = defaultdict(int)
         for link in links:
             self._links[link["from"], link["to"]].append(link)
-            if link["activity"] in TO_NUCLEUS:
-                self._queued[link["to"]] += link["files_queued"]
+        self._queued = files_to_nuclei(chain.from_iterable(self._links.values()), now)
         sites = {name: str(storage.columns["site"]) for name, storage in storages.items()}
         pairs = zip(queues.storage.tolist(), queues.site.tolist(), strict=True)
         self._sources, self._at = np.unique([sites.get(storage, site) for storage, site in pairs], return_inverse=True)
@@ -51,13 +50,28 @@ class LinkColumns:
 
     def _link(self, source: str, nucleus: str, activity: str) -> tuple[int, float, float]:
         """Files that wait, throughput and closeness of a link; not a number where that is not known."""
-        files, mbps, closeness = 0, nan, nan
+        files, closeness = 0, nan
+        fresh: dict[str, float | None] = dict.fromkeys(WINDOWS)
         for entry in self._links.get((source, nucleus), ()):
-            age = timedelta(0) if entry["at"] is None else self.now - entry["at"]
+            age = _age(entry, self.now)
             if entry["activity"] == activity and age <= WINDOWS["1h"]:
                 files = entry["files_queued"]
-            fresh = [entry["mbps"].get(window) if age <= oldest else None for window, oldest in WINDOWS.items()]
-            known = latest(*fresh)
-            mbps = mbps if known is None else float(known)
+            for window, oldest in WINDOWS.items():
+                if age <= oldest and (mbps := entry["mbps"].get(window)) is not None:
+                    fresh[window] = float(mbps)
             closeness = closeness if entry["closeness"] is None else float(entry["closeness"])
-        return files, mbps, closeness
+        known = latest(*fresh.values())
+        return files, nan if known is None else known, closeness
+
+
+def files_to_nuclei(links: Iterable[Mapping[str, Any]], now: datetime) -> Mapping[str, int]:
+    """Nucleus -> output files on their way to it from everywhere, by what was measured within the hour (facts 1)."""
+    found: dict[str, int] = defaultdict(int)
+    for link in links:
+        if link["activity"] in TO_NUCLEUS and _age(link, now) <= WINDOWS["1h"]:
+            found[link["to"]] += link["files_queued"]
+    return found
+
+
+def _age(link: Mapping[str, Any], now: datetime) -> timedelta:
+    return timedelta(0) if link["at"] is None else now - link["at"]

@@ -23,7 +23,7 @@ from brokerage.rules.grid_columns import default_output, nucleus_rows, outputs_o
 from brokerage.rules.grid_document import Entry, Grid
 from brokerage.rules.grid_facts import ALL, EXPRESS, PRODUCTION_OUTPUT, Facts
 from brokerage.rules.job_counts import ENDED, JobCounts
-from brokerage.rules.link_columns import LinkColumns
+from brokerage.rules.link_columns import LinkColumns, files_to_nuclei
 from brokerage.rules.snapshot import Nuclei, Queues
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -133,7 +133,7 @@ class World:
 
     @cached_property
     def _nuclei(self) -> Nuclei:
-        return Nuclei.from_rows(nucleus_rows(self.grid, self.facts))
+        return Nuclei.from_rows(nucleus_rows(self.grid, self.facts, files_to_nuclei(self.facts.links, self.now)))
 
     @cached_property
     def _own_names(self) -> list[str]:

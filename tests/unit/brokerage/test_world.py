@@ -136,8 +136,17 @@ def test_a_link_is_used_by_how_old_its_numbers_are(hours: int, files: int, mbps:
     at = (NOW - timedelta(hours=hours)).isoformat()
     links = [{"from": "B", "to": "A", "files_queued": 12, "mbps": {"1h": 85, "1d": 40, "1w": 7}, "at": at}]
     table = world(links=links).queues(Ask(nucleus="A"))
-    assert column(table, "link_files")["B1"] == files
+    assert column(table, "link_files")["B1"] == column(table, "nucleus_files")["B1"] == files
+    assert column(world(links=links).nuclei(Ask()), "files_queued") == {"A": files}
     assert column(table, "mbps")["B1"] == pytest.approx(mbps, nan_ok=True) if mbps else isnan(column(table, "mbps")["B1"])
+
+
+def test_the_freshest_throughput_of_a_link_counts_whatever_it_was_measured_for() -> None:
+    links = [
+        {"from": "B", "to": "A", "activity": "Express", "mbps": {"1h": 85}},
+        {"from": "B", "to": "A", "mbps": {"1w": 7}, "at": (NOW - timedelta(hours=30)).isoformat()},
+    ]
+    assert column(world(links=links).queues(Ask(nucleus="A")), "mbps")["B1"] == 85
 
 
 def chunk(*datasets: tuple[str, int, float]) -> Chunk:
