@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
@@ -78,6 +78,16 @@ def _parameters() -> Mapping[str, tuple[str, Parameter]]:
 
 PARAMETERS = _parameters()
 
+_ALWAYS: Mapping[str, Any] = MappingProxyType(
+    {
+        prefix + own.name: own.default
+        for owner, prefix in ((Ask, ""), (Chunk, "chunk."))
+        for own in fields(owner)
+        if get_type_hints(owner)[own.name] in _KINDS and own.default is not MISSING
+    }
+)
+"""Fields of the ask that always have a value -> the one that stands for nothing."""
+
 NAMES: Mapping[str, str] = MappingProxyType({own: n for n, (own, _) in reversed(list(PARAMETERS.items())) if n != own})
 """Field of the ask -> the task parameter that sets it."""
 
@@ -114,6 +124,7 @@ def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[Edited], list
         if problem is not None:
             problems.append(problem)
             continue
+        value = _ALWAYS.get(own) if value is None else value
         inner = own.removeprefix("chunk.")
         before = getattr(ask if inner == own else ask.chunk, inner)
         done.append(Edited(edit.name, before, value))
@@ -202,8 +213,10 @@ def _typed(parameter: Parameter, edit: Edit) -> tuple[Any, Problem | None]:
     if parameter.kind == "texts" and isinstance(raw, str):
         raw = [item.strip() for item in raw.split(",")] if not raw.startswith("[") else _listed(raw)
     value, rule, message = read_value(parameter, raw)
-    if parameter.kind == "names" and isinstance(value, list):
-        value = tuple(value)
+    if parameter.kind == "names" and not rule:
+        value = tuple(value or ())
+    if isinstance(value, Mapping) and parameter.name in TASK_PARAMETERS:
+        value = json.dumps(value)  # as the task keeps it
     return value, Problem(edit.name, rule, message) if rule else None
 
 

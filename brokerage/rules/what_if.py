@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from broker_site.gdpconfig.texts import thawed
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Columns
 from brokerage.rules.decision_record import Record, config_of, decode, encode
@@ -71,7 +72,7 @@ class WhatIf:
         return {
             "before": self.before.to_document(),
             "after": self.after.to_document() if self.after else None,
-            "edits": [asdict(edit) for edit in self.edits],
+            "edits": [{"name": e.name, "before": thawed(e.before), "after": thawed(e.after)} for e in self.edits],
             "changed": [asdict(change) for change in self.changed],
             "jobs": self.jobs.to_document() if self.jobs else None,
             "jobs_after": self.jobs_after.to_document() if self.jobs_after else None,

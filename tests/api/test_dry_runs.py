@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from brokerage.models import ComputingQueue, Decision, GridSnapshot
+from brokerage.rules.edits import PARAMETERS
 from tests.api.people import Person, faults
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
@@ -60,6 +61,18 @@ def test_what_if_tells_before_and_after(ada: Person, waiting: Task) -> None:
         "BETA": ("-status", "chosen"),
     }
     assert contents() == before
+
+
+@pytest.mark.parametrize("value", [None, "", 1, "x", ["x"], {"sw_platform": "el9"}], ids=str)
+def test_every_task_parameter_is_changed_or_refused(ada: Person, waiting: Task, value: Any) -> None:
+    for name in PARAMETERS:
+        answer = ada.post(f"tasks/{waiting.id}/what-if/", {"edits": {name: value}})
+        assert answer.status_code in (200, 422), (name, answer.content)
+
+
+def test_configuration_that_is_an_object_is_changed_and_told(ada: Person, waiting: Task) -> None:
+    told = ada.post(f"tasks/{waiting.id}/what-if/", {"edits": {"config.PROCESSING_GROUPS": {"mc": ["evgen"]}}}).json()
+    assert told["edits"][0]["after"] == {"mc": ["evgen"]}
 
 
 def test_edits_that_cannot_be_made_are_all_told(ada: Person, waiting: Task) -> None:
