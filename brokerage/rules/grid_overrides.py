@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from brokerage.rules.grid_attributes import FURTHER, QUEUE, SITE, STORAGE, Table, read_value
 from brokerage.rules.grid_document import status_faults
+from workqueues.rules.refine.characters import check_characters
 from workqueues.rules.task_parameters import found, nearest
 
 Kind = Literal["site", "storage", "queue"]
@@ -41,6 +42,8 @@ def read_override(kind: Kind, attribute: str, text: str) -> tuple[Any, str, str]
             if parameter.kind == "object":
                 return None, "json", f"expected a JSON object, found {found(text)}"
             raw = [item.strip() for item in text.split(",") if item.strip()]
+    if problems := check_characters({attribute: raw}):
+        return None, problems[0].rule, problems[0].message
     value, rule, message = read_value(parameter, raw)
     if not rule and attribute == "status" and kind == "storage":
         for place, broken, told in status_faults(value or {}):

@@ -106,6 +106,10 @@ def test_sites_and_storages_have_overrides_too_and_a_gone_row_keeps_them(
     ("attribute", "value", "field", "rule"),
     [
         ("maxrs", "1", "attribute", "unknown: a queue has no attribute the text 'maxrs'; the nearest is maxrss"),
+        ("params", '{"a": "\\u0000"}', "value", "characters: "),
+        ("params", '{"a": NaN}', "value", "range: expected a finite number"),
+        ("params", '{"a": "\\ud800"}', "value", "characters: "),
+        ("releases", '["\\u0000"]', "value", "characters: "),
         ("maxrss", "plenty", "value", "type: expected a number"),
         ("maxrss", "-1", "value", "range: expected 0 to"),
         ("maxrss", "1.5", "value", "type: expected a whole number"),
