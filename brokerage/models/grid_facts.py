@@ -47,7 +47,10 @@ class Software(models.Model):
 
 
 class DeclaredSlots(models.Model):
-    """How many jobs of a share may run at a queue, as somebody declared it; 0 or less, or expired: ignored."""
+    """How many jobs of a share may run at a queue, as somebody declared it.
+
+    0: as many as are starting. Less than 0, or expired: ignored.
+    """
 
     id = models.AutoField(primary_key=True)
     queue = models.ForeignKey(ComputingQueue, models.CASCADE, related_name="slots")

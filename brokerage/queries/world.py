@@ -27,7 +27,10 @@ WORKING = ("ready", "scouting", "running", "pending")
 """States of tasks whose remaining work counts at their nucleus (facts on the brokerage 5)."""
 
 USED = ("queued", "running")
-"""What the jobs of a user count as: those that run, and all others that have not ended."""
+"""What the jobs of a user count as: those that run, and those that have not begun to."""
+
+PAYLOAD_ENDED = ("holding", "transferring", "merging")
+"""States of jobs that neither run nor wait to: only their output is on the way."""
 
 
 _OF_STORAGE = tuple(column for column in STORAGE if column != "site")
@@ -121,7 +124,7 @@ def _counted(sites: set[str]) -> _Counted:
             found[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
             if started:
                 starts[queue] += started / STARTS_H
-            if user:
+            if user and status not in PAYLOAD_ENDED:
                 who = ("group", group) if group else ("name", user)
                 sums = used.setdefault(who, dict.fromkeys((f"{state}_{what}" for what in ("jobs", "cores") for state in USED), 0))
                 state = "running" if status == "running" else "queued"
@@ -187,8 +190,8 @@ def _software(grid: Grid) -> dict[str, Mapping[str, Any]]:
 
 
 def _slots() -> tuple[Mapping[str, Any], ...]:
-    """Slots that somebody declared."""
-    rows = DeclaredSlots.objects.filter(n__gt=0).order_by("queue__name", "share", "resource_type")
+    """Slots that somebody declared; 0 = as many as jobs are starting."""
+    rows = DeclaredSlots.objects.filter(n__gte=0).order_by("queue__name", "share", "resource_type")
     columns = ("queue__name", "share", "resource_type", "n", "expires")
     return tuple(dict(zip(SLOT, row, strict=True)) for row in rows.values_list(*columns))
 

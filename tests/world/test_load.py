@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.kernel.clock import now
-from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Site, Software, StorageEndpoint
+from brokerage.ledger.lease import lease
+from brokerage.models import ComputingQueue, DeclaredSlots, Job, Link, Measured, Site, Software, StorageEndpoint
 from brokerage.queries.dry_run import NothingToAsk, current_question
+from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_world
 from brokerage.rules.ask import Ask
 from tests.builders import grid, parameters, pilot, submitted
@@ -28,6 +32,12 @@ def working(**more: Any) -> Task:
     take(queue)
     task.refresh_from_db()
     return task
+
+
+def send(queue: ComputingQueue) -> None:
+    """A job of the queue sent to a new pilot."""
+    groups = [w.id for w in WAITING.of(queue.id, queue.name, fresh=True)]
+    assert lease(groups, pilot(queue, str(uuid4())), uuid4(), 60) is not None
 
 
 def test_jobs_are_counted_by_state_at_their_queue() -> None:
@@ -52,6 +62,14 @@ def test_what_a_user_has_is_known_when_the_user_asks() -> None:
     assert (usage.running_jobs, usage.queued_jobs, usage.queued_cores) == (1, 3, 3)
     assert world.completed(Ask(user="bob")).usage.running_jobs == 0
     assert world.queues(Ask(user="ada")).user_queued[0] == 3
+
+
+@pytest.mark.parametrize("state", ["holding", "transferring"])
+def test_jobs_whose_output_is_on_the_way_are_not_waiting_jobs_of_their_user(state: str) -> None:
+    working()
+    Job.objects.filter(status="running").update(status=state, lease_until=None, lease_holder=None, epoch=F("epoch") + 1)
+    usage = load_world().completed(Ask(user="ada")).usage
+    assert (usage.running_jobs, usage.queued_jobs, usage.queued_cores) == (0, 3, 3)
 
 
 def test_remaining_work_counts_at_the_nucleus_of_the_task() -> None:
@@ -114,6 +132,17 @@ def test_links_software_slots_and_what_is_measured_are_known() -> None:
     assert (queues.link_files[0], queues.mbps[0], queues.closeness[0], queues.nucleus_files[0]) == (7, 12.5, 3, 7)
     assert (queues.num_slots[0], queues.disk_io[0], queues.software[0]) == (55, 120, '{"cvmfs": ["atlas"]}')
     assert load_world().queues(Ask(share="Managed")).num_slots[0] == -1
+
+
+@pytest.mark.parametrize(("declared", "slots", "busy"), [(0, 0, 2), (-1, -1, 1)])
+def test_slots_declared_as_zero_count_the_jobs_that_start(declared: int, slots: int, busy: int) -> None:
+    working()
+    alpha = ComputingQueue.objects.get()
+    DeclaredSlots.objects.create(queue=alpha, n=declared)
+    for _ in range(2):
+        send(alpha)
+    queues = load_world().queues(Ask())
+    assert (queues.num_slots[0], queues.starting[0], queues.busy[0]) == (slots, 2, busy)
 
 
 def test_the_number_of_queries_is_the_same_whatever_the_size() -> None:
