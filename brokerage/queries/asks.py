@@ -89,10 +89,10 @@ def inputs_taken(
 
 
 def chunk_of(inputs: Sequence[Input], jobs: Sequence[JobPlan], files: Sequence[File]) -> Chunk:
-    """The chunk: what is asked must hold for every one of its jobs."""
+    """The chunk: what is asked must hold for every one of its jobs, so the largest count, not what is left over for the last."""
     ram = max((f.ram_count for f in files), default=0)
     return Chunk(
-        n_events=min(job.n_events for job in jobs),
+        n_events=max(job.n_events for job in jobs),
         files=sum(i.files for i in inputs),
         gb=sum(i.size for i in inputs) / GB,
         job_gb=max(job.size for job in jobs) / GB,
@@ -140,6 +140,7 @@ def _places(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
         "direct_access_only": rules.input_lan == ONLY,
         "use_local_io": rules.use_local_io,
         "avoid_vp": rules.avoid_vp,
+        "merge_output": bool(params.get("mergeOutput")),
         "output_tokens": tuple(sorted({token for item in _items(params) if (token := item.get("token"))})),
     }
 

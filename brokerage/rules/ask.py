@@ -43,7 +43,7 @@ class ChunkDataset:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The input to place: smallest number of events in one job, and files and size (GB = 10^9 bytes) of all of it.
+    """The input to place: events in one job (of the largest, as jobs are cut), and files and size (GB = 10^9 bytes) of all of it.
 
     `job_gb` is the largest input of one job; None where the whole chunk may be one job. `ram_count` is what earlier tries of its
     files needed, in the unit of the task. `site` names the queues where files wait to be merged, `site_skipped_s` for how long

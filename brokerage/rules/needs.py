@@ -88,7 +88,7 @@ def walltime_s(cpu_time: float, n_events: int, power: Figure, efficiency: float,
 
 
 def expected_walltime_s(ask: Ask, power: Floats) -> Floats | None:
-    """Expected walltime of the smallest job of the chunk in slots of this power, s.
+    """Expected walltime of a job of the chunk in slots of this power, s.
 
     The task's own figure, else from its cpuTime, else None.
     """

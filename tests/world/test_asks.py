@@ -8,10 +8,11 @@ import pytest
 
 from broker_site.kernel import clock
 from brokerage.models import Job, JobSpec
-from brokerage.queries.asks import task_ask
+from brokerage.queries.asks import chunk_of, task_ask
 from brokerage.rules.ask import Chunk
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents
+from workqueues.splitters.protocol import JobPlan
 
 pytestmark = pytest.mark.django_db
 
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.django_db
         ({"t1Weight": 5}, {"t1_weight": 5.0}),
         ({"allowInputLAN": "only"}, {"direct_access_only": True}),
         ({"allowInputLAN": "use"}, {"direct_access_only": False}),
+        ({"mergeOutput": True}, {"merge_output": True}),
         ({"avoidVP": True, "onlyTagsForFC": True}, {"avoid_vp": True, "only_tags_for_fc": True}),
         ({"coreCount": 0, "maxCoreCount": 16}, {"core_count": 0, "max_core_count": 16}),
         ({"container_name": "img:1"}, {"container_name": "img:1"}),
@@ -69,3 +71,9 @@ def test_jobs_of_a_task_whose_core_count_varies_take_the_slots_of_their_queue() 
     task = submitted(parameters("t1", coreCount=0))
     run_agents()
     assert set(Job.objects.filter(task_id=task.id).values_list("core_count", flat=True)) == {8}
+
+
+def test_what_is_asked_holds_for_the_largest_job_not_for_what_is_left_over() -> None:
+    jobs = [JobPlan(0, 1, 100, 2000), JobPlan(1, 2, 25, 500)]
+    chunk = chunk_of([], jobs, [])
+    assert (chunk.n_events, chunk.job_gb) == (100, 2e-6)
