@@ -11,10 +11,14 @@ from brokerage.rules.snapshot import Queues
 
 @filter("nonpreassigned", "the task runs only at {site}")
 def preassigned_only(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
-    """A task that names where it runs goes nowhere else. Source: facts on the brokerage 4 (list), 3.3 (label)."""
-    if not ask.preassigned:
+    """A task that names where it runs goes nowhere else, nor do files that wait somewhere to be merged.
+
+    Source: facts on the brokerage 4 (list), 3.3 (label).
+    """
+    site = ask.site or ask.chunk.site
+    if not site:
         return True, {"site": ""}
-    return named(queues, names_in(ask.site)), {"site": ask.site}
+    return named(queues, names_in(site)), {"site": site}
 
 
 @filters(

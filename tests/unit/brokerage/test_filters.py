@@ -69,6 +69,8 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("storage at its limit", {}, {"space_gb": 200}, IN),
     ("storage below it", {}, {"space_gb": 199.9}, "-disk"),
     ("space not published", {}, {"space_gb": None}, IN),
+    ("files wait elsewhere to be merged", {"chunk_site": "R"}, {}, "-nonpreassigned"),
+    ("files wait here to be merged", {"chunk_site": "Q"}, {}, IN),
     ("type allowed", {"processing_type": "reco"}, {"allowed_processing": "simul|reco"}, IN),
     ("type not allowed", {"processing_type": "eco"}, {"allowed_processing": "simul|reco"}, "-processing"),
     ("type excluded", {"processing_type": "reco"}, {"excluded_processing": "simul|reco"}, "-processing"),
