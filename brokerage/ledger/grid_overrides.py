@@ -75,31 +75,39 @@ def set_override(override: LocalOverride) -> None:
 
 
 def end_override(override: LocalOverride) -> None:
-    """Remove an override: what the document says holds again."""
+    """Remove an override, unless somebody has: what the document says holds again."""
     with transaction.atomic():
         take_turns()
-        row = _row(override, missing_ok=True)
-        kept = LocalOverride.objects.select_for_update().get(pk=override.pk)
-        if row is not None:
-            _write(kept, row, kept.beneath)
-        kept.delete()
+        if (kept := LocalOverride.objects.select_for_update().filter(pk=override.pk).first()) is not None:
+            _end(kept)
 
 
 def end_expired(now: datetime, by: Principal = SYSTEM) -> int:
     """Remove the overrides whose time is over: how many."""
     ended = 0
-    for override in LocalOverride.objects.filter(until__lte=now).order_by("id"):
+    for pk in LocalOverride.objects.filter(until__lte=now).order_by("id").values_list("pk", flat=True):
         with transaction.atomic():
+            take_turns()
+            # Looked at again: another run may have ended it meanwhile, or an operator may have given it more time.
+            override = LocalOverride.objects.select_for_update().filter(pk=pk, until__lte=now).first()
+            if override is None:
+                continue
             before = {"value": override.value, "until": str(override.until)}
             audit("localoverride.expire", by, f"localoverride {override.pk} {override}", reason=override.reason, before=before)
-            end_override(override)
+            _end(override)
         ended += 1
     return ended
 
 
-def _row(override: LocalOverride, missing_ok: bool = False) -> Any:
-    rows = PLACES[override.kind]._default_manager.select_for_update().filter(name=override.name)
-    return rows.first() if missing_ok else rows.get()
+def _end(override: LocalOverride) -> None:
+    row = PLACES[override.kind]._default_manager.select_for_update().filter(name=override.name).first()
+    if row is not None:
+        _write(override, row, override.beneath)
+    override.delete()
+
+
+def _row(override: LocalOverride) -> Any:
+    return PLACES[override.kind]._default_manager.select_for_update().get(name=override.name)
 
 
 def _write(override: LocalOverride, row: Any, value: Any) -> None:

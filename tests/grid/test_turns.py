@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from threading import Thread
 
 import pytest
-from django.db import connections
+from django.db import connection, connections, transaction
 
+from broker_site.kernel import clock
 from brokerage.ledger.grid import import_grid
-from brokerage.ledger.grid_overrides import end_override, set_override
+from brokerage.ledger.grid_lock import take_turns
+from brokerage.ledger.grid_overrides import end_expired, end_override, set_override
 from brokerage.models import ComputingQueue, LocalOverride
 from brokerage.rules.grid_wanted import Wanted, read_wanted
 from tests.grid.conftest import GOOD
@@ -67,3 +71,48 @@ def test_overrides_and_imports_at_once() -> None:
     assert kept.beneath == 3000
     end_override(kept)
     assert ComputingQueue.objects.get(name="NORTH").maxrss == 3000
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_override_that_is_ended_or_prolonged_meanwhile_ends_no_run_and_not_too_early() -> None:
+    import_grid(document(1000))
+    past, future = clock.now() - timedelta(minutes=1), clock.now() + timedelta(days=1)
+    gone, longer = (
+        LocalOverride(kind="queue", name="NORTH", attribute=attribute, value="7", reason="race", until=past)
+        for attribute in ("maxrss", "maxtime")
+    )
+    set_override(gone)
+    set_override(longer)
+    found: list[object] = []
+
+    def expire() -> None:
+        try:
+            found.append(end_expired(clock.now()))
+        except LocalOverride.DoesNotExist as error:
+            found.append(error)
+        finally:
+            connections.close_all()
+
+    run = Thread(target=expire)
+    with transaction.atomic():
+        take_turns()
+        run.start()
+        until_somebody_waits()
+        end_override(gone)
+        LocalOverride.objects.filter(pk=longer.pk).update(until=future)
+    run.join(60)
+    assert found == [0]
+    assert LocalOverride.objects.get().attribute == "maxtime"
+    assert ComputingQueue.objects.get(name="NORTH").maxtime == 7
+
+
+def until_somebody_waits() -> None:
+    """Until another writer of the grid stands in the queue."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+            if (cursor.fetchone() or (0,))[0]:
+                return
+        time.sleep(0.02)
+    pytest.fail("nobody waits")
