@@ -5,10 +5,13 @@ Here: asking, deciding and storing, in batches. Not here: what follows for the t
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
+
+from django.db import DataError
 
 from broker_site import gdpconfig
 from broker_site.agency.run import Run
@@ -30,6 +33,11 @@ from brokerage.rules.world_record import Own, table_of_nuclei, table_of_queues
 from workqueues.models import Task
 
 T = TypeVar("T", bound=Columns)
+
+UNSTORABLE = (DataError, TypeError, ValueError)
+"""What a decision raises that the database or JSON cannot hold, as one of a plugin may be."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +122,27 @@ class Cycle:
         return replace(own, able_queues=dict(sorted(able.items())), added=tuple(self.added))
 
     def store(self) -> int:
-        """Store what was decided since the last time: the number of the last decision, 0 where there is none."""
+        """Store what was decided since the last time: the number of the last decision, 0 where there is none.
+
+        One that cannot be stored holds up no other; it raises only where it is the last, which is that of the task at hand.
+        """
         if not self._taken:
             return 0
         if self._snapshot is None:
             self._snapshot = store_snapshot(self.world)
-        numbers = record_decisions(self._taken, self.revision, self._snapshot)
-        self._taken.clear()
-        return numbers[-1]
+        taken, self._taken = self._taken, []
+        try:
+            return record_decisions(taken, self.revision, self._snapshot)[-1]
+        except UNSTORABLE:
+            for one in taken[:-1]:
+                self._store_alone(one, self._snapshot)
+            return record_decisions(taken[-1:], self.revision, self._snapshot)[-1]
+
+    def _store_alone(self, one: Taken, snapshot: int) -> None:
+        try:
+            record_decisions([one], self.revision, snapshot)
+        except UNSTORABLE:
+            logger.exception("the decision of %s about task %s cannot be stored", one.policy.name, one.ask.task_id)
 
 
 def begin(run: Run, tasks: Sequence[Task], *, whole: bool = False) -> Cycle:

@@ -124,7 +124,8 @@ def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[Edited], list
         if problem is not None:
             problems.append(problem)
             continue
-        value = _ALWAYS.get(own) if value is None else value
+        if value is None:
+            value = _ALWAYS.get(own)
         inner = own.removeprefix("chunk.")
         before = getattr(ask if inner == own else ask.chunk, inner)
         done.append(Edited(edit.name, before, value))

@@ -114,3 +114,16 @@ def test_a_rule_that_fails_at_a_decision_sets_that_task_aside_and_no_other(monke
     other.refresh_from_db()
     assert (other.status, task.status) == ("running", "ready")
     assert "agent generate failed on this task: OSError: the table of the lab is not there" in task.error_dialog
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_decision_that_cannot_be_stored_holds_up_no_other_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose()
+    monkeypatch.setattr(POLICIES["lab-production"], "name", "x" * 100)
+    first = submitted(parameters("first", vo="lab", nEvents=20, nEventsPerJob=10))
+    other = submitted(parameters("other", nEvents=20, nEventsPerJob=10))
+    brokered()
+    first.refresh_from_db()
+    other.refresh_from_db()
+    assert (first.status, other.status, other.error_dialog) == ("pending", "running", "")
+    assert "analysis" in policies()
