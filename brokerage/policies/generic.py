@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from brokerage.filters.activity import pilots_seen
 from brokerage.filters.cores import enough_cores
 from brokerage.filters.disk import output_space, scratch_unscaled
 from brokerage.filters.memory import memory_uncompensated
@@ -28,6 +29,7 @@ class Generic(BrokeragePolicy):
         enough_cores,
         memory_uncompensated,
         processing_type,
+        pilots_seen,
     )
     weights = (running_over_waiting,)
     select, otherwise = Best("BEST_GENERIC"), PendingFor("PENDING_GENERIC")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any
 
@@ -21,8 +22,13 @@ CONFIG = {key: value for app, part in PARTS for key, value in Config().component
 
 
 def queues(**columns: Any) -> Queues:
-    """One queue Q with these values."""
-    return Queues.from_rows([{"name": "Q", **columns}])
+    """One queue Q with these values, where pilots ask for work."""
+    return piloted([{"name": "Q", **columns}])
+
+
+def piloted(rows: Iterable[Mapping[str, Any]]) -> Queues:
+    """The queues of these rows; where nothing else is said, pilots ask for work."""
+    return Queues.from_rows({"requests_3h": 9, **row} for row in rows)
 
 
 def ask(**values: Any) -> Ask:
@@ -56,6 +62,7 @@ ROWS: dict[str, list[Any]] = {
     "defined": [0, 0, 1, 3],
     "activated": [0, 1, 7, 20],
     "running": [0, 1, 10, 20],
+    "requests_3h": [0, 5, 5, 5],
 }
 """The values that random queues are made of."""
 

@@ -196,6 +196,7 @@ GENERIC: dict[Named, Case] = {
     ("processing", 0): Switch(
         {"processing_type": "reco", "allowed_processing": "simul|reco"}, {"processing_type": "eco", "allowed_processing": "reco"}
     ),
+    ("nopilot", 0): Limit("requests_3h", (2, 1, 0), True),
     ("low_weight", 0): Limit("running", (10, 9, 8), False, {"BEST_GENERIC": 1}, near={"running": 9}),
 }
 

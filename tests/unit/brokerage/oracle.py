@@ -79,6 +79,7 @@ def failing(ask: Ask, row: Row) -> list[str]:
                 or (excluded and ask.processing_type in excluded.split("|"))
             ),
         ),
+        ("nopilot", not assigned and row["requests_3h"] == 0),
     ]
     return [label for label, fails in verdicts if fails]
 

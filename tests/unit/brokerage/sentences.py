@@ -198,6 +198,7 @@ GENERIC: dict[Named, Sentence] = ALIKE | {
     ("lowmemory", 0): lambda a, r: f"a job needs {memory(a, r, 1):.0f} MB, a slot gives {r['maxrss']:.0f}",
     ("highmemory", 0): lambda a, r: f"a job needs {memory(a, r, 1):.0f} MB, the slots are for {r['minrss']:.0f} or more",
     ("processing", 0): lambda a, r: f"it does not take work of the type {a.processing_type}",
+    ("nopilot", 0): lambda a, r: "no pilot has asked for work in three hours",
 }
 
 NUCLEUS: dict[Named, Sentence] = {

@@ -8,8 +8,7 @@ import pytest
 
 from brokerage.policies.generic import Generic
 from brokerage.rules.pipeline import decide
-from brokerage.rules.snapshot import Queues
-from tests.unit.brokerage.grids import CONFIG, ask
+from tests.unit.brokerage.grids import CONFIG, ask, piloted
 
 NEED = {"ram_count": 4000, "ram_unit": "MB"}
 
@@ -40,5 +39,5 @@ NEED = {"ram_count": 4000, "ram_unit": "MB"}
     ],
 )
 def test_the_closest_queue(rows: list[dict[str, Any]], closest: str) -> None:
-    decision = decide(Generic, ask(**NEED), Queues.from_rows(rows), CONFIG, "1")
+    decision = decide(Generic, ask(**NEED), piloted(rows), CONFIG, "1")
     assert (decision.outcome, decision.closest) == ("pending", closest)

@@ -14,8 +14,7 @@ from brokerage.policies.generic import Generic
 from brokerage.rules.ask import Ask
 from brokerage.rules.declare import weight
 from brokerage.rules.pipeline import decide, skips
-from brokerage.rules.snapshot import Queues
-from tests.unit.brokerage.grids import CONFIG, ask, asks, grids
+from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, piloted
 
 GRID = [
     {"name": "EMPTY", "running": 9},
@@ -28,7 +27,7 @@ GRID = [
 @settings(max_examples=40, deadline=None)
 @given(asks, grids)
 def test_every_queue_is_chosen_or_has_a_reason_and_never_both(asked: Ask, rows: list[dict[str, Any]]) -> None:
-    table = Queues.from_rows(rows)
+    table = piloted(rows)
     decision = decide(Generic, asked, table, CONFIG, "1")
     reasons = skips(decision, Generic, asked, table, CONFIG)
     chosen = {choice.name for choice in decision.chosen}
@@ -43,8 +42,8 @@ def test_every_queue_is_chosen_or_has_a_reason_and_never_both(asked: Ask, rows: 
 def test_the_order_of_the_rows_changes_nothing(asked: Ask, rows: list[dict[str, Any]], shuffler: Random) -> None:
     shuffled = list(rows)
     shuffler.shuffle(shuffled)
-    one = decide(Generic, asked, Queues.from_rows(rows), CONFIG, "1")
-    other = decide(Generic, asked, Queues.from_rows(shuffled), CONFIG, "1")
+    one = decide(Generic, asked, piloted(rows), CONFIG, "1")
+    other = decide(Generic, asked, piloted(shuffled), CONFIG, "1")
     assert one.chosen == other.chosen
     assert one.closest == other.closest
     assert np.array_equal(one.bits, other.bits)
@@ -52,7 +51,7 @@ def test_the_order_of_the_rows_changes_nothing(asked: Ask, rows: list[dict[str, 
 
 
 def test_the_emptiest_queues_come_first_and_the_others_say_why_not() -> None:
-    table = Queues.from_rows(GRID)
+    table = piloted(GRID)
     asked = ask(ram_count=2000, ram_unit="MB")
     decision = decide(Generic, asked, table, CONFIG, "1")
     assert [choice.name for choice in decision.chosen] == ["EMPTY", "BUSY"]
@@ -64,18 +63,18 @@ def test_the_emptiest_queues_come_first_and_the_others_say_why_not() -> None:
 
 
 def test_equal_weights_are_settled_by_name() -> None:
-    table = Queues.from_rows([{"name": name, "running": 3} for name in "DBAC"])
+    table = piloted([{"name": name, "running": 3} for name in "DBAC"])
     decision = decide(Generic, ask(), table, {**CONFIG, "BEST_GENERIC": 2}, "1")
     assert [choice.name for choice in decision.chosen] == ["A", "B"]
 
 
 def test_without_any_queue_the_task_waits() -> None:
-    decision = decide(Generic, ask(), Queues.from_rows([]), CONFIG, "1")
+    decision = decide(Generic, ask(), piloted([]), CONFIG, "1")
     assert (decision.outcome, decision.closest, decision.wait_s) == ("pending", "", CONFIG["PENDING_GENERIC"])
 
 
 def test_a_task_that_names_its_queue_gets_it_also_when_that_is_not_online() -> None:
-    decision = decide(Generic, ask(site="CLOSED"), Queues.from_rows(GRID), CONFIG, "1")
+    decision = decide(Generic, ask(site="CLOSED"), piloted(GRID), CONFIG, "1")
     assert [choice.name for choice in decision.chosen] == ["CLOSED"]
 
 
@@ -85,6 +84,6 @@ def test_a_rule_is_declared_once() -> None:
 
 
 def test_a_policy_reads_only_the_keys_that_it_declares() -> None:
-    table = Queues.from_rows(GRID)
+    table = piloted(GRID)
     narrow = {key: CONFIG[key] for key in Generic.keys}
     assert decide(Generic, ask(), table, narrow, "1").chosen == decide(Generic, ask(), table, CONFIG, "1").chosen

@@ -16,13 +16,13 @@ from brokerage.rules.ask import Ask
 from brokerage.rules.decision_record import BadRecord, config_of, decode, encode, replay, same
 from brokerage.rules.pipeline import decide
 from brokerage.rules.snapshot import Nuclei, Queues
-from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, random_case
+from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, piloted, random_case
 
 
 @settings(max_examples=40, deadline=None)
 @given(asks, grids)
 def test_a_record_reads_back_and_replays_to_the_same_bytes(asked: Ask, rows: list[dict[str, Any]]) -> None:
-    table = Queues.from_rows(rows)
+    table = piloted(rows)
     decision = decide(Generic, asked, table, CONFIG, "7/1")
     packed = encode(decision, Generic)
     record = decode(packed)
@@ -38,20 +38,20 @@ def test_a_decision_over_a_thousand_queues_takes_less_than_eight_kilobytes() -> 
     dice = Random(4)
     _, rows = random_case(dice, 1000)
     asked = ask(ram_count=1900, cpu_time=100, events=1000, processing_type="reco", core_count=0)
-    decision = decide(Generic, asked, Queues.from_rows(rows), {**CONFIG, "BEST_GENERIC": 10}, "7/1")
+    decision = decide(Generic, asked, piloted(rows), {**CONFIG, "BEST_GENERIC": 10}, "7/1")
     assert decision.outcome == "assign"
     assert len(encode(decision, Generic)) <= 8 * 1024 - len(str(asked.to_document()))
 
 
 def test_runs_are_the_same_while_first_criteria_and_outcome_are() -> None:
     rows: list[dict[str, Any]] = [{"name": "A", "running": 5}, {"name": "B", "status": "test"}]
-    first = decide(Generic, ask(), Queues.from_rows(rows), CONFIG, "7/1")
-    busier = decide(Generic, ask(), Queues.from_rows([{**rows[0], "running": 9}, rows[1]]), CONFIG, "7/2")
+    first = decide(Generic, ask(), piloted(rows), CONFIG, "7/1")
+    busier = decide(Generic, ask(), piloted([{**rows[0], "running": 9}, rows[1]]), CONFIG, "7/2")
     assert busier.chosen != first.chosen
     assert same(first, busier)
-    opened = decide(Generic, ask(), Queues.from_rows([rows[0], {**rows[1], "status": "online"}]), CONFIG, "7/2")
+    opened = decide(Generic, ask(), piloted([rows[0], {**rows[1], "status": "online"}]), CONFIG, "7/2")
     assert not same(first, opened)
-    renamed = decide(Generic, ask(), Queues.from_rows([rows[0], {**rows[1], "name": "C"}]), CONFIG, "7/2")
+    renamed = decide(Generic, ask(), piloted([rows[0], {**rows[1], "name": "C"}]), CONFIG, "7/2")
     assert not same(first, renamed)
     assert not same(first, replace(first, version="older"))
 
@@ -64,7 +64,7 @@ def test_a_drawn_nucleus_replays_with_the_seed_of_its_record() -> None:
 
 
 @pytest.mark.parametrize(
-    "packed", [b"", b"\x07", b"\x01garbage", b"\x01" + encode(decide(Generic, ask(), Queues.from_rows([]), CONFIG, ""), Generic)]
+    "packed", [b"", b"\x07", b"\x01garbage", b"\x01" + encode(decide(Generic, ask(), piloted([]), CONFIG, ""), Generic)]
 )
 def test_other_bytes_are_refused(packed: bytes) -> None:
     with pytest.raises(BadRecord):

@@ -17,9 +17,9 @@ from brokerage.rules.explain import explain
 from brokerage.rules.pipeline import decide
 from brokerage.rules.snapshot import Queues
 from brokerage.rules.why_not import why_not
-from tests.unit.brokerage.grids import CONFIG, ask, asks, grids
+from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, piloted
 
-GRID = Queues.from_rows(
+GRID = piloted(
     [
         {"name": "CLOSED", "status": "offline", "maxrss": 1000},
         {"name": "FULL", "space_gb": 10},
@@ -66,7 +66,7 @@ def test_a_pending_task_is_told_until_when_and_what_the_closest_queue_lacks() ->
 
 
 def test_when_waiting_can_help_the_verdict_does_not_say_that_none_fits() -> None:
-    table = Queues.from_rows([{"name": "FULL", "space_gb": 150}])
+    table = piloted([{"name": "FULL", "space_gb": 150}])
     told = explain(stored(ask(), table), Generic, ask(), table, CONFIG)
     assert told.verdict == (
         "Pending for 20 min: 0 of 1 queue passed; the closest is FULL: its output storage has 150 GB free, 200 are wanted (-disk)"
@@ -74,13 +74,13 @@ def test_when_waiting_can_help_the_verdict_does_not_say_that_none_fits() -> None
 
 
 def test_no_queue_at_all_is_said() -> None:
-    none = Queues.from_rows([])
+    none = piloted([])
     assert explain(stored(ask(), none), Generic, ask(), none, CONFIG).verdict == "Pending for 20 min: there is no queue at all"
 
 
 @pytest.mark.parametrize("gone", ["snapshot", "policy"])
 def test_what_the_record_alone_says_is_left_when_the_rest_is_gone(gone: str) -> None:
-    other = Queues.from_rows([{"name": "OTHER"}])
+    other = piloted([{"name": "OTHER"}])
 
     class Newer(BrokeragePolicy):
         candidates, select, otherwise = Generic.candidates, Generic.select, Generic.otherwise
@@ -110,13 +110,13 @@ def test_why_not_refuses_what_it_cannot_tell() -> None:
     with pytest.raises(KeyError):
         why_not(stored(ASK, GRID), Generic, ASK, GRID, CONFIG, "NOWHERE")
     with pytest.raises(ValueError, match="another"):
-        why_not(stored(ASK, GRID), Generic, ASK, Queues.from_rows([{"name": "GOOD"}]), CONFIG, "GOOD")
+        why_not(stored(ASK, GRID), Generic, ASK, piloted([{"name": "GOOD"}]), CONFIG, "GOOD")
 
 
 @settings(max_examples=40, deadline=None)
 @given(asks, grids)
 def test_every_decision_can_be_told_as_json(asked: Ask, rows: list[dict[str, Any]]) -> None:
-    table = Queues.from_rows(rows)
+    table = piloted(rows)
     record = stored(asked, table)
     told = explain(record, Generic, asked, table, CONFIG)
     json.dumps(told.to_document(), allow_nan=False)
@@ -139,7 +139,7 @@ def test_the_funnel_says_what_each_criterion_alone_would_win() -> None:
 
 
 def test_a_hopeless_task_names_what_lasts_first_and_the_rest_by_name() -> None:
-    table = Queues.from_rows([{"name": "FULL", "space_gb": 150, "maxrss": 1000}, {"name": "OFF", "status": "offline"}])
+    table = piloted([{"name": "FULL", "space_gb": 150, "maxrss": 1000}, {"name": "OFF", "status": "offline"}])
     told = explain(stored(ASK, table), Generic, ASK, table, CONFIG)
     assert told.hopeless
     assert told.verdict == (

@@ -14,7 +14,7 @@ from brokerage.rules.columns import Columns
 from brokerage.rules.declare import POLICIES, WEIGHTS, Factor, Policy, Weight
 from brokerage.rules.pipeline import Decision, decide, skips
 from brokerage.rules.snapshot import Nuclei, Queues
-from tests.unit.brokerage.grids import CONFIG, ask, queues
+from tests.unit.brokerage.grids import CONFIG, ask, piloted, queues
 
 OURS = ("production", "analysis", "generic", "nucleus")
 IDLE = dict.fromkeys(("running", "activated", "assigned", "starting", "defined"), 0)
@@ -108,7 +108,7 @@ def test_every_weight_of_our_policies_is_in_the_table() -> None:
     assert {factor.name for policy in OURS for factor in POLICIES[policy].weights} == AT_ZERO.keys()
 
 
-TABLE = Queues.from_rows([{"name": "NONE", "corecount": 0}, {"name": "SOME", "corecount": 2, "running": 4}])
+TABLE = piloted([{"name": "NONE", "corecount": 0}, {"name": "SOME", "corecount": 2, "running": 4}])
 
 
 def _decided(divisor: str, factor: Factor) -> tuple[Decision, dict[str, Skip]]:
@@ -147,6 +147,6 @@ def test_factors_whose_product_is_too_large_are_told_so() -> None:
 
 
 def test_a_policy_without_weights_takes_the_first_by_name() -> None:
-    decision, told = _decided_by(table=Queues.from_rows([{"name": f"Q{i}"} for i in range(7)]))
+    decision, told = _decided_by(table=piloted([{"name": f"Q{i}"} for i in range(7)]))
     assert [choice.name for choice in decision.chosen] == ["Q0", "Q1", "Q2", "Q3", "Q4"]
     assert told["Q5"].reason == "its weight 1 is not among the best"
