@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from broker_site.access.permissions import VoScope
 from monitoring.queries.database import alias
 from workqueues.models import GlobalShare, ShareStanding
 from workqueues.queries.shares import trees
@@ -54,9 +55,9 @@ COUNTED = {
 """Columns of a row that were counted -> where."""
 
 
-def share_rows() -> list[ShareRow]:
-    """Every share, by VO, parents before their children; two statements."""
-    known = trees(GlobalShare.objects.using(alias()))
+def share_rows(scope: VoScope) -> list[ShareRow]:
+    """Every share of these VOs, by VO, parents before their children; two statements."""
+    known = trees(GlobalShare.objects.using(alias()).filter(scope.q()))
     standings = {s.share_id: s for s in ShareStanding.objects.using(alias())}
     return [
         _row(vo, node, parent, level, standings)

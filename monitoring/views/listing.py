@@ -64,7 +64,7 @@ class ShortList:
     name: str
     kind: type[Any]
     template: str
-    rows: Callable[[], Sequence[Any]]
+    rows: Callable[[VoScope], Sequence[Any]]
     permission: str
     filters: None = None
     paged: bool = False
@@ -78,12 +78,12 @@ class ShortList:
 
     def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
         """All rows."""
-        found = self.rows()
+        found = self.rows(scope_of(request, self.permission))
         return keyset.Page(found, None, None, keyset.Count(len(found), more=False))
 
     def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
         """All rows."""
-        return iter(self.rows())
+        return iter(self.rows(scope_of(request, self.permission)))
 
 
 def answer(

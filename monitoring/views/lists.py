@@ -20,11 +20,11 @@ TASKS = LongList("tasks", TaskRow, "tasks.html", TaskFilter, visible_tasks, task
 """Newest first."""
 JOBS = LongList("jobs", JobRow, "jobs.html", JobFilter, visible_jobs, job_rows, "job:read")
 """Newest first."""
-QUEUES = ShortList("queues", QueueRow, "queues.html", queue_rows, "grid:read", around=lambda: {"feeds": feed_lines()})
+QUEUES = ShortList("queues", QueueRow, "queues.html", lambda _: queue_rows(), "grid:read", around=lambda: {"feeds": feed_lines()})
 """By name; and how old the grid is."""
 SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
-"""By VO, parents before their children."""
-AGENTS = ShortList("agents", AgentRow, "agents.html", agent_rows, "agent:read")
+"""By VO, parents before their children; of the VOs that the visitor may look into."""
+AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read")
 """In life order."""
 
 

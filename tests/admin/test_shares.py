@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from broker_site.access.credentials import ensure_user
 from broker_site.access.models import Audit
 from brokerage.models import ComputingQueue
 from tests.builders import grid, parameters, submitted
@@ -134,3 +135,13 @@ def test_the_page_tells_what_each_share_should_have_has_wants_and_may_have(root:
     page = root.get("/shares/").content.decode()
     assert "HS06" in page
     assert "Analysis" in page
+
+
+def test_the_page_tells_of_the_shares_of_ones_own_vos(client: Client, tree: None) -> None:
+    GlobalShare.objects.create(name="Top", vo="cms", value=1)
+    client.force_login(ensure_user("eve", roles=[("cms", "auditor")]))
+    assert [row["name"] for row in client.get("/shares.json").json()["rows"]] == ["Top"]
+    assert b"Production" not in client.get("/shares.csv").getvalue()
+    page = client.get("/shares/").content.decode()
+    assert "Top" in page
+    assert "Production" not in page
