@@ -102,9 +102,13 @@ def chunk_of(inputs: Sequence[Input], jobs: Sequence[JobPlan], files: Sequence[F
 
 
 def task_ask(task: Task, chunk: Chunk, now: datetime) -> Ask:
-    """The ask for a chunk of a task's files; `now` tells for how long the task has waited."""
+    """The ask for a chunk of a task's files; `now` tells for how long the task has waited.
+
+    The walltime that a task gives per MB of input counts only where none follows from its cpuTime (seed 000).
+    """
     params: dict[str, Any] = task.params.task_params
-    largest_mb = chunk.largest_gb * GB / MB
+    by_events = task.cpu_time and chunk.n_events
+    largest_mb = 0.0 if by_events else chunk.largest_gb * GB / MB
     return Ask(
         task_id=task.id,
         vo=task.vo,

@@ -77,3 +77,17 @@ def test_what_is_asked_holds_for_the_largest_job_not_for_what_is_left_over() -> 
     jobs = [JobPlan(0, 1, 100, 2000), JobPlan(1, 2, 25, 500)]
     chunk = chunk_of([], jobs, [])
     assert (chunk.n_events, chunk.job_gb) == (100, 2e-6)
+
+
+@pytest.mark.parametrize(
+    ("wish", "events", "walltime_s"),
+    [({}, 100, 2000.0), ({"cpuTime": 9, "cpuTimeUnit": "HS06sPerEvent"}, 0, 2000.0), ({"cpuTime": 9}, 100, None)],
+)
+def test_the_time_per_megabyte_counts_only_where_none_follows_from_the_events(
+    wish: dict[str, Any], events: int, walltime_s: float | None
+) -> None:
+    grid("ALPHA")
+    task = submitted(parameters("t1", walltime=2, **wish))
+    run_agents()
+    task.refresh_from_db()
+    assert task_ask(task, Chunk(n_events=events, gb=1.0), clock.now()).walltime_s == walltime_s
