@@ -49,18 +49,27 @@ def refresh_feed(feed: Feed, now: datetime) -> int:
 def _use(feed: Feed, fetched: Fetched, now: datetime) -> int:
     _, document = parse(fetched.body)
     data_at = time_of(document) or (None if feed.kind == STATIC else fetched.modified_at) or now
-    if feed.data_at is not None and data_at < feed.data_at and fetched.body != last_copy(feed):
-        raise FeedDown(f"of {data_at:%Y-%m-%d %H:%M:%S}, older than the copy that we have, of {feed.data_at:%Y-%m-%d %H:%M:%S}")
     wanted = from_afar(wanted_of(feed.kind, document, known_names(), now))
     with transaction.atomic():
-        changes = import_grid(wanted, source=feed.name, max_loss=gdpconfig.value("feeds", "FEED_MAX_LOSS"))
-        if feed.kind == "network":
+        if (mine := _unchanged(feed)) is None:
+            return 0
+        if mine.data_at is not None and data_at < mine.data_at and fetched.body != last_copy(mine):
+            raise FeedDown(
+                f"of {data_at:%Y-%m-%d %H:%M:%S}, older than the copy that we have, of {mine.data_at:%Y-%m-%d %H:%M:%S}"
+            )
+        changes = import_grid(wanted, source=mine.name, max_loss=gdpconfig.value("feeds", "FEED_MAX_LOSS"))
+        if mine.kind == "network":
             drop_old_links(now)
-        feed.data_at = min(data_at, now)
-        feed.copy = zlib.compress(fetched.body, 6)
-        feed.digest = hashlib.sha256(fetched.body).hexdigest()
-        note_good(feed, wanted, now)
+        mine.data_at = min(data_at, now)
+        mine.copy = zlib.compress(fetched.body, 6)
+        mine.digest = hashlib.sha256(fetched.body).hexdigest()
+        note_good(mine, wanted, now)
     return len(changes)
+
+
+def _unchanged(feed: Feed) -> Feed | None:
+    """The row as it is now, locked; None where an operator removed it, switched it off or changed its place while it was read."""
+    return Feed.objects.select_for_update().filter(pk=feed.pk, kind=feed.kind, place=feed.place, enabled=True).first()
 
 
 def last_copy(feed: Feed) -> bytes:

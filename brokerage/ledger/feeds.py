@@ -32,7 +32,7 @@ def note_good(feed: Feed, wanted: Wanted, now: datetime) -> None:
 
 
 def note_fault(feed: Feed, fault: str, now: datetime) -> None:
-    """The feed gave nothing that can be used; its last good copy stays."""
+    """The feed gave nothing that can be used; its last good copy stays. Nothing happens if it is gone meanwhile."""
     feed.fault = storable(fault)[:LONGEST_FAULT]
     feed.fault_since = feed.fault_since or now
-    feed.save(update_fields=("fault", "fault_since"))
+    Feed.objects.filter(pk=feed.pk).update(fault=feed.fault, fault_since=feed.fault_since)

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from datetime import timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from broker_site import gdpconfig
 from broker_site.access.credentials import ensure_user
 from broker_site.agency.run import BODIES, new_run
 from broker_site.kernel import clock
-from brokerage.feeds.refresh import last_copy
+from brokerage.feeds.refresh import last_copy, refresh_feed
 from brokerage.models import ComputingQueue, Feed, Link, LocalOverride, Site, Software, StorageEndpoint
 from brokerage.queries.feeds import feed_states, stale_feeds
 from tests.feeds.conftest import Place
@@ -184,6 +185,31 @@ def test_a_document_older_than_ours_is_not_taken(grid: Place) -> None:
     grid.put("/queues", cric.QUEUES, Last_Modified="Sun, 03 May 2026 08:00:00 GMT")
     assert refreshed("queues").fault == "of 2026-05-03 08:00:00, older than the copy that we have, of 2026-05-04 08:00:00"
     assert ComputingQueue.objects.get(name="ALPHA").maxrss == 32000
+
+
+def test_a_run_that_was_overtaken_does_not_bring_older_data_back(grid: Place) -> None:
+    Feed.objects.filter(name="queues").update(data_at=clock.now() - timedelta(minutes=10))
+    slow = Feed.objects.get(name="queues")
+    newer = copy.deepcopy(cric.QUEUES)
+    newer["ALPHA"]["maxrss"] = 31000
+    grid.put("/queues", newer, Last_Modified=format_datetime(clock.now(), usegmt=True))
+    refresh()
+    now = everything()
+    grid.put("/queues", cric.QUEUES, Last_Modified=format_datetime(clock.now() - timedelta(minutes=5), usegmt=True))
+    assert refresh_feed(slow, clock.now()) == 0
+    assert everything() == now
+
+
+@pytest.mark.parametrize("changed", [{"enabled": False}, {"place": "http://elsewhere/"}, {"kind": "grid"}, None], ids=str)
+def test_a_feed_that_an_operator_changes_while_it_is_read_is_not_taken(grid: Place, changed: dict[str, Any] | None) -> None:
+    read, rows = Feed.objects.get(name="queues"), Feed.objects.filter(name="queues")
+    grid.put("/queues", {name: entry | {"maxrss": 31000} for name, entry in cric.QUEUES.items()})
+    rows.update(**changed) if changed is not None else rows.delete()
+    now = everything()
+    assert refresh_feed(read, clock.now()) == 0
+    grid.put("/queues", "no JSON")
+    assert refresh_feed(read, clock.now()) == 0
+    assert everything() == now
 
 
 def test_an_override_survives_every_feed(grid: Place) -> None:
