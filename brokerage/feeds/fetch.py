@@ -90,11 +90,9 @@ class _Watched:
     """A socket that is cut at the deadline, whatever the other side does meanwhile."""
 
     def __init__(self, parts: SplitResult, deadline: float) -> None:
-        left = _left(deadline)
-        address = (str(parts.hostname), parts.port or PORTS[parts.scheme])
-        self.socket: socket.socket = socket.create_connection(address, timeout=left)
+        self.socket: socket.socket = _connected(str(parts.hostname), parts.port or PORTS[parts.scheme], deadline)
         self.expired = False
-        self._timer = threading.Timer(_left(deadline), self._cut)
+        self._timer = threading.Timer(max(deadline - time.monotonic(), 0.0), self._cut)
         self._timer.daemon = True
         self._timer.start()
 
@@ -114,6 +112,25 @@ class _Watched:
         """Let go of it."""
         self._timer.cancel()
         self.socket.close()
+
+
+def _connected(host: str, port: int, deadline: float) -> socket.socket:
+    """A connection to the first address of a host that answers; each has its part of the time that is left."""
+    known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    fault: OSError = OSError("the host has no address")
+    for number, (family, kind, protocol, _, address) in enumerate(known):
+        left = _left(deadline)
+        found = socket.socket(family, kind, protocol)
+        try:
+            found.settimeout(left / (len(known) - number))
+            found.connect(address)
+            found.settimeout(left)
+        except OSError as error:
+            found.close()
+            fault = error
+        else:
+            return found
+    raise fault
 
 
 def _left(deadline: float) -> float:

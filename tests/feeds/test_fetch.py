@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,20 @@ def test_files_are_read_from_listed_folders_only(place: Place, tmp_path: Path) -
         ("/etc/passwd", "not in a folder"),
     ):
         assert told in reason(name, of), name
+
+
+def test_all_addresses_of_a_host_together_have_the_time_of_one_reading(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf, ExitStack() as stack:
+        address = deaf.getsockname()
+        for _ in range(3):  # its queue is full from here on: whoever connects gets no answer
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(address)
+        dead = (socket.AF_INET, socket.SOCK_STREAM, 6, "", address)
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [dead] * 5)
+        began = time.monotonic()
+        assert "timeout" in reason(place.put("/a", {}), limits(place, 0.5))
+        assert time.monotonic() - began < 1.5
+        host, port = place.host.split(":")
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [dead, (*dead[:4], (host, int(port)))])
+        assert fetch(place.put("/a", {}), limits(place, 0.5)).body == b"{}"
