@@ -51,8 +51,12 @@ class Batch:
         return inputs_taken(dataset, files, self.inputs.get(dataset.task_id, ()), self.sizes)
 
     def whole_input(self, task: Task) -> list[Input]:
-        """All that the task reads; sizes of masters must have been loaded."""
-        read = [dataset for dataset in self.inputs.get(task.id, ()) if dataset.type == "input"]
+        """All that the task reads, or its masters where it says that only they count for its nucleus.
+
+        Sizes of masters must have been loaded.
+        """
+        masters_only = task.params.task_params.get("taskBrokerOnMaster")
+        read = [d for d in self.inputs.get(task.id, ()) if d.type == "input" and not (masters_only and d.master_id)]
         return [Input(d.dataset_name, d.master_id is None, *self.sizes.get(d.id, (0, 0))) for d in read]
 
     def own(self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[File] = ()) -> Own:

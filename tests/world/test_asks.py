@@ -9,9 +9,11 @@ import pytest
 from broker_site.kernel import clock
 from brokerage.models import Job, JobSpec
 from brokerage.queries.asks import chunk_of, task_ask
+from brokerage.queries.chunks import load_batch
 from brokerage.rules.ask import Chunk
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents
+from workqueues.models import Dataset, Task
 from workqueues.splitters.protocol import JobPlan
 
 pytestmark = pytest.mark.django_db
@@ -91,3 +93,16 @@ def test_the_time_per_megabyte_counts_only_where_none_follows_from_the_events(
     run_agents()
     task.refresh_from_db()
     assert task_ask(task, Chunk(n_events=events, gb=1.0), clock.now()).walltime_s == walltime_s
+
+
+@pytest.mark.parametrize(("wish", "datasets"), [({}, {"in.data", "in.pile"}), ({"taskBrokerOnMaster": True}, {"in.data"})])
+def test_the_nucleus_may_be_chosen_by_the_master_alone(wish: dict[str, Any], datasets: set[str]) -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    catalogue_dataset("in.pile", 8)
+    task = submitted(reading("t1", "in.data", **wish))
+    run_agents(1)
+    master = Dataset.objects.get(task_id=task.id, type="input")
+    Dataset.objects.create(task_id=task.id, dataset_name="in.pile", type="input", status="ready", master_id=master.id)
+    batch = load_batch([Task.objects.get(id=task.id)], whole=True)
+    assert {dataset.name for dataset in batch.whole_input(task)} == datasets

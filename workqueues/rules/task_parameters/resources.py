@@ -88,7 +88,7 @@ PLACES = (
     _flag("useZipToPin", "Zipped datasets hold inputs on disk.", row="J26", code="UZ"),
     _flag("osMatching", "The operating system must be that of the submitter.", row="P5", code="OS"),
     Parameter("transferType", "text", "How inputs are read.", row="P3", default="direct"),
-    _flag("taskBrokerOnMaster", "Task brokerage looks at master datasets only.", row="J15"),
+    _flag("taskBrokerOnMaster", "The nucleus is chosen by the master datasets only."),
     _flag("toStaging", "The task waits for staging.", row="J26"),
     _flag("panda_data_carousel", "Tape carousel.", row="J26"),
     _flag("remove_rule_when_done", "Staging rules are removed at the end.", row="J26"),
