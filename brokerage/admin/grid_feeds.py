@@ -73,8 +73,10 @@ class FeedAdmin(AuditedAdmin):
         return self.noted if obj is None else ("name", *self.noted)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save, and have it read at once."""
+        """Save, and have it read at once; of another place the data may be older than what the former one gave."""
         obj.tried_at = None
+        if {"place", "kind"} & set(form.changed_data):
+            obj.data_at = None
         super().save_model(request, obj, form, change)
         look_after_commit("refresh")
 

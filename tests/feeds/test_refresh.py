@@ -274,6 +274,17 @@ def test_the_admin_takes_feeds_of_listed_places_only_and_shows_how_they_are(grid
     assert re.search(r"fresh; feed queues: of \d+ s ago", page.text)
 
 
+def test_a_feed_that_is_given_another_place_takes_what_that_one_has(grid: Place) -> None:
+    root = Client()
+    root.force_login(ensure_user("root", superuser=True))
+    older = format_datetime(clock.now() - timedelta(hours=1), usegmt=True)
+    mirror = grid.put("/mirror", {n: entry | {"maxrss": 31000} for n, entry in cric.QUEUES.items()}, Last_Modified=older)
+    form = {"kind": "cric-queues", "place": mirror, "enabled": "on"}
+    assert root.post("/admin/brokerage/feed/queues/change/", form).status_code == 302
+    assert refreshed("queues").fault == ""
+    assert ComputingQueue.objects.get(name="ALPHA").maxrss == 31000
+
+
 def test_a_document_can_be_imported_once_from_a_listed_host(configured: Place) -> None:
     out = io.StringIO()
     call_command("import_grid", configured.put("/sites", cric.SITES), configured.put("/own", GOOD), stdout=out)
