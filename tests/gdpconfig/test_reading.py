@@ -74,7 +74,9 @@ def test_all_threads_see_a_change_and_never_go_back() -> None:
         seen = []
         try:
             start.wait()
-            while not stop.is_set():
+            last = False
+            while not last:
+                last = stop.is_set()  # once more after the process knows the newest: this thread may have slept till then
                 config = gdpconfig.current()
                 assert config.value(*CAP) == (300 if config.revision == 0 else config.revision)
                 seen.append(config.revision)
