@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -23,12 +24,13 @@ from broker_site.supervisor.system import MARKER
 
 pytestmark = pytest.mark.servers
 ROOT = Path(__file__).resolve().parents[2]
-INSTANCE = "supervised"
+INSTANCE = f"supervised-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
+"""One for each test process: the tests of this file may be shared out among several."""
 
-SUPERVISOR = """
+SUPERVISOR = f"""
 import signal
 from broker_site.supervisor import running
-with running("supervised", prepare=lambda system: (), worker=False) as system:
+with running({INSTANCE!r}, prepare=lambda system: (), worker=False) as system:
     pids = [pid for child in system.children.values() for pid in child.pids()]
     print(*pids, flush=True)
     signal.pause()
