@@ -1,35 +1,31 @@
-"""What the shares and work queues of a VO have: jobs that hold a slot and jobs that wait for one, in HS06, jobs and cores."""
+"""What the shares of a VO have: jobs that hold a slot and jobs that wait for one, in HS06, jobs and cores."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Literal
 
-from django.db import connections
+from django.db import connection
 
 from brokerage.rules.snapshot import CORE_POWER
 from workqueues.rules.share_standing import NOTHING, Use
-
-Unit = Literal["gshare", "work_queue"]
 
 _USE = """
 WITH grouped AS MATERIALIZED (
     SELECT computing_queue_id, task_id, status = 'activated' AS queued, count(*) AS n, sum(core_count) AS cores
     FROM brokerage_job WHERE ended_at IS NULL AND status IN ('sent', 'starting', 'running', 'activated') GROUP BY 1, 2, 3
 )
-SELECT t.vo, {unit}, g.queued, sum(g.n)::bigint, sum(g.cores)::bigint,
-    sum(g.cores * CASE WHEN q.corepower > 0 THEN q.corepower ELSE {power} END)::float8
+SELECT t.vo, t.gshare, g.queued, sum(g.n)::bigint, sum(g.cores)::bigint,
+    sum(g.cores * CASE WHEN q.corepower > 0 THEN q.corepower ELSE %s END)::float8
 FROM grouped g JOIN workqueues_task t ON t.id = g.task_id JOIN brokerage_computingqueue q ON q.id = g.computing_queue_id
 GROUP BY 1, 2, 3
 """
-_UNITS = {"gshare": "t.gshare", "work_queue": "t.work_queue_id::text"}
 
 
-def use_by(unit: Unit, database: str = "default") -> dict[str, dict[str, Use]]:
-    """VO -> share, or id of the work queue as text -> what it has; one statement."""
+def use_by_share() -> dict[str, dict[str, Use]]:
+    """VO -> share -> what it has; one statement."""
     found: dict[str, dict[str, Use]] = defaultdict(dict)
-    with connections[database].cursor() as cursor:
-        cursor.execute(_USE.format(unit=_UNITS[unit], power=CORE_POWER))
+    with connection.cursor() as cursor:
+        cursor.execute(_USE, [CORE_POWER])
         for vo, name, queued, jobs, cores, hs06 in cursor:
             one = Use(0, hs06, 0, jobs, 0, cores) if queued else Use(hs06, 0, jobs, 0, cores, 0)
             found[vo][name] = found[vo].get(name, NOTHING) + one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from broker_site.access.permissions import VoScope
 from monitoring.queries.database import alias
 from workqueues.models import GlobalShare, ShareStanding
 from workqueues.queries.shares import trees
-from workqueues.rules.share_tree import Node
+from workqueues.rules.share_tree import Node, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,8 @@ def share_rows(scope: VoScope) -> list[ShareRow]:
     known = trees(GlobalShare.objects.using(alias()).filter(scope.q()))
     standings = {s.share_id: s for s in ShareStanding.objects.using(alias())}
     return [
-        _row(vo, node, parent, level, standings)
-        for vo, tree in sorted(known.items())
-        for node, parent, level in _walk(tree.nodes)
+        _row(vo, node, parent, level, standings) for vo, tree in sorted(known.items()) for node, parent, level in walk(tree.nodes)
     ]
-
-
-def _walk(nodes: Sequence[Node], parent: str = "", level: int = 0) -> Iterator[tuple[Node, str, int]]:
-    for node in nodes:
-        yield node, parent, level
-        yield from _walk(node.children, node.name, level + 1)
 
 
 def _row(vo: str, node: Node, parent: str, level: int, standings: Mapping[str, ShareStanding]) -> ShareRow:

@@ -1,17 +1,16 @@
 """Where each share stands: what it should have, has, wants and may have now (decisions C1, C4, C5; row J2).
 
-Both share models give the same columns: the leaves of a tree, and work queues. Amounts in HS06 (cores x HS06 per core).
+Amounts in HS06 (cores x HS06 per core). Not here: the percentages of work queues (`work_queue_shares`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
 
-from workqueues.rules.share_tree import Node, entitlements, sums, targets
+from workqueues.rules.share_tree import Node, entitlements, sums, targets, walk
 from workqueues.rules.share_tree import order as order_of
-from workqueues.rules.work_queue_shares import Shared, percentages
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[Standing]:
             node.name, parent, level, node.value, percent[node.name], target[node.name], entitled[node.name], whole[node.name],
             places.get(node.name),
         )
-        for node, parent, level in _walk(tree)
+        for node, parent, level in walk(tree)
     ]  # fmt: skip
 
 
@@ -81,30 +80,6 @@ def place_of(share: str, known: float | None) -> float:
     if known is not None:
         return known
     return NO_LEAF if share else NO_TREE
-
-
-def of_work_queues(queues: Sequence[Shared], used: Mapping[str, Use]) -> list[Standing]:
-    """Every work queue: partitions before their sub queues. What is left by inactive ones is in `percent` already."""
-    percent = percentages(queues)
-    whole = dict(used)
-    for queue in queues:
-        if queue.partition:
-            whole[queue.partition] = whole.get(queue.partition, NOTHING) + used.get(queue.name, NOTHING)
-    total = sum(use.hs06_running for use in used.values())
-    ordered = [q for top in queues if not top.partition for q in (top, *(sub for sub in queues if sub.partition == top.name))]
-    return [
-        Standing(
-            q.name, q.partition, int(bool(q.partition)), q.share, percent[q.name], total * (q.share or 0.0) / 100,
-            total * percent[q.name] / 100, whole.get(q.name, NOTHING),
-        )
-        for q in ordered
-    ]  # fmt: skip
-
-
-def _walk(nodes: Iterable[Node], parent: str = "", level: int = 0) -> Iterator[tuple[Node, str, int]]:
-    for node in nodes:
-        yield node, parent, level
-        yield from _walk(node.children, node.name, level + 1)
 
 
 def _whole(nodes: Sequence[Node], used: Mapping[str, Use]) -> dict[str, Use]:

@@ -6,7 +6,7 @@ siblings. Not here: which leaf a task belongs to (`share_mapping`), shares of wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -34,6 +34,13 @@ class Node:
 
 
 Amounts = Mapping[str, float]
+
+
+def walk(nodes: Iterable[Node], parent: str = "", level: int = 0) -> Iterator[tuple[Node, str, int]]:
+    """Every node with the name of its parent and its depth, parents before their children."""
+    for node in nodes:
+        yield node, parent, level
+        yield from walk(node.children, node.name, level + 1)
 
 
 def targets(tree: Sequence[Node], total: float) -> dict[str, float]:
