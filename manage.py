@@ -42,7 +42,7 @@ def main(argv: Sequence[str] = sys.argv) -> int:
 
 def with_private_servers(command: str, name: str, argv: Sequence[str]) -> int:
     """Run the command while the servers of this instance run; they stay if somebody else uses them."""
-    from broker_site.embedded import NoPlace, NotStarted, attached
+    from broker_site.embedded import NoPlace, NotStarted, attached, quiet
 
     runs_system = command in OWN_INSTANCE or command == "up"
     say = print if runs_system else quiet
@@ -55,10 +55,6 @@ def with_private_servers(command: str, name: str, argv: Sequence[str]) -> int:
     except (NoPlace, NotStarted) as error:
         print(error, file=sys.stderr)
         return 2
-
-
-def quiet(line: str) -> None:
-    """Say nothing: the output of an operator command is its own."""
 
 
 def execute(argv: Sequence[str]) -> int:

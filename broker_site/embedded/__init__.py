@@ -4,8 +4,8 @@ Here: where they live, how they start, stop and are found again after a crash. N
 (`broker_site.supervisor`). Nothing in here knows Django.
 """
 
-from broker_site.embedded.instance import Instance, Services, attached
+from broker_site.embedded.instance import Instance, Services, attached, quiet
 from broker_site.embedded.place import NoPlace
 from broker_site.embedded.postgres import NotStarted
 
-__all__ = ["Instance", "NoPlace", "NotStarted", "Services", "attached"]
+__all__ = ["Instance", "NoPlace", "NotStarted", "Services", "attached", "quiet"]

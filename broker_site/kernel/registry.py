@@ -38,12 +38,13 @@ class Registry(Mapping[str, T], Generic[T]):
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Keep what the block declares only if it ends without an exception, as for a plugin that breaks half way."""
-        before = dict(self._items)
+        before, whole = dict(self._items), False
         try:
             yield
-        except BaseException:
-            self._items = before
-            raise
+            whole = True
+        finally:
+            if not whole:
+                self._items = before
 
     def __getitem__(self, name: str) -> T:
         try:
