@@ -25,7 +25,7 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["cd " + "/wo" + "rk/tree", "see ../" + "shared/x", f"--index-url https://{REGISTRIES[0]}.org/simple"]
+    "text", ["cd " + "/wo" + "rk/tree", "see ../" + "shared/x", "://".join(("https", f"{REGISTRIES[0]}.org/simple"))]
 )
 def test_the_rule_bites(text: str) -> None:
     assert any(rule.search(text) for rule in (OF_A_MACHINE, OF_A_REGISTRY))
