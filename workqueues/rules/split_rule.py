@@ -1,6 +1,7 @@
 """The split rule of a task: one text of two-letter codes, and its meaning.
 
-Format and codes: facts on task parameters 3.1, 3.2. A flag stands as `XX=1`; a code that is absent is off.
+Format and codes: facts on task parameters 3.1, 3.2; TE, SI and SH (tgtNumEventsPerJob, skipShortInput, skipShortOutput) are ours.
+A flag stands as `XX=1`; a code that is absent is off.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class SplitRules:
 
     `limited_sites`: 1 a list of queues to use, 2 one of queues to avoid, 3 both. `first_event` and `random_seed` are offsets.
     `input_lan`: input is read directly in the site where that is allowed (1), or only there (2). `ip_connectivity`: full (1) or
-    http (2); `ip_stack`: 4 or 6.
+    http (2); `ip_stack`: 4 or 6. `boundary`: 1 to 4, how boundary ids of files bind jobs (facts on splitting 8.2).
     """
 
     files_per_job: int | None = None
@@ -27,6 +28,9 @@ class SplitRules:
     events_per_job: int | None = None
     events_per_file: int | None = None
     gb_per_job: int | None = None
+    target_events: int | None = None
+    boundary: int = 0
+    max_walltime_h: int | None = None
     random_seed: int = 0
     first_event: int = 0
     limited_sites: int = 0
@@ -43,6 +47,11 @@ class SplitRules:
     use_local_io: bool = False
     avoid_vp: bool = False
     only_tags_for_fc: bool = False
+    respect_lb: bool = False
+    order_by_lb: bool = False
+    reuse_secondary: bool = False
+    skip_short_input: bool = False
+    skip_short_output: bool = False
 
 
 NUMBERS: Mapping[str, str] = {
@@ -51,6 +60,9 @@ NUMBERS: Mapping[str, str] = {
     "NE": "events_per_job",
     "EI": "events_per_file",
     "NG": "gb_per_job",
+    "TE": "target_events",
+    "GB": "boundary",
+    "MW": "max_walltime_h",
     "RS": "random_seed",
     "FT": "first_event",
     "LS": "limited_sites",
@@ -69,6 +81,11 @@ FLAGS: Mapping[str, str] = {
     "LI": "use_local_io",
     "AV": "avoid_vp",
     "OT": "only_tags_for_fc",
+    "RL": "respect_lb",
+    "OL": "order_by_lb",
+    "RO": "reuse_secondary",
+    "SI": "skip_short_input",
+    "SH": "skip_short_output",
 }
 
 

@@ -12,10 +12,12 @@ from itertools import accumulate, pairwise
 
 from workqueues.rules.job_size import Budget
 from workqueues.rules.split_rule import SplitRules
-from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Split
+from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Secondary, Split
 
 
-def by_files(files: Files, rules: SplitRules, limits: JobLimits, most: int | None = None) -> Split:
+def by_files(
+    files: Files, rules: SplitRules, limits: JobLimits, most: int | None = None, secondaries: Sequence[Secondary] = ()
+) -> Split:
     """Jobs of nFilesPerJob files, without it of at most nMaxFilesPerJob or the limit's number; fewer where a budget binds.
 
     One file at least is always taken.
@@ -38,7 +40,7 @@ def by_files(files: Files, rules: SplitRules, limits: JobLimits, most: int | Non
         del ends[max(most, 0) :]
         reason = "as many jobs as were asked for"
     jobs = tuple(map(JobPlan, [0, *ends], ends, _between(events, ends), _between(sizes, ends)))
-    return Split(jobs, end - (ends[-1] if ends else 0), reason)
+    return Split(jobs, end - (ends[-1] if ends else 0), reason, tuple(secondaries))
 
 
 def _reach(files: Files, budget: Budget) -> Callable[[int], int]:

@@ -1,6 +1,6 @@
 """What a splitter takes and gives.
 
-A splitter cuts the usable files of one master dataset into jobs: pure, deterministic, a job always a run of neighbouring files.
+A splitter cuts the usable pieces of one master dataset into jobs: pure, deterministic, a job always a run of neighbouring pieces.
 Files come as columns, not as rows, so that a million of them cost little; a job names positions in these columns, not ids.
 Here: the shapes. Not here: the ways of cutting (files beside this one) and which one a dataset takes (`choice`).
 """
@@ -8,66 +8,115 @@ Here: the shapes. Not here: the ways of cutting (files beside this one) and whic
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, Protocol
 
+from workqueues.rules.dataset_attributes import Attributes
 from workqueues.rules.job_size import Budget
 from workqueues.rules.split_rule import SplitRules
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The usable files of a master dataset in the order in which they are to be used, as columns of one length.
+    """The usable pieces of a dataset in the order in which they are to be used, as columns of one length.
 
-    `sizes` in bytes, `n_events` 0 where unknown; an empty column means that nothing is known of any file. `complete`: no usable
-    file comes behind these, now or later (the catalogue closed the dataset, and the columns hold all that is left).
+    A piece is a whole file or, where events are cut, a run of events of a file that no job has: the same file may stand several
+    times. `sizes` of the whole file in bytes, `n_events` of the piece, 0 where unknown; `firsts`: the first event of the piece,
+    counted from 0 in its file; `totals`: events of the whole file; `boundaries` and `lumi_blocks`: None where a file has none.
+    An empty column means that nothing is known of any piece. `complete`: no usable piece comes behind these, now or later (the
+    catalogue closed the dataset, and the columns hold all that is left).
     """
 
     ids: Sequence[int]
     sizes: Sequence[int] = ()
     n_events: Sequence[int] = ()
+    firsts: Sequence[int] = ()
+    totals: Sequence[int] = ()
+    boundaries: Sequence[int | None] = ()
+    lumi_blocks: Sequence[int | None] = ()
     complete: bool = True
 
     def __post_init__(self) -> None:
-        for column in (self.sizes, self.n_events):
-            if len(column) not in (0, len(self.ids)):
+        for name in COLUMNS:
+            if len(getattr(self, name)) not in (0, len(self.ids)):
                 raise ValueError("columns of files differ in length")
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    def window(self, start: int, stop: int) -> Files:
+        """The pieces at positions `start` up to but not including `stop`; complete only where it holds the last one."""
+        cut = {name: getattr(self, name)[start:stop] for name in COLUMNS}
+        return replace(self, **cut, complete=self.complete and stop >= len(self))
+
+
+COLUMNS = tuple(field.name for field in fields(Files) if field.name != "complete")
+
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """What one job may take, all together: `max_files` master files, and what they cost by each budget."""
+    """What one job may take, all together: `max_files` master files, `max_inputs` files with those of secondary datasets, and
+    what they cost by each budget.
+    """
 
     max_files: int = 200
+    max_inputs: int = 1000
     budgets: tuple[Budget, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Secondary:
+    """A secondary dataset: how it is dealt out (`rule`), its usable files, and the position of the next one to use.
+
+    Of a dataset that is repeated `files` are all, and `at` may be anywhere in them.
+    """
+
+    rule: Attributes
+    files: Files
+    at: int = 0
+
+
+class Portion(NamedTuple):
+    """Files of a secondary dataset that a job takes: so many from a position on, going round behind the last one."""
+
+    start: int
+    n: int
+
+
 class JobPlan(NamedTuple):
-    """One job: the master files at positions `start` up to but not including `stop`, with their events and bytes (0 if
+    """One job: the master pieces at positions `start` up to but not including `stop`, with their events and bytes (0 if
     unknown).
+
+    Where events are cut: `skip` events of the first piece belong to the job before, and of the last piece the job takes those
+    below `upto`, counted from the start of the piece; 0 = all. `others`: what it takes of each secondary dataset, in the order
+    in which they were given; its bytes are part of `size`.
     """
 
     start: int
     stop: int
     n_events: int = 0
     size: int = 0
+    skip: int = 0
+    upto: int = 0
+    others: tuple[Portion, ...] = ()
 
     @property
     def n_files(self) -> int:
-        """Master files of the job."""
+        """Master pieces of the job."""
         return self.stop - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The jobs, in order and without gaps from the first file on, and how many files behind them are left, with the reason."""
+    """The jobs, in order and without gaps from the first piece on, and how many pieces behind them are left, with the reason.
+
+    `secondaries`: those that were given, as they stand behind the last job.
+    """
 
     jobs: tuple[JobPlan, ...]
     left: int = 0
     reason: str = ""
+    secondaries: tuple[Secondary, ...] = ()
 
     def __iter__(self) -> Iterator[JobPlan]:
         return iter(self.jobs)
@@ -75,7 +124,9 @@ class Split:
 
 class Splitter(Protocol):
     """Cuts `files` by the task's rules within what the queue allows, into at most `most` jobs (None: as many as there are files
-    for).
+    for), each with its part of the secondary datasets.
     """
 
-    def __call__(self, files: Files, rules: SplitRules, limits: JobLimits, most: int | None = None) -> Split: ...
+    def __call__(
+        self, files: Files, rules: SplitRules, limits: JobLimits, most: int | None = None, secondaries: Sequence[Secondary] = ()
+    ) -> Split: ...
