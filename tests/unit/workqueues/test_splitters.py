@@ -21,7 +21,7 @@ ANYWHERE = JobLimits()
 
 def most_bytes(n: int, max_files: int = 200) -> JobLimits:
     """A limit of bytes."""
-    return JobLimits(max_files, (Budget(1, 0, n),))
+    return JobLimits(max_files, budgets=(Budget(1, 0, n),))
 
 
 def sizes_of(files: Files, rules: SplitRules, limits: JobLimits = ANYWHERE, most: int | None = None) -> list[int]:
