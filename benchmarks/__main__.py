@@ -9,10 +9,16 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from types import ModuleType
 
-from benchmarks import brokerage, cycle, dispatch, reports
+from benchmarks import brokerage, cycle, dispatch, generation, reports
 from benchmarks.server import held
 
-NAMES: dict[str, ModuleType] = {"dispatch": dispatch, "reports": reports, "brokerage": brokerage, "cycle": cycle}
+NAMES: dict[str, ModuleType] = {
+    "dispatch": dispatch,
+    "reports": reports,
+    "brokerage": brokerage,
+    "cycle": cycle,
+    "generation": generation,
+}
 
 ALL = (
     ("dispatch",),
@@ -22,6 +28,7 @@ ALL = (
     ("reports", "--http"),
     ("brokerage",),
     ("cycle",),
+    ("generation",),
 )
 """What `all` runs: sizes that fit into a few minutes."""
 

@@ -24,15 +24,15 @@ from brokerage.rules.slots import Given, limit_of, own_names, places_of, total_r
 from brokerage.rules.snapshot import Queues
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
-from workqueues.ledger.files import give_back_picked, take_files
 from workqueues.ledger.holds import hold, stay
+from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import Dataset, File, Task
 from workqueues.rules.split_rule import parse
 from workqueues.splitters.protocol import JobPlan
 
 BATCH = 20
-MOST_FILES = 20_000
-MOST_JOBS = 2_000
+MOST_FILES = 50_000
+MOST_JOBS = 10_000
 """Jobs that are made from one dataset at once where no cap binds."""
 
 FULL = "every queue that may take the task has as many waiting jobs as it may"

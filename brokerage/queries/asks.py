@@ -50,7 +50,7 @@ def limits_of(task: Task) -> JobLimits:
         by_event = "PerEvent" in task.out_disk_unit
         ratio = 0.0 if by_event else size_mb(task.out_disk_count, task.out_disk_unit)
         budgets = tuple(size_budgets(gb, ratio, made_gb if by_event else 0.0, work_gb))
-    return JobLimits(most, budgets)
+    return JobLimits(most, budgets=budgets)
 
 
 def split(

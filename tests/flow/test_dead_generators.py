@@ -7,7 +7,7 @@ import pytest
 from broker_site.agency.run import new_run, run_agent
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from workqueues.ledger.claims import claim_tasks
-from workqueues.ledger.files import take_files
+from workqueues.ledger.picking import take_files
 from workqueues.models import Dataset, File, JobParamsTemplate, Task
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -32,8 +32,8 @@ from tests.builders import catalogue_dataset, grid, pilot, reading, submitted
 from tests.flow.steps import BAD, good, run_agents, take, try_take
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.commands import command
-from workqueues.ledger.files import give_back_picked, take_files
 from workqueues.ledger.moves import Stale
+from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import Dataset, File, Task
 
 pytestmark = pytest.mark.django_db(transaction=True)

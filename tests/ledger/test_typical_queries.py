@@ -39,9 +39,9 @@ from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
 from workqueues.ledger import files as files_ledger
 from workqueues.ledger import outputs
 from workqueues.ledger.claims import WORK, claim_tasks
-from workqueues.ledger.files import give_back_picked, take_files
 from workqueues.ledger.finish import note_progress
 from workqueues.ledger.holds import kick_children
+from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import Dataset, File, Task
 from workqueues.queries.prepared import Prepared
 from workqueues.queries.tasks import namesake

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 from broker_site import gdpconfig
 from broker_site.agency.run import Run
-from workqueues.ledger.files import give_back_picked
 from workqueues.ledger.holds import stay
 from workqueues.ledger.moves import Stale
+from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 
 logger = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from workqueues.catalogue import CatalogueUnavailable, Condition, catalogue
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
 from workqueues.ledger.feed import NewFile, add_files, fed, finish_empty, outputs_registered, resolve_held
-from workqueues.ledger.files import give_back_picked
 from workqueues.ledger.holds import hold
+from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Dataset, Task
 from workqueues.queries.held import held_files, reporting_queues
 from workqueues.queries.parents import parent_facts

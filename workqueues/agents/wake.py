@@ -9,8 +9,8 @@ from broker_site.agency.look import look
 from broker_site.agency.run import Run, agent
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
-from workqueues.ledger.files import give_back_picked
 from workqueues.ledger.holds import wake as wake_task
+from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 from workqueues.queries.parents import parent_facts
 from workqueues.rules.pending import woken

@@ -1,4 +1,4 @@
-"""Input files: picked for jobs, given back, used, and what became of them; output files when their job ends.
+"""What becomes of the files of a job when it ends: its inputs and its outputs. How they are picked before: `picking`.
 
 Every verb keeps the counters of the datasets in the same transaction; what a counter counts: facts on datasets 1.2.4.
 """
@@ -11,14 +11,9 @@ from dataclasses import dataclass, field
 from itertools import starmap
 from typing import Literal
 
-from django.db import connection, transaction
-from django.db.models import F
-
-from workqueues.ledger.claims import hold_claim
-from workqueues.models import Dataset, File, FileChange
+from workqueues.models import FileChange
 from workqueues.queries.prepared import Call, Prepared
 from workqueues.rules.attempts import after_try
-from workqueues.states import INPUT_TYPES
 
 Outcome = Literal["finished", "failed", "returned"]
 """How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled)."""
@@ -49,42 +44,6 @@ class JobOutcome:
     made: Mapping[int, MadeFile] = field(default_factory=dict)
     suspects: Mapping[int, str] = field(default_factory=dict)
     not_needed: frozenset[int] = frozenset()
-
-
-def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[File]:
-    """Pick up to `limit` ready files of a dataset for the holder of the claim, lowest ids first."""
-    with transaction.atomic():
-        hold_claim(task_id, run_id)
-        dataset = Dataset.objects.select_for_update().get(id=dataset_id)
-        wanted = min(limit, dataset.n_files_to_be_used - dataset.n_files_used)
-        if wanted <= 0:
-            return []
-        with connection.cursor() as cursor:
-            cursor.execute(
-                """
-                UPDATE workqueues_file SET status = 'picked'
-                WHERE id IN (SELECT id FROM workqueues_file WHERE dataset_id = %s AND status = 'ready' AND held = ''
-                             ORDER BY id LIMIT %s FOR UPDATE) RETURNING id
-                """,
-                [dataset_id, wanted],
-            )
-            ids = [row[0] for row in cursor.fetchall()]
-        Dataset.objects.filter(id=dataset_id).update(n_files_used=F("n_files_used") + len(ids))
-        return list(File.objects.filter(id__in=ids).order_by("id")) if ids else []
-
-
-def give_back_picked(run_id: str, task_id: int) -> int:
-    """Make every picked file of the task ready again: those of this run that no job took, and those of a run that died."""
-    with transaction.atomic():
-        hold_claim(task_id, run_id)
-        datasets = list(Dataset.objects.select_for_update().filter(task_id=task_id, type__in=INPUT_TYPES).order_by("id"))
-        total = 0
-        for dataset in datasets:
-            back = File.objects.filter(dataset_id=dataset.id, status="picked").update(status="ready")
-            if back:
-                Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") - back)
-                total += back
-        return total
 
 
 _LOCK = Prepared(

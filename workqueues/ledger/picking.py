@@ -1,0 +1,75 @@
+"""Input files picked for jobs, and given back: what a generator holds of a task between looking and making.
+
+What becomes of them when their job ends is in `files`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from workqueues.ledger.claims import hold_claim
+from workqueues.models import Dataset, File
+from workqueues.states import INPUT_TYPES
+
+
+class Picked(NamedTuple):
+    """A picked file. Size in bytes; None where unknown. `job_id`: the job that had it before."""
+
+    id: int
+    dataset_id: int
+    lfn: str
+    fsize: int | None
+    n_events: int | None
+    first_event: int | None
+    boundary_id: int | None
+    lumi_block_nr: int | None
+    attempt_nr: int
+    keep_track: bool
+    ram_count: int
+    job_id: int | None
+
+
+_PICK = f"""
+WITH chosen AS (
+    SELECT id FROM workqueues_file WHERE dataset_id = %s AND status = %s AND held = '' ORDER BY id LIMIT %s FOR UPDATE
+)
+UPDATE workqueues_file f SET status = 'picked' FROM chosen WHERE f.id = chosen.id
+RETURNING {", ".join(f"f.{name}" for name in Picked._fields)}
+"""
+
+
+def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[Picked]:
+    """Pick up to `limit` files of a dataset for the holder of the claim, lowest ids first.
+
+    Files of which only some events are done come before those that are untouched.
+    """
+    with transaction.atomic():
+        hold_claim(task_id, run_id)
+        dataset = Dataset.objects.select_for_update().get(id=dataset_id)
+        wanted = min(limit, dataset.n_files_to_be_used - dataset.n_files_used)
+        taken: list[Picked] = []
+        with connection.cursor() as cursor:
+            for status in ("partial", "ready"):
+                if len(taken) < wanted:
+                    cursor.execute(_PICK, [dataset_id, status, wanted - len(taken)])
+                    taken += sorted(map(Picked._make, cursor.fetchall()))
+        if taken:
+            Dataset.objects.filter(id=dataset_id).update(n_files_used=F("n_files_used") + len(taken))
+        return taken
+
+
+def give_back_picked(run_id: str, task_id: int) -> int:
+    """Make every picked file of the task ready again: those of this run that no job took, and those of a run that died."""
+    with transaction.atomic():
+        hold_claim(task_id, run_id)
+        datasets = list(Dataset.objects.select_for_update().filter(task_id=task_id, type__in=INPUT_TYPES).order_by("id"))
+        total = 0
+        for dataset in datasets:
+            back = File.objects.filter(dataset_id=dataset.id, status="picked").update(status="ready")
+            if back:
+                Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") - back)
+                total += back
+        return total
