@@ -1,0 +1,71 @@
+"""What is free of the files of a task whose events are cut into jobs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from workqueues.queries.prepared import Prepared
+from workqueues.rules.event_ranges import KEPT, LIVE, Try, free_events
+
+
+class CutFile(Protocol):
+    """What must be known of a file (a read-only view: a row or a light record does)."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def n_events(self) -> int | None: ...
+    @property
+    def attempt_nr(self) -> int: ...
+    @property
+    def job_id(self) -> int | None: ...
+
+
+class Piece(NamedTuple):
+    """Neighbouring events of a file that no job has: `first` counted from 0 in the file, how many, tries and failures that they
+    have behind them, and the job that had them last.
+
+    A file whose number of events is unknown or 0 is one piece of 0 events: it is used whole, without a range.
+    """
+
+    file_id: int
+    first: int
+    n_events: int
+    attempt_nr: int = 0
+    failed_attempt: int = 0
+    previous_job_id: int | None = None
+
+
+_RANGES = Prepared(
+    "ranges_of_files",
+    "bigint[], text[]",
+    """
+    SELECT r.file_id, f.max_attempt, f.max_failure, r.def_min_event_id, r.def_max_event_id + 1, r.attempt_nr, r.failed_attempt,
+        r.job_id, r.status = ANY($2)
+    FROM workqueues_eventrange r JOIN workqueues_file f ON f.id = r.file_id WHERE r.file_id = ANY($1) ORDER BY r.file_id, r.id
+    """,
+)
+
+
+def free_pieces(files: Sequence[CutFile]) -> list[Piece]:
+    """The free pieces of `files`, in order of file id and first event; one statement.
+
+    They stay free while the caller holds the claim and the files are picked: the end of other jobs only adds to them.
+    """
+    tried: dict[int, list[Try]] = defaultdict(list)
+    limits: dict[int, tuple[int | None, int | None]] = {}
+    for file_id, max_attempt, max_failure, *about in _RANGES.run([f.id for f in files], [*LIVE, *KEPT]):
+        tried[file_id].append(Try(*about))
+        limits[file_id] = (max_attempt, max_failure)
+    found: list[Piece] = []
+    for file in sorted(files, key=lambda f: f.id):
+        if not file.n_events:
+            found.append(Piece(file.id, 0, 0, file.attempt_nr, 0, file.job_id))
+        elif file.id not in tried:
+            found.append(Piece(file.id, 0, file.n_events))
+        else:
+            runs = free_events(file.n_events, tried[file.id], *limits[file.id])
+            found += [Piece(file.id, run.first, run.stop - run.first, *run[2:]) for run in runs]
+    return found

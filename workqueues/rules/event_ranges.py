@@ -1,0 +1,99 @@
+"""The events of a file that jobs share: which of them no job has, and what that makes of the file (decision F2). Pure.
+
+A try is counted for the events that it was given, not for the file: ten jobs of one file that fail once each leave every event
+with one try. Events whose tries or failures are used up (decision D1) are not free until a retry of the task allows more.
+Not here: cutting free events into jobs (`workqueues.splitters`), the rows (`workqueues.ledger.events`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from workqueues.states import EVENT
+
+LIVE = ("ready", "sent", "running", "finished")
+"""States in which a job has the range."""
+KEPT = ("done", "merged")
+"""States in which the events are processed."""
+SPENT = tuple(state for state in EVENT.states if state not in LIVE + KEPT)
+"""States in which the try is over and the events were not processed."""
+
+
+class Try(NamedTuple):
+    """One range of a file: its first event and the one behind its last, counted from 0; how many tries and failures its events
+    have, this one included; the job; and whether it keeps its events (live or processed).
+    """
+
+    first: int
+    stop: int
+    attempt_nr: int
+    failed_attempt: int
+    job_id: int
+    keeps: bool
+
+
+class Free(NamedTuple):
+    """Events of one file that no job has, all with the same past: tries, failures, and the last job that had them."""
+
+    first: int
+    stop: int
+    attempt_nr: int = 0
+    failed_attempt: int = 0
+    previous_job_id: int | None = None
+
+
+def used_up(attempt_nr: int, max_attempt: int | None, failed_attempt: int, max_failure: int | None) -> bool:
+    """Whether events with so many tries and failures are given up; a limit of None is no limit (decision D1)."""
+    out_of_tries = max_attempt is not None and attempt_nr >= max_attempt
+    return out_of_tries or (max_failure is not None and failed_attempt >= max_failure)
+
+
+def free_events(n_events: int, tries: Sequence[Try], max_attempt: int | None, max_failure: int | None) -> list[Free]:
+    """The events from 0 up to `n_events` that no range keeps and that have tries left, in order.
+
+    `tries`: all ranges of the file, the oldest first; the newest one that holds an event tells its past.
+    """
+    opening: dict[int, list[int]] = {}
+    closing: dict[int, list[int]] = {}
+    for number, each in enumerate(tries):
+        opening.setdefault(each.first, []).append(number)
+        closing.setdefault(each.stop, []).append(number)
+    marks = sorted({0, n_events, *(m for m in (*opening, *closing) if 0 <= m <= n_events)})
+    covering: set[int] = set()
+    found: list[Free] = []
+    for first, stop in zip(marks, marks[1:], strict=False):
+        covering.difference_update(closing.get(first, ()))
+        covering.update(opening.get(first, ()))
+        past = [tries[number] for number in sorted(covering)]
+        if any(each.keeps for each in past):
+            continue
+        latest = past[-1] if past else None
+        run = Free(first, stop, latest.attempt_nr, latest.failed_attempt, latest.job_id) if latest else Free(first, stop)
+        if not used_up(run.attempt_nr, max_attempt, run.failed_attempt, max_failure):
+            _append(found, run)
+    return found
+
+
+def _append(found: list[Free], run: Free) -> None:
+    """Add a run, as one with the run before where it goes on with the same past."""
+    if found and found[-1].stop == run.first and found[-1][2:] == run[2:]:
+        found[-1] = run._replace(first=found[-1].first)
+    else:
+        found.append(run)
+
+
+FileStatus = Literal["ready", "running", "partial", "finished", "failed"]
+
+
+def file_status(live: int, done: int, free: int, n_events: int, held: bool = False) -> FileStatus:
+    """The state of a file whose events jobs share, while no generator has picked it.
+
+    `live`: ranges that jobs have; `done` and `free`: events. A file with free events is ready, partial where some are done and
+    none is under way (decision F2); one that is held back is ready with its reason (decision E1).
+    """
+    if free:
+        return "partial" if done and not live and not held else "ready"
+    if live:
+        return "running"
+    return "finished" if done >= n_events else "failed"
