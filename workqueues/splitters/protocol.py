@@ -21,8 +21,9 @@ class Files:
     """The usable pieces of a dataset in the order in which they are to be used, as columns of one length.
 
     A piece is a whole file or, where events are cut, a run of events of a file that no job has: the same file may stand several
-    times. `sizes` of the whole file in bytes, `n_events` of the piece, 0 where unknown; `firsts`: the first event of the piece,
-    counted from 0 in its file; `totals`: events of the whole file; `boundaries` and `lumi_blocks`: None where a file has none.
+    times, but runs that touch are one piece. `sizes` of the whole file in bytes, `n_events` of the piece, 0 where unknown;
+    `firsts`: the first event of the piece, counted from 0 in its file; `totals`: events of the whole file; `boundaries` and
+    `lumi_blocks`: None where a file has none; files of one boundary or lumi block stand together.
     An empty column means that nothing is known of any piece. `complete`: no usable piece comes behind these, now or later (the
     catalogue closed the dataset, and the columns hold all that is left).
     """
@@ -44,9 +45,17 @@ class Files:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def window(self, start: int, stop: int) -> Files:
-        """The pieces at positions `start` up to but not including `stop`; complete only where it holds the last one."""
+    def window(self, start: int, stop: int, skip: int = 0) -> Files:
+        """The pieces at positions `start` up to but not including `stop`, the first without its first `skip` events; complete
+        only where it holds the last one.
+        """
         cut = {name: getattr(self, name)[start:stop] for name in COLUMNS}
+        if skip and start < stop:
+            first = self.firsts[start] if self.firsts else 0
+            rest = self.n_events[start] - skip
+            totals = list(self.totals or self.n_events)[start:stop]
+            cut["firsts"] = [first + skip, *(cut["firsts"][1:] or [0] * (len(cut["ids"]) - 1))]
+            cut["n_events"], cut["totals"] = [rest, *cut["n_events"][1:]], totals
         return replace(self, **cut, complete=self.complete and stop >= len(self))
 
 
@@ -68,12 +77,14 @@ class JobLimits:
 class Secondary:
     """A secondary dataset: how it is dealt out (`rule`), its usable files, and the position of the next one to use.
 
-    Of a dataset that is repeated `files` are all, and `at` may be anywhere in them.
+    Of a dataset that is repeated or may be used again (ru, reuseSecOnDemand) `files` are all, and `at` may be anywhere in them.
+    `name`: for reasons.
     """
 
     rule: Attributes
     files: Files
     at: int = 0
+    name: str = "a secondary dataset"
 
 
 class Portion(NamedTuple):
@@ -106,17 +117,31 @@ class JobPlan(NamedTuple):
         return self.stop - self.start
 
 
+class Dropped(NamedTuple):
+    """Events of a piece that no job will ever take, by the task's own rules: from `skip` up to `upto`, 0 = all behind."""
+
+    position: int
+    skip: int
+    upto: int
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """The jobs, in order and without gaps from the first piece on, and how many pieces behind them are left, with the reason.
 
-    `secondaries`: those that were given, as they stand behind the last job.
+    `skip`: events of the first piece that is left which jobs took already (`Files.window` takes it). `dropped`: the only gaps.
+    `unfit`: what comes next breaks a hard budget of these limits, however small the job; elsewhere it may fit. `secondaries`:
+    those that were given, as they stand behind the last job.
     """
 
     jobs: tuple[JobPlan, ...]
     left: int = 0
     reason: str = ""
     secondaries: tuple[Secondary, ...] = ()
+    skip: int = 0
+    dropped: tuple[Dropped, ...] = ()
+    unfit: bool = False
 
     def __iter__(self) -> Iterator[JobPlan]:
         return iter(self.jobs)
