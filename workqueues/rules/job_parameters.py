@@ -7,16 +7,20 @@ a job come from (the generator). Source: facts on splitting 8.4; seed 001, "Nami
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import unquote
 
-from workqueues.rules.placeholders import NUMBERS, TASK_ID, MalformedText, Placeholder, pieces
+from workqueues.rules.arithmetic import MalformedFormula, formula
+from workqueues.rules.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, Placeholder, pieces
 
 _Getter = Callable[["JobFill"], object]
 _DIGITS = "0123456789"
 NAME_DIGITS = 6
 """Digits of a serial number in a file name, unless the template says another width."""
+_PATTERNS = {"SN": r"\d+", TASK_ID: r"\d+", MIDDLE_NAME: ".*"}
 
 
 class UnresolvedPlaceholder(ValueError):
@@ -29,7 +33,7 @@ class JobFill(NamedTuple):
     `streams`: names of files by stream, so input streams (IN, IN2, LOWBKG, ...), OUTPUT0.., LOG0.. (one name each) and, for
     pseudo streams, the number as text. `n_events`: events of the job's master files, 0 if unknown. `skip_events`: start in the
     first master file. `first_event`: number of the first event. `seed`: value with the task's offset, None if the task uses
-    none.
+    none. `middle_name`: fields of the input's name (`middle_name` of `rules.middle_names`), where the task asks for them.
     """
 
     task_id: int
@@ -40,6 +44,7 @@ class JobFill(NamedTuple):
     n_events: int = 0
     skip_events: int = 0
     first_event: int = 0
+    middle_name: str = ""
 
 
 class ParametersTemplate:
@@ -60,23 +65,34 @@ class ParametersTemplate:
 
 
 class NameTemplate:
-    """A compiled file-name template: `${SN}`, `${SN/P}`, `${SN:08d}` and `$JEDITASKID`; `numbered`: the serial is in it."""
+    """A compiled file-name template: `${SN}`, `${SN/P}`, `${SN:08d}`, `${MIDDLENAME}` and `$JEDITASKID`.
 
-    __slots__ = ("_format", "numbered")
+    `numbered`: the serial is in it; `middle`: fields of the input's name are.
+    """
+
+    __slots__ = ("_format", "_pattern", "middle", "numbered")
 
     def __init__(self, text: str) -> None:
         """Raises MalformedText for any other placeholder."""
-        parts = [part.replace("%", "%%") if isinstance(part, str) else _in_name(part) for part in pieces(text)]
+        cut = pieces(text)
+        parts = [part.replace("%", "%%") if isinstance(part, str) else _in_name(part) for part in cut]
         self._format = "".join(parts)
         self.numbered = any("%(serial)" in part for part in parts)
+        self.middle = "%(middle)s" in parts
+        shape = "".join(re.escape(part) if isinstance(part, str) else _PATTERNS[part.names[0]] for part in cut)
+        self._pattern = re.compile(shape if self.numbered else rf"{shape}(\.\d+)?")
 
-    def name(self, serial: int, task_id: int) -> str:
+    def name(self, serial: int, task_id: int, middle_name: str = "") -> str:
         """The logical file name of the output with this serial number.
 
         A template without serial number, allowed where one job writes, gets the number behind a dot from the second try on.
         """
-        name = self._format % {"serial": serial, "task": task_id}
+        name = self._format % {"serial": serial, "task": task_id, "middle": middle_name}
         return name if self.numbered or serial <= 1 else f"{name}.{serial}"
+
+    def may_be(self, name: str) -> bool:
+        """Whether the template can give this name, for some serial number, task and input."""
+        return self._pattern.fullmatch(name) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -96,9 +112,9 @@ def fill(template: str | ParametersTemplate, job: JobFill) -> str:
     return (compiled(template) if isinstance(template, str) else template).fill(job)
 
 
-def output_name(template: str, serial: int, task_id: int) -> str:
+def output_name(template: str, serial: int, task_id: int, middle_name: str = "") -> str:
     """The logical file name that `template` gives for a serial number; never reused, since serial numbers only grow."""
-    return compiled_name(template).name(serial, task_id)
+    return compiled_name(template).name(serial, task_id, middle_name)
 
 
 def file_list(names: Sequence[str], form: str = "") -> str:
@@ -106,11 +122,15 @@ def file_list(names: Sequence[str], form: str = "") -> str:
 
     One name stands as it is. By default more become the compact form `head[01,02]tail`, which only payloads that know it can
     read, when they differ in digits only (a `.digits` at the end, an attempt number, is dropped); else, and with form `L`, a
-    comma list. Form `S` separates by spaces.
+    comma list. Form `S` separates by spaces. Form `A` is a comma list of names in quotes, form `T` a list as Python writes it,
+    both also for one name.
     """
+    ordered = sorted(set(names))
+    if form in ("A", "T"):
+        quoted = ",".join("'" + name.replace("'", "\\'") + "'" for name in ordered)
+        return f"[{quoted}]" if form == "T" else quoted
     if len(names) == 1:
         return names[0]
-    ordered = sorted(set(names))
     if form == "S":
         return " ".join(ordered)
     if form == "L" or len(ordered) < 2:
@@ -121,6 +141,8 @@ def file_list(names: Sequence[str], form: str = "") -> str:
 def _in_name(part: Placeholder) -> str:
     if part.names == (TASK_ID,):
         return "%(task)d"
+    if part.names == (MIDDLE_NAME,) and not (part.form or part.pick or part.width):
+        return "%(middle)s"
     if part.names == ("SN",) and part.form in ("", "P") and part.pick is None:
         return f"%(serial)0{part.width or NAME_DIGITS}d"
     raise MalformedText(f"{part.text!r} cannot stand in a file name")
@@ -130,16 +152,22 @@ def _getter(part: Placeholder) -> _Getter:
     name = part.names[0]
     if name == TASK_ID:
         return lambda job: job.task_id
+    if name == MIDDLE_NAME and len(part.names) == 1:
+        if part.form or part.pick or part.width:
+            raise MalformedText(f"{part.text!r}: {name} is a plain text")
+        return lambda job: job.middle_name
     if name in NUMBERS and len(part.names) == 1:
         return _number_getter(part)
-    if part.form not in ("", "L", "S"):
+    if part.form == "M":
+        return _arithmetic(part, _stream_number(part))
+    if part.form not in ("", "L", "S", "A", "T", "E"):
         raise MalformedText(f"{part.text!r}: the form /{part.form} is not known")
     return _files_getter(part)
 
 
 def _number_getter(part: Placeholder) -> _Getter:
     name = part.names[0]
-    if part.pick is not None or part.form not in (("", "P") if name == "SN" else ("",)):
+    if part.pick is not None or part.form not in (("", "P", "M") if name == "SN" else ("", "M")):
         raise MalformedText(f"{part.text!r}: {name} is a number")
     width = part.width or (NAME_DIGITS if part.form == "P" else 0)
     value: dict[str, Callable[[JobFill], int]] = {
@@ -151,7 +179,38 @@ def _number_getter(part: Placeholder) -> _Getter:
         "ATTEMPTNR": lambda job: job.attempt_nr,
     }
     getter = value[name]
+    if part.form == "M":
+        return _arithmetic(part, getter)
     return (lambda job: f"{getter(job):0{width}d}") if width else getter
+
+
+def _arithmetic(part: Placeholder, value: Callable[[JobFill], int]) -> _Getter:
+    try:
+        made = formula(part.argument)
+    except MalformedFormula as wrong:
+        raise MalformedText(f"{part.text!r}: {wrong}") from wrong
+
+    def getter(job: JobFill) -> str:
+        try:
+            return made(value(job))
+        except ZeroDivisionError:
+            raise UnresolvedPlaceholder(f"{part.text}: division by zero") from None
+
+    return getter
+
+
+def _stream_number(part: Placeholder) -> Callable[[JobFill], int]:
+    """The number that a stream of numbered records holds for the job."""
+    if len(part.names) != 1 or part.pick is not None:
+        raise MalformedText(f"{part.text!r}: arithmetic takes one number")
+
+    def number(job: JobFill) -> int:
+        found = job.streams.get(part.names[0], ())
+        if len(found) != 1 or not (found[0].isdigit() and found[0].isascii()):
+            raise UnresolvedPlaceholder(f"{part.text}: the job has no number there")
+        return int(found[0])
+
+    return number
 
 
 def _seed(job: JobFill) -> int:
@@ -173,9 +232,17 @@ def _files_getter(part: Placeholder) -> _Getter:
             found = sorted(set(found))[pick]
         if not found:
             raise UnresolvedPlaceholder(f"{text}: the job has no file there")
-        return file_list(found, form)
+        return _decoded(file_list(found), text) if form == "E" else file_list(found, form)
 
     return files
+
+
+def _decoded(listed: str, text: str) -> str:
+    """The list with its %XX made plain."""
+    plain = unquote(listed)
+    if not plain.isprintable():
+        raise UnresolvedPlaceholder(f"{text}: decoded, the names hold what cannot stand on a command line")
+    return plain
 
 
 def _compact(names: Sequence[str]) -> str:

@@ -14,6 +14,9 @@ from types import MappingProxyType
 NUMBERS = ("SN", "RNDMSEED", "MAXEVENTS", "SKIPEVENTS", "FIRSTEVENT", "ATTEMPTNR")
 """Placeholders that stand for one number of the job."""
 
+MIDDLE_NAME = "MIDDLENAME"
+"""Fields of the name of the input (addNthFieldToLFN)."""
+
 TASK_ID = "JEDITASKID"
 """Written `$JEDITASKID`, without braces."""
 
@@ -22,7 +25,6 @@ LATER: Mapping[str, str] = MappingProxyType(
         "SURL": "J26",
         "LIB": "J26",
         "OUT": "J26",
-        "MIDDLENAME": "J7",
         "SEGMENT_ID": "J27",
         "SEGMENT_NAME": "J27",
         "XML_OUTMAP": "J27",
@@ -43,7 +45,8 @@ class MalformedText(ValueError):
 class Placeholder:
     """`${A,B[0:2]/L}`: streams A and B joined, the first two files of them, as a comma list; `text` is how it was written.
 
-    `pick` is the slice as (start, stop), `form` the letter behind `/`, `width` the digits that `:08d` asks for.
+    `pick` is the slice as (start, stop), `form` the letter behind `/`, `argument` what stands in brackets behind it, `width` the
+    digits that `:08d` asks for.
     """
 
     text: str
@@ -51,6 +54,7 @@ class Placeholder:
     pick: tuple[int | None, int | None] | None = None
     form: str = ""
     width: int = 0
+    argument: str = ""
 
 
 Piece = str | Placeholder
@@ -59,7 +63,7 @@ _MARK = re.compile(r"\$\{([^{}]*)\}|\$(JEDITASKID|ORIGINPANDAID)(?![A-Za-z0-9_])
 _INSIDE = re.compile(
     r"(?P<names>[A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)"
     r"(?:\[(?P<start>-?\d{0,6}):(?P<stop>-?\d{0,6})\])?"
-    r"(?:/(?P<form>[A-Z])(?P<argument>\[[^\]]*\])?|:0(?P<width>\d{1,2})d|:(?P<partner>[A-Za-z_]\w*))?"
+    r"(?:/(?P<form>[A-Z])(?:\[(?P<argument>[^\]]*)\])?|:0(?P<width>\d{1,2})d|:(?P<partner>[A-Za-z_]\w*))?"
 )
 
 
@@ -103,4 +107,6 @@ def _placeholder(whole: str, inside: str) -> Placeholder:
             raise MalformedText(f"{whole[:60]!r}: a slice is written [0:2], [1:] or [:-1]")
         pick = (int(found["start"]) if found["start"] else None, int(found["stop"]) if found["stop"] else None)
     form = "trn" if found["partner"] else (found["form"] or "")
-    return Placeholder(whole, names, pick, form, int(found["width"] or 0))
+    if bool(found["argument"]) != (form == "M"):
+        raise MalformedText(f"{whole[:60]!r}: arithmetic is written /M[#+1], and no other form has brackets")
+    return Placeholder(whole, names, pick, form, int(found["width"] or 0), found["argument"] or "")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _RULE = re.compile(r"([A-Z]{2})=(-?\d+)")
+_FIELDS = re.compile(r"AN=(\d+(?:,\d+)*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class SplitRules:
     `limited_sites`: 1 a list of queues to use, 2 one of queues to avoid, 3 both. `first_event` and `random_seed` are offsets.
     `input_lan`: input is read directly in the site where that is allowed (1), or only there (2). `ip_connectivity`: full (1) or
     http (2); `ip_stack`: 4 or 6. `boundary`: 1 to 4, how boundary ids of files bind jobs (facts on splitting 8.2).
+    `name_fields`: which fields of the master's name, counted from 1, are `${MIDDLENAME}`; with `fields_of_file` of the first
+    file's name. `instantiate`: outputs go to concrete datasets; with `instantiate_per_queue` to one for each computing queue.
     """
 
     files_per_job: int | None = None
@@ -52,6 +55,10 @@ class SplitRules:
     reuse_secondary: bool = False
     skip_short_input: bool = False
     skip_short_output: bool = False
+    name_fields: tuple[int, ...] = ()
+    fields_of_file: bool = False
+    instantiate: bool = False
+    instantiate_per_queue: bool = False
 
 
 NUMBERS: Mapping[str, str] = {
@@ -86,10 +93,13 @@ FLAGS: Mapping[str, str] = {
     "RO": "reuse_secondary",
     "SI": "skip_short_input",
     "SH": "skip_short_output",
+    "UF": "fields_of_file",
+    "IT": "instantiate",
+    "IA": "instantiate_per_queue",
 }
 
 
-def written(codes: Mapping[str, int]) -> str:
+def written(codes: Mapping[str, int | str]) -> str:
     """The text of the split rule; codes in the order given."""
     return ",".join(f"{code}={value}" for code, value in codes.items())
 
@@ -100,4 +110,6 @@ def parse(text: str) -> SplitRules:
     codes = {code: int(value) for code, value in _RULE.findall(text)}
     numbers = {field: codes[code] for code, field in NUMBERS.items() if code in codes}
     flags = {field: codes.get(code, 0) > 0 for code, field in FLAGS.items()}
-    return SplitRules(**{**numbers, **flags})  # type: ignore[arg-type]
+    listed = _FIELDS.search(text)
+    fields = tuple(map(int, listed[1].split(","))) if listed else ()
+    return SplitRules(**{**numbers, **flags, "name_fields": fields})  # type: ignore[arg-type]
