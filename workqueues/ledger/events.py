@@ -6,10 +6,19 @@ datasets, ranges only by those who hold the lock of their file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from django.db import connection
 
 from workqueues.ledger.copying import copy_rows, take_ids
+from workqueues.ledger.moves import Stale
+from workqueues.queries.prepared import Prepared, run_together
+from workqueues.queries.ranges import GIVEN_BACK, USED_UP, Standing, standing, standings
+from workqueues.rules.event_ranges import file_status
+
+Outcome = Literal["finished", "failed", "returned"]
 
 
 class NewRange(NamedTuple):
@@ -43,6 +52,24 @@ def insert_ranges(task_id: int, rows: Sequence[NewRange]) -> list[int]:
     return ids
 
 
+_LOCK = Prepared("lock_cut_files", "bigint[]", "SELECT id FROM workqueues_file WHERE id = ANY($1) ORDER BY id FOR UPDATE")
+
+_USE = Prepared(
+    "use_cut_files",
+    "bigint[], text[], bigint[], bigint[], int[]",
+    """
+    WITH used AS (
+        UPDATE workqueues_file f SET status = v.status, job_id = v.job_id, last_attempt_time = now(),
+            held = CASE WHEN v.status = 'ready' THEN f.held ELSE '' END
+        FROM unnest($1, $2, $3) AS v(id, status, job_id) WHERE f.id = v.id
+    )
+    UPDATE workqueues_dataset d SET n_files_used = d.n_files_used - v.n FROM unnest($4, $5) AS v(id, n) WHERE d.id = v.id
+    """,
+)
+"""A file that was reported unreadable while it was picked and that is given out to its last event is held no more: whoever has
+it now will say so again."""
+
+
 def settle_file_states(file_ids: Sequence[int]) -> None:
     """After `insert_ranges`: picked files that gave events to jobs are running, or ready where events are left; counters too.
 
@@ -50,4 +77,71 @@ def settle_file_states(file_ids: Sequence[int]) -> None:
     the files, together with its other datasets in order of id. The job of a file is that of its newest range. Raises Stale when
     one of the files is not picked.
     """
-    raise NotImplementedError
+    ids = sorted(set(file_ids))
+    if not ids:
+        return
+    files = standings(run_together([_LOCK.with_values(ids), standing(ids)]))
+    if wrong := [i for i in ids if i not in files or files[i].status != "picked"]:
+        raise Stale(f"{len(wrong)} of {len(ids)} files are no longer picked")
+    now = {i: _status(files[i]) for i in ids}
+    left = Counter(files[i].dataset_id for i in ids if now[i] == "ready")
+    _USE.run(ids, [now[i] for i in ids], [files[i].job_id for i in ids], list(left), list(left.values()))
+
+
+def _status(file: Standing) -> str:
+    return file_status(file.live, file.done, file.free, file.n_events, bool(file.held))
+
+
+_BEGUN = Prepared(
+    "begin_ranges",
+    "bigint[]",
+    "UPDATE workqueues_eventrange SET status = 'sent' WHERE job_id = ANY($1) AND status = 'ready'",
+)
+_ENDED = Prepared(
+    "end_ranges",
+    "bigint[], text[]",
+    f"""
+    UPDATE workqueues_eventrange r
+    SET status = CASE v.outcome WHEN 'returned' THEN
+            CASE WHEN r.status = 'ready' AND {USED_UP} THEN 'fatal' ELSE 'cancelled' END ELSE v.outcome END,
+        failed_attempt = r.failed_attempt + CASE v.outcome WHEN 'failed' THEN 1 ELSE 0 END
+    FROM unnest($1, $2) AS v(job_id, outcome), workqueues_file f
+    WHERE r.job_id = v.job_id AND r.status IN ('ready', 'sent', 'running') AND f.id = r.file_id
+    """,
+)
+_CLOSED = Prepared(
+    "close_ranges",
+    "bigint[]",
+    f"""
+    UPDATE workqueues_eventrange r SET status = CASE r.status WHEN 'finished' THEN 'done' ELSE 'fatal' END
+    FROM workqueues_file f
+    WHERE r.job_id = ANY($1) AND f.id = r.file_id AND (r.status = 'finished' OR r.status = 'failed' AND {USED_UP})
+    """,
+)
+
+
+def end_ranges(file_ids: Sequence[int], outcomes: Mapping[int, Outcome]) -> dict[int, Standing]:
+    """End the ranges of ended jobs (job -> outcome), whose files the caller has locked: how their files stand then.
+
+    Those of finished jobs are done; those of failed ones failed, of closed and cancelled ones cancelled, but fatal where the
+    tries of their events are used up. Along the machine, so in three steps; one round trip.
+    """
+    jobs = list(outcomes)
+    worked = [job for job in jobs if outcomes[job] != "returned"]
+    calls = [
+        _BEGUN.with_values(worked),
+        _ENDED.with_values(jobs, [outcomes[job] for job in jobs]),
+        _CLOSED.with_values(worked),
+        standing(file_ids, jobs),
+    ]
+    return standings(run_together(calls))
+
+
+def mark_partial(file_ids: Sequence[int]) -> None:
+    """Of files that are ready again, those that are partly done become partial; no counter counts them differently."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE workqueues_file f SET status = 'partial' WHERE id = ANY(%s) AND status = 'ready'"
+            f" AND {GIVEN_BACK} = 'partial'",
+            [list(file_ids)],
+        )

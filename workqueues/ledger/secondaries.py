@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import ceil
+
+from django.db.models import F
+
+from workqueues.ledger.picking import Picked, take_files
 from workqueues.models import Dataset, Task
-from workqueues.queries.secondaries import SecondaryFiles
+from workqueues.queries.secondaries import SecondaryFiles, SecondaryRow, all_files, secondaries_of
+from workqueues.rules.dataset_attributes import Attributes, read_attributes
+from workqueues.rules.split_rule import parse
+from workqueues.splitters.protocol import Files, Secondary
+
+MOST_FILES = 20_000
+"""Files of one tracked dataset that are picked at once."""
 
 
 def load_secondaries(run_id: str, task: Task, master: Dataset, n_master_files: int) -> list[SecondaryFiles]:
-    """The secondary datasets of `master` for jobs on so many of its files (pieces, where events are cut), in order of id.
+    """The secondary datasets of `master` for jobs on so many of its files (jobs, where events are cut), in order of id.
 
     Of a tracked dataset so many ready files are picked for the holder of the claim as these can need; what no job takes goes
     back with `give_back_picked`. Of the others all files are read, and `at` is where the last round stopped. Held files are left
-    out. Raises Stale when the claim is gone.
+    out. With reuseSecOnDemand every secondary dataset is reusable. Raises Stale when the claim is gone.
     """
-    raise NotImplementedError
+    again = parse(task.split_rule).reuse_secondary
+    found = []
+    for dataset in secondaries_of(master):
+        rule = read_attributes(dataset.attributes)
+        if again:
+            rule = replace(rule, reusable=True)
+        if rule.tracked:
+            rows = [_row(f) for f in take_files(run_id, task.id, dataset.id, _wanted(rule, n_master_files))]
+        else:
+            rows = all_files(dataset.id)
+        found.append(SecondaryFiles(dataset.id, dataset.stream_name, _secondary(dataset, rule, rows), rows))
+    return found
+
+
+def _wanted(rule: Attributes, n_master_files: int) -> int:
+    """Files that jobs on so many files of the master can need: each job takes one at least, and rounds up."""
+    if rule.event_ratio is not None:
+        return MOST_FILES
+    return min(n_master_files * (rule.files_per_job or max(1, ceil(rule.ratio))), MOST_FILES)
+
+
+def _row(file: Picked) -> SecondaryRow:
+    return SecondaryRow(
+        file.id, file.dataset_id, file.lfn, file.fsize or 0, file.n_events or 0, file.attempt_nr, file.job_id,
+        file.boundary_id, True,
+    )  # fmt: skip
+
+
+def _secondary(dataset: Dataset, rule: Attributes, rows: list[SecondaryRow]) -> Secondary:
+    boundaries = [r.boundary_id for r in rows] if any(r.boundary_id is not None for r in rows) else ()
+    files = Files([r.id for r in rows], [r.size for r in rows], [r.n_events for r in rows], boundaries=boundaries)
+    at = dataset.next_use % len(rows) if rows and not rule.tracked else 0
+    return Secondary(rule, files, at, dataset.dataset_name)
 
 
 def advance(dataset_id: int, n: int) -> None:
     """`n` files of an untracked secondary dataset were dealt out to jobs: the next round goes on behind them."""
-    raise NotImplementedError
+    Dataset.objects.filter(id=dataset_id).update(next_use=F("next_use") + n)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from workqueues.queries.prepared import Prepared
-from workqueues.rules.event_ranges import KEPT, LIVE, Try, free_events
+from workqueues.rules.event_ranges import KEPT, LIVE, Free, Try, free_events
 
 
 class CutFile(Protocol):
@@ -17,25 +18,30 @@ class CutFile(Protocol):
     def id(self) -> int: ...
     @property
     def n_events(self) -> int | None: ...
-    @property
-    def attempt_nr(self) -> int: ...
-    @property
-    def job_id(self) -> int | None: ...
 
 
 class Piece(NamedTuple):
-    """Neighbouring events of a file that no job has: `first` counted from 0 in the file, how many, tries and failures that they
-    have behind them, and the job that had them last.
+    """Neighbouring events of a file that no job has: `first` counted from 0 in the file, and how many.
 
-    A file whose number of events is unknown or 0 is one piece of 0 events: it is used whole, without a range.
+    Runs that touch are one piece; `parts` are its runs of one past each (tries, failures, last job). A file whose number of
+    events is unknown or 0 is one piece of 0 events without parts: it is used whole, without a range.
     """
 
     file_id: int
     first: int
     n_events: int
-    attempt_nr: int = 0
-    failed_attempt: int = 0
-    previous_job_id: int | None = None
+    parts: tuple[Free, ...] = ()
+
+    def between(self, skip: int, upto: int) -> list[Free]:
+        """The events from `skip` up to but not including `upto`, counted from the start of the piece, by their past: each run is
+        one range of a job that takes them.
+        """
+        start, end = self.first + skip, self.first + upto
+        return [
+            part._replace(first=max(part.first, start), stop=min(part.stop, end))
+            for part in self.parts
+            if part.first < end and start < part.stop
+        ]
 
 
 _RANGES = Prepared(
@@ -62,10 +68,17 @@ def free_pieces(files: Sequence[CutFile]) -> list[Piece]:
     found: list[Piece] = []
     for file in sorted(files, key=lambda f: f.id):
         if not file.n_events:
-            found.append(Piece(file.id, 0, 0, file.attempt_nr, 0, file.job_id))
+            found.append(Piece(file.id, 0, 0))
         elif file.id not in tried:
-            found.append(Piece(file.id, 0, file.n_events))
+            found.append(Piece(file.id, 0, file.n_events, (Free(0, file.n_events),)))
         else:
-            runs = free_events(file.n_events, tried[file.id], *limits[file.id])
-            found += [Piece(file.id, run.first, run.stop - run.first, *run[2:]) for run in runs]
+            found += _joined(file.id, free_events(file.n_events, tried[file.id], *limits[file.id]))
     return found
+
+
+def _joined(file_id: int, runs: Sequence[Free]) -> Iterator[Piece]:
+    """Pieces of runs that touch."""
+    breaks = [i for i, run in enumerate(runs) if i == 0 or runs[i - 1].stop < run.first]
+    for start, stop in pairwise([*breaks, len(runs)]):
+        parts = tuple(runs[start:stop])
+        yield Piece(file_id, parts[0].first, parts[-1].stop - parts[0].first, parts)

@@ -57,15 +57,16 @@ class Call(NamedTuple):
         return self.statement.run(*self.values)
 
 
-def run_together(calls: list[Call]) -> None:
-    """Execute them one after the other in a single round trip; what they give is dropped."""
+def run_together(calls: list[Call]) -> Rows:
+    """Execute them one after the other in a single round trip: the rows of the last one; what the others give is dropped."""
     if not calls:
-        return
+        return []
     django = _connection()
     with django.wrap_database_errors, django.create_cursor() as cursor:
         for call in calls:
             call.statement.ensure(cursor)
         cursor.execute(b";".join(cursor.mogrify(call.statement.execute, call.values) for call in calls))
+        return cursor.fetchall() if cursor.description else []
 
 
 def _connection() -> BaseDatabaseWrapper:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from workqueues.models import Dataset, File
 from workqueues.splitters.protocol import Secondary
 
 
@@ -18,6 +19,7 @@ class SecondaryRow(NamedTuple):
     n_events: int
     attempt_nr: int
     job_id: int | None
+    boundary_id: int | None
     tracked: bool
 
 
@@ -28,3 +30,20 @@ class SecondaryFiles(NamedTuple):
     stream_name: str
     secondary: Secondary
     rows: Sequence[SecondaryRow]
+
+
+def secondaries_of(master: Dataset) -> list[Dataset]:
+    """The datasets that are dealt out beside `master`, by id."""
+    ready = Dataset.objects.filter(task_id=master.task_id, type__in=["input", "pseudo_input"], excluded=False, status="ready")
+    return list(ready.filter(master_id=master.id).order_by("id"))
+
+
+def all_files(dataset_id: int) -> list[SecondaryRow]:
+    """The files of an untracked dataset that can be read, by id: a use leaves them as they are."""
+    files = File.objects.filter(dataset_id=dataset_id, status="ready", held="").order_by("id")
+    columns = files.values_list("id", "dataset_id", "lfn", "fsize", "n_events", "attempt_nr", "boundary_id")
+    return [
+        SecondaryRow(i, of, lfn, size or 0, events or 0, tries, None, boundary, False)
+        for i, of, lfn, size, events, tries, boundary in columns
+    ]
+

@@ -8,6 +8,7 @@ Not here: cutting free events into jobs (`workqueues.splitters`), the rows (`wor
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from workqueues.states import EVENT
@@ -62,7 +63,7 @@ def free_events(n_events: int, tries: Sequence[Try], max_attempt: int | None, ma
     marks = sorted({0, n_events, *(m for m in (*opening, *closing) if 0 <= m <= n_events)})
     covering: set[int] = set()
     found: list[Free] = []
-    for first, stop in zip(marks, marks[1:], strict=False):
+    for first, stop in pairwise(marks):
         covering.difference_update(closing.get(first, ()))
         covering.update(opening.get(first, ()))
         past = [tries[number] for number in sorted(covering)]

@@ -1,0 +1,78 @@
+"""How the events of files stand: SQL that counts their ranges. What follows from the counts: `workqueues.rules.event_ranges`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from workqueues.queries.prepared import Call, Prepared, Rows
+from workqueues.rules.event_ranges import KEPT, LIVE
+
+
+def _listed(states: Sequence[str]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+IS_LIVE = f"r.status IN ({_listed(LIVE)})"
+IS_KEPT = f"r.status IN ({_listed(KEPT)})"
+USED_UP = "(coalesce(r.attempt_nr >= f.max_attempt, false) OR coalesce(r.failed_attempt >= f.max_failure, false))"
+"""Whether the events of range `r` of file `f` have no tries left (decision D1), its own try being over."""
+
+COUNTS = f"""
+    SELECT count(*) FILTER (WHERE {IS_LIVE}) AS live,
+        coalesce(sum(r.def_max_event_id - r.def_min_event_id + 1) FILTER (WHERE {IS_KEPT}), 0) AS done,
+        f.n_events - coalesce((SELECT sum(upper(span) - lower(span)) FROM unnest(
+            range_agg(int4range(r.def_min_event_id, r.def_max_event_id + 1)) FILTER (WHERE {IS_LIVE} OR {IS_KEPT} OR {USED_UP})
+        ) AS span), 0) AS free,
+        coalesce(max(r.attempt_nr) FILTER (WHERE NOT {IS_LIVE}), 0) AS attempt_nr,
+        coalesce(max(r.failed_attempt), 0) AS failed_attempt, max(r.job_id) AS job_id
+    FROM workqueues_eventrange r WHERE r.file_id = f.id
+"""
+"""Of the file `f`, from all its ranges: live ones, processed and free events, tries that are over, failures, the newest job."""
+
+GIVEN_BACK = f"""CASE WHEN f.held = ''
+    AND EXISTS (SELECT FROM workqueues_eventrange r WHERE r.file_id = f.id AND {IS_KEPT})
+    AND NOT EXISTS (SELECT FROM workqueues_eventrange r WHERE r.file_id = f.id AND {IS_LIVE}) THEN 'partial' ELSE 'ready' END"""
+"""The state of the file `f` with free events that no generator holds any more, or that is open again."""
+
+
+class Standing(NamedTuple):
+    """A file whose events jobs share. `live`: ranges that jobs have; `done`, `free`: events; `newly`: of `done`, those that came
+    with the ends asked about; `attempt_nr`, `failed_attempt`: the largest of its ranges; `job_id`: its newest job.
+    """
+
+    file_id: int
+    dataset_id: int
+    status: str
+    held: str
+    n_events: int
+    newly: int
+    live: int
+    done: int
+    free: int
+    attempt_nr: int
+    failed_attempt: int
+    job_id: int
+
+
+_STANDING = Prepared(
+    "standing_of_files",
+    "bigint[], bigint[]",
+    f"""
+    SELECT f.id, f.dataset_id, f.status, f.held, f.n_events,
+        (SELECT coalesce(sum(r.def_max_event_id - r.def_min_event_id + 1), 0)::bigint FROM workqueues_eventrange r
+            WHERE r.file_id = f.id AND r.job_id = ANY($2) AND {IS_KEPT}),
+        c.live, c.done::bigint, c.free::bigint, c.attempt_nr, c.failed_attempt, c.job_id
+    FROM workqueues_file f CROSS JOIN LATERAL ({COUNTS}) AS c WHERE f.id = ANY($1)
+    """,
+)
+
+
+def standing(file_ids: Sequence[int], ended: Sequence[int] = ()) -> Call:
+    """How the events of the files stand, `newly` being those of the jobs `ended`; to be run, last, with `run_together`."""
+    return _STANDING.with_values(list(file_ids), list(ended))
+
+
+def standings(rows: Rows) -> dict[int, Standing]:
+    """What `standing` gave, by file id."""
+    return {row[0]: Standing(*row) for row in rows}
