@@ -13,7 +13,7 @@ from threading import Lock
 from django.db import connection
 
 from brokerage.rules.matching import Requirement, Resource, Waiting, fitting, rank
-from workqueues.rules.share_standing import place_of
+from workqueues.queries.turns import PLACE, STANDINGS
 
 FRESH_S = 0.5
 """How old the list may be.
@@ -67,9 +67,9 @@ WAITING = WaitingWork()
 def _read(queue_id: int, queue_name: str) -> list[Waiting]:
     with connection.cursor() as cursor:
         cursor.execute(
-            """
-            SELECT t.id, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, best.ready_priority, t.gshare, s.place
-            FROM brokerage_taskqueue t LEFT JOIN workqueues_sharestanding s ON s.share_id = t.gshare CROSS JOIN LATERAL (
+            f"""
+            SELECT t.id, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, best.ready_priority, {PLACE}
+            FROM brokerage_taskqueue t {STANDINGS} CROSS JOIN LATERAL (
                 SELECT j.ready_priority FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
                 ORDER BY j.ready_priority, j.id LIMIT 1) best
             WHERE t.computing_queue_id = %s
@@ -77,7 +77,7 @@ def _read(queue_id: int, queue_name: str) -> list[Waiting]:
             [queue_id],
         )
         groups = (
-            Waiting(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, 0, place_of(share, place))
-            for id_, cores, ram, disk, walltime, vo, ready, share, place in cursor.fetchall()
+            Waiting(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, 0, place)
+            for id_, cores, ram, disk, walltime, vo, ready, place in cursor.fetchall()
         )
         return sorted(groups, key=rank)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from django.db import connection
 
 from workqueues.ledger.moves import Stale
-from workqueues.models import ShareStanding, Task
-from workqueues.rules.share_standing import NO_LEAF, NO_TREE, place_of
+from workqueues.models import Task
+from workqueues.queries.turns import STANDINGS, TURN
 
 WORK = {
     "any": "TRUE",
@@ -27,44 +27,70 @@ WORK = {
 
 
 Order = Literal["priority", "share"]
-"""Which tasks come first: those of the highest priority, or those of the share that used least of its target, then priority."""
+"""Which tasks come first: those of the highest priority, or those of the unit whose turn it is, then priority."""
 
-JOIN: Mapping[Order, str] = {"priority": "", "share": "LEFT JOIN workqueues_sharestanding s ON s.share_id = t.gshare"}
-ORDER: Mapping[Order, str] = {
-    "priority": "",
-    "share": f"coalesce(s.place, CASE WHEN t.gshare = '' THEN {NO_TREE} ELSE {NO_LEAF} END),",
-}
+JOIN: Mapping[Order, str] = {"priority": "", "share": STANDINGS}
+ORDER: Mapping[Order, str] = {"priority": "", "share": f"{TURN},"}
+
+
+class OpenGroup(NamedTuple):
+    """Tasks with these columns, which may be claimed; those of less than `least_priority` may not (None: all may)."""
+
+    vo: str
+    label: str
+    gshare: str
+    work_queue_id: int
+    resource_type: str
+    least_priority: int | None = None
+
+
+OPEN = """JOIN unnest(
+        %(vo)s::text[], %(label)s::text[], %(gshare)s::text[], %(queue)s::int[], %(rtype)s::text[], %(least)s::int[])
+    AS o(vo, label, gshare, queue, rtype, least)
+    ON o.vo = t.vo AND o.label = t.prod_source_label AND o.gshare = t.gshare AND o.queue = coalesce(t.work_queue_id, 0)
+        AND o.rtype = t.resource_type AND (o.least IS NULL OR t.current_priority >= o.least)"""
 
 
 def claim_tasks(
-    run_id: str, seconds: float, statuses: Sequence[str], limit: int, work: str = "any", order: Order = "priority"
+    run_id: str,
+    seconds: float,
+    statuses: Sequence[str],
+    limit: int,
+    work: str = "any",
+    order: Order = "priority",
+    only: Sequence[OpenGroup] | None = None,
 ) -> list[Task]:
     """Claim up to `limit` unclaimed tasks in one of `statuses`, the first in `order`, for `seconds`.
 
-    The tasks as they are now, in that order.
+    `only`: just tasks of these groups, each named once; None: all. Returns the tasks as they are now, in that order.
     """
+    if only is not None and not only:
+        return []
+    columns = zip(*only, strict=True) if only else ()
+    groups = dict(zip(("vo", "label", "gshare", "queue", "rtype", "least"), map(list, columns), strict=False))
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
             UPDATE workqueues_task SET locked_by = %(run)s, locked_time = now() + make_interval(secs => %(seconds)s)
             WHERE id IN (
-                SELECT t.id FROM workqueues_task t {JOIN[order]}
+                SELECT t.id FROM workqueues_task t {OPEN if only else ""} {JOIN[order]}
                 WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now())
                   AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK[work]}
                 ORDER BY {ORDER[order]} t.current_priority DESC, t.modification_time, t.id
                 LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
             RETURNING id
             """,
-            {"run": run_id, "seconds": seconds, "statuses": list(statuses), "limit": limit},
+            {"run": run_id, "seconds": seconds, "statuses": list(statuses), "limit": limit, **groups},
         )
         ids = [row[0] for row in cursor.fetchall()]
-    tasks = list(Task.objects.filter(id__in=ids, locked_by=run_id).order_by("-current_priority", "id"))
-    return tasks if order == "priority" else _by_share(tasks)
-
-
-def _by_share(tasks: list[Task]) -> list[Task]:
-    known = dict(ShareStanding.objects.values_list("share_id", "place"))
-    return sorted(tasks, key=lambda task: place_of(task.gshare, known.get(task.gshare)))
+        cursor.execute(
+            f"""SELECT t.id FROM workqueues_task t {JOIN[order]} WHERE t.id = ANY(%(ids)s) AND t.locked_by = %(run)s
+            ORDER BY {ORDER[order]} t.current_priority DESC, t.id""",
+            {"ids": ids, "run": run_id},
+        )
+        in_order = [row[0] for row in cursor.fetchall()]
+    tasks = Task.objects.in_bulk(in_order)
+    return [tasks[id_] for id_ in in_order if id_ in tasks]
 
 
 def hold_claim(task_id: int, run_id: str) -> Task:

@@ -10,8 +10,9 @@ from workqueues.models.event import EventRange
 from workqueues.models.file import File
 from workqueues.models.history import DatasetChange, FileChange, TaskChange
 from workqueues.models.queue import WorkQueue
-from workqueues.models.share import GlobalShare, ShareStanding
+from workqueues.models.share import GlobalShare, ShareStanding, WorkQueueStanding
 from workqueues.models.task import JobParamsTemplate, Task, TaskParams
+from workqueues.models.throttle import ThrottleVerdict
 
 __all__ = [
     "CatalogueDataset",
@@ -31,5 +32,7 @@ __all__ = [
     "Task",
     "TaskChange",
     "TaskParams",
+    "ThrottleVerdict",
     "WorkQueue",
+    "WorkQueueStanding",
 ]

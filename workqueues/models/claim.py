@@ -15,8 +15,8 @@ class ProcessLock(models.Model):
     cloud = models.CharField(max_length=16, default="default")
     resource_type = models.CharField(max_length=56, default="default")
     component = models.CharField(max_length=56, default="default")
-    locked_by = models.CharField(max_length=56)
-    locked_time = models.DateTimeField(db_default=Now(), help_text="when the lock was taken or renewed")
+    locked_by = models.CharField(max_length=56, blank=True, help_text="agent run that holds the lock; empty: nobody")
+    locked_time = models.DateTimeField(db_default=Now(), help_text="when the lock was taken, renewed or given back")
 
     class Meta:
         constraints = [

@@ -34,15 +34,19 @@ class GlobalShare(models.Model):
         return self.name
 
 
-class ShareStanding(models.Model):
-    """What a share should have, has, wants and may have, as the agent share saw it last. Amounts in HS06."""
+class Standing(models.Model):
+    """What a unit should have, has, wants and may have, as the agent share saw it last. Amounts in HS06."""
 
-    share = models.OneToOneField(GlobalShare, models.CASCADE, primary_key=True, related_name="standing")
     at = models.DateTimeField(help_text="when it was counted")
     place = models.FloatField(null=True, blank=True, help_text="of a leaf: 0 is served first, below 1; empty for others")
+    above = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="more of it runs than it is entitled to, so it gets new jobs last",
+    )
     percent = models.FloatField(help_text="part of all, percent")
     target = models.FloatField(help_text="that part of all that runs")
-    entitled = models.FloatField(help_text="what it may use now, with what idle shares leave")
+    entitled = models.FloatField(help_text="what it may use now, with what idle ones leave")
     hs06_running = models.FloatField()
     hs06_queued = models.FloatField()
     jobs_running = models.IntegerField()
@@ -50,5 +54,30 @@ class ShareStanding(models.Model):
     cores_running = models.IntegerField()
     cores_queued = models.IntegerField()
 
+    class Meta:
+        abstract = True
+
+
+class ShareStanding(Standing):
+    """Where a share stands; shares are counted whether they drive their VO or not."""
+
+    share = models.OneToOneField(GlobalShare, models.CASCADE, primary_key=True, related_name="standing")
+
     def __str__(self) -> str:
         return self.share_id
+
+
+class WorkQueueStanding(Standing):
+    """Where a work queue stands in a VO that its work queues drive, or a Resource queue in another one (without place)."""
+
+    id = models.AutoField(primary_key=True)
+    vo = models.CharField(max_length=32, help_text="virtual organization; a queue may be for several")
+    work_queue = models.ForeignKey(
+        "workqueues.WorkQueue", models.CASCADE, db_index=False, related_name="standings", help_text="work queue or partition"
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["work_queue", "vo"], name="work_queue_standing_once")]
+
+    def __str__(self) -> str:
+        return f"{self.work_queue_id} {self.vo}"

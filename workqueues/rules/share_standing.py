@@ -75,13 +75,6 @@ NO_TREE, NO_LEAF = 0.5, 1.0
 """Places of work without a share: in the middle where the VO has no shares, last where no leaf takes it."""
 
 
-def place_of(share: str, known: float | None) -> float:
-    """The place of work of a share; `known` is that of the leaf, None where there is no such leaf."""
-    if known is not None:
-        return known
-    return NO_LEAF if share else NO_TREE
-
-
 def _whole(nodes: Sequence[Node], used: Mapping[str, Use]) -> dict[str, Use]:
     """Node -> what its leaves have together."""
     found: dict[str, Use] = {}

@@ -8,6 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+PRACTICE = frozenset({"limit", "brokerage_stuck", "waiting", "walltime", "high_priority"})
+"""Rules that only practice has, each switched on by itself.
+
+`limit`: without NQUEUELIMIT four bunches may always wait, and defined jobs do not make a bunch smaller. `brokerage_stuck`: no
+more jobs while too many are only defined. `waiting`: nor while too many wait to be defined. `walltime`: short work does not count
+as enough. `high_priority`: tasks above every job pass.
+"""
+
 RATIO = 2.0
 """Queued jobs for each running one, from which on no more are made (THROTTLE_THRESHOLD)."""
 
@@ -24,7 +32,7 @@ FEW_WAITING = 500
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Jobs of the unit. `running` with declared slots; `waiting` are jobs not yet defined.
+    """Jobs of a unit. `starting` with those just handed to a pilot; `waiting` are jobs not yet defined.
 
     `walltime_s`: of all queued jobs, None = not known. `top_priority`: the highest of any job; None without jobs.
     """
@@ -37,6 +45,21 @@ class Counts:
     waiting: int = 0
     walltime_s: float | None = None
     top_priority: int | None = None
+
+    def __add__(self, other: Counts) -> Counts:
+        """The jobs of both; of two walltimes and priorities one that is not known does not count."""
+        walltimes = [known for known in (self.walltime_s, other.walltime_s) if known is not None]
+        priorities = [known for known in (self.top_priority, other.top_priority) if known is not None]
+        return Counts(
+            self.running + other.running,
+            self.defined + other.defined,
+            self.assigned + other.assigned,
+            self.activated + other.activated,
+            self.starting + other.starting,
+            self.waiting + other.waiting,
+            sum(walltimes) if walltimes else None,
+            max(priorities, default=None),
+        )
 
     @property
     def not_running(self) -> int:
@@ -54,15 +77,14 @@ class Limits:
     """What is configured for the unit; None = not set.
 
     `lower`: NQUEUELIMIT, jobs that may always wait; `cap`: NQUEUECAP; `running_cap`: NRUNNINGCAP; `ratio`: THROTTLE_THRESHOLD.
-    `practice` switches the rules on that only practice has: stuck brokerage, jobs that wait, shortage of work, high priorities.
-    `unthrottled`: the share is never throttled.
+    `practice`: rules of PRACTICE that are switched on. `unthrottled`: the unit is never throttled.
     """
 
     lower: int | None = None
     cap: int | None = None
     running_cap: int | None = None
     ratio: float = RATIO
-    practice: bool = False
+    practice: frozenset[str] = frozenset()
     unthrottled: bool = False
 
 
@@ -81,14 +103,25 @@ class Verdict:
     least_priority: int | None = None
 
 
-def throttled(counts: Counts, limits: Limits, task_priority: int | None = None) -> Verdict:
-    """The verdict on a unit. `task_priority`: the highest of the tasks that wait for jobs and are not of users."""
+def throttled(
+    counts: Counts,
+    limits: Limits,
+    task_priority: int | None = None,
+    *,
+    at_cap: Counts | None = None,
+    at_running_cap: Counts | None = None,
+) -> Verdict:
+    """The verdict on a unit. `task_priority`: the highest of the tasks that wait for jobs and are not of users.
+
+    `counts` at the level of the lower limit; `at_cap` and `at_running_cap` at those of the caps, where they differ.
+    """
     if limits.unthrottled:
-        return Verdict("PASS", None, False, "unthrottled", "the share is never throttled")
-    if limits.running_cap is not None and counts.running > limits.running_cap:
-        return _skip("running_cap", f"{counts.running} jobs run, the cap is {limits.running_cap}")
-    for rule, reason in _reasons_to_skip(counts, limits):
-        if limits.practice and (priority := _high_enough(counts, task_priority)) is not None:
+        return Verdict("PASS", None, False, "unthrottled", "it is never throttled")
+    running = (counts if at_running_cap is None else at_running_cap).running
+    if limits.running_cap is not None and running > limits.running_cap:
+        return _skip("running_cap", f"{running} jobs run, the cap is {limits.running_cap}")
+    for rule, reason in _reasons_to_skip(counts, limits, counts if at_cap is None else at_cap):
+        if "high_priority" in limits.practice and (priority := _high_enough(counts, task_priority)) is not None:
             return _passed(counts, limits, priority)
         return _skip(rule, reason)
     return _passed(counts, limits)
@@ -98,21 +131,22 @@ def _skip(rule: str, reason: str) -> Verdict:
     return Verdict("SKIP", 0, False, rule, reason)
 
 
-def _reasons_to_skip(counts: Counts, limits: Limits) -> list[tuple[str, str]]:
+def _reasons_to_skip(counts: Counts, limits: Limits, at_cap: Counts) -> list[tuple[str, str]]:
     """Every rule that holds the unit back, the first decides."""
-    queued, running = counts.queued, counts.running
+    queued, running, on = counts.queued, counts.running, limits.practice
     found = []
-    lower = limits.lower if limits.lower is not None else 4 * _bunch(counts, limits) if limits.practice else None
-    short = limits.practice and counts.walltime_s is not None and counts.walltime_s <= LONG_WORK_S
+    enough = limits.lower if limits.lower is not None else 4 * _bunch(counts, limits)
+    lower = enough if "limit" in on else limits.lower
+    short = "walltime" in on and counts.walltime_s is not None and counts.walltime_s <= LONG_WORK_S
     if queued > limits.ratio * running and not (lower is not None and queued < lower) and not short:
         allowed = "" if lower is None else f", and {lower} may always wait"
         found.append(("ratio", f"{queued} jobs wait, more than {limits.ratio:g} x {running} that run{allowed}"))
-    if limits.practice and lower is not None and counts.defined > lower:
-        found.append(("brokerage_stuck", f"{counts.defined} jobs are only defined, the limit is {lower}"))
-    if limits.practice and counts.waiting > (most := max(4 * running, 2 * _bunch(counts, limits))):
+    if "brokerage_stuck" in on and counts.defined > enough:
+        found.append(("brokerage_stuck", f"{counts.defined} jobs are only defined, the limit is {enough}"))
+    if "waiting" in on and counts.waiting > (most := max(4 * running, 2 * _bunch(counts, limits))):
         found.append(("waiting", f"{counts.waiting} jobs wait to be defined, the limit is {most}"))
-    if limits.cap is not None and queued > limits.cap:
-        found.append(("cap", f"{queued} jobs wait, the cap is {limits.cap}"))
+    if limits.cap is not None and at_cap.queued > limits.cap:
+        found.append(("cap", f"{at_cap.queued} jobs wait, the cap is {limits.cap}"))
     return found
 
 
@@ -127,7 +161,7 @@ def _high_enough(counts: Counts, task_priority: int | None) -> int | None:
 
 
 def _passed(counts: Counts, limits: Limits, least_priority: int | None = None) -> Verdict:
-    jobs = _bunch(counts, limits) // 2 if limits.cap is None else limits.cap // 5
+    jobs = _bunch(counts, limits) // 2 if limits.cap is None else max(limits.cap // 5, 1)
     lock = True
     if limits.lower is not None and counts.queued < NEARLY * limits.lower:
         jobs, lock = max(limits.lower // 20, jobs), False
@@ -139,5 +173,5 @@ def _passed(counts: Counts, limits: Limits, least_priority: int | None = None) -
 
 def _bunch(counts: Counts, limits: Limits) -> int:
     """Jobs that would fill the unit up, within what is made at once."""
-    room = limits.ratio * counts.running - (counts.not_running if limits.practice else counts.queued)
+    room = limits.ratio * counts.running - (counts.not_running if "limit" in limits.practice else counts.queued)
     return int(min(max(room, LEAST_BUNCH), MOST_BUNCH))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.throttle import Counts, Limits, throttled
+from workqueues.rules.throttle import PRACTICE, Counts, Limits, throttled
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,13 @@ from workqueues.rules.throttle import Counts, Limits, throttled
         (Counts(running=10, activated=31), Limits(ratio=3), "SKIP", "ratio", 0, False),
         # Rules of practice, each off unless asked for.
         (Counts(running=4000, defined=2401), Limits(), "PASS", "pass", 300, True),
-        (Counts(running=4000, defined=2401), Limits(practice=True), "SKIP", "brokerage_stuck", 0, False),
-        (Counts(running=4000, defined=2400), Limits(practice=True), "PASS", "pass", 300, True),
-        (Counts(running=100, waiting=1001), Limits(practice=True), "SKIP", "waiting", 0, False),
-        (Counts(running=100, waiting=1000), Limits(practice=True), "PASS", "pass", 250, True),
-        (Counts(activated=2001), Limits(practice=True), "SKIP", "ratio", 0, False),
-        (Counts(activated=2001, walltime_s=5e7), Limits(practice=True), "PASS", "pass", 250, True),
-        (Counts(activated=2001, walltime_s=5.1e7), Limits(practice=True), "SKIP", "ratio", 0, False),
+        (Counts(running=4000, defined=2401), Limits(practice=PRACTICE), "SKIP", "brokerage_stuck", 0, False),
+        (Counts(running=4000, defined=2400), Limits(practice=PRACTICE), "PASS", "pass", 300, True),
+        (Counts(running=100, waiting=1001), Limits(practice=PRACTICE), "SKIP", "waiting", 0, False),
+        (Counts(running=100, waiting=1000), Limits(practice=PRACTICE), "PASS", "pass", 250, True),
+        (Counts(activated=2001), Limits(practice=PRACTICE), "SKIP", "ratio", 0, False),
+        (Counts(activated=2001, walltime_s=5e7), Limits(practice=PRACTICE), "PASS", "pass", 250, True),
+        (Counts(activated=2001, walltime_s=5.1e7), Limits(practice=PRACTICE), "SKIP", "ratio", 0, False),
     ],
 )
 def test_a_unit_is_judged(counts: Counts, limits: Limits, decision: str, rule: str, jobs: int | None, lock: bool) -> None:
@@ -52,7 +52,7 @@ def test_a_task_above_every_job_passes_where_practice_is_followed(
     top: int | None, starting: int, priority: int | None, passes: bool
 ) -> None:
     counts = Counts(starting=starting, top_priority=top)
-    verdict = throttled(counts, Limits(practice=True), priority)
+    verdict = throttled(counts, Limits(practice=PRACTICE), priority)
     assert (verdict.decision == "PASS") is passes
     assert verdict.least_priority == (priority if passes else None)
     assert throttled(counts, Limits(), priority).decision == "SKIP"
@@ -60,8 +60,8 @@ def test_a_task_above_every_job_passes_where_practice_is_followed(
 
 def test_the_same_priority_passes_while_few_jobs_wait_and_a_running_cap_holds_for_all() -> None:
     stuck = Counts(starting=499, defined=2002, top_priority=500)
-    assert throttled(stuck, Limits(practice=True), 500).rule == "high_priority"
-    assert throttled(Counts(running=51, top_priority=1), Limits(practice=True, running_cap=50), 900).rule == "running_cap"
+    assert throttled(stuck, Limits(practice=PRACTICE), 500).rule == "high_priority"
+    assert throttled(Counts(running=51, top_priority=1), Limits(practice=PRACTICE, running_cap=50), 900).rule == "running_cap"
 
 
 numbers = st.integers(0, 20_000)

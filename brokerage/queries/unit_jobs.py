@@ -1,0 +1,70 @@
+"""Jobs of every unit, and the tasks that could get more: what the job throttler judges."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from django.db import connection
+
+from workqueues.ledger.claims import WORK
+from workqueues.queries.turns import STANDINGS, TURN
+from workqueues.rules.throttle import Counts
+from workqueues.rules.units import Group
+
+_JOBS = """
+WITH grouped AS MATERIALIZED (
+    SELECT task_queue_id, status, count(*) AS n, max(priority) AS top
+    FROM brokerage_job WHERE ended_at IS NULL GROUP BY 1, 2
+)
+SELECT q.vo, q.prod_source_label, q.gshare, q.work_queue_id, q.resource_type, g.status,
+    sum(g.n)::bigint, sum(g.n * q.walltime_s)::bigint, max(g.top)
+FROM grouped g JOIN brokerage_taskqueue q ON q.id = g.task_queue_id GROUP BY 1, 2, 3, 4, 5, 6
+"""
+"""Live jobs only, so it does not grow with history. What tells jobs apart is that of their task queue."""
+
+_TASKS = f"""
+SELECT t.vo, t.prod_source_label, t.gshare, coalesce(t.work_queue_id, 0), t.resource_type, count(*), max(t.current_priority)
+FROM workqueues_task t {STANDINGS}
+WHERE t.status = ANY(%s) AND (t.locked_by = '' OR t.locked_time < now())
+  AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK["unused inputs"]}
+GROUP BY 1, 2, 3, 4, 5, s.place, s.above, w.place, w.above, t.work_queue_id
+ORDER BY {TURN}, max(t.current_priority) DESC
+"""
+
+COLUMN = {
+    "running": "running",
+    "defined": "defined",
+    "assigned": "assigned",
+    "activated": "activated",
+    "sent": "starting",
+    "starting": "starting",
+    "waiting": "waiting",
+}
+"""State of a job -> where the throttler counts it; jobs in other states neither wait nor run."""
+
+
+class Claimable(NamedTuple):
+    """Tasks of a group that a run could take now, and the highest priority among them."""
+
+    tasks: int
+    priority: int
+
+
+def jobs_by_group() -> dict[Group, Counts]:
+    """What the live jobs of each group do; one statement."""
+    found: dict[Group, Counts] = defaultdict(Counts)
+    with connection.cursor() as cursor:
+        cursor.execute(_JOBS)
+        for *columns, status, n, walltime, top in cursor:
+            if column := COLUMN.get(status):
+                known = walltime if walltime and column != "running" else None
+                found[Group(*columns)] += Counts(walltime_s=known, top_priority=top, **{column: n})
+    return dict(found)
+
+
+def claimable_by_group(statuses: list[str]) -> dict[Group, Claimable]:
+    """Tasks in these states that nobody holds and that have files to use, in the order in which they are served."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TASKS, [statuses])
+        return {Group(*row[:5]): Claimable(*row[5:]) for row in cursor}
