@@ -104,7 +104,7 @@ release  | picked               | ready partial
 use      | picked               | running
 succeed  | running              | finished
 return   | running              | ready
-part     | running              | partial
+part     | running ready        | partial
 give_up  | running ready partial | failed
 lose     | ready                | lost
 miss     | ready                | missing

@@ -13,7 +13,8 @@ from broker_site.agency.look import look_after_commit
 from brokerage.ledger.moves import move_jobs, moving
 from brokerage.models import JobInput, JobResult
 from brokerage.rules.settlement import Ending, ExpectedOutput, Report, ReportedOutput, Settlement, settle
-from workqueues.ledger.files import JobOutcome, MadeFile, Outcome, settling
+from workqueues.ledger.events import Outcome
+from workqueues.ledger.files import JobOutcome, MadeFile, settling
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import Registered, registering
 from workqueues.models import File
@@ -28,10 +29,14 @@ _SEE = Prepared(
     """
     SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text,
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
-        ARRAY(SELECT file_id FROM brokerage_jobinput WHERE job_id = j.id AND status = 'live'),
+        u.whole, u.cut,
         ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, 'an' = ANY (string_to_array(d.attributes, ',')))
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id)
-    FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id WHERE j.id = ANY($1)
+    FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(file_id) FILTER (WHERE event_range_id IS NULL), '{}') AS whole,
+            coalesce(array_agg(DISTINCT file_id) FILTER (WHERE event_range_id IS NOT NULL), '{}') AS cut
+        FROM brokerage_jobinput WHERE job_id = j.id AND status = 'live' AND tracked
+    ) AS u WHERE j.id = ANY($1)
     """,
 )
 _USES = Prepared(
@@ -63,7 +68,10 @@ class _Output(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """A job as it was read, with its live inputs and its outputs; `holder`: the pilot that holds it, `host`: where that runs."""
+    """A job as it was read; `holder`: the pilot that holds it, `host`: where that runs.
+
+    `inputs`: its live tracked files, whole ones; `cut`: those of which it has event ranges.
+    """
 
     id: int
     epoch: int
@@ -75,6 +83,7 @@ class _Job(NamedTuple):
     host: str
     queue: str
     inputs: Sequence[int]
+    cut: Sequence[int]
     outputs: Sequence[_Output]
 
 
@@ -171,7 +180,7 @@ def _ending_files(
     facts = {file_id: MadeFile(o.size, o.checksum, o.n_events) for file_id, o in made.items()}
     not_needed = frozenset(o.file_id for job in jobs for o in job.outputs if o.optional)
     outcomes = [
-        JobOutcome(j.id, FILE_OUTCOME[ending], j.inputs, [o.file_id for o in j.outputs], facts, suspects, not_needed)
+        JobOutcome(j.id, FILE_OUTCOME[ending], j.inputs, [o.file_id for o in j.outputs], facts, suspects, not_needed, j.cut)
         for j in jobs
     ]
     uses = _USES.with_values([j.id for j in jobs], ["used" if ending == "finished" else "returned"] * len(jobs))

@@ -18,6 +18,7 @@ SETS_STATUS = re.compile(r"\bSET\s(?:(?!\bWHERE\b|\bFROM\b)[\s\S])*?(?<![\w.])st
 INSERTS_STATUS = re.compile(r"\bINSERT\s+INTO\s+\w+\s*\([^)]*(?<!\w)status\b")
 
 _FILES = "files have no epoch: their moves lock the dataset, keep its counters, and are refused by the guard where wrong"
+_RANGES = "ranges have no epoch: their moves lock the file, and are refused by the guard where wrong"
 
 MOVES = {
     ("workqueues/ledger/moves.py", "move_task"): "the move of tasks",
@@ -38,6 +39,14 @@ MOVES = {
     ("workqueues/ledger/files.py", "_SETTLE"): f"what a job's end does to its files; {_FILES}",
     ("workqueues/ledger/files.py", "_settle_input"): "of settling, which gives them to _SETTLE",
     ("workqueues/ledger/files.py", "_settle_output"): "of settling, which gives them to _SETTLE",
+    ("workqueues/ledger/files.py", "_settle_cut"): "of settling, which gives them to _SETTLE",
+    ("workqueues/ledger/files.py", "_hold"): "of settling, which gives them to _SETTLE: a file that is held is ready",
+    ("workqueues/ledger/events.py", "insert_ranges"): "event ranges are born, by COPY",
+    ("workqueues/ledger/events.py", "_BEGUN"): f"ready -> sent; {_RANGES}",
+    ("workqueues/ledger/events.py", "_ENDED"): f"-> finished, failed, cancelled, fatal; {_RANGES}",
+    ("workqueues/ledger/events.py", "_CLOSED"): f"finished -> done, failed -> fatal; {_RANGES}",
+    ("workqueues/ledger/events.py", "_USE"): f"picked -> running, ready, by what is left of the events; {_FILES}",
+    ("workqueues/ledger/events.py", "mark_partial"): f"ready -> partial; {_FILES}",
     ("workqueues/ledger/feed.py", "resolve_held"): f"ready -> lost, broken; {_FILES}",
     ("workqueues/ledger/commands.py", "_give_up"): f"ready -> failed; {_FILES}",
     ("workqueues/ledger/commands.py", "_reopen"): f"failed -> ready; {_FILES}",

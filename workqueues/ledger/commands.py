@@ -12,8 +12,11 @@ from django.db.models.functions import Coalesce, Now
 from broker_site.agency.look import look_after_commit
 from broker_site.kernel.machine import NotAllowed
 from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.events import mark_partial
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset, File, FileChange, Task
+from workqueues.queries.ranges import GIVEN_BACK
+from workqueues.rules.finish import MASTER_TYPES
 from workqueues.states import TASK
 
 DOING = {"kill": "aborting", "finish": "finishing", "retry": "toretry"}
@@ -81,10 +84,10 @@ def stopped(run_id: str, task_id: int, who: str) -> None:
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
         _return_picked(task_id)
-        for dataset in (
-            Dataset.objects.select_for_update().filter(task_id=task_id, type__in=["input", "pseudo_input"]).order_by("id")
-        ):
-            unused = list(File.objects.select_for_update().filter(dataset_id=dataset.id, status="ready").order_by("id"))
+        masters = Dataset.objects.select_for_update().filter(task_id=task_id, type__in=MASTER_TYPES, master=None)
+        for dataset in masters.order_by("id"):
+            usable = File.objects.select_for_update().filter(dataset_id=dataset.id, status__in=["ready", "partial"])
+            unused = list(usable.order_by("id"))
             _give_up(dataset, unused, task_id, who)
         move_task(task, "passed", who, "all jobs are gone", old_status="", **DONE)
         look_after_commit("finish")
@@ -95,8 +98,10 @@ def _give_up(dataset: Dataset, unused: list[File], task_id: int, who: str) -> No
     wanted = max(dataset.n_files_to_be_used - dataset.n_files_used, 0)
     File.objects.filter(id__in=ids[:wanted]).update(status="failed", attempt_nr=_at_limit(), held="")
     FileChange.objects.bulk_create(
-        FileChange(file_id=i, task_id=task_id, old="ready", new="failed", who=who, why="the task was finished before it was used")
-        for i in ids[:wanted]
+        FileChange(
+            file_id=f.id, task_id=task_id, old=f.status, new="failed", who=who, why="the task was finished before it was used"
+        )
+        for f in unused[:wanted]
     )
     n = len(ids[:wanted])
     Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") + n, n_files_failed=F("n_files_failed") + n)
@@ -107,16 +112,17 @@ def _at_limit() -> Coalesce:
 
 
 def retried(run_id: str, task_id: int, more: int, who: str) -> None:
-    """Carry out a retry: given-up inputs get `more` tries (decision D2) and are ready again; the task is ready, or what it was if
-    nothing is left to run."""
+    """Carry out a retry: given-up inputs get `more` tries (decision D2) and are ready again, or partial; the task is ready, or
+    what it was if nothing is left to run of its masters."""
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
         _return_picked(task_id)
-        again = 0
-        datasets = Dataset.objects.select_for_update().filter(task_id=task_id, type__in=["input", "pseudo_input"], excluded=False)
-        for dataset in datasets.order_by("id"):
-            again += _reopen(dataset, task_id, more, who)
+        inputs = Dataset.objects.select_for_update().filter(task_id=task_id, type__in=MASTER_TYPES, excluded=False)
+        datasets = list(inputs.order_by("id"))
+        again = sum(_reopen(d, task_id, more, who) for d in datasets if d.master_id is None)
         if again or task.old_status == "exhausted":
+            for secondary in filter(lambda d: d.master_id is not None, datasets):
+                _reopen(secondary, task_id, more, who)
             move_task(
                 task, "ready", who, f"{again} files to run", old_status="", start_time=None, frozen_time=None,
                 attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), **DONE,
@@ -136,6 +142,7 @@ def _reopen(dataset: Dataset, task_id: int, more: int, who: str) -> int:
     FileChange.objects.bulk_create(
         FileChange(file_id=f.id, task_id=task_id, old="failed", new="ready", who=who, why="task retry") for f in failed
     )
+    mark_partial([f.id for f in failed])
     n = len(failed)
     Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") - n, n_files_failed=F("n_files_failed") - n)
     left = dataset.n_files_to_be_used - dataset.n_files_finished - dataset.n_files_failed + n
@@ -146,16 +153,16 @@ def _reopen(dataset: Dataset, task_id: int, more: int, who: str) -> int:
 
 
 def _return_picked(task_id: int) -> None:
-    """Files that a generator had picked when the command took its claim away are ready again."""
+    """Files that a generator had picked when the command took its claim away are ready again, or partial."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """
+            f"""
             WITH locked AS (
                 SELECT id FROM workqueues_dataset WHERE task_id = %s AND type IN ('input', 'pseudo_input', 'random_seed')
                 ORDER BY id FOR UPDATE
             ), back AS (
-                UPDATE workqueues_file SET status = 'ready'
-                WHERE dataset_id IN (SELECT id FROM locked) AND status = 'picked' RETURNING dataset_id
+                UPDATE workqueues_file f SET status = {GIVEN_BACK}
+                WHERE f.dataset_id IN (SELECT id FROM locked) AND f.status = 'picked' RETURNING f.dataset_id
             )
             UPDATE workqueues_dataset d SET n_files_used = n_files_used - b.n
             FROM (SELECT dataset_id, count(*) AS n FROM back GROUP BY dataset_id) b WHERE d.id = b.dataset_id

@@ -19,6 +19,7 @@ from workqueues.queries.ranges import GIVEN_BACK, USED_UP, Standing, standing, s
 from workqueues.rules.event_ranges import file_status
 
 Outcome = Literal["finished", "failed", "returned"]
+"""How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled)."""
 
 
 class NewRange(NamedTuple):

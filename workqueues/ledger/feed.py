@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from broker_site.agency.look import look_after_commit
 from workqueues.ledger.claims import hold_claim
 from workqueues.ledger.copying import copy_rows
+from workqueues.ledger.events import mark_partial
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset, File, FileChange
 
@@ -140,5 +141,6 @@ def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, Literal["lost
                     n_files_missing=F("n_files_missing") + 1,
                 )
         File.objects.bulk_update(files, ["status", "held"], batch_size=1000)
+        mark_partial([f.id for f in files])
         FileChange.objects.bulk_create(notes)
         look_after_commit("generate", "finish")

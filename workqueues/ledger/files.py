@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import starmap
-from typing import Literal
 
+from workqueues.ledger.events import Outcome, end_ranges
 from workqueues.models import FileChange
 from workqueues.queries.prepared import Call, Prepared
+from workqueues.queries.ranges import Standing
 from workqueues.rules.attempts import after_try
-
-Outcome = Literal["finished", "failed", "returned"]
-"""How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled)."""
+from workqueues.rules.event_ranges import file_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,7 @@ class MadeFile:
 class JobOutcome:
     """The end of one job as its files see it.
 
+    `inputs`: tracked files that it had whole; `cut`: files of which it had event ranges.
     `made` maps ids of output files to what was made; the others failed, unless they are among `not_needed`, which a finished job
     may leave out.
     `suspects` maps ids of input files that the job could not read to the reason: they are held until the catalogue was asked.
@@ -44,6 +43,7 @@ class JobOutcome:
     made: Mapping[int, MadeFile] = field(default_factory=dict)
     suspects: Mapping[int, str] = field(default_factory=dict)
     not_needed: frozenset[int] = frozenset()
+    cut: Sequence[int] = ()
 
 
 _LOCK = Prepared(
@@ -111,24 +111,38 @@ class _Delta:
     events: int = 0
 
 
+USED = frozenset({"picked", "running", "finished", "failed"})
+"""States of an input in which it counts as used; one that is partial has events left to give."""
+
+
 def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
     """Lock the files of ended jobs and their datasets, in the caller's transaction: the writes that their ends imply.
 
-    The caller runs them together with its own, so that the rows are locked for few round trips.
+    The caller runs them together with its own, so that the rows are locked for few round trips. Ranges of events end at once.
     """
     by_input = {file_id: o for o in outcomes for file_id in o.inputs}
     by_output = {file_id: o for o in outcomes for file_id in o.outputs}
-    ids = sorted({*by_input, *by_output})
+    cut = {file_id for o in outcomes for file_id in o.cut}
+    unread = {file_id: o for o in outcomes for file_id in o.suspects}
+    ids = sorted({*by_input, *by_output, *cut, *unread})
     if not ids:
         return []
     deltas: dict[int, _Delta] = defaultdict(_Delta)
     notes: list[FileChange] = []
     settled = []
-    for file in starmap(_File, _LOCK.run(ids)):
+    files = [_File(*row) for row in _LOCK.run(ids)]
+    stands = end_ranges(sorted(cut), {o.job_id: o.outcome for o in outcomes if o.cut}) if cut else {}
+    for file in files:
+        delta = deltas[file.dataset_id]
         if file.id in by_input:
-            moved = _settle_input(file, by_input[file.id], deltas[file.dataset_id], notes)
+            moved = _settle_input(file, by_input[file.id], delta, notes)
+        elif file.id in by_output:
+            moved = _settle_output(file, by_output[file.id], delta)
+        elif file.id in stands:
+            moved = _settle_cut(file, stands[file.id], delta)
+            moved |= file.id in unread and _hold(file, unread[file.id], notes)
         else:
-            moved = _settle_output(file, by_output[file.id], deltas[file.dataset_id])
+            moved = _hold(file, unread[file.id], notes)
         if moved:
             settled.append(file)
     FileChange.objects.bulk_create(notes)
@@ -168,13 +182,33 @@ def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileC
         delta.failed += 1
     else:
         delta.used -= 1
-        if reason := job.suspects.get(file.id):
-            file.held = reason[:255]
-            notes.append(
-                FileChange(
-                    file_id=file.id, task_id=file.task_id, old="ready", new="held", who=f"job:{job.job_id}", why=reason[:510]
-                )
-            )
+        if file.id in job.suspects:
+            _hold(file, job, notes)
+    return True
+
+
+def _settle_cut(file: _File, stands: Standing, delta: _Delta) -> bool:
+    """Whether the end of jobs that had events of the file changed it; it stays picked while a generator has it."""
+    delta.events += stands.newly
+    before = (file.status, file.attempt_nr, file.failed_attempt)
+    file.attempt_nr, file.failed_attempt = max(before[1], stands.attempt_nr), max(before[2], stands.failed_attempt)
+    if file.status in ("ready", "running"):
+        file.status = file_status(stands.live, stands.done, stands.free, stands.n_events, bool(file.held))
+        delta.used += (file.status in USED) - (before[0] in USED)
+        delta.finished += file.status == "finished"
+        delta.failed += file.status == "failed"
+    return (file.status, file.attempt_nr, file.failed_attempt) != before or stands.newly > 0
+
+
+def _hold(file: _File, job: JobOutcome, notes: list[FileChange]) -> bool:
+    """Hold back a file that the job could not read, if it can still be given to others: whether it is held now (decision D9)."""
+    if file.status not in ("ready", "partial", "picked"):
+        return False
+    reason = job.suspects[file.id]
+    file.status, file.held = "ready" if file.status == "partial" else file.status, reason[:255]
+    notes.append(
+        FileChange(file_id=file.id, task_id=file.task_id, old=file.status, new="held", who=f"job:{job.job_id}", why=reason[:510])
+    )
     return True
 
 

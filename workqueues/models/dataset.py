@@ -77,7 +77,10 @@ class Dataset(models.Model):
     n_files_waiting = _n("files waiting for real co-jumbo jobs")
     n_events = models.BigIntegerField(null=True, blank=True, help_text="events in the dataset")
     n_events_to_be_used = models.BigIntegerField(null=True, blank=True)
-    n_events_used = models.BigIntegerField(null=True, blank=True, help_text="events of finished files")
+    n_events_used = models.BigIntegerField(null=True, blank=True, help_text="events of finished files and of done ranges")
+    next_use = models.BigIntegerField(
+        default=0, db_default=0, help_text="files of an untracked secondary dataset that were dealt out to jobs so far"
+    )
 
     class Meta:
         constraints = [

@@ -155,6 +155,8 @@ def _by_counts(datasets: Sequence[DatasetCounts], activity: Activity, parent: st
             return Ending("failed", f"all {files} files were processed, but its parent is {parent}")
         return Ending("finished", f"all {files} files were processed, but its parent is {parent}")
     if good == 0:
+        if events := sum(d.n_events_used for d in inputs):
+            return Ending("finished", f"no file was processed whole, but {events} events of {files} files")
         return Ending("failed", f"none of {files} files was processed")
     return Ending("finished", f"{good} of {files} files were processed")
 
