@@ -1,19 +1,40 @@
-"""Agent share. Takes the share trees and what their leaves have. Leaves where each share stands, by which work is served.
+"""Agent share. Takes share trees, work queues and what each has. Leaves where each stands, by which work is served.
 Next: generate, and pilots that ask."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
 from broker_site.agency.run import Run, agent
-from brokerage.queries.share_use import use_by_share
-from workqueues.ledger.standings import note_standings
+from brokerage.queries.share_use import in_use
+from workqueues.ledger.standings import note_queue_standings, note_standings
+from workqueues.models import WorkQueue
+from workqueues.queries.queue_shares import active_queues, shared_queues
 from workqueues.queries.shares import trees
-from workqueues.rules.share_standing import of_tree
+from workqueues.queries.units import Units
+from workqueues.rules.share_standing import Standing, Use, of_queues, of_tree
+from workqueues.rules.units import RESOURCE
 
 
 @agent("share")
 def share(run: Run) -> int:
-    """Count what each share has. Always 0: an agent that handled rows is run again at once, and here nothing is ever left."""
-    if known := trees():
-        used = use_by_share()
-        note_standings((s for vo, tree in known.items() for s in of_tree(tree.nodes, used.get(vo, {}))), run.now)
+    """Count what each has. Always 0: an agent that handled rows is run again at once, and here nothing is ever left."""
+    used, known = in_use(), trees()
+    note_standings((s for vo, tree in known.items() for s in of_tree(tree.nodes, used.shares.get(vo, {}))), run.now)
+    note_queue_standings(dict(_queues(used.queues)), run.now)
     return 0
+
+
+def _queues(used: Mapping[str, Mapping[int, Use]]) -> Iterator[tuple[str, list[Standing]]]:
+    """VO -> where its work queues stand: all where they drive it, else those that are units beside the shares, without place."""
+    units, active = Units.load(), active_queues()
+    rows = list(WorkQueue.objects.filter(status="active").order_by("queue_order"))
+    for vo in sorted({*active, *used, *(row.vo for row in rows if row.vo not in ("", "*"))}):
+        have = used.get(vo, {})
+        queues = shared_queues(vo, rows, {*active.get(vo, ()), *have})
+        standings = of_queues(queues, {str(id_): use for id_, use in have.items()})
+        if units.model(vo) == "global":
+            resource = {str(row.id) for row in rows if row.queue_function == RESOURCE}
+            standings = [replace(s, place=None, above=False) for s in standings if s.name in resource]
+        yield vo, standings

@@ -1,8 +1,9 @@
-"""What the shares of a VO have: jobs that hold a slot and jobs that wait for one, in HS06, jobs and cores."""
+"""What the shares and work queues of a VO have: jobs that hold a slot and jobs that wait for one, in HS06, jobs and cores."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import NamedTuple
 
 from django.db import connection
 
@@ -14,19 +15,27 @@ WITH grouped AS MATERIALIZED (
     SELECT computing_queue_id, task_id, status = 'activated' AS queued, count(*) AS n, sum(core_count) AS cores
     FROM brokerage_job WHERE ended_at IS NULL AND status IN ('sent', 'starting', 'running', 'activated') GROUP BY 1, 2, 3
 )
-SELECT t.vo, t.gshare, g.queued, sum(g.n)::bigint, sum(g.cores)::bigint,
+SELECT t.vo, t.gshare, coalesce(t.work_queue_id, 0), g.queued, sum(g.n)::bigint, sum(g.cores)::bigint,
     sum(g.cores * CASE WHEN q.corepower > 0 THEN q.corepower ELSE %s END)::float8
 FROM grouped g JOIN workqueues_task t ON t.id = g.task_id JOIN brokerage_computingqueue q ON q.id = g.computing_queue_id
-GROUP BY 1, 2, 3
+GROUP BY 1, 2, 3, 4
 """
 
 
-def use_by_share() -> dict[str, dict[str, Use]]:
-    """VO -> share -> what it has; one statement."""
-    found: dict[str, dict[str, Use]] = defaultdict(dict)
+class InUse(NamedTuple):
+    """VO -> share, and VO -> id of a work queue -> what it has."""
+
+    shares: dict[str, dict[str, Use]]
+    queues: dict[str, dict[int, Use]]
+
+
+def in_use() -> InUse:
+    """What all shares and work queues have; one statement."""
+    found = InUse(defaultdict(dict), defaultdict(dict))
     with connection.cursor() as cursor:
         cursor.execute(_USE, [CORE_POWER])
-        for vo, name, queued, jobs, cores, hs06 in cursor:
+        for vo, share, queue, queued, jobs, cores, hs06 in cursor:
             one = Use(0, hs06, 0, jobs, 0, cores) if queued else Use(hs06, 0, jobs, 0, cores, 0)
-            found[vo][name] = found[vo].get(name, NOTHING) + one
+            found.shares[vo][share] = found.shares[vo].get(share, NOTHING) + one
+            found.queues[vo][queue] = found.queues[vo].get(queue, NOTHING) + one
     return found

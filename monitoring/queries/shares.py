@@ -1,30 +1,36 @@
-"""Rows of the list of shares: what each should have, has, wants and may have, as the agent share counted it last."""
+"""Rows of the list of shares and work queues: what each should have, has, wants and may have, as the agent share counted it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from broker_site.access.permissions import VoScope
 from monitoring.queries.database import alias
-from workqueues.models import GlobalShare, ShareStanding
+from workqueues.models import GlobalShare, ShareStanding, WorkQueueStanding
+from workqueues.models.share import Standing
 from workqueues.queries.shares import trees
-from workqueues.rules.share_tree import Node, walk
+from workqueues.queries.units import Units
+from workqueues.rules.share_tree import walk
 
 
 @dataclass(frozen=True, slots=True)
 class ShareRow:
-    """One share. Target, entitled, used and queued in HS06, None while not counted yet; `deviation`: used less target, percent.
+    """One share or work queue. Target, entitled, used and queued in HS06, None while not counted yet.
 
-    `place`: of a leaf, 0 = served first, below 1.
+    `kind`: share or work queue. `drives`: work of the VO is served by it. `deviation`: used less target, percent. `place`: of a
+    leaf that drives, 0 = served first, below 1. `above`: more of it runs than it is entitled to.
     """
 
     vo: str
+    kind: str
     name: str
     parent: str
     level: int
-    value: float
+    drives: bool
+    value: float | None
     percent: float | None
     target: float | None
     entitled: float | None
@@ -36,6 +42,7 @@ class ShareRow:
     cores_running: int | None
     cores_queued: int | None
     place: float | None
+    above: bool | None
     counted_at: datetime | None
 
 
@@ -50,22 +57,50 @@ COUNTED = {
     "cores_running": "cores_running",
     "cores_queued": "cores_queued",
     "place": "place",
+    "above": "above",
     "counted_at": "at",
 }
 """Columns of a row that were counted -> where."""
 
 
 def share_rows(scope: VoScope) -> list[ShareRow]:
-    """Every share of these VOs, by VO, parents before their children; two statements."""
-    known = trees(GlobalShare.objects.using(alias()).filter(scope.q()))
-    standings = {s.share_id: s for s in ShareStanding.objects.using(alias())}
-    return [
-        _row(vo, node, parent, level, standings) for vo, tree in sorted(known.items()) for node, parent, level in walk(tree.nodes)
-    ]
+    """Shares and work queues of these VOs, by VO, parents before what is below them; four statements."""
+    using = alias()
+    known = trees(GlobalShare.objects.using(using).filter(scope.q()))
+    standings = {s.share_id: s for s in ShareStanding.objects.using(using)}
+    units = Units.load(using)
+    by_vo: dict[str, list[WorkQueueStanding]] = defaultdict(list)
+    for row in WorkQueueStanding.objects.using(using).filter(scope.q()).select_related("work_queue"):
+        by_vo[row.vo].append(row)
+    found = []
+    for vo in sorted({*known, *by_vo}):
+        drives = units.model(vo) == "global"
+        for node, parent, level in walk(known[vo].nodes) if vo in known else ():
+            found.append(_row(vo, "share", node.name, parent, level, drives, node.value, standings.get(node.name)))
+        found += _queue_rows(vo, by_vo[vo])
+    return found
 
 
-def _row(vo: str, node: Node, parent: str, level: int, standings: Mapping[str, ShareStanding]) -> ShareRow:
-    known = standings.get(node.name)
-    counted = {name: getattr(known, column, None) for name, column in COUNTED.items()}
+def _queue_rows(vo: str, standings: Sequence[WorkQueueStanding]) -> Iterator[ShareRow]:
+    """Work queues in their order, partitions before their sub queues."""
+    names = {s.work_queue_id: s.work_queue.queue_name for s in standings}
+    order = {s.work_queue_id: s.work_queue.queue_order for s in standings}
+
+    def key(standing: WorkQueueStanding) -> tuple[int, bool, int]:
+        inside = standing.work_queue.partition_id if standing.work_queue.partition_id in names else None
+        return order[inside or standing.work_queue_id], inside is not None, order[standing.work_queue_id]
+
+    for standing in sorted(standings, key=key):
+        queue = standing.work_queue
+        parent = names.get(queue.partition_id or 0, "")
+        yield _row(vo, "work queue", queue.queue_name, parent, int(bool(parent)), True, queue.queue_share, standing)
+
+
+def _row(
+    vo: str, kind: str, name: str, parent: str, level: int, drives: bool, value: float | None, known: Standing | None
+) -> ShareRow:
+    counted = {column: getattr(known, stored, None) for column, stored in COUNTED.items()}
     deviation = (known.hs06_running - known.target) / known.target * 100 if known and known.target else None
-    return ShareRow(vo=vo, name=node.name, parent=parent, level=level, value=node.value, deviation=deviation, **counted)
+    return ShareRow(
+        vo=vo, kind=kind, name=name, parent=parent, level=level, drives=drives, value=value, deviation=deviation, **counted
+    )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from broker_site import gdpconfig
 from broker_site.agency.run import run_agent
 from brokerage.models import Job
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import ROUND, run_agents, take
 from workqueues.ledger.claims import claim_tasks
-from workqueues.models import GlobalShare, ShareStanding, Task
+from workqueues.models import GlobalShare, ShareStanding, Task, WorkQueue, WorkQueueStanding
 
 pytestmark = pytest.mark.django_db
 
@@ -85,3 +88,80 @@ def test_counting_leaves_nothing_that_would_have_to_be_counted_at_once_again(hal
     # An agent that handled rows is told to look again, so a count that called its shares handled would never rest.
     assert run_agent("share", looked=True) == 0
     assert ShareStanding.objects.count() == 2
+
+
+def queue(name: str, order: int, kind: str, share: int | None, **more: Any) -> WorkQueue:
+    """A work queue of the VO demo for one kind of processing."""
+    criteria = f"processingType = '{kind}'" if kind else ""
+    return WorkQueue.objects.create(
+        queue_name=name, queue_type="", vo="demo", queue_order=order, criteria=criteria, queue_share=share, **more
+    )
+
+
+def queue_of(job_id: int) -> str:
+    """The work queue of the task of a job."""
+    found = Task.objects.get(id=Job.objects.get(id=job_id).task_id).work_queue
+    assert found is not None
+    return found.queue_name
+
+
+def test_work_queues_with_shares_drive_a_vo_without_tree() -> None:
+    (alpha,) = grid("ALPHA")
+    queue("evgen", 1, "evgen", 75)
+    queue("reco", 2, "reco", 25)
+    submitted(parameters("mc", processingType="evgen", taskPriority=100, nEvents=200, nEventsPerJob=10))
+    submitted(parameters("data", processingType="reco", taskPriority=900, nEvents=200, nEventsPerJob=10))
+    run_agents()
+    taken = []
+    for _ in range(8):
+        taken.append(queue_of(take(alpha).job_id))
+        run_agents(1)
+    assert sorted(taken) == ["evgen"] * 6 + ["reco"] * 2
+    standing = WorkQueueStanding.objects.get(work_queue__queue_name="evgen", vo="demo")
+    assert (standing.percent, standing.jobs_running, standing.target) == (75, 6, 60)
+
+
+def test_the_model_of_a_vo_chooses_between_its_tree_and_its_work_queues(halves: None) -> None:
+    (alpha,) = grid("ALPHA")
+    queue("first", 1, "reco", 99)
+    queue("second", 2, "evgen", 1)
+    submitted(parameters("mc", processingType="evgen", taskPriority=500, **JOBS))
+    submitted(parameters("data", processingType="reco", taskPriority=500, **JOBS))
+    run_agents()
+    assert not WorkQueueStanding.objects.exists()
+    take(alpha)
+    run_agents(1)
+    assert queue_of(take(alpha).job_id) == "second"  # each leaf has a half
+    gdpconfig.set_override("shares", "SHARE_MODEL", "work_queue", vo="demo", who="ada", why="test")
+    run_agents(1)
+    assert [queue_of(take(alpha).job_id) for _ in range(3)] == ["first"] * 3
+
+
+def test_a_queue_without_tasks_leaves_its_share_to_stretchable_ones_and_sub_queues_share_that_of_their_partition() -> None:
+    (alpha,) = grid("ALPHA")
+    whole = queue("whole", 1, "", 60, is_partition=True)
+    queue("s1", 2, "evgen", 50, partition=whole)
+    queue("s2", 3, "reco", 30, partition=whole, stretchable=True)
+    queue("s3", 4, "merge", 20, partition=whole)
+    queue("other", 5, "simul", 40)
+    for name, kind in (("mc", "evgen"), ("data", "reco"), ("sim", "simul")):
+        submitted(parameters(name, processingType=kind, **JOBS))
+    run_agents()
+    take(alpha)
+    run_agents(1)
+    percent = dict(WorkQueueStanding.objects.filter(vo="demo").values_list("work_queue__queue_name", "percent"))
+    assert percent == {"whole": 60, "s1": 30, "s2": 30, "s3": 0, "other": 40, "default": 0}
+
+
+def test_jobs_are_made_last_for_a_share_that_runs_more_than_it_is_entitled_to() -> None:
+    grid("ALPHA")
+    GlobalShare.objects.create(name="MC", vo="demo", value=50, processing_type="evgen")
+    GlobalShare.objects.create(name="Data", vo="demo", value=50, processing_type="reco")
+    mc = submitted(parameters("mc", processingType="evgen", taskPriority=900, **JOBS))
+    data = submitted(parameters("data", processingType="reco", taskPriority=100, **JOBS))
+    for agent in ("refine", "feed", "assign", "share"):
+        run_agent(agent, looked=True)
+    ShareStanding.objects.filter(share="MC").update(place=0, above=True)
+    ShareStanding.objects.filter(share="Data").update(place=0.5, above=False)
+    claimed = claim_tasks("run-1", 60, ["ready"], 10, order="share")
+    assert [task.id for task in claimed] == [data.id, mc.id]

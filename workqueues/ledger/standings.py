@@ -1,37 +1,40 @@
-"""Where shares stand, written anew by the agent share."""
+"""Where shares and work queues stand, written anew by the agent share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
-from workqueues.models import GlobalShare, ShareStanding
+from workqueues.models import GlobalShare, ShareStanding, WorkQueue, WorkQueueStanding
 from workqueues.rules.share_standing import Standing
 
-COLUMNS = tuple(f.attname for f in ShareStanding._meta.concrete_fields if not f.primary_key)
+AMOUNTS = ("hs06_running", "hs06_queued", "jobs_running", "jobs_queued", "cores_running", "cores_queued")
+COLUMNS = ("at", "place", "above", "percent", "target", "entitled", *AMOUNTS)
 
 
 def note_standings(standings: Iterable[Standing], at: datetime) -> int:
     """Replace what is known of these shares: how many. A share that is gone meanwhile is passed over."""
     there = set(GlobalShare.objects.values_list("name", flat=True))
-    rows = [_row(standing, at) for standing in standings if standing.name in there]
+    rows = [ShareStanding(share_id=s.name, **_columns(s, at)) for s in standings if s.name in there]
     ShareStanding.objects.bulk_create(rows, update_conflicts=True, unique_fields=["share"], update_fields=COLUMNS)
     return len(rows)
 
 
-def _row(standing: Standing, at: datetime) -> ShareStanding:
-    use = standing.use
-    return ShareStanding(
-        share_id=standing.name,
-        at=at,
-        place=standing.place,
-        percent=standing.percent,
-        target=standing.target,
-        entitled=standing.entitled,
-        hs06_running=use.hs06_running,
-        hs06_queued=use.hs06_queued,
-        jobs_running=use.jobs_running,
-        jobs_queued=use.jobs_queued,
-        cores_running=use.cores_running,
-        cores_queued=use.cores_queued,
-    )
+def note_queue_standings(standings: Mapping[str, Iterable[Standing]], at: datetime) -> int:
+    """Replace what is known of work queues, by VO: how many. Those that are not named have no standing any more."""
+    there = set(WorkQueue.objects.values_list("id", flat=True))
+    rows = [
+        WorkQueueStanding(vo=vo, work_queue_id=int(s.name), **_columns(s, at))
+        for vo, found in standings.items()
+        for s in found
+        if int(s.name) in there
+    ]
+    WorkQueueStanding.objects.bulk_create(rows, update_conflicts=True, unique_fields=["work_queue", "vo"], update_fields=COLUMNS)
+    WorkQueueStanding.objects.filter(at__lt=at).delete()
+    return len(rows)
+
+
+def _columns(standing: Standing, at: datetime) -> dict[str, Any]:
+    own = {name: getattr(standing, name) for name in ("place", "above", "percent", "target", "entitled")}
+    return {"at": at, **own, **{name: getattr(standing.use, name) for name in AMOUNTS}}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker_site import gdpconfig
 from workqueues.models import GlobalShare, WorkQueue
-from workqueues.rules.units import RESOURCE, Group, Model, QueueOfUnit, Unit, unit_of
+from workqueues.rules.units import Group, Model, QueueOfUnit, Unit, unit_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,3 @@ class Units:
         if unit.work_queue_id:
             return self.queues[unit.work_queue_id].share is None
         return not unit.name or unit.name in self.unthrottled_shares
-
-    def resource_queues(self) -> Iterable[int]:
-        """Ids of work queues that are units beside global shares."""
-        return (id_ for id_, queue in self.queues.items() if queue.function == RESOURCE)

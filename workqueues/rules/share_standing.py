@@ -1,16 +1,18 @@
-"""Where each share stands: what it should have, has, wants and may have now (decisions C1, C4, C5; row J2).
+"""Where each share or work queue stands: what it should have, has, wants and may have now (decisions C1, C3 to C5; row J2).
 
 Amounts in HS06 (cores x HS06 per core). Not here: the percentages of work queues (`work_queue_shares`).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import add
 
 from workqueues.rules.share_tree import Node, entitlements, sums, targets, walk
 from workqueues.rules.share_tree import order as order_of
+from workqueues.rules.work_queue_shares import Shared, percentages
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,10 @@ NOTHING = Use()
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One share: `percent` of all, `target` at that percentage of all that runs, `entitled` now, with others idle.
+    """One share or work queue: `percent` of all, `target` at that percentage of all that runs, `entitled` now, with others idle.
 
     `level` is its depth, 0 at the top. `place`: where a leaf stands in the order in which leaves are served, from 0 (first) to
-    below 1; None for others.
+    below 1; None for others. `above`: a leaf runs more than it is entitled to, on power that others have jobs waiting for.
     """
 
     name: str
@@ -51,6 +53,11 @@ class Standing:
     entitled: float
     use: Use
     place: float | None = None
+    above: bool = False
+
+
+SLACK = 1e-9
+"""Part of an amount that is lost in sums."""
 
 
 def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[Standing]:
@@ -62,13 +69,33 @@ def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[Standing]:
     ordered = order_of(tree, running)
     places = {name: number / len(ordered) for number, name in enumerate(ordered)}
     whole = _whole(tree, used)
+    above = {name for name in ordered if running.get(name, 0.0) > entitled[name] + SLACK * total}
     return [
         Standing(
             node.name, parent, level, node.value, percent[node.name], target[node.name], entitled[node.name], whole[node.name],
-            places.get(node.name),
+            places.get(node.name), node.name in above,
         )
         for node, parent, level in walk(tree)
     ]  # fmt: skip
+
+
+def of_queues(queues: Sequence[Shared], used: Mapping[str, Use]) -> list[Standing]:
+    """Every work queue of a VO, partitions before their sub queues: a tree of the percentages that they may use now.
+
+    Where no queue has a share, none is served before another and none is above what it is entitled to.
+    """
+    percent, value = percentages(queues), {queue.name: queue.share for queue in queues}
+    below: dict[str, list[Shared]] = defaultdict(list)
+    for queue in queues:
+        below[queue.partition].append(queue)
+
+    def nodes(inside: str) -> tuple[Node, ...]:
+        return tuple(Node(q.name, percent[q.name], nodes(q.name) if q.is_partition else ()) for q in below[inside])
+
+    found = [replace(standing, value=value[standing.name]) for standing in of_tree(nodes(""), used)]
+    if any(value.values()):
+        return found
+    return [replace(s, above=False, place=None if s.place is None else NO_TREE) for s in found]
 
 
 NO_TREE, NO_LEAF = 0.5, 1.0
