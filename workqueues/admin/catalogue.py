@@ -41,7 +41,7 @@ class CatalogueDatasetAdmin(ReadOnlyAdmin):
 class CatalogueFileAdmin(ReadOnlyAdmin):
     """Files that exist."""
 
-    list_display = ("id", "lfn", "dataset", "fsize", "checksum", "n_events", "created_at")
+    list_display = ("id", "lfn", "dataset", "fsize", "checksum", "n_events", "boundary_id", "lumi_block_nr", "created_at")
     list_display_links = ("id", "lfn")
     list_select_related = ("dataset",)
     search_fields = ("=lfn",)

@@ -12,7 +12,7 @@ from broker_site.access.readonlyadmin import ReadOnlyAdmin
 from workqueues.admin.shown import VoFilter, lists, row
 from workqueues.models import Dataset, EventRange, File, OutputTemplate
 
-TYPES = ("input", "pseudo_input", "random_seed", "output", "log")
+TYPES = ("input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log")
 
 
 class TypeFilter(admin.SimpleListFilter):

@@ -5,31 +5,26 @@ Leaves them ready or assigning, pending or tobroken. Next: assign or generate.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from broker_site.agency.run import Run, agent
 from workqueues.agents.each import each
+from workqueues.agents.filling import CannotFeed, Filled, fill_inputs
 from workqueues.agents.waiting import rest_s
 from workqueues.catalogue import CatalogueUnavailable, Condition, catalogue
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
-from workqueues.ledger.feed import NewFile, add_files, fed, finish_empty, outputs_registered, resolve_held
+from workqueues.ledger.feed import fed, finish_empty, outputs_registered, resolve_held
 from workqueues.ledger.holds import hold
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Dataset, Task
 from workqueues.queries.held import held_files, reporting_queues
 from workqueues.queries.parents import parent_facts
-from workqueues.rules.feeding import after_feeding, used_part
-from workqueues.rules.pseudo_files import pseudo_files
-from workqueues.rules.refine import DatasetPlan, TaskPlan, input_names, plan
+from workqueues.rules.feeding import after_feeding
+from workqueues.rules.refine import TaskPlan, input_names, plan
 from workqueues.rules.split_rule import parse
 
 BATCH = 20
-
-
-class UnknownEvents(Exception):
-    """The task counts events where the catalogue does not."""
 
 
 @agent("feed")
@@ -50,26 +45,28 @@ def feed_task(run: Run, task: Task) -> bool:
             hold(run.id, task.id, planned.reason, rest_s(task), run.who)
             return True
         _register_outputs(run, task)
-        _send_on(run, task, planned, _fill_inputs(run, task, planned))
-    except UnknownEvents as error:
+        _send_on(run, task, planned, fill_inputs(run, task, planned))
+    except CannotFeed as error:
         break_task(run.id, task.id, str(error), run.who)
     except CatalogueUnavailable as error:
         hold(run.id, task.id, f"the catalogue does not answer: {error}", rest_s(task), run.who)
     return True
 
 
-def _send_on(run: Run, task: Task, planned: TaskPlan, usable: int) -> None:
-    """On with a task whose masters have `usable` files."""
+def _send_on(run: Run, task: Task, planned: TaskPlan, filled: Filled) -> None:
+    """On with a task whose inputs are filled; one that lacks files of a secondary dataset can make no job either."""
     rules = parse(task.split_rule)
+    usable = 0 if filled.empty else filled.usable
+    lack = f"the secondary dataset {filled.empty[0]} has no files" if filled.usable and filled.empty else "the input has no files"
     match after_feeding(usable, allow_empty=rules.allow_empty_input, wait_input=rules.wait_input, still_open=_open(planned)):
         case "go":
             fed(run.id, task.id, "assigning" if task.prod_source_label in ("managed", "test") else "ready", run.who)
         case "wait":
-            hold(run.id, task.id, "the input has no files yet", rest_s(task), run.who)
+            hold(run.id, task.id, f"{lack} yet", rest_s(task), run.who)
         case "finish":
             finish_empty(run.id, task.id, run.who)
         case "break":
-            break_task(run.id, task.id, "the input has no files", run.who)
+            break_task(run.id, task.id, lack, run.who)
 
 
 def _register_outputs(run: Run, task: Task) -> None:
@@ -81,44 +78,6 @@ def _register_outputs(run: Run, task: Task) -> None:
 def _open(planned: TaskPlan) -> bool:
     """Whether files may still come to an input."""
     return any(p.state == "open" for p in planned.datasets if p.type == "input")
-
-
-def _fill_inputs(run: Run, task: Task, planned: TaskPlan) -> int:
-    """Fill every input dataset; the number of files of the masters that may be used."""
-    plans: dict[tuple[str, str], DatasetPlan] = {(p.name, p.type): p for p in planned.datasets}
-    for dataset in Dataset.objects.filter(task_id=task.id, type__in=["input", "pseudo_input", "random_seed"]).order_by("id"):
-        p = plans[dataset.dataset_name, dataset.type]
-        files = _used(_files(p), p)
-        tracked = dataset.type != "random_seed"
-        add_files(
-            run.id,
-            dataset.id,
-            files,
-            "closed",
-            planned.max_attempt if tracked else None,
-            planned.max_failure if tracked else None,
-            run.who,
-        )
-    masters = Dataset.objects.filter(task_id=task.id, type__in=["input", "pseudo_input"], master=None)
-    return sum(masters.values_list("n_files_to_be_used", flat=True))
-
-
-def _used(files: list[NewFile], p: DatasetPlan) -> list[NewFile]:
-    """The part of the dataset that the task asked for. Raises UnknownEvents when it asked for events that nobody counted."""
-    used = used_part([f.n_events for f in files], p.n_files, p.n_events)
-    if used is None:
-        raise UnknownEvents(f"nEvents is asked for, but the events of some files of {p.name} are not known")
-    return files[:used]
-
-
-def _files(p: DatasetPlan) -> list[NewFile]:
-    """The files of a dataset: from the catalogue, or numbered records for a pseudo dataset; seeds are made as jobs need them."""
-    if p.type == "input":
-        return [replace(f, n_events=p.events_per_file or f.n_events) for f in catalogue().files(p.name)]
-    if p.type == "pseudo_input":
-        records = pseudo_files(p.n_files or 0, offset=p.offset, n_events=p.n_events, events_per_file=p.events_per_file)
-        return [NewFile(r.lfn, n_events=r.n_events or None, first_event=r.first_event or None) for r in records]
-    return []
 
 
 def ask_about_held(run: Run, task: Task) -> bool:

@@ -60,6 +60,7 @@ _KINDS: Mapping[str, dict[str, Any]] = {
     "flag": {"type": "boolean"},
     "names": {"oneOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]},
     "texts": {"type": "array", "items": {"type": "string"}},
+    "counts": {"oneOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "integer"}, {"type": "string"}]},
     "object": {"type": "object"},
     "text_or_object": {"oneOf": [{"type": "string"}, {"type": "object"}]},
     "any": {},
@@ -115,7 +116,9 @@ repetition is answered with the first task and 200. The same key with another bo
 {_table()}
 
 Items of `jobParameters` and `log` have `type` (`constant` or `template`), `value`, and, for templates, `param_type` (`input`,
-`pseudo_input`, `number`, `output`, `log`), `dataset`, `offset`, `token`, `container`, `hidden`, `padding`, `allowNoOutput`.
+`pseudo_input`, `number`, `output`, `log`), `dataset`, `offset`, `token`, `container`, `hidden`, `padding`, `allowNoOutput`,
+`sourceName` (outputs), `num_records` (`pseudo_input`), and for inputs `attributes`, `ratio`, `eventRatio`, `nFilesPerJob`, `random`,
+`reusable`, `usedup`, `indexConsistent`.
 
 ### Known, not supported yet
 

@@ -11,9 +11,9 @@ from django.db import connection
 from django.db.models import Count, Sum
 
 from workqueues.catalogue.port import Condition, Copies, storage_paths
-from workqueues.ledger.feed import NewFile
 from workqueues.ledger.outputs import close_dataset, register_dataset
 from workqueues.models import CatalogueDataset, CatalogueFile
+from workqueues.rules.feeding import NewFile
 from workqueues.rules.refine import DatasetFacts
 
 CHUNK = 1 << 20
@@ -24,13 +24,16 @@ class LocalCatalogue:
 
     def look_up(self, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
         """The datasets that exist, by name."""
-        rows = CatalogueDataset.objects.filter(name__in=names).annotate(n=Count("files"), events=Sum("files__n_events"))
-        return {d.name: DatasetFacts(d.name, d.state, d.n, d.events) for d in rows}
+        rows = CatalogueDataset.objects.filter(name__in=names).annotate(
+            n=Count("files"), events=Sum("files__n_events"), counted=Count("files__n_events")
+        )
+        return {d.name: DatasetFacts(d.name, d.state, d.n, d.events, d.n - d.counted) for d in rows}
 
     def files(self, name: str) -> Sequence[NewFile]:
         """The files of a dataset, in the order of their names."""
         rows = CatalogueFile.objects.filter(dataset__name=name).order_by("lfn")
-        return [NewFile(*row) for row in rows.values_list("lfn", "fsize", "checksum", "guid", "n_events")]
+        columns = ("lfn", "fsize", "checksum", "guid", "n_events", "boundary_id", "lumi_block_nr")
+        return [NewFile(*row) for row in rows.values_list(*columns)]
 
     def replicas(self, names: Sequence[str]) -> Mapping[str, Sequence[Copies]]:
         """Where the datasets are, storages by name: one query for all of them."""

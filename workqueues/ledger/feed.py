@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from django.db import transaction
@@ -16,26 +15,23 @@ from workqueues.ledger.copying import copy_rows
 from workqueues.ledger.events import mark_partial
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset, File, FileChange
-
-
-@dataclass(frozen=True, slots=True)
-class NewFile:
-    """One file as the catalogue or a pseudo dataset gives it. Size in bytes; None where unknown."""
-
-    lfn: str
-    size: int | None = None
-    checksum: str = ""
-    guid: str = ""
-    n_events: int | None = None
-    first_event: int | None = None
+from workqueues.rules.feeding import NewFile
+from workqueues.states import INPUT_TYPES
 
 
 def add_files(
-    run_id: str, dataset_id: int, files: Sequence[NewFile], state: str, max_attempt: int | None, max_failure: int | None, who: str
+    run_id: str,
+    dataset_id: int,
+    files: Sequence[NewFile],
+    who: str,
+    *,
+    max_attempt: int | None = None,
+    max_failure: int | None = None,
+    tracked: bool = True,
 ) -> int:
     """Insert the files that the dataset does not have yet, as many as the task wants, and make it ready: how many are new.
 
-    Running it again adds nothing.
+    `tracked`: each is used once (decision F1). Running it again adds nothing.
     """
     with transaction.atomic():
         seen = Dataset.objects.values_list("task_id", flat=True).get(id=dataset_id)
@@ -46,11 +42,10 @@ def add_files(
         new = [f for f in files if f.lfn not in known][:room]
         copy_rows(
             "workqueues_file",
-            ["dataset_id", "task_id", "lfn", "type", "status", "fsize", "checksum", "guid", "n_events", "first_event",
-             "max_attempt", "max_failure"],
+            ["dataset_id", "task_id", "lfn", "type", "status", "fsize", "checksum", "guid", "n_events", "boundary_id",
+             "lumi_block_nr", "first_event", "max_attempt", "max_failure", "keep_track"],
             (
-                (dataset_id, dataset.task_id, f.lfn, dataset.type, "ready", f.size, f.checksum, f.guid, f.n_events, f.first_event,
-                 max_attempt, max_failure)
+                (dataset_id, dataset.task_id, f.lfn, dataset.type, "ready", *f[1:], max_attempt, max_failure, tracked)
                 for f in new
             ),
         )  # fmt: skip
@@ -60,7 +55,7 @@ def add_files(
             "n_files": n_files,
             "n_files_to_be_used": n_files,
             "n_events": (dataset.n_events or 0) + events or None,
-            "state": state,
+            "state": "closed",
             "state_check_time": Now(),
         }
         if dataset.status == "ready":
@@ -100,7 +95,7 @@ def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str) -> None:
     """The brokerage chose a nucleus for a claimed task (or the grid has none): ready, and release."""
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
-        Dataset.objects.filter(task_id=task_id, type__in=["output", "log"]).update(destination=nucleus)
+        Dataset.objects.filter(task_id=task_id).exclude(type__in=INPUT_TYPES).update(destination=nucleus)
         move_task(
             task,
             "ready",

@@ -1,13 +1,25 @@
-"""Outputs in the local catalogue: their datasets when a task is defined, their files and replicas when a job finishes."""
+"""Outputs in the local catalogue: their datasets when a task starts, concrete ones of templates when the first jobs write to
+them, their files and replicas when a job finishes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from workqueues.models import CatalogueDataset
+from django.db import transaction
+
+from workqueues.ledger.copying import take_ids
+from workqueues.ledger.moves import datasets_born, move_dataset
+from workqueues.models import CatalogueDataset, Dataset, Task
 from workqueues.queries.prepared import Call, Prepared
+from workqueues.rules.split_rule import parse
 from workqueues.rules.stored_path import stored_path
+
+TEMPLATE = "tmpl_"
+"""How the types of template datasets begin: no file is ever in one."""
+_INHERITED = (
+    "task_id", "container_name", "stream_name", "attributes", "provenance_id", "vo", "cloud", "storage_token", "destination",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +42,52 @@ def register_dataset(name: str) -> None:
 def close_dataset(name: str) -> None:
     """Say that no more files come."""
     CatalogueDataset.objects.filter(name=name).update(state="closed")
+
+
+def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: str) -> Mapping[int, Dataset]:
+    """The datasets that jobs at `site` (a computing queue) write to, by those that the task's output templates name.
+
+    A dataset that is no template stands for itself. Of a template a concrete one is made and registered in the catalogue, the
+    first time: one for the task, or one for each site where its split rule has IA. Two callers at once get the same: the second
+    waits for the lock of the template. Works in the caller's transaction or in its own.
+    """
+    wanted = Dataset.objects.in_bulk(set(dataset_ids))
+    templates = sorted(d.id for d in wanted.values() if d.type.startswith(TEMPLATE))
+    if not templates:
+        return wanted
+    place = site if parse(task.split_rule).instantiate_per_queue else ""
+    known = _concrete(templates, place)
+    if missing := [i for i in templates if i not in known]:
+        with transaction.atomic():
+            locked = list(Dataset.objects.select_for_update().filter(id__in=missing).order_by("id"))
+            known |= _concrete(missing, place)
+            known |= _made([d for d in locked if d.id not in known], place, who)
+    return {**wanted, **known}
+
+
+def _concrete(template_ids: Sequence[int], site: str) -> dict[int, Dataset]:
+    """The concrete datasets that are there, by template."""
+    return {d.template_id or 0: d for d in Dataset.objects.filter(template_id__in=template_ids, site=site)}
+
+
+def _made(templates: Sequence[Dataset], site: str, who: str) -> dict[int, Dataset]:
+    made = {}
+    for template, new_id in zip(templates, take_ids("workqueues_dataset", len(templates)), strict=True):
+        made[template.id] = Dataset(
+            id=new_id,
+            dataset_name=f"{template.dataset_name}.{new_id}",
+            type=template.type.removeprefix(TEMPLATE),
+            template_id=template.id,
+            site=site,
+            status="defined",
+            **{name: getattr(template, name) for name in _INHERITED},
+        )
+    Dataset.objects.bulk_create(made.values())
+    datasets_born(made.values(), who, "concrete dataset of a template")
+    for dataset in made.values():
+        register_dataset(dataset.dataset_name)
+        move_dataset(dataset, "ready", who, "registered in the catalogue")
+    return made
 
 
 _REGISTER = Prepared(

@@ -31,6 +31,8 @@ class CatalogueFile(models.Model):
     fsize = models.BigIntegerField(help_text="size, bytes")
     checksum = models.CharField(max_length=36, help_text="adler32, 8 hex digits")
     n_events = models.IntegerField(null=True, blank=True)
+    boundary_id = models.BigIntegerField(null=True, blank=True, help_text="files of different boundaries do not share a job")
+    lumi_block_nr = models.IntegerField(null=True, blank=True, help_text="lumi block of its events")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -97,6 +97,9 @@ class Dataset(models.Model):
                     n_files_waiting__gte=0,
                 ),
             ),
+            models.UniqueConstraint(
+                fields=["template_id", "site"], name="dataset_concrete_once", condition=Q(template_id__isnull=False)
+            ),
         ]
         indexes = [
             models.Index(fields=["task", "type"], name="dataset_of_task"),

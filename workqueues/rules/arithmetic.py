@@ -1,4 +1,4 @@
-"""Arithmetic in placeholders, `${SEQNUMBER/M[#*2+1]}`: a closed grammar over whole numbers, `#` the value, never evaluated as code.
+"""Arithmetic in placeholders, `${SEQNUMBER/M[#*2+1]}`: a closed grammar over whole numbers, `#` the value; no code is run.
 
 Operators `+ - * // / %`, a sign, brackets. `/` gives a fraction where it does not go up. Source: facts on splitting 8.4.
 """
@@ -84,21 +84,21 @@ class _Reader:
             raise MalformedFormula("the formula ends where a number or # is expected")
         if depth > _DEEPEST:
             raise MalformedFormula(f"a formula nested deeper than {_DEEPEST} levels")
-        token = self.tokens.pop(0)
-        if token == "#":
+        word = self.tokens.pop(0)
+        if word == "#":
             return lambda value: value
-        if token.isdigit():
-            number = Fraction(int(token))
+        if word.isdigit():
+            number = Fraction(int(word))
             return lambda value: number
-        if token in ("+", "-"):
-            sign, inner = (-1 if token == "-" else 1), self._value(depth + 1)
+        if word in ("+", "-"):
+            sign, inner = (-1 if word == "-" else 1), self._value(depth + 1)
             return lambda value: sign * inner(value)
-        if token == "(":
+        if word == "(":
             inside = self.sum(depth + 1)
             if not self.tokens or self.tokens.pop(0) != ")":
                 raise MalformedFormula("a bracket of the formula is not closed")
             return inside
-        raise MalformedFormula(f"{token!r} where a number or # is expected")
+        raise MalformedFormula(f"{word!r} where a number or # is expected")
 
 
 def _applied(operator: Callable[[Fraction, Fraction], Fraction], left: _Step, right: _Step) -> _Step:

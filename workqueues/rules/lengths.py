@@ -61,3 +61,9 @@ DATASET: Mapping[str, int] = MappingProxyType(
 
 TEMPLATE: Mapping[str, int] = MappingProxyType({"filename_template": 256, "source_name": 256, "stream_name": 64, "out_type": 20})
 """Columns of an output template: characters."""
+
+FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
+"""What the name of an output may hold."""
+
+LARGEST_NUMBERS = (9_999_999, 999_999_999_999)
+"""Largest serial number and task id, for the longest name that a template can give."""

@@ -90,8 +90,20 @@ def test_what_asks_for_nothing_is_accepted(name: str) -> None:
         ({"groupBoundaryID": 4, "nEventsPerJob": 1}, ("nEventsPerJob", "contradiction")),
         ({"nMaxFilesPerJob": 1}, ("nFilesPerJob", "contradiction")),
         ({"nFilesPerMergeJob": 9, "nMaxFilesPerMergeJob": 8}, ("nFilesPerMergeJob", "contradiction")),
-        ({"nEventsPerJob": 500}, ("nEventsPerJob", "not_supported_yet")),
-        ({"nEventsPerJob": 500, "nEventsPerInputFile": 1000}, ("nEventsPerJob", "not_supported_yet")),
+        ({"groupBoundaryID": 4, "tgtNumEventsPerJob": 5}, ("tgtNumEventsPerJob", "contradiction")),
+        ({"skipShortInput": True}, ("skipShortInput", "contradiction")),
+        (
+            {"nEventsPerJob": 1500, "nEventsPerInputFile": 1000, "skipShortInput": True},
+            ("skipShortInput", "contradiction"),
+        ),
+        ({"nFilesPerJob": None, "skipShortOutput": True}, ("skipShortOutput", "contradiction")),
+        ({"useFileAsSourceLFN": True}, ("useFileAsSourceLFN", "contradiction")),
+        ({"addNthFieldToLFN": 2}, ("addNthFieldToLFN", "contradiction")),
+        ({"addNthFieldToLFN": "2,zero"}, ("addNthFieldToLFN", "type")),
+        ({"addNthFieldToLFN": [0]}, ("addNthFieldToLFN", "type")),
+        ({"addNthFieldToLFN": [True]}, ("addNthFieldToLFN", "type")),
+        ({"addNthFieldToLFN": []}, ("addNthFieldToLFN", "type")),
+        ({"orderInputBy": "eventsAlignment"}, ("orderInputBy", "not_supported_yet")),
         ({"site": "A,B", "excludedSite": ["B"]}, ("excludedSite", "contradiction")),
         ({"site": "A", "includedSite": "B,C"}, ("site", "contradiction")),
         ({"includedSite": ["A"], "excludedSite": ["A"]}, ("excludedSite", "contradiction")),
@@ -104,7 +116,7 @@ def test_what_asks_for_nothing_is_accepted(name: str) -> None:
         ({"termCondition": "when it looks good"}, ("termCondition", "format")),
         ({"transPath": "../escape.py"}, ("transPath", "format")),
         ({"transPath": "/bin/sh"}, ("transPath", "format")),
-        ({"noInput": True}, ("jobParameters[0].dataset", "not_supported_yet")),
+        ({"noInput": True}, ("nFiles", "required")),
         ({"nFilesPerJob": 0}, ("nFilesPerJob", "range")),
         ({"nFilesPerJob": 2.5}, ("nFilesPerJob", "type")),
         ({"nFilesPerJob": True}, ("nFilesPerJob", "type")),
@@ -138,6 +150,8 @@ def test_a_fault_in_one_parameter(changes: Params, fault: tuple[str, str]) -> No
         ({"nEvents": 10**12, "nEventsPerJob": 1}, ("nFiles", "range")),
         ({"nFilesPerJob": 2}, ("nFilesPerJob", "contradiction")),
         ({"nEventsPerInputFile": 10}, ("nEventsPerInputFile", "contradiction")),
+        ({"respectLB": True}, ("respectLB", "contradiction")),
+        ({"addNthFieldToLFN": 2}, ("addNthFieldToLFN", "contradiction")),
     ],
 )
 def test_a_fault_in_a_task_without_input(changes: Params, fault: tuple[str, str]) -> None:
@@ -157,17 +171,26 @@ def test_a_fault_in_a_task_without_input(changes: Params, fault: tuple[str, str]
         (0, {"dataset": "DBR_LATEST"}, ("jobParameters[0].dataset", "not_supported_yet")),
         (0, {"ratio": 0}, ("jobParameters[0].ratio", "range")),
         (0, {"eventRatio": -1}, ("jobParameters[0].eventRatio", "range")),
-        (0, {"attributes": "repeat"}, ("jobParameters[0].attributes", "not_supported_yet")),
+        (0, {"attributes": "repeat"}, ("jobParameters[0].repeat", "contradiction")),
+        (0, {"ratio": 2}, ("jobParameters[0].ratio", "contradiction")),
+        (0, {"attributes": "repeet"}, ("jobParameters[0].attributes", "unknown")),
+        (0, {"num_records": 5}, ("jobParameters[0].num_records", "contradiction")),
+        (0, {"indexConsistent": True}, ("jobParameters[0].indexConsistent", "contradiction")),
+        (0, {"dataset": "seq_number,other.data"}, ("jobParameters[0].dataset", "contradiction")),
         (0, {"datasets": "x"}, ("jobParameters[0].datasets", "unknown")),
         (0, {"value": "--in ${IN"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN} ${MAXEVENT}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN/Q}"}, ("jobParameters[0].value", "template")),
-        (0, {"value": "--in ${IN/T}"}, ("jobParameters[0].value", "not_supported_yet")),
-        (0, {"value": "--in ${IN} ${MIDDLENAME}"}, ("jobParameters[0].value", "not_supported_yet")),
+        (0, {"value": "--in ${IN/F}"}, ("jobParameters[0].value", "not_supported_yet")),
+        (0, {"value": "--in ${IN} ${MIDDLENAME}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN/M[#+1]}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN} ${SN/M[#+]}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN} ${SN/M[__import__('os')]}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN} ${SN/M}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN/L[0]}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN} -l ${TRN_LOG0}"}, ("jobParameters[0].value", "not_supported_yet")),
         (0, {"value": "--in ${IN} ${MAXEVENTS[0:1]}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${OUTPUT0}"}, ("jobParameters[0].value", "template")),
-        (0, {"value": "--in ${IN} --first ${FIRSTEVENT}"}, ("jobParameters[0].value", "not_supported_yet")),
         (0, {"value": 5}, ("jobParameters[0].value", "type")),
         (1, {"dataset": "mc26.gen.boson.EVT"}, ("jobParameters[1].dataset", "contradiction")),
         (1, {"value": "--out=all.root"}, ("jobParameters[1].value", "template")),
@@ -178,6 +201,9 @@ def test_a_fault_in_a_task_without_input(changes: Params, fault: tuple[str, str]
         (1, {"dataset": "mc26.reco.boson.log"}, ("log.dataset", "contradiction")),
         (1, {"value": "--out=mc26.reco.boson.log.${SN/P}.tgz"}, ("log.value", "contradiction")),
         (1, {"destination": "SOMEWHERE"}, ("jobParameters[1].destination", "not_supported_yet")),
+        (1, {"ratio": 2}, ("jobParameters[1].ratio", "contradiction")),
+        (1, {"sourceName": "../x"}, ("jobParameters[1].sourceName", "format")),
+        (1, {"sourceName": "mc26.reco.boson.log.000001.tgz"}, ("jobParameters[1].sourceName", "contradiction")),
     ],
 )
 def test_a_fault_in_one_item(index: int, changes: Params, fault: tuple[str, str]) -> None:
@@ -193,9 +219,25 @@ def test_one_job_may_write_without_serial_number() -> None:
 @pytest.mark.parametrize(
     ("items", "fault"),
     [
-        ([template("input", "other.data", "--more ${IN2}")], ("jobParameters[2].dataset", "not_supported_yet")),
+        ([template("input", "other.data", "--more ${IN}")], ("jobParameters[2].value", "contradiction")),
+        ([{**template("input", "other.data", "${IN2}"), "ratio": 0}], ("jobParameters[2].ratio", "range")),
+        ([{**template("input", "other.data", "${IN2}"), "attributes": "ratio=0"}], ("jobParameters[2].attributes", "range")),
+        ([{**template("input", "other.data", "${IN2}"), "attributes": "ratio=many"}], ("jobParameters[2].attributes", "type")),
+        ([{**template("input", "other.data", "${IN2}"), "ratio": 2, "attributes": "ratio=3"}],
+         ("jobParameters[2].attributes", "contradiction")),
+        ([{**template("input", "other.data", "${IN2}"), "ratio": 2, "eventRatio": 1}],
+         ("jobParameters[2].eventRatio", "contradiction")),
+        ([{**template("input", "other.data", "${IN2}"), "ratio": 2, "attributes": "nosplit"}],
+         ("jobParameters[2].ratio", "contradiction")),
+        ([{**template("input", "other.data", "${IN2}"), "random": True},
+          {**template("input", "other.data", "${IN2}"), "attributes": "repeat"}], ("jobParameters[3].attributes", "contradiction")),
         ([template("input", "mc26.gen.boson.EVT", "--again ${IN9}")], ("jobParameters[2].value", "contradiction")),
-        ([template("pseudo_input", "seq_number", "${SEQNUMBER}")], ("jobParameters[2].dataset", "not_supported_yet")),
+        ([{**template("pseudo_input", "seq_number", "${SEQNUMBER}"), "ratio": 2}], ("jobParameters[2].ratio", "contradiction")),
+        ([template("pseudo_input", "seq_number", "${SEQNUMBER}"),
+          {**template("pseudo_input", "seq_number", "${SEQNUMBER}"), "offset": 5}], ("jobParameters[3].dataset", "contradiction")),
+        ([{**template("output", "a.b", "--b=b.${SN}"), "sourceName": "x"}, {**template("output", "a.c", "c.${SN}"), "sourceName": "x"}],
+         ("jobParameters[3].sourceName", "contradiction")),
+        ([{**template("log", "a.log", "log.${SN}"), "sourceName": "x"}], ("jobParameters[2].sourceName", "contradiction")),
         ([template("pseudo_input", "numbers", "${SEQNUMBER}")], ("jobParameters[2].dataset", "choice")),
         ([constant("${SEQNUMBER}")], ("jobParameters[2].value", "template")),
         ([{"type": "template", "param_type": "number", "value": "5", "offset": 4}], ("jobParameters[2].offset", "contradiction")),
@@ -230,14 +272,7 @@ def test_a_part_of_several_datasets_cannot_be_asked_for_yet() -> None:
 
 
 def test_pile_up_says_what_is_not_there_yet() -> None:
-    assert faults(pile_up()) == {
-        ("jobParameters[1].ratio", "not_supported_yet"),
-        ("jobParameters[1].attributes", "not_supported_yet"),
-        ("jobParameters[1].expand", "not_supported_yet"),
-        ("jobParameters[1].dataset", "not_supported_yet"),
-        ("jobParameters[2].attributes", "not_supported_yet"),
-        ("jobParameters[2].dataset", "not_supported_yet"),
-    }
+    assert faults(pile_up()) == {("jobParameters[1].expand", "not_supported_yet")}
 
 
 def test_analysis_says_what_is_not_there_yet() -> None:
@@ -248,13 +283,12 @@ def test_analysis_says_what_is_not_there_yet() -> None:
         ("jobParameters[0].value", "not_supported_yet"),
         ("jobParameters[4].expand", "not_supported_yet"),
         ("jobParameters[4].exclude", "not_supported_yet"),
-        ("jobParameters[4].value", "not_supported_yet"),
     }
 
 
 def test_event_service_says_what_is_not_there_yet() -> None:
     assert faults(event_service()) == {
-        *((name, "not_supported_yet") for name in ("nEventsPerJob", "nEventsPerWorker", "nEsConsumers", "nJumboJobs")),
+        *((name, "not_supported_yet") for name in ("nEventsPerWorker", "nEsConsumers", "nJumboJobs")),
         ("inFilePosEvtNum", "not_supported_yet"),
         ("esmergeSpec", "not_supported_yet"),
         ("jobParameters[2].es_only", "not_supported_yet"),

@@ -1,5 +1,6 @@
 """Refining: from the parameters of a task to its rows, or to what is wrong with them, or to what it waits for."""
 
+from workqueues.rules.refine.datasets import unknown_events
 from workqueues.rules.refine.plan import check_inputs, input_names, notes, output_names, plan
 from workqueues.rules.refine.types import (
     Broken,
@@ -27,5 +28,6 @@ __all__ = [
     "notes",
     "output_names",
     "plan",
+    "unknown_events",
     "validate",
 ]

@@ -36,6 +36,14 @@ def n_records(values: Values) -> int | None:
     return None
 
 
+def cuts_events(values: Values) -> bool:
+    """Whether nEventsPerJob cuts input files at events (decision F2), not into whole files of known events."""
+    per_job, per_file = values.get("nEventsPerJob"), values.get("nEventsPerInputFile")
+    if not per_job or values.get("noInput"):
+        return False
+    return not per_file or bool(per_job % per_file) or bool(values.get("useRealNumEvents"))
+
+
 def goal_per_mille(values: Values) -> int | None:
     """The goal times 10, from goal or from the words of termCondition; None if the task has none."""
     if "goal" in values:
@@ -56,7 +64,7 @@ def _event_sizes(values: Values) -> Found:
         if values.get("nEventsPerJob") and values.get(other):
             yield _together("nEventsPerJob", other)
     if values.get("groupBoundaryID") in (3, 4):
-        for other in ("nFilesPerJob", "nEventsPerJob", "nGBPerJob"):
+        for other in ("nFilesPerJob", "nEventsPerJob", "nGBPerJob", "tgtNumEventsPerJob"):
             if values.get(other):
                 yield other, "contradiction", f"groupBoundaryID 3 or 4 keeps boundaries whole: {other} cannot be kept too"
 
@@ -70,15 +78,13 @@ def _ceilings(values: Values) -> Found:
 def _no_input(values: Values) -> Found:
     if not values.get("noInput"):
         return
-    count = n_records(values)
-    if count is None:
-        yield "nFiles", "required", "a task without input needs nFiles, or nEvents with nEventsPerJob"
-    elif count > MOST_RECORDS:
-        yield "nFiles", "range", f"{count} jobs, at most {MOST_RECORDS} for a task without input"
     if values.get("nFilesPerJob", 1) > 1:
         yield "nFilesPerJob", "contradiction", "a task without input has one pseudo file a job"
     if values.get("nEventsPerInputFile"):
         yield "nEventsPerInputFile", "contradiction", "a task without input has no input files"
+    for name in ("tgtNumEventsPerJob", "groupBoundaryID", "respectLB", "orderByLB", "useRealNumEvents", "skipShortInput"):
+        if values.get(name):
+            yield name, "contradiction", f"{name} is about the files of an input, which the task has not"
     if "nFiles" in values and "nEvents" in values:
         if "nEventsPerJob" not in values:
             yield "nEvents", "contradiction", "nFiles says how many jobs; nEvents needs nEventsPerJob"
@@ -86,17 +92,17 @@ def _no_input(values: Values) -> Found:
             yield "nFiles", "contradiction", "nFiles differs from nEvents by nEventsPerJob"
 
 
-def _events_of_files(values: Values) -> Found:
+def _short(values: Values) -> Found:
+    """What is too short is measured by nEventsPerJob."""
     per_job, per_file = values.get("nEventsPerJob"), values.get("nEventsPerInputFile")
-    if values.get("noInput") or not per_job:
-        return
-    if not per_file or per_job % per_file:
-        hint = "" if per_file else "; give nEventsPerInputFile with it"
-        yield (
-            "nEventsPerJob",
-            "not_supported_yet",
-            f"not supported yet (row J12): only whole files, a multiple of nEventsPerInputFile{hint}",
-        )
+    if values.get("skipShortInput"):
+        if not per_job:
+            yield "skipShortInput", "contradiction", "a short file has fewer events than nEventsPerJob, which is not given"
+        elif per_file and per_file < per_job and cuts_events(values) and not values.get("useRealNumEvents"):
+            message = f"every file, of {per_file} events, is too short for a job of {per_job}: nothing would be left"
+            yield "skipShortInput", "contradiction", message
+    if values.get("skipShortOutput") and not (per_job or values.get("nFilesPerJob")):
+        yield "skipShortOutput", "contradiction", "a short job has less than nEventsPerJob or nFilesPerJob, and neither is given"
 
 
 def _places(values: Values) -> Found:
@@ -132,7 +138,7 @@ _RULES: tuple[Callable[[Values], Found], ...] = (
     _event_sizes,
     _ceilings,
     _no_input,
-    _events_of_files,
+    _short,
     _places,
     _needs,
     _endings,

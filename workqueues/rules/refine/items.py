@@ -7,12 +7,14 @@ Source: facts on task parameters 2.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from broker_site.kernel.verdict import Problem
 from workqueues.rules.job_parameters import NameTemplate
-from workqueues.rules.lengths import DATASET, TEMPLATE
-from workqueues.rules.placeholders import NUMBERS, TASK_ID, MalformedText, placeholders
+from workqueues.rules.lengths import DATASET, FILE_NAME, LARGEST_NUMBERS, TEMPLATE
+from workqueues.rules.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders
+from workqueues.rules.refine.attributes import WISHES, input_attributes
 from workqueues.rules.refine.types import Item
 from workqueues.rules.task_parameters import Parameter, found, nearest, problem, read
 
@@ -20,15 +22,12 @@ PSEUDO_NAMES = ("seq_number", "pseudo_dataset")
 """Dataset names that stand for numbered records, not for files."""
 
 _DATASET = r"[A-Za-z0-9][A-Za-z0-9._:/-]*"
-_LFN = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
 MOST_PROBLEMS = 200
 """Problems after which further items are not looked at: a body that is wrong throughout must not cost seconds."""
 MOST_ITEMS = 1000
 MOST_CHARACTERS = 20_000
 """Most items in one list, and most characters in the text of one."""
 _MADE_BY_US = ("random_seed", "pp_input", "in_constituent")
-LONGEST = (9_999_999, 999_999_999_999)
-"""Largest serial number and task id, for the longest name that a template can give."""
 
 
 def _flag(name: str, doc: str, row: str = "", default: bool = False) -> Parameter:
@@ -54,22 +53,31 @@ KEYS: Mapping[str, Parameter] = {
         Parameter("files", "any", "Only these files.", row="J23"),
         Parameter("include", "text", "Only files whose names match.", row="J26"),
         Parameter("exclude", "text", "No files whose names match.", row="J26"),
-        Parameter("attributes", "text", "repeat, nosplit, manytime, cvmfs, ratio=2, ...", row="J4"),
-        Parameter("ratio", "number", "Files for each file of the master.", row="J4", low=1e-9, default=1),
-        Parameter("eventRatio", "number", "Events for each event of the master.", row="J4", low=1e-9),
-        Parameter("nFilesPerJob", "int", "Files a job.", row="J4"),
-        Parameter("num_records", "int", "Length of a sequence.", row="J19"),
+        Parameter("attributes", "text", "repeat, nosplit, manytime, cvmfs, ratio=2, ...", length=200),
+        Parameter("ratio", "number", "Files for each file of the master.", low=1e-6, high=10**6, default=1),
+        Parameter("eventRatio", "number", "Events for each event of the master.", low=1e-6, high=10**6),
+        Parameter("nFilesPerJob", "int", "Files a job.", low=1, high=10_000),
+        Parameter("num_records", "int", "Length of a sequence.", low=1, high=1_000_000),
+        Parameter("sourceName", "text", "Name that the payload writes.", length=TEMPLATE["source_name"], pattern=FILE_NAME),
         Parameter("transient", "any", "Output is not kept.", row="J18"),
-        _flag("random", "Files in random order.", "J4"),
-        _flag("reusable", "Files are used again, not tracked.", "J4"),
-        _flag("usedup", "Duplicates are kept.", "J4"),
+        _flag("random", "Files in random order."),
+        _flag("reusable", "Files are used again when too few are left, not tracked."),
+        _flag("usedup", "Duplicates are kept; the catalogue has none in a dataset."),
         _flag("check", "The dataset is checked for consistency.", "J9"),
-        _flag("indexConsistent", "Files without partner are left out.", "J4"),
+        _flag("indexConsistent", "Files whose number no partner dataset has are left out."),
         _flag("mergeOnly", "Output of merge jobs only.", "J8"),
-        _flag("pseudo", "Data management does not know the files.", "J4"),
+        _flag("pseudo", "Numbered records, no files, as for seq_number."),
         _flag("es_only", "Only on the command line of event-service jobs.", "J13"),
     )
 }
+
+_BELONG: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("attributes", *WISHES), ("input",)),
+    "num_records": ("pseudo_input",),
+    "pseudo": ("input", "pseudo_input"),
+    "sourceName": ("output",),
+}
+"""Keys that only items of these types may have."""
 
 
 def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Problem]]:
@@ -91,7 +99,24 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
             problems += wrong
             if item is not None:
                 items.append(item)
-    return tuple(items), problems
+    return _with_streams(items), problems
+
+
+def _with_streams(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Inputs without a placeholder get a stream: SEQNUMBER, that of the same dataset before, or IN, IN2, ... by their place."""
+    streams: dict[str, str] = {}
+    found, n = [], 0
+    for item in items:
+        stream = item.stream
+        if item.type == "input":
+            n += 1
+            known = streams.get(item.names[0], "") if item.names else ""
+            stream = stream or known or ("IN" if n == 1 else f"IN{n}")
+            streams |= {name: stream for name in item.names if name not in streams}
+        elif item.type == "pseudo_input":
+            stream = stream or "SEQNUMBER"
+        found.append(replace(item, stream=stream))
+    return tuple(found)
 
 
 def _listed(raw: object) -> list[tuple[str, object]] | None:
@@ -119,9 +144,12 @@ def _item(path: str, raw: object, in_log: bool) -> tuple[Item | None, list[Probl
         return None, problems
     names = _datasets(path, kind, values, problems)
     stream, file_name = _text(f"{path}.value", kind, text, problems)
-    if kind == "input" and names and all(n in PSEUDO_NAMES for n in names):
+    if kind == "input" and names and (values.get("pseudo") or all(n in PSEUDO_NAMES for n in names)):
         kind = "pseudo_input"
-    offset = values.get("offset")
+    problems += _misplaced(path, kind, names, values)
+    attributes, wrong = input_attributes(path, values) if kind == "input" else ("", [])
+    problems += wrong
+    offset, n_records = values.get("offset"), values.get("num_records")
     item = Item(
         path=path,
         type=kind,  # type: ignore[arg-type]
@@ -136,8 +164,20 @@ def _item(path: str, raw: object, in_log: bool) -> tuple[Item | None, list[Probl
         padding=values.get("padding") is not False,
         optional=bool(values.get("allowNoOutput")),
         on_command_line=not in_log,
+        attributes=attributes,
+        n_records=n_records if isinstance(n_records, int) else None,
+        source_name=str(values.get("sourceName") or ""),
     )
     return item, problems
+
+
+def _misplaced(path: str, kind: str, names: Sequence[str], values: Mapping[str, object]) -> Iterator[Problem]:
+    """Keys that mean nothing for this type of item, and a sequence among datasets."""
+    for key, types in _BELONG.items():
+        if kind not in types and key in values and KEYS[key].asks(values[key]):
+            yield problem(f"{path}.{key}", "contradiction", f"{key} belongs to an item of the type {' or '.join(types)}")
+    if kind == "input" and any(name in PSEUDO_NAMES for name in names):
+        yield problem(f"{path}.dataset", "contradiction", "a numbered sequence and datasets cannot stand in one item")
 
 
 def _keys(path: str, raw: Mapping[str, object]) -> tuple[dict[str, object], list[Problem]]:
@@ -151,6 +191,8 @@ def _keys(path: str, raw: Mapping[str, object]) -> tuple[dict[str, object], list
             problems.append(problem(f"{path}.{str(key)[:60]}", "unknown", f"unknown key of an item{hint}"))
             continue
         values[key], rule, message = read(known, value)
+        if rule == "range" and key in ("ratio", "eventRatio"):
+            message = f"must be above 0 and at most a million, found {found(value)}"
         if rule:
             problems.append(problem(f"{path}.{key}", rule, message))
         if known.row and known.asks(value):
@@ -228,7 +270,7 @@ def _text(field: str, kind: str, text: str, problems: list[Problem]) -> tuple[st
         return "", ""
     if kind not in ("input", "pseudo_input"):
         return "", ""
-    names = [n for mark in marks for n in mark.names if n not in NUMBERS and n != TASK_ID]
+    names = [n for mark in marks for n in mark.names if n not in (*NUMBERS, TASK_ID, MIDDLE_NAME)]
     stream = names[0] if names else ""
     if len(stream) > DATASET["stream_name"]:
         problems.append(problem(field, "length", f"the limit of a stream name is {DATASET['stream_name']} characters"))
@@ -242,8 +284,8 @@ def _file_name(field: str, text: str, problems: list[Problem]) -> str:
     except MalformedText as wrong:
         problems.append(problem(field, "template", str(wrong)))
         return ""
-    longest = template.name(*LONGEST)
-    if not re.fullmatch(_LFN, longest):
+    longest = template.name(*LARGEST_NUMBERS)
+    if not re.fullmatch(FILE_NAME, longest):
         problems.append(
             problem(
                 field,

@@ -13,15 +13,15 @@ from typing import Any
 from broker_site.kernel.verdict import Problem
 from workqueues.rules import split_rule
 from workqueues.rules.lengths import TASK
-from workqueues.rules.refine.contradictions import goal_per_mille, n_records
+from workqueues.rules.refine.attributes import shown
+from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
+from workqueues.rules.refine.datasets import check_events, dataset_plans, instantiates, offset_of, template_plans
 from workqueues.rules.refine.items import command_line, read_items
-from workqueues.rules.refine.templates import input_items, output_streams, stream_name
+from workqueues.rules.refine.templates import input_items, output_streams, uses
 from workqueues.rules.refine.types import (
     Broken,
     DatasetFacts,
-    DatasetPlan,
     Item,
-    OutputTemplatePlan,
     ParentFacts,
     Refined,
     TaskPlan,
@@ -32,8 +32,6 @@ from workqueues.rules.task_parameters import TASK_PARAMETERS, problem
 
 COMPLETED = ("done", "finished")
 CORRUPTED = ("broken", "aborted", "failed")
-SEED_DATASET = "pseudo_rndmseed"
-PSEUDO_DATASET = "pseudo_dataset"
 
 
 def input_names(params: Mapping[str, object]) -> tuple[str, ...]:
@@ -43,21 +41,29 @@ def input_names(params: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def output_names(params: Mapping[str, object]) -> tuple[str, ...]:
-    """Names of the datasets that the task writes, logs included; they are known before it is refined."""
+    """Names of the datasets that the task writes, logs included; they are known before it is refined.
+
+    Those of concrete datasets are not: a task that instantiates templates has none here.
+    """
+    values, _ = read_values(params)
+    if instantiates(values):
+        return ()
     items, _ = read_items(params)
     return tuple(dict.fromkeys(name for item in items if item.type in ("output", "log") for name in item.names))
 
 
 def check_inputs(params: Mapping[str, object], parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> list[Problem]:
-    """Inputs that nobody has: not in the catalogue, no output of the parent, and the task neither waits nor allows it (decision
-    F5).
+    """What is wrong with the inputs themselves: those that nobody has, and those whose events are not known though they count.
+
+    Nobody: not in the catalogue, no output of the parent, and the task neither waits nor allows it (decision F5).
     """
     values, _ = read_values(params)
-    if values.get("waitInput") or values.get("allowEmptyInput"):
-        return []
     items, _ = read_items(params)
+    uncounted = check_events(items, values, known)
+    if values.get("waitInput") or values.get("allowEmptyInput"):
+        return uncounted
     made = parent.outputs if parent else frozenset()
-    return [
+    return uncounted + [
         problem(f"{item.path}.dataset", "dataset", f"the catalogue has no dataset {name}")
         for item in input_items(items)
         for name in item.names
@@ -103,12 +109,12 @@ def _plan(
 ) -> TaskPlan:
     items, _ = read_items(params)
     streams = output_streams(items)
-    datasets = _datasets(items, values, known)
+    datasets = dataset_plans(items, values, known)
     return TaskPlan(
         columns=columns,
         split_rule=rule,
         datasets=datasets,
-        templates=_templates(items, streams, datasets),
+        templates=template_plans(items, streams, datasets),
         job_parameters=command_line(items, streams),
         max_attempt=1 if values.get("disableAutoRetry") else values.get("maxAttempt", 3),
         max_failure=values.get("maxFailure"),
@@ -141,105 +147,26 @@ def _late(
     return None
 
 
-def _datasets(items: Sequence[Item], values: Mapping[str, Any], known: Mapping[str, DatasetFacts]) -> tuple[DatasetPlan, ...]:
-    """Masters first, then seeds, then outputs and logs."""
-    rows = [_records(items, values)] if values.get("noInput") else _masters(items, values, known)
-    if any("${RNDMSEED}" in item.value for item in items):
-        rows.append(DatasetPlan(SEED_DATASET, "random_seed", "RNDMSEED", master_index=0, offset=_offset(items, "RNDMSEED")))
-    source = 0 if not values.get("noInput") else None
-    seen: dict[str, int] = {}
-    streams = output_streams(items)
-    for item in items:
-        if item.type not in ("output", "log") or item.names[0] in seen:
-            continue
-        seen[item.names[0]] = len(rows)
-        rows.append(
-            DatasetPlan(
-                name=item.names[0],
-                type=item.type,
-                stream_name=streams[item.path],
-                provenance_index=source,
-                attributes="an" if item.optional else "",
-                container=item.container,
-                storage_token=item.token,
-                optional=item.optional,
-            )
-        )
-    return tuple(rows)
-
-
-def _records(items: Sequence[Item], values: Mapping[str, Any]) -> DatasetPlan:
-    """The numbered pseudo files of a task without input; they are its sequence too, so a retried file keeps its number."""
-    sequence = next((item for item in items if item.type == "pseudo_input"), None)
-    offset = sequence.offset if sequence else 0
-    return DatasetPlan(
-        name=PSEUDO_DATASET,
-        type="pseudo_input",
-        stream_name=stream_name(sequence) if sequence else "SEQNUMBER",
-        state="closed",
-        attributes=f"of={offset}" if offset else "",
-        n_files=n_records(values),
-        n_events=values.get("nEvents"),
-        events_per_file=values.get("nEventsPerJob"),
-        offset=offset,
-    )
-
-
-def _masters(items: Sequence[Item], values: Mapping[str, Any], known: Mapping[str, DatasetFacts]) -> list[DatasetPlan]:
-    first = input_items(items)[0]
-    return [
-        DatasetPlan(
-            name=name,
-            type="input",
-            stream_name=stream_name(first),
-            state=known[name].state if name in known else "missing",
-            n_files=values.get("nFiles"),
-            n_events=values.get("nEvents"),
-            events_per_file=values.get("nEventsPerInputFile"),
-            container=first.container,
-            storage_token=first.token,
-        )
-        for name in first.names
-    ]
-
-
-def _templates(
-    items: Sequence[Item], streams: Mapping[str, str], datasets: Sequence[DatasetPlan]
-) -> tuple[OutputTemplatePlan, ...]:
-    index = {d.name: i for i, d in enumerate(datasets) if d.type in ("output", "log")}
-    return tuple(
-        OutputTemplatePlan(
-            dataset_index=index[item.names[0]],
-            filename_template=item.file_name,
-            stream_name=streams[item.path],
-            serial_nr=item.offset,
-            out_type=item.type,
-            optional=item.optional,
-        )
-        for item in items
-        if item.type == "output" or item.type == "log"
-    )
-
-
-def _offset(items: Sequence[Item], name: str) -> int:
-    return next((item.offset for item in items if item.type == "number" and "${" + name + "}" in item.value), 0)
-
-
 def _split_rule(items: Sequence[Item], values: Mapping[str, Any]) -> str:
     """Codes of what the task sets; nEventsPerJob of whole input files becomes files a job."""
-    codes = {}
+    codes: dict[str, int | str] = {}
     for name, parameter in TASK_PARAMETERS.items():
         if parameter.code and parameter.supported and parameter.code not in ("LS", "US") and values.get(name):
             codes[parameter.code] = int(values[name])
     per_job, per_file = values.get("nEventsPerJob"), values.get("nEventsPerInputFile")
-    if per_job and per_file and not values.get("noInput"):
-        codes["NF"] = min(per_job // per_file, codes.get("NF", per_job))
+    if per_job and per_file and not values.get("noInput") and not cuts_events(values):
+        codes["NF"] = min(per_job // per_file, values.get("nFilesPerJob", per_job))
+        del codes["NE"]
     codes |= _worded(values)
+    if values.get("useFileAsSourceLFN"):
+        codes["GB"] = 1  # the feeder makes a boundary of each name
+    if fields := values.get("addNthFieldToLFN"):
+        codes["AN"] = ",".join(map(str, fields))
     if sites := bool(values.get("includedSite")) + 2 * bool(values.get("excludedSite")):
         codes["LS"] = sites
-    if any("${RNDMSEED}" in item.value for item in items):
-        codes["RS"] = _offset(items, "RNDMSEED")
-    if first := _offset(items, "FIRSTEVENT"):
+    if any(uses(item.value, "RNDMSEED") for item in items):
+        codes["RS"] = offset_of(items, "RNDMSEED")
+    if first := offset_of(items, "FIRSTEVENT"):
         codes["FT"] = first
     codes["US"] = 1
     return split_rule.written(codes)
@@ -288,6 +215,12 @@ def notes(params: Mapping[str, object]) -> tuple[Problem, ...]:
     told = [problem(name, "note", p.note) for name, p in TASK_PARAMETERS.items() if p.note and p.supported and values.get(name)]
     if not values.get("skipScout"):
         told.append(problem("", "note", "scouts are not built yet (row J20), so every task runs without"))
+    told += [
+        problem(f"{item.path}.attributes", "note", f"{shown(word)}: a hint without effect yet (row J17)")
+        for item in input_items(read_items(params)[0])
+        for word in item.attributes.split(",")
+        if word in ("manytime", "cvmfs")
+    ]
     if values.get("disableAutoRetry") and values.get("maxAttempt", 1) > 1:
         told.append(problem("maxAttempt", "note", "disableAutoRetry is set: each file is tried once"))
     return tuple(told)

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from broker_site.kernel.verdict import Problem
 from workqueues.rules.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate
-from workqueues.rules.placeholders import NUMBERS, TASK_ID, MalformedText, placeholders, row_of
-from workqueues.rules.refine.contradictions import Values, n_records
+from workqueues.rules.middle_names import bad_middle_name
+from workqueues.rules.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
+from workqueues.rules.refine.attributes import OF_A_MASTER, shown
+from workqueues.rules.refine.contradictions import MOST_RECORDS, Values, cuts_events, n_records
 from workqueues.rules.refine.types import Item
 from workqueues.rules.task_parameters import nearest, problem
 
-_LATER_FORMS = "AEFMT"
+_LATER_FORMS = "F"
 _HINTS = 20
 """Unknown placeholders for which the nearest known one is looked up."""
 Found = Iterator[tuple[str, str, str]]
@@ -37,70 +39,122 @@ def input_items(items: Iterable[Item]) -> list[Item]:
     return [item for item in items if item.type == "input"]
 
 
-def stream_name(item: Item) -> str:
-    """The stream of an input: the first placeholder of its text, IN or SEQNUMBER when it has none."""
-    return item.stream or ("SEQNUMBER" if item.type == "pseudo_input" else "IN")
+def sequence_of(items: Iterable[Item]) -> Item | None:
+    """The first item of the task's numbered sequence, if it has one."""
+    return next((item for item in items if item.type == "pseudo_input"), None)
+
+
+def records_of(items: Sequence[Item], values: Values) -> int | None:
+    """How many pseudo files a task without input gets: what its sequence says, else what its parameters come to."""
+    sequence = sequence_of(items)
+    return sequence.n_records if sequence is not None and sequence.n_records else n_records(values)
 
 
 def check_items(items: Sequence[Item], values: Values) -> list[Problem]:
     """All problems that show only when the items are seen together."""
-    rules = (_inputs(items, values), _pseudo(items, values), _outputs(items, values), _numbers(items, values), _texts(items))
+    rules = (
+        _inputs(items, values),
+        _deals(items, values),
+        _pseudo(items, values),
+        _outputs(items, values),
+        _numbers(items),
+        _names(items, values),
+        _texts(items, values),
+    )
     return [problem(*found) for rule in rules for found in rule]
 
 
 def writes_once(values: Values, items: Sequence[Item]) -> bool:
     """Whether the task certainly makes one job only."""
     if values.get("noInput"):
-        return n_records(values) == 1
+        return records_of(items, values) == 1
     masters = {name for item in input_items(items)[:1] for name in item.names}
     wanted, per_job = values.get("nFiles"), values.get("nFilesPerJob")
+    cut = any(
+        values.get(name) for name in ("tgtNumEventsPerJob", "nGBPerJob", "groupBoundaryID", "respectLB", "useFileAsSourceLFN")
+    )
+    if cut or cuts_events(values):
+        return False
     return len(masters) == 1 and wanted is not None and wanted <= (per_job or 1)
 
 
 def _inputs(items: Sequence[Item], values: Values) -> Found:
     inputs = input_items(items)
-    if values.get("noInput"):
-        for item in inputs:
-            yield (
-                f"{item.path}.dataset",
-                "not_supported_yet",
-                "an input beside noInput is a secondary dataset: not supported yet (row J4)",
-            )
-        return
     if not inputs:
-        yield "jobParameters", "required", "the task reads nothing: name an input dataset or set noInput"
+        if not values.get("noInput"):
+            yield "jobParameters", "required", "the task reads nothing: name an input dataset or set noInput"
         return
-    first = inputs[0]
     for name in ("nFiles", "nEvents"):
-        if len(first.names) > 1 and name in values:
+        if len(inputs[0].names) > 1 and name in values and not values.get("noInput"):
             yield name, "not_supported_yet", f"{name} over several input datasets is not supported yet (row J26)"
-    for item in inputs[1:]:
-        if item.names != first.names:
-            yield f"{item.path}.dataset", "not_supported_yet", "a secondary dataset is not supported yet (row J4)"
-        elif stream_name(item) != stream_name(first):
-            yield f"{item.path}.value", "contradiction", f"the same dataset is the stream {stream_name(first)} before"
+    first: dict[str, Item] = {}
+    owner: dict[str, Item] = {}
     for item in inputs:
-        if re.fullmatch(r"(OUTPUT|LOG)\d+|SEQNUMBER", stream_name(item)) or row_of(stream_name(item)):
-            yield f"{item.path}.value", "template", f"{stream_name(item)} cannot be the stream of an input"
+        again = [name for name in item.names if name in first]
+        for name in again:
+            if first[name].stream != item.stream:
+                yield f"{item.path}.value", "contradiction", f"the same dataset is the stream {first[name].stream} before"
+            elif item.attributes and first[name].attributes != item.attributes:
+                yield f"{item.path}.attributes", "contradiction", f"{first[name].path} says something else of {name}"
+        if not again and owner.setdefault(item.stream, item) is not item:
+            message = f"{item.stream} is the stream of {owner[item.stream].path}: other datasets need a placeholder of their own"
+            yield f"{item.path}.value", "contradiction", message
+        first |= {name: item for name in item.names if name not in first}
+        if re.fullmatch(r"(OUTPUT|LOG)\d+|SEQNUMBER", item.stream) or row_of(item.stream):
+            yield f"{item.path}.value", "template", f"{item.stream} cannot be the stream of an input"
+
+
+def _deals(items: Sequence[Item], values: Values) -> Found:
+    """How the files of secondary datasets are dealt out; those of a master each make their jobs once (decision F1)."""
+    inputs = input_items(items)
+    if inputs and not values.get("noInput"):
+        codes = [word.partition("=")[0] for word in inputs[0].attributes.split(",") if word]
+        for code in codes:
+            if code not in OF_A_MASTER:
+                message = (
+                    f"{shown(code)} is for secondary datasets; the files of the first input make the jobs, each is used once"
+                )
+                yield f"{inputs[0].path}.{shown(code)}", "contradiction", message
+    partners = [item for item in inputs if "ic" in item.attributes.split(",")]
+    if sum(len(item.names) for item in partners) == 1:
+        yield f"{partners[0].path}.indexConsistent", "contradiction", "indexConsistent needs a second dataset that has it too"
+    if values.get("noInput") and not values.get("nEventsPerJob"):
+        for item in inputs:
+            if "er=" in item.attributes:
+                message = "events of the jobs are not known: give nEventsPerJob"
+                yield f"{item.path}.eventRatio", "contradiction", message
+    for item in inputs:
+        if "rd" in item.attributes.split(",") and any(values.get(n) for n in ("orderByLB", "respectLB", "groupBoundaryID")):
+            yield f"{item.path}.random", "contradiction", "files ordered by lumi block or boundary are in no random order"
 
 
 def _pseudo(items: Sequence[Item], values: Values) -> Found:
     pseudo = [item for item in items if item.type == "pseudo_input"]
-    for item in pseudo:
-        if not values.get("noInput"):
-            yield (
-                f"{item.path}.dataset",
-                "not_supported_yet",
-                "a numbered sequence beside input files is not supported yet (row J19)",
-            )
-        elif (stream_name(item), item.offset) != (stream_name(pseudo[0]), pseudo[0].offset):
-            yield f"{item.path}.dataset", "contradiction", "one sequence has one stream and one offset"
+    for item in pseudo[1:]:
+        first = pseudo[0]
+        if (item.stream, item.offset, item.n_records or first.n_records) != (first.stream, first.offset, first.n_records):
+            yield f"{item.path}.dataset", "contradiction", "one sequence has one stream, one offset and one length"
+    if pseudo and pseudo[0].stream in {item.stream for item in input_items(items)}:
+        yield f"{pseudo[0].path}.value", "contradiction", f"{pseudo[0].stream} is the stream of a dataset"
+    if not values.get("noInput"):
+        return
+    count, said = records_of(items, values), n_records(values)
+    if count is None:
+        yield (
+            "nFiles",
+            "required",
+            "a task without input needs nFiles, or nEvents with nEventsPerJob, or a sequence with num_records",
+        )
+    elif count > MOST_RECORDS:
+        yield "nFiles", "range", f"{count} jobs, at most {MOST_RECORDS} for a task without input"
+    elif said is not None and said != count and pseudo:
+        yield f"{pseudo[0].path}.num_records", "contradiction", f"{count} records, but {said} jobs follow from nFiles or nEvents"
 
 
 def _outputs(items: Sequence[Item], values: Values) -> Found:
     read = {name for item in items if item.type in ("input", "pseudo_input") for name in item.names}
     kinds: dict[str, str] = {}
-    shapes: dict[str, str] = {}
+    named: list[tuple[Item, NameTemplate]] = []
     alone = writes_once(values, items)
     for item in items:
         if item.type not in ("output", "log"):
@@ -112,42 +166,96 @@ def _outputs(items: Sequence[Item], values: Values) -> Found:
                 yield f"{item.path}.dataset", "contradiction", f"{name} is {kinds[name]} and {item.type}"
         if not item.file_name:
             continue
-        shape = _shape(item.file_name)
-        if shape in shapes:
-            yield f"{item.path}.value", "contradiction", f"writes the same file names as {shapes[shape]}"
-        shapes.setdefault(shape, item.path)
-        if not alone and not NameTemplate(item.file_name).numbered:
+        template = NameTemplate(item.file_name)
+        if twin := next((other for other, known in named if same_names(item.file_name, other.file_name)), None):
+            yield f"{item.path}.value", "contradiction", f"writes the same file names as {twin.path}"
+        named.append((item, template))
+        if not alone and not template.numbered:
             yield f"{item.path}.value", "template", "several jobs write: the file name needs ${SN}"
+    yield from _sources(named)
 
 
-def _shape(file_name: str) -> str:
-    """The template with its ways to write one serial number made equal."""
-    return re.sub(rf"\$\{{SN(/P|:0{NAME_DIGITS}d)?\}}", "${SN}", file_name)
+def _sources(named: Sequence[tuple[Item, NameTemplate]]) -> Found:
+    """What the payload calls an output must not be what another output is called."""
+    known: dict[str, Item] = {}
+    for item, _ in named:
+        if not item.source_name:
+            continue
+        if known.setdefault(item.source_name, item) is not item:
+            yield f"{item.path}.sourceName", "contradiction", f"{known[item.source_name].path} is written under that name too"
+        for other, template in named:
+            if other is not item and template.may_be(item.source_name):
+                yield f"{item.path}.sourceName", "contradiction", f"a file of {other.path} may have that name"
 
 
-def _numbers(items: Sequence[Item], values: Values) -> Found:
+def same_names(one: str, other: str) -> bool:
+    """Whether two templates may give one name for the same job: their ways to write the serial number are made equal, and a
+    middle name may be anything.
+    """
+    a, b = (re.sub(rf"\$\{{SN(/P|:0{NAME_DIGITS}d)?\}}", "${SN}", text) for text in (one, other))
+    if MIDDLE_NAME not in a and MIDDLE_NAME not in b:
+        return a == b
+    heads, tails = [text.partition("${")[0] for text in (a, b)], [text.rpartition("}")[2] for text in (a, b)]
+    return all(min(pair, key=len) == max(pair, key=len)[: len(min(pair, key=len))] for pair in (heads, [t[::-1] for t in tails]))
+
+
+def _numbers(items: Sequence[Item]) -> Found:
     """Offsets of seeds and first events: one for each in a task."""
     offsets: dict[str, int] = {}
     for item in items:
         if item.type != "number":
             continue
-        used = [name for name in ("RNDMSEED", "FIRSTEVENT") if "${" + name + "}" in item.value]
+        used = [name for name in ("RNDMSEED", "FIRSTEVENT") if uses(item.value, name)]
         if item.offset and not used:
             yield f"{item.path}.offset", "contradiction", "an offset needs ${RNDMSEED} or ${FIRSTEVENT} in the text"
         for name in used:
             if offsets.setdefault(name, item.offset) != item.offset:
                 yield f"{item.path}.offset", "contradiction", f"two offsets for {name}"
-    if values.get("noInput"):
+
+
+def uses(text: str, name: str) -> bool:
+    """Whether the placeholder stands in the text, in any form."""
+    try:
+        return any(name in mark.names for mark in placeholders(text))
+    except MalformedText:
+        return False
+
+
+def _names(items: Sequence[Item], values: Values) -> Found:
+    """Fields of the input's name in names of outputs and on the command line."""
+    fields = values.get("addNthFieldToLFN")
+    users = [item for item in items if uses(item.value, MIDDLE_NAME)]
+    if not fields:
+        for item in users:
+            yield f"{item.path}.value", "template", "${MIDDLENAME} needs addNthFieldToLFN"
+        if values.get("useFileAsSourceLFN"):
+            yield (
+                "useFileAsSourceLFN",
+                "contradiction",
+                "it says where the fields of addNthFieldToLFN come from, which is not given",
+            )
         return
-    for item in items:
-        if "${FIRSTEVENT}" in item.value:
-            yield f"{item.path}.value", "not_supported_yet", "FIRSTEVENT of input files is not supported yet (row J12)"
+    if not users:
+        yield "addNthFieldToLFN", "contradiction", "no text of the task has ${MIDDLENAME}, where the fields would stand"
+    if values.get("noInput"):
+        yield "addNthFieldToLFN", "contradiction", "a task without input has no name to take fields of"
+        return
+    if values.get("useFileAsSourceLFN"):
+        if values.get("groupBoundaryID"):
+            message = "a job has files of one field: boundaries of the files cannot bind it too"
+            yield "groupBoundaryID", "contradiction", message
+        return
+    for name in (name for item in input_items(items)[:1] for name in item.names):
+        for item in items:
+            if item.file_name and (wrong := bad_middle_name(item.file_name, name, fields)):
+                yield "addNthFieldToLFN", "template", wrong
 
 
-def _texts(items: Sequence[Item]) -> Found:
+def _texts(items: Sequence[Item], values: Values) -> Found:
     """Every placeholder on the command line can be filled."""
-    streams = {stream_name(item) for item in items if item.type in ("input", "pseudo_input")}
-    known = {*streams, *output_streams(items).values(), *NUMBERS, TASK_ID}
+    numbers = {*NUMBERS, *(item.stream for item in items if item.type == "pseudo_input")}
+    streams = {item.stream for item in items if item.type == "input"}
+    known = {*streams, *numbers, *output_streams(items).values(), TASK_ID, MIDDLE_NAME}
     strange: set[str] = set()
     for item in items:
         text = item.value.rpartition("=")[0] if item.type in ("output", "log") else item.value
@@ -169,7 +277,9 @@ def _texts(items: Sequence[Item]) -> Found:
             for name in unknown:
                 strange.add(name)
                 yield f"{item.path}.value", *_unknown(name, known if len(strange) <= _HINTS else ())
-            if not unknown:
+            if mark.form == "M" and not unknown and not numbers.issuperset(mark.names):
+                yield f"{item.path}.value", "template", f"{mark.text}: only numbers can be calculated with"
+            elif not unknown:
                 yield from _form(f"{item.path}.value", mark.text)
 
 

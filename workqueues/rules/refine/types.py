@@ -9,7 +9,7 @@ from typing import Literal
 from broker_site.kernel.verdict import Problem
 
 ItemType = Literal["constant", "input", "pseudo_input", "number", "output", "log"]
-DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log"]
+DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,8 @@ class Item:
 
     `names` are its datasets (several only for input), `stream` the placeholder that stands for its files, `file_name` the
     template of an output's or log's names. `offset` counts serials, seeds, records or events, by type. `on_command_line` is
-    false in `log`.
+    false in `log`. `attributes`: of an input, as the dataset's row has them; `n_records`: length of a sequence; `source_name`:
+    what the payload calls an output.
     """
 
     path: str
@@ -34,6 +35,9 @@ class Item:
     padding: bool = True
     optional: bool = False
     on_command_line: bool = True
+    attributes: str = ""
+    n_records: int | None = None
+    source_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,13 @@ class ParentFacts:
 
 @dataclass(frozen=True, slots=True)
 class DatasetFacts:
-    """A dataset that the catalogue knows: its state is `open` or `closed`."""
+    """A dataset that the catalogue knows: its state is `open` or `closed`; of `n_uncounted` files the events are not known."""
 
     name: str
     state: str = "closed"
     n_files: int | None = None
     n_events: int | None = None
+    n_uncounted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,10 @@ class DatasetPlan:
 
     `master`: no `master_index`, and its files make jobs. `n_files`, `n_events`: how much of it the task wants, None for all;
     for pseudo_input the number of records to make. `offset`: records, seeds or serials begin at 1 + offset. `state`: the
-    catalogue's word, empty for outputs and pseudo datasets, `missing` if it is not there yet.
+    catalogue's word, empty for outputs and pseudo datasets, `missing` if it is not there yet. `events_per_file`: what counts
+    where the catalogue does not know better or, without `real_events`, whatever it knows. `needs_events`: the parameter for which
+    the events of every file must be known, empty without one. `attributes`: how its files are dealt out (facts on task
+    parameters 3.3).
     """
 
     name: str
@@ -74,6 +82,8 @@ class DatasetPlan:
     n_files: int | None = None
     n_events: int | None = None
     events_per_file: int | None = None
+    real_events: bool = False
+    needs_events: str = ""
     offset: int = 0
     container: str = ""
     storage_token: str = ""

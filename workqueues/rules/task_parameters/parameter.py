@@ -14,10 +14,14 @@ from typing import Literal
 
 from broker_site.kernel.verdict import Problem
 
-Kind = Literal["text", "int", "number", "flag", "names", "texts", "object", "text_or_object", "any"]
+Kind = Literal["text", "int", "number", "flag", "names", "texts", "counts", "object", "text_or_object", "any"]
 
 LARGEST = 999_999_999
 """Largest whole number that a NUMBER(9) column of the document holds."""
+
+
+MOST_FIELDS = 100
+"""Largest number that a list of counts may hold, and most entries of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ def read(parameter: Parameter, value: object) -> Reading:
         return _text(parameter, value)
     if kind in ("names", "texts"):
         return _texts(parameter, value)
+    if kind == "counts":
+        return _counts(value)
     if kind == "object" and not isinstance(value, Mapping):
         return None, "type", f"expected an object, found {found(value)}"
     if kind == "text_or_object" and not isinstance(value, str | Mapping):
@@ -157,3 +163,22 @@ def _texts(parameter: Parameter, value: object) -> Reading:
         wanted = "a list of names or one text with commas" if parameter.kind == "names" else "a list of texts"
         return None, "type", f"expected {wanted}, found {found(value)}"
     return tuple(dict.fromkeys(v.strip() for v in value if v.strip())), "", ""
+
+
+def _counts(value: object) -> Reading:
+    """A list of whole numbers from 1 on, also as one number or as text with commas."""
+    listed = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+    texts = [str(part).strip() for part in listed]
+    if (
+        isinstance(value, bool)
+        or any(isinstance(part, bool) for part in listed)
+        or not texts
+        or len(texts) > MOST_FIELDS
+        or not all(map(_is_count, texts))
+    ):
+        return None, "type", f"expected whole numbers from 1 to {MOST_FIELDS}, as a list or with commas, found {found(value)}"
+    return tuple(map(int, texts)), "", ""
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= MOST_FIELDS
