@@ -86,9 +86,9 @@ def walltime_budget(
 ) -> Budget | None:
     """Events of a job so that base + cpuTime x events / (power x efficiency) is less than the limit, s.
 
-    `cpu_time_hs06s`: HS06 s per event, 0 = not known; `power_hs06`: of the whole slot (cores x corepower), above 0; `limit_s`: 0 =
-    none. None where events set no limit: with an efficiency of 0 the base is all (seed 001). Sources: seed 000, walltime; facts
-    on splitting 8.1.
+    `cpu_time_hs06s`: HS06 s per event, 0 = not known; `power_hs06`: of the whole slot (cores x corepower), above 0; `limit_s`:
+    0 = none. None where events set no limit: with an efficiency of 0 the base is all (seed 001). Sources: seed 000, walltime;
+    facts on splitting 8.1.
     """
     if not (cpu_time_hs06s and efficiency_percent and limit_s):
         return None

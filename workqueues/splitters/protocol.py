@@ -8,7 +8,7 @@ Here: the shapes. Not here: the ways of cutting (files beside this one) and whic
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple, Protocol
 
 from workqueues.rules.dataset_attributes import Attributes
@@ -59,7 +59,7 @@ class Files:
         return replace(self, **cut, complete=self.complete and stop >= len(self))
 
 
-COLUMNS = tuple(field.name for field in fields(Files) if field.name != "complete")
+COLUMNS = tuple(each.name for each in fields(Files) if each.name != "complete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,14 @@ class Secondary:
     """A secondary dataset: how it is dealt out (`rule`), its usable files, and the position of the next one to use.
 
     Of a dataset that is repeated or may be used again (ru, reuseSecOnDemand) `files` are all, and `at` may be anywhere in them.
-    `name`: for reasons.
+    `name`: for reasons. `sums`: of its bytes and events so far, which a split hands on so that they are not made again.
     """
 
     rule: Attributes
     files: Files
     at: int = 0
     name: str = "a secondary dataset"
+    sums: tuple[list[int], list[int]] | None = field(default=None, repr=False, compare=False)
 
 
 class Portion(NamedTuple):
@@ -130,9 +131,9 @@ class Dropped(NamedTuple):
 class Split:
     """The jobs, in order and without gaps from the first piece on, and how many pieces behind them are left, with the reason.
 
-    `skip`: events of the first piece that is left which jobs took already (`Files.window` takes it). `dropped`: the only gaps.
-    `unfit`: what comes next breaks a hard budget of these limits, however small the job; elsewhere it may fit. `secondaries`:
-    those that were given, as they stand behind the last job.
+    `skip`: events of the first piece that is left which jobs took already (`Files.window` takes it). `dropped`: the only gaps
+    between jobs. `unfit`: what comes next breaks a hard budget of these limits, however small the job; elsewhere it may fit.
+    `secondaries`: those that were given, as they stand behind the last job.
     """
 
     jobs: tuple[JobPlan, ...]

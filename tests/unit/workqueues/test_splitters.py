@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_site.kernel.registry import UnknownName
 from workqueues.rules.job_size import Budget, job_size_gb, size_budgets
 from workqueues.rules.split_rule import SplitRules
+from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.choice import splitter_for
 from workqueues.splitters.protocol import Files, JobLimits, JobPlan
@@ -104,7 +104,10 @@ def test_records_give_one_job_each() -> None:
 def test_each_kind_of_master_has_its_splitter() -> None:
     assert splitter_for("input") is by_files
     assert splitter_for("pseudo_input") is pseudo
-    with pytest.raises(UnknownName):
+    assert splitter_for("input", SplitRules(events_per_job=10)) is by_events
+    assert splitter_for("input", SplitRules(target_events=10)) is by_events
+    assert splitter_for("input", SplitRules(events_per_job=10, boundary=4)) is by_files
+    with pytest.raises(ValueError, match="no master"):
         splitter_for("output")
 
 
