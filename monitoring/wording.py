@@ -136,7 +136,23 @@ pending  | wait | The decision found no candidate; the task waits.
 """
 )
 
-WORDS = {"task": TASK, "job": JOB, "dataset": DATASET, "file": FILE, "queue": QUEUE, "agent": AGENT, "outcome": OUTCOME}
+THROTTLE = _table(
+    """
+PASS | good | Jobs may be made for the unit.
+SKIP | wait | The unit has enough jobs; none are made until some have begun.
+"""
+)
+
+WORDS = {
+    "task": TASK,
+    "job": JOB,
+    "dataset": DATASET,
+    "file": FILE,
+    "queue": QUEUE,
+    "agent": AGENT,
+    "outcome": OUTCOME,
+    "throttle": THROTTLE,
+}
 
 UNKNOWN = Word("?", "idle", "A state that this page does not know.")
 

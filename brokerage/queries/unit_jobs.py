@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from workqueues.ledger.claims import WORK
 from workqueues.queries.turns import STANDINGS, TURN
+from workqueues.queries.work import WORK
 from workqueues.rules.throttle import Counts
 from workqueues.rules.units import Group
 

@@ -37,7 +37,8 @@ class Reason:
 class Standing:
     """What is known of a task: its own columns, its parent, what is held, where its jobs are, and who works on its state next.
 
-    `verdict`: that of the newest decision, where it is why the task waits.
+    `verdict`: that of the newest decision, where it is why the task waits. `throttled`: why no jobs are made for its share or
+    work queue, where that is so.
     """
 
     status: str
@@ -50,12 +51,15 @@ class Standing:
     loads: Sequence[QueueLoad]
     agent: AgentRow | None
     verdict: str = ""
+    throttled: str = ""
 
 
 def headline(standing: Standing) -> str:
     """The one line: the verdict of a decision where the task waits for one, else its reason, else what its state means."""
     if standing.verdict:
         return standing.verdict
+    if standing.throttled:
+        return f"{standing.status.capitalize()}: {standing.throttled}"
     if standing.error_dialog:
         return f"{standing.status.capitalize()}: {standing.error_dialog}"
     said = TASK[standing.status].help
@@ -78,6 +82,8 @@ def reasons(standing: Standing) -> list[Reason]:
 
 def _own(standing: Standing) -> list[Reason]:
     said = []
+    if standing.throttled:
+        said.append(Reason("throttler", _sentence(standing.throttled)))
     if standing.status in COMMANDED:
         who = standing.command_by or "somebody"
         live = sum(load.waiting + load.held for load in standing.loads)

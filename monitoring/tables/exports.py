@@ -74,5 +74,5 @@ def cell(value: Any) -> Any:
         return "true" if value else "false"
     shown = plain(value)
     if isinstance(shown, list):
-        shown = " ".join(str(item) for item in shown)
+        shown = " ".join("/".join(map(str, item)) if isinstance(item, list) else str(item) for item in shown)
     return f"'{shown}" if isinstance(shown, str) and shown.startswith(FORMULA) else shown

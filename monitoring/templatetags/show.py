@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +15,9 @@ from django.utils.safestring import SafeString
 from broker_site.access.trace import trace_id as current_trace_id
 from broker_site.kernel import clock
 from monitoring.charts.bars import progress_bar, share_bar
+from monitoring.charts.ribbon import throttle_ribbon
 from monitoring.queries.tasks import Files
+from monitoring.queries.throttle import Spell
 from monitoring.tables.selection import Selection
 from monitoring.views.appearance import COOKIE, chosen
 from monitoring.wording import UNKNOWN, WORDS
@@ -136,6 +139,12 @@ def progress(files: Files) -> SafeString:
 def share(part: float, whole: float, name: str = "running") -> SafeString:
     """A part of a whole as a bar."""
     return share_bar(part, whole, name)
+
+
+@register.simple_tag
+def ribbon(spells: Sequence[Spell]) -> SafeString:
+    """When a unit got jobs in the last hours."""
+    return throttle_ribbon(spells, clock.now())
 
 
 @register.simple_tag

@@ -1,4 +1,4 @@
-"""The lists: tasks, jobs, queues, shares, agents."""
+"""The lists: tasks, jobs, queues, shares, verdicts of the throttler, agents."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.queries.queues import QueueRow, queue_rows
 from monitoring.queries.shares import ShareRow, share_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
+from monitoring.queries.throttle import ThrottleRow, throttle_rows
 from monitoring.tables.filters import JobFilter, TaskFilter
 from monitoring.views.listing import LongList, ShortList, answer
 from monitoring.views.page import page
@@ -24,6 +25,8 @@ QUEUES = ShortList("queues", QueueRow, "queues.html", lambda _: queue_rows(), "g
 """By name; and how old the grid is."""
 SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
 """By VO, parents before their children; of the VOs that the visitor may look into."""
+THROTTLE = ShortList("throttle", ThrottleRow, "throttle.html", throttle_rows, "decision:read")
+"""By VO and unit; of the VOs that the visitor may look into."""
 AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read")
 """In life order."""
 
@@ -38,4 +41,4 @@ def shown(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
     return view
 
 
-LISTS = (TASKS, JOBS, QUEUES, SHARES, AGENTS)
+LISTS = (TASKS, JOBS, QUEUES, SHARES, THROTTLE, AGENTS)

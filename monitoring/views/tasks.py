@@ -9,6 +9,7 @@ from broker_site.access.permissions import VoScope, may
 from monitoring.explain.decision import tell
 from monitoring.explain.waiting import DECIDED, speaks_for
 from monitoring.queries.changes import task_moves
+from monitoring.queries.database import alias
 from monitoring.queries.decisions import decisions_of, stored_decision
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.task import find_task, task_facts
@@ -17,6 +18,7 @@ from monitoring.tables.selection import read
 from monitoring.views.page import page, scope_of, show
 from monitoring.wording import WORDS
 from workqueues.models import Task
+from workqueues.queries.throttling import held_back
 from workqueues.states import TASK
 
 JOBS_SHOWN = 50
@@ -35,6 +37,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "task": found,
         "facts": facts,
         "verdict": _verdict(found),
+        "throttled": held_back(found, alias()),
         "word": WORDS["task"][found.status],
         "final": found.status in TASK.final,
         "selection": selection,

@@ -16,6 +16,7 @@ from monitoring.explain.dry_run import FIELDS, asked_edits, form_fields, moves, 
 from monitoring.explain.narrow import HOW, PARAMETERS, SHOWN, read_narrow
 from monitoring.explain.waiting import Standing, agent_in_turn, headline, reasons, speaks_for
 from monitoring.queries.agents import agent_rows
+from monitoring.queries.database import alias
 from monitoring.queries.decisions import StoredDecision, decisions_of, stored_decision
 from monitoring.queries.task import Relative, find_task
 from monitoring.queries.waiting import held_files, queue_loads
@@ -23,6 +24,7 @@ from monitoring.views.page import page, scope_of, show
 from monitoring.views.tasks import found_task
 from monitoring.wording import WORDS
 from workqueues.models import Task
+from workqueues.queries.throttling import held_back
 from workqueues.states import TASK
 
 MOST_CHANGED = 40
@@ -115,4 +117,5 @@ def _standing(task: Task, scope: VoScope, told: Told | None) -> Standing:
         loads=queue_loads(task.id),
         agent=agent_in_turn(task.status, agent_rows()),
         verdict=told.story.verdict if told is not None and told.story is not None else "",
+        throttled=held_back(task, alias()),
     )

@@ -11,7 +11,8 @@ from pytest_django import DjangoDbBlocker
 
 from broker_site.access.credentials import ensure_user
 from broker_site.agency.models import Agent
-from broker_site.agency.run import run_agent
+from broker_site.agency.run import new_run, run_agent
+from brokerage.agents.throttling import Throttle
 from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOverride, Measured, Software
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
@@ -64,6 +65,10 @@ def campaign() -> Task:
     GlobalShare.objects.create(name="Production", vo="atlas", value=80)
     run_agent("share", looked=True)
     ProcessLock.objects.create(vo="demo", prod_source_label="user", component="generate", locked_by="somebody")
+    submitted(parameters("throttled"))
+    for agent in ("refine", "feed", "assign"):
+        run_agent(agent, looked=True)
+    Throttle.begin(new_run("generate")).end()
     grid_facts(alpha, beta)
     assert Agent.objects.exists()
     task.refresh_from_db()

@@ -4,7 +4,7 @@ from workqueues.admin.catalogue import CatalogueDatasetAdmin, CatalogueFileAdmin
 from workqueues.admin.data import DatasetAdmin, EventRangeAdmin, FileAdmin, OutputTemplateAdmin
 from workqueues.admin.histories import DatasetChangeAdmin, FileChangeAdmin, TaskChangeAdmin
 from workqueues.admin.queues import ProcessLockAdmin, SubmissionAdmin, WorkQueueAdmin
-from workqueues.admin.shares import GlobalShareAdmin, ShareStandingAdmin
+from workqueues.admin.shares import GlobalShareAdmin, ShareStandingAdmin, ThrottleVerdictAdmin, WorkQueueStandingAdmin
 from workqueues.admin.tasks import JobParamsTemplateAdmin, TaskAdmin, TaskParamsAdmin
 
 __all__ = [
@@ -25,5 +25,7 @@ __all__ = [
     "TaskAdmin",
     "TaskChangeAdmin",
     "TaskParamsAdmin",
+    "ThrottleVerdictAdmin",
     "WorkQueueAdmin",
+    "WorkQueueStandingAdmin",
 ]

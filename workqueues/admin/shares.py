@@ -15,8 +15,9 @@ from django.utils.safestring import SafeString
 
 from broker_site.access.auditedadmin import AuditedAdmin
 from broker_site.access.readonlyadmin import ReadOnlyAdmin
+from workqueues.admin.shown import VoFilter
 from workqueues.admin.trying import TryForm
-from workqueues.models import GlobalShare, ShareStanding, Task
+from workqueues.models import GlobalShare, ShareStanding, Task, ThrottleVerdict, WorkQueueStanding
 from workqueues.queries.shares import PATTERNS, trees
 from workqueues.rules.share_mapping import UNDEFINED, pattern_fault
 from workqueues.rules.share_tree import BadTree, check
@@ -112,6 +113,28 @@ class ShareStandingAdmin(ReadOnlyAdmin):
 
     list_display = ("share_id", "percent", "target", "hs06_running", "hs06_queued", "entitled", "place", "at")
     search_fields = ("share__name",)
+
+
+@admin.register(WorkQueueStanding)
+class WorkQueueStandingAdmin(ReadOnlyAdmin):
+    """Where work queues stand, as counted last."""
+
+    list_display = ("work_queue", "vo", "percent", "target", "hs06_running", "hs06_queued", "entitled", "place", "at")
+    list_select_related = ("work_queue",)
+    search_fields = ("work_queue__queue_name",)
+
+
+@admin.register(ThrottleVerdict)
+class ThrottleVerdictAdmin(ReadOnlyAdmin):
+    """Verdicts of the throttler, newest first; equal ones in a row are one."""
+
+    list_display = (
+        "id", "vo", "prod_source_label", "unit", "resource_type", "decision", "rule", "reason", "max_jobs", "n_times", "last_at",
+    )  # fmt: skip
+    list_filter = ("decision", VoFilter)
+    search_fields = ("=unit",)
+    search_help_text = "Share or work queue, or number of the verdict."
+    number_fields = ("id",)
 
 
 def _uneven(vo: str) -> list[str]:

@@ -7,6 +7,7 @@ from django.urls import path
 from workqueues.api.data import Datasets, Files, TaskDatasets, TaskFiles
 from workqueues.api.page_command import task_command
 from workqueues.api.tasks import TaskHistory, Tasks
+from workqueues.api.throttling import ThrottleVerdicts
 
 urlpatterns = [
     path("tasks/", Tasks.as_view({"get": "list", "post": "create"}), name="task-list"),
@@ -20,6 +21,7 @@ urlpatterns = [
     path("datasets/", Datasets.as_view({"get": "list"}), name="dataset-list"),
     path("datasets/<int:dataset_id>/", Datasets.as_view({"get": "retrieve"}), name="dataset-detail"),
     path("files/<int:file_id>/", Files.as_view({"get": "retrieve"}), name="file-detail"),
+    path("throttle-verdicts/", ThrottleVerdicts.as_view({"get": "list"}), name="throttle-verdict-list"),
 ]
 
 page_urlpatterns = [path("tasks/<int:task_id>/command/<str:command>/", task_command, name="page-task-command")]

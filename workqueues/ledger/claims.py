@@ -10,21 +10,7 @@ from django.db import connection
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
 from workqueues.queries.turns import STANDINGS, TURN
-
-WORK = {
-    "any": "TRUE",
-    "unused inputs": """EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND d.status = 'ready'
-        AND d.type IN ('input', 'pseudo_input') AND d.master_id IS NULL AND d.n_files_to_be_used > d.n_files_used
-        AND EXISTS (SELECT 1 FROM workqueues_file f
-            WHERE f.dataset_id = d.id AND f.status IN ('ready', 'picked') AND f.held = ''))""",
-    "held inputs": "EXISTS (SELECT 1 FROM workqueues_file f WHERE f.task_id = t.id AND f.type = 'input' AND f.held <> '')",
-    "all inputs settled": """NOT EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND NOT d.excluded
-        AND d.type IN ('input', 'pseudo_input') AND d.master_id IS NULL AND d.status NOT IN ('done', 'broken')
-        AND d.n_files_to_be_used > d.n_files_finished + d.n_files_failed)""",
-    "dead claim": "t.locked_by <> '' AND t.locked_time < now()",
-}
-"""What a task must have for a claim to be worth it: many that have nothing to do would keep others out of every batch."""
-
+from workqueues.queries.work import WORK
 
 Order = Literal["priority", "share"]
 """Which tasks come first: those of the highest priority, or those of the unit whose turn it is, then priority."""

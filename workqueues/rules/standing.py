@@ -25,14 +25,21 @@ NEXT: Mapping[str, str] = {
 """State to what comes next; the states of features that are not built yet have no agent."""
 
 
-def standing(status: str, *, old_status: str = "", reason: str = "", next_look_at: datetime | None = None) -> str:
-    """The sentence. `reason` is what the last agent left with the task, `next_look_at` when a waiting task is looked at again."""
+def standing(
+    status: str, *, old_status: str = "", reason: str = "", next_look_at: datetime | None = None, throttled: str = ""
+) -> str:
+    """The sentence. `reason` is what the last agent left with the task, `next_look_at` when a waiting task is looked at again.
+
+    `throttled`: why no jobs are made for its share or work queue, where that is so.
+    """
     if status in TASK.final:
         said = f"it has ended as {status}"
     else:
         said = f"it is {status}: {NEXT.get(status, 'no agent takes it from there')}"
     if status == "pending" and old_status:
         said += f" (it was {old_status})"
+    if throttled:
+        said += f"; {throttled}"
     if reason:
         said += f"; {reason}"
     if next_look_at is not None and status not in TASK.final:

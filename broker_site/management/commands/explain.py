@@ -20,6 +20,7 @@ from brokerage.queries.why_empty import told_why_empty
 from brokerage.rules.edits import BadEdits, read_edits
 from brokerage.rules.why_not import WhyNot
 from workqueues.models import Task
+from workqueues.queries.throttling import held_back
 from workqueues.rules.standing import standing
 
 
@@ -139,7 +140,13 @@ def _task(task_id: int) -> Task:
 
 def where(task: Task) -> str:
     """Where the task stands, in one sentence."""
-    return standing(task.status, old_status=task.old_status, reason=task.error_dialog, next_look_at=task.next_look_at)
+    return standing(
+        task.status,
+        old_status=task.old_status,
+        reason=task.error_dialog,
+        next_look_at=task.next_look_at,
+        throttled=held_back(task),
+    )
 
 
 def text(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) -> Iterator[str]:

@@ -1,0 +1,132 @@
+"""Rows of the list of throttler verdicts: the last one on each unit, and what was said in the last 24 hours."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from broker_site.access.permissions import VoScope
+from monitoring.queries.database import rows, seen_by
+
+RIBBON_H = 24
+MOST_SPELLS = 200
+"""Spells of a unit that are shown, the newest."""
+
+
+class Spell(NamedTuple):
+    """A time during which the throttler said the same of a unit whenever it was asked."""
+
+    decision: str
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleRow:
+    """One unit. Counts in jobs. `ratio`: queued for each that runs, None where none runs; `threshold`: from which on it skips.
+
+    `lower`, `cap`, `running_cap`: the limits that were found, with the keys that have them in `keys`. `max_jobs`: that one run
+    may make, None without limit. `spells`: of the last 24 h, newest first.
+    """
+
+    vo: str
+    label: str
+    kind: str
+    unit: str
+    resource_type: str
+    decision: str
+    rule: str
+    reason: str
+    queued: int
+    running: int
+    ratio: float | None
+    threshold: float
+    lower: int | None
+    cap: int | None
+    running_cap: int | None
+    keys: tuple[str, ...]
+    max_jobs: int | None
+    lock: bool
+    least_priority: int | None
+    n_times: int
+    first_at: datetime
+    last_at: datetime
+    spells: tuple[Spell, ...]
+
+
+_LAST = """
+WITH last AS (
+    SELECT DISTINCT ON (vo, prod_source_label, unit, work_queue_id, resource_type) *
+    FROM workqueues_throttleverdict WHERE (%(everything)s OR vo = ANY(%(vos)s))
+    ORDER BY vo, prod_source_label, unit, work_queue_id, resource_type, id DESC
+)
+"""
+_ROWS = f"""{_LAST}
+SELECT id, vo, prod_source_label, work_queue_id, unit, resource_type, decision, rule, reason,
+    defined + assigned + activated + starting, running, ratio, limits, max_jobs, lock, least_priority, n_times, first_at, last_at
+FROM last ORDER BY vo, unit, prod_source_label, resource_type
+"""
+_SPELLS = f"""{_LAST}
+SELECT last.id, v.decision, v.first_at, v.last_at FROM last CROSS JOIN LATERAL (
+    SELECT o.decision, o.first_at, o.last_at FROM workqueues_throttleverdict o
+    WHERE o.vo = last.vo AND o.prod_source_label = last.prod_source_label AND o.unit = last.unit
+        AND o.work_queue_id = last.work_queue_id AND o.resource_type = last.resource_type
+        AND o.last_at > now() - make_interval(hours => %(hours)s)
+    ORDER BY o.id DESC LIMIT %(most)s) v
+"""
+
+
+class _Last(NamedTuple):
+    """A row of `_ROWS`."""
+
+    id: int
+    vo: str
+    label: str
+    work_queue_id: int
+    unit: str
+    resource_type: str
+    decision: str
+    rule: str
+    reason: str
+    queued: int
+    running: int
+    threshold: float
+    limits: str
+    max_jobs: int | None
+    lock: bool
+    least_priority: int | None
+    n_times: int
+    first_at: datetime
+    last_at: datetime
+
+
+SAME = (
+    "vo", "label", "unit", "resource_type", "decision", "rule", "reason", "queued", "running", "threshold", "max_jobs", "lock",
+    "least_priority", "n_times", "first_at", "last_at",
+)  # fmt: skip
+"""Columns that are shown as they are stored."""
+LIMITS = ("lower", "cap", "running_cap")
+
+
+def throttle_rows(scope: VoScope) -> list[ThrottleRow]:
+    """The last verdict on each unit of these VOs; two statements."""
+    seen = seen_by(scope)
+    spells: dict[int, list[Spell]] = defaultdict(list)
+    for id_, *spell in rows(_SPELLS, {**seen, "hours": RIBBON_H, "most": MOST_SPELLS}):
+        spells[id_].append(Spell(*spell))
+    return [_row(_Last(*row), tuple(spells[row[0]])) for row in rows(_ROWS, seen)]
+
+
+def _row(last: _Last, spells: tuple[Spell, ...]) -> ThrottleRow:
+    limits = json.loads(last.limits)
+    return ThrottleRow(
+        **{name: getattr(last, name) for name in SAME},
+        kind="work queue" if last.work_queue_id else "share",
+        ratio=last.queued / last.running if last.running else None,
+        **{name: limits.get(name, {}).get("value") for name in LIMITS},
+        keys=tuple(limits[name]["key"] for name in LIMITS if name in limits),
+        spells=spells,
+    )

@@ -1,0 +1,69 @@
+"""`/api/v1/throttle-verdicts/`: what the throttler said of units, that is of shares or work queues times resource type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django_filters
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, serializers, viewsets
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from broker_site.access.permissions import visible_vos
+from broker_site.access.rest import principal
+from workqueues.api.filtering import AnyOf, IdFilter, TextFilter
+from workqueues.api.paging import NewestFirst
+from workqueues.api.telling import refusals
+from workqueues.models import ThrottleVerdict
+
+READ = "decision:read"
+
+
+class VerdictShown(serializers.ModelSerializer[ThrottleVerdict]):
+    """A verdict with the numbers it was based on."""
+
+    class Meta:
+        model = ThrottleVerdict
+        fields = (
+            "id", "vo", "prod_source_label", "unit", "work_queue_id", "resource_type", "decision", "rule", "reason", "max_jobs",
+            "lock", "least_priority", "running", "defined", "assigned", "activated", "starting", "waiting", "ratio", "limits",
+            "practice", "config_revision", "n_times", "first_at", "last_at",
+        )  # fmt: skip
+        read_only_fields = fields
+
+
+class VerdictFilter(django_filters.FilterSet):
+    """Filters of the list of verdicts."""
+
+    decision = AnyOf(("PASS", "SKIP"))
+    vo = TextFilter()
+    prod_source_label = TextFilter()
+    unit = TextFilter(help_text="name of the share or work queue")
+    work_queue = IdFilter(field_name="work_queue_id", help_text="number of the work queue; 0: shares")
+    resource_type = TextFilter()
+
+    class Meta:
+        model = ThrottleVerdict
+        fields: tuple[str, ...] = ()
+
+
+@extend_schema(tags=["brokerage"])
+class ThrottleVerdicts(mixins.ListModelMixin, viewsets.GenericViewSet[ThrottleVerdict]):
+    """Verdicts of the throttler."""
+
+    queryset = ThrottleVerdict.objects.none()
+    serializer_class = VerdictShown
+    pagination_class = NewestFirst
+    filterset_class = VerdictFilter
+    permissions = {"list": READ}
+
+    def get_queryset(self) -> QuerySet[ThrottleVerdict]:
+        """Only those of VOs that the caller may see."""
+        return ThrottleVerdict.objects.filter(visible_vos(principal(self.request), READ).q("vo"))
+
+    @extend_schema(summary="List verdicts of the throttler", responses={200: VerdictShown(many=True), **refusals(400)})
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Newest first; equal ones in a row are one with a count, and the numbers of the last."""
+        return super().list(request, *args, **kwargs)
