@@ -27,7 +27,7 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[object
         text.write("\t".join(map(_cell, row)))
         text.write("\n")
     text.seek(0)
-    with connection.cursor() as cursor:
+    with connection.cursor() as cursor, connection.wrap_database_errors:
         cursor.copy_expert(f"COPY {table} ({', '.join(columns)}) FROM STDIN", text)
 
 

@@ -10,16 +10,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from django.db import connection
+from django.db import connection, transaction
 
+from workqueues.ledger.claims import hold_claim
 from workqueues.ledger.copying import copy_rows, take_ids
 from workqueues.ledger.moves import Stale
+from workqueues.models import Dataset, File, FileChange
 from workqueues.queries.prepared import Prepared, run_together
 from workqueues.queries.ranges import GIVEN_BACK, USED_UP, Standing, standing, standings
 from workqueues.rules.event_ranges import file_status
 
 Outcome = Literal["finished", "failed", "returned"]
 """How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled)."""
+
+
+NO_JOB = 0
+"""The job of ranges whose events were given up without one."""
 
 
 class NewRange(NamedTuple):
@@ -146,3 +152,75 @@ def mark_partial(file_ids: Sequence[int]) -> None:
             f" AND {GIVEN_BACK} = 'partial'",
             [list(file_ids)],
         )
+
+
+class Dropped(NamedTuple):
+    """Events of a picked file that no job will take; 0 events: a file that is used whole."""
+
+    file_id: int
+    first: int
+    n_events: int
+
+
+_FATAL = Prepared(
+    "drop_ranges", "bigint[]", "UPDATE workqueues_eventrange SET status = 'fatal' WHERE id = ANY($1) AND status = 'ready'"
+)
+_RELEASED = Prepared(
+    "release_dropped", "bigint[]", "UPDATE workqueues_file SET status = 'ready' WHERE id = ANY($1) AND status = 'picked'"
+)
+_DROPPED = Prepared(
+    "drop_files",
+    "bigint[], text[]",
+    """
+    WITH dropped AS (
+        UPDATE workqueues_file f SET status = v.status, attempt_nr = greatest(f.attempt_nr, f.max_attempt)
+        FROM unnest($1, $2) AS v(id, status) WHERE f.id = v.id RETURNING f.dataset_id, f.status
+    )
+    UPDATE workqueues_dataset d SET n_files_failed = d.n_files_failed + v.n
+    FROM (SELECT dataset_id, count(*) AS n FROM dropped WHERE status = 'failed' GROUP BY dataset_id) v WHERE d.id = v.dataset_id
+    """,
+)
+
+
+def drop(run_id: str, task_id: int, rows: Sequence[Dropped], why: str, who: str) -> None:
+    """Give up events of picked files that no job will ever take (too few for a job that must not be short): own transaction.
+
+    They are fatal ranges of no job at the limit of tries, so that a retry of the task frees them as it does others. A file
+    without free events goes on as its other ranges say, failed where none is live. Every file has a row in `file_change`. Call
+    it before other events of the files are given to jobs, for files of master datasets: they have a limit of tries.
+    Raises Stale when the claim is gone or a file is not picked.
+    """
+    ids = sorted({row.file_id for row in rows})
+    with transaction.atomic():
+        hold_claim(task_id, run_id)
+        datasets = Dataset.objects.select_for_update().filter(id__in=File.objects.filter(id__in=ids).values("dataset_id"))
+        list(datasets.order_by("id").values_list("id"))
+        files = {f.id: f for f in File.objects.select_for_update().filter(id__in=ids, status="picked").order_by("id")}
+        if len(files) < len(ids):
+            raise Stale(f"{len(ids) - len(files)} of {len(ids)} files are no longer picked")
+        given_up = [
+            NewRange(files[i].dataset_id, i, NO_JOB, first, n_events, (files[i].max_attempt or 1) - 1)
+            for i, first, n_events in rows
+            if n_events
+        ]
+        stands = standings(run_together([_FATAL.with_values(insert_ranges(task_id, given_up)), standing(ids)]))
+        now = {i: _after_drop(stands.get(i)) for i in ids}
+        failed = [i for i in ids if now[i] == "failed"]
+        run_together([_RELEASED.with_values(failed), _DROPPED.with_values(ids, [now[i] for i in ids])])
+        FileChange.objects.bulk_create(
+            FileChange(
+                file_id=i,
+                task_id=task_id,
+                old="picked",
+                new="failed" if now[i] == "failed" else "dropped",
+                who=who[:128],
+                why=why[:510],
+            )
+            for i in ids
+        )
+
+
+def _after_drop(file: Standing | None) -> str:
+    if file is None or not file.n_events:
+        return "failed"
+    return "picked" if file.free else _status(file)

@@ -11,7 +11,8 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from workqueues.ledger.claims import hold_claim
-from workqueues.models import Dataset, File
+from workqueues.models import Dataset
+from workqueues.queries.ranges import GIVEN_BACK
 from workqueues.states import INPUT_TYPES
 
 
@@ -61,14 +62,21 @@ def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[P
         return taken
 
 
+_BACK = f"UPDATE workqueues_file f SET status = {GIVEN_BACK} WHERE f.dataset_id = %s AND f.status = 'picked'"
+
+
 def give_back_picked(run_id: str, task_id: int) -> int:
-    """Make every picked file of the task ready again: those of this run that no job took, and those of a run that died."""
+    """Make every picked file of the task ready again, or partial where some of its events are done: those of this run that no
+    job took, and those of a run that died.
+    """
     with transaction.atomic():
         hold_claim(task_id, run_id)
         datasets = list(Dataset.objects.select_for_update().filter(task_id=task_id, type__in=INPUT_TYPES).order_by("id"))
         total = 0
         for dataset in datasets:
-            back = File.objects.filter(dataset_id=dataset.id, status="picked").update(status="ready")
+            with connection.cursor() as cursor:
+                cursor.execute(_BACK, [dataset.id])
+                back = int(cursor.rowcount)
             if back:
                 Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") - back)
                 total += back

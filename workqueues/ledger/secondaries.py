@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil
 
 from django.db.models import F
@@ -11,7 +10,6 @@ from workqueues.ledger.picking import Picked, take_files
 from workqueues.models import Dataset, Task
 from workqueues.queries.secondaries import SecondaryFiles, SecondaryRow, all_files, secondaries_of
 from workqueues.rules.dataset_attributes import Attributes, read_attributes
-from workqueues.rules.split_rule import parse
 from workqueues.splitters.protocol import Files, Secondary
 
 MOST_FILES = 20_000
@@ -23,14 +21,11 @@ def load_secondaries(run_id: str, task: Task, master: Dataset, n_master_files: i
 
     Of a tracked dataset so many ready files are picked for the holder of the claim as these can need; what no job takes goes
     back with `give_back_picked`. Of the others all files are read, and `at` is where the last round stopped. Held files are left
-    out. With reuseSecOnDemand every secondary dataset is reusable. Raises Stale when the claim is gone.
+    out. Raises Stale when the claim is gone.
     """
-    again = parse(task.split_rule).reuse_secondary
     found = []
     for dataset in secondaries_of(master):
         rule = read_attributes(dataset.attributes)
-        if again:
-            rule = replace(rule, reusable=True)
         if rule.tracked:
             rows = [_row(f) for f in take_files(run_id, task.id, dataset.id, _wanted(rule, n_master_files))]
         else:

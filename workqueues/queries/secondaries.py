@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from workqueues.models import Dataset, File
+from workqueues.rules.finish import MASTER_TYPES
 from workqueues.splitters.protocol import Secondary
 
 
@@ -33,9 +34,9 @@ class SecondaryFiles(NamedTuple):
 
 
 def secondaries_of(master: Dataset) -> list[Dataset]:
-    """The datasets that are dealt out beside `master`, by id."""
-    ready = Dataset.objects.filter(task_id=master.task_id, type__in=["input", "pseudo_input"], excluded=False, status="ready")
-    return list(ready.filter(master_id=master.id).order_by("id"))
+    """The datasets that are dealt out beside `master`, by id: those of its task, which all its masters share."""
+    ready = Dataset.objects.filter(task_id=master.task_id, type__in=MASTER_TYPES, excluded=False, status="ready")
+    return list(ready.filter(master__isnull=False).order_by("id"))
 
 
 def all_files(dataset_id: int) -> list[SecondaryRow]:
@@ -46,4 +47,3 @@ def all_files(dataset_id: int) -> list[SecondaryRow]:
         SecondaryRow(i, of, lfn, size or 0, events or 0, tries, None, boundary, False)
         for i, of, lfn, size, events, tries, boundary in columns
     ]
-

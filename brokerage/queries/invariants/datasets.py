@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
+from workqueues.queries.ranges import IS_KEPT
 
 INVARIANTS = (
     Invariant(
@@ -14,7 +15,7 @@ INVARIANTS = (
             || ', failed ' || d.n_files_failed || ' for ' || r.failed || ', missing ' || d.n_files_missing || ' for ' || r.missing
         FROM workqueues_dataset d CROSS JOIN LATERAL (
             SELECT count(*) FILTER (WHERE status NOT IN ('lost', 'missing', 'broken')) AS files,
-                   count(*) FILTER (WHERE status IN ('picked', 'running', 'partial', 'finished', 'failed')) AS used,
+                   count(*) FILTER (WHERE status IN ('picked', 'running', 'finished', 'failed')) AS used,
                    count(*) FILTER (WHERE status = 'finished') AS finished,
                    count(*) FILTER (WHERE status = 'failed') AS failed,
                    count(*) FILTER (WHERE status IN ('lost', 'missing', 'broken')) AS missing
@@ -45,13 +46,17 @@ INVARIANTS = (
     ),
     Invariant(
         "event_counters",
-        "The events used of a dataset are those of its finished files.",
-        """
-        SELECT 'dataset ' || d.id || ': ' || coalesce(d.n_events_used::text, 'none') || ' for ' || r.events
+        "The events used of a dataset are those of its finished files and, where jobs share files, of its done event ranges.",
+        f"""
+        SELECT 'dataset ' || d.id || ': ' || coalesce(d.n_events_used::text, 'none')
+            || ' for ' || w.events + coalesce(c.events, 0)
         FROM workqueues_dataset d CROSS JOIN LATERAL (
             SELECT coalesce(sum(n_events), 0) AS events FROM workqueues_file f
-            WHERE f.dataset_id = d.id AND f.status = 'finished') r
-        WHERE coalesce(d.n_events_used, 0) <> r.events
+            WHERE f.dataset_id = d.id AND f.status = 'finished'
+              AND NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id)) w
+        LEFT JOIN (SELECT r.dataset_id, sum(r.def_max_event_id - r.def_min_event_id + 1) AS events
+                   FROM workqueues_eventrange r WHERE {IS_KEPT} GROUP BY r.dataset_id) c ON c.dataset_id = d.id
+        WHERE coalesce(d.n_events_used, 0) <> w.events + coalesce(c.events, 0)
         """,
     ),
     Invariant(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
 
+WHOLE = "NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id)"
+"""Whether jobs have the file whole; what holds of files of which they have event ranges stands in `events`."""
+
 INVARIANTS = (
     Invariant(
         "one_live_use",
@@ -23,24 +26,26 @@ INVARIANTS = (
     ),
     Invariant(
         "running_input_has_its_job",
-        "An input file is running exactly while a live job, the one that it names, has it.",
-        """
+        "An input file is running exactly while a live job, the one that it names, has it whole.",
+        f"""
         SELECT coalesce('file ' || f.id || ' is running for job ' || f.job_id || ', which does not have it',
                         'job ' || u.job_id || ' has file ' || u.file_id || ', which is not running for it')
-        FROM (SELECT id, coalesce(job_id, 0) AS job_id FROM workqueues_file
-              WHERE status = 'running' AND type = ANY(%(input_types)s) AND keep_track) f
-        FULL JOIN (SELECT DISTINCT file_id, job_id FROM brokerage_jobinput WHERE tracked AND status = 'live') u
+        FROM (SELECT id, coalesce(job_id, 0) AS job_id FROM workqueues_file f
+              WHERE status = 'running' AND type = ANY(%(input_types)s) AND keep_track AND {WHOLE}) f
+        FULL JOIN (SELECT DISTINCT file_id, job_id FROM brokerage_jobinput
+                   WHERE tracked AND status = 'live' AND event_range_id IS NULL) u
           ON u.file_id = f.id AND u.job_id = f.job_id
         WHERE f.id IS NULL OR u.file_id IS NULL
         """,
     ),
     Invariant(
         "finished_input_has_its_use",
-        "An input file is finished exactly when a job used it.",
-        """
+        "An input file is finished exactly when a job used it whole.",
+        f"""
         SELECT coalesce('file ' || f.id || ' is finished, no job used it',
                         'file ' || u.file_id || ' was used, it is not finished')
-        FROM (SELECT id FROM workqueues_file WHERE status = 'finished' AND type = ANY(%(input_types)s) AND keep_track) f
+        FROM (SELECT id FROM workqueues_file f
+              WHERE status = 'finished' AND type = ANY(%(input_types)s) AND keep_track AND {WHOLE}) f
         FULL JOIN (SELECT DISTINCT file_id FROM brokerage_jobinput WHERE tracked AND status = 'used' AND event_range_id IS NULL) u
           ON u.file_id = f.id
         WHERE f.id IS NULL OR u.file_id IS NULL
@@ -60,7 +65,7 @@ INVARIANTS = (
     Invariant(
         "attempts_counted",
         "Tries and failures of an input file are those of its jobs; one that was given up unused stands at its limit of tries.",
-        """
+        f"""
         SELECT 'file ' || f.id || ': ' || f.attempt_nr || ' tries for ' || coalesce(u.tries, 0) || ', '
             || f.failed_attempt || ' failures for ' || coalesce(u.failures, 0)
         FROM workqueues_file f LEFT JOIN (
@@ -68,7 +73,7 @@ INVARIANTS = (
             FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
             WHERE i.tracked AND i.status <> 'live' GROUP BY i.file_id
         ) u ON u.file_id = f.id
-        WHERE f.type = ANY(%(input_types)s) AND f.keep_track AND (
+        WHERE f.type = ANY(%(input_types)s) AND f.keep_track AND {WHOLE} AND (
             f.failed_attempt <> coalesce(u.failures, 0) OR f.attempt_nr < coalesce(u.tries, 0)
             OR f.attempt_nr > coalesce(u.tries, 0)
                AND NOT EXISTS (SELECT 1 FROM workqueues_filechange c WHERE c.file_id = f.id AND c.new = 'failed'))
@@ -87,8 +92,11 @@ INVARIANTS = (
     ),
     Invariant(
         "held_while_ready",
-        "Only a ready file is held back.",
-        "SELECT 'file ' || id || ' is ' || status || ': ' || held FROM workqueues_file WHERE held <> '' AND status <> 'ready'",
+        "Only a ready file is held back, or one whose other events a generator has picked.",
+        """
+        SELECT 'file ' || id || ' is ' || status || ': ' || held FROM workqueues_file
+        WHERE held <> '' AND status NOT IN ('ready', 'picked')
+        """,
     ),
     Invariant(
         "picked_for_a_generator",
