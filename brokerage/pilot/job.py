@@ -26,13 +26,22 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """A file to write: name, storage endpoint and absolute path there; a log is made by the pilot."""
+    """A file to write: name, storage endpoint and absolute path there; a log is made by the pilot.
+
+    source_name: what the payload calls it, where that is not its name.
+    """
 
     lfn: str
     storage: str
     path: Path
     is_log: bool
     optional: bool
+    source_name: str = ""
+
+    @property
+    def made_as(self) -> str:
+        """The file in the working folder."""
+        return self.source_name or self.lfn
 
 
 @dataclass(frozen=True)
@@ -116,7 +125,8 @@ def _output(entry: dict[str, Any]) -> Output:
     if kind not in ("output", "log"):
         raise BadJob(f"unknown type of output: {kind!r}")
     lfn, path = _file_name(entry["lfn"]), _absolute(entry["path"])
-    return Output(lfn, str(entry["storage"]), path, kind == "log", bool(entry.get("optional")))
+    source = _file_name(entry["source_name"]) if entry.get("source_name") else ""
+    return Output(lfn, str(entry["storage"]), path, kind == "log", bool(entry.get("optional")), "" if kind == "log" else source)
 
 
 def _file_name(value: object) -> str:

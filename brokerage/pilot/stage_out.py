@@ -20,7 +20,7 @@ from brokerage.pilot.journal import Journal
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 REPORT = "jobReport.json"
-"""A payload may leave its numbers of events here: {"files": {"output": [{"subFiles": [{"name": lfn, "nentries": n}]}]}}."""
+"""A payload may leave its numbers of events here: {"files": {"output": [{"subFiles": [{"name": file, "nentries": n}]}]}}."""
 REPORT_LIMIT = 10**6
 
 
@@ -46,13 +46,15 @@ class Written:
 
 
 def stage_out(outputs: Sequence[Output], folder: Path, name: str, journal: Journal, check: Callable[[], None]) -> list[Written]:
-    """Copy the outputs that lie in `folder` to their storage; `name` of the attempt makes temporary names unique.
+    """Copy the outputs that lie in `folder`, as the payload called them, under their names to their storage.
+
+    `name` of the attempt makes temporary names unique.
 
     `check` is called between chunks and before each file gets its name; it raises when the lease is lost.
     Raises Failure OUTPUT_MISSING, OUTPUT_EXISTS or STAGEOUT_FAILED; what was written until then is in the journal.
     """
     events = events_by_name(folder)
-    present = [(output, folder / output.lfn) for output in outputs if _is_there(output, folder)]
+    present = [(output, folder / output.made_as) for output in outputs if _is_there(output, folder)]
     ready: list[tuple[Path, Written]] = []
     for output, source in present:
         temporary = output.path.with_name(f".{output.lfn}.{name}.part")
@@ -60,7 +62,7 @@ def stage_out(outputs: Sequence[Output], folder: Path, name: str, journal: Journ
             found = _copy_out(source, temporary, journal, check)
         except OSError as problem:
             raise Failure("STAGEOUT_FAILED", f"{output.lfn}: {problem.strerror or problem}") from problem
-        ready.append((temporary, Written(output, found, events.get(output.lfn))))
+        ready.append((temporary, Written(output, found, events.get(output.made_as, events.get(output.lfn)))))
     for temporary, written in ready:
         check()
         _publish(temporary, written.output, journal)
@@ -69,14 +71,15 @@ def stage_out(outputs: Sequence[Output], folder: Path, name: str, journal: Journ
 
 def _is_there(output: Output, folder: Path) -> bool:
     """True when the payload made it, False when it did not have to; Failure otherwise, also for what leads out of the folder."""
-    path = folder / output.lfn
+    path = folder / output.made_as
     there = path.exists() or path.is_symlink()
     if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
         return True
     if output.optional and not there:
         return False
     what = "is not a regular file of the working folder" if there else "was not written"
-    raise Failure("OUTPUT_MISSING", f"{output.lfn} {what}")
+    name = f"{output.source_name}, which becomes {output.lfn}," if output.source_name else output.lfn
+    raise Failure("OUTPUT_MISSING", f"{name} {what}")
 
 
 def _copy_out(source: Path, temporary: Path, journal: Journal, check: Callable[[], None]) -> Sum:

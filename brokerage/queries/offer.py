@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from workqueues.queries.prepared import Prepared
+from workqueues.rules.job_parameters import compiled_name
 from workqueues.rules.stored_path import stored_path
 
 _OFFER = Prepared(
@@ -24,8 +25,11 @@ _OFFER = Prepared(
                 JOIN workqueues_replica r ON r.file_id = t.id JOIN brokerage_storageendpoint e ON e.name = r.storage
                 WHERE c.name = d.dataset_name AND e.path <> '') AS place ON TRUE
             WHERE i.job_id = j.id AND f.type = 'input' ORDER BY f.id, place.away, place.name),
-        ARRAY(SELECT json_build_array(f.lfn, d.dataset_name, f.type, 'an' = ANY (string_to_array(d.attributes, ',')))
-            FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id)
+        ARRAY(SELECT json_build_array(f.lfn, d.dataset_name, f.type, 'an' = ANY (string_to_array(d.attributes, ',')),
+                coalesce(d.template_id, d.id))
+            FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
+        ARRAY(SELECT json_build_array(t.dataset_id, t.filename_template, t.source_name)
+            FROM workqueues_outputtemplate t WHERE t.task_id = j.task_id AND t.source_name <> '' ORDER BY t.id)
     FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id
         JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     WHERE j.id = $1
@@ -51,6 +55,7 @@ class _Offer(NamedTuple):
     container: str | None
     replicas: Sequence[Sequence[Any]]
     outputs: Sequence[Sequence[Any]]
+    sources: Sequence[Sequence[Any]]
 
 
 def job_document(job_id: int) -> dict[str, Any]:
@@ -78,10 +83,16 @@ def job_document(job_id: int) -> dict[str, Any]:
                 "path": f"{offer.root or ''}/{stored_path(dataset, lfn)}",
                 "type": type_,
                 "optional": optional,
+                "source_name": _source_name(offer.sources, dataset_id, lfn),
             }
-            for lfn, dataset, type_, optional in offer.outputs
+            for lfn, dataset, type_, optional, dataset_id in offer.outputs
         ],
     }
+
+
+def _source_name(sources: Sequence[Sequence[Any]], dataset_id: int, lfn: str) -> str | None:
+    """What the payload calls the file, where the template that named it says so (SOURCENAME of seed 001); None: the same."""
+    return next((name for of, template, name in sources if of == dataset_id and compiled_name(template).may_be(lfn)), None)
 
 
 def _inputs(replicas: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:

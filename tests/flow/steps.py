@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import uuid4
 
 from broker_site.agency.run import run_agent
@@ -16,10 +17,10 @@ from tests.builders import pilot
 ROUND = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "share", "refresh")
 
 
-def run_agents(rounds: int = 2) -> None:
-    """Every agent, as often as it takes for one to see what the one before left."""
+def run_agents(rounds: int = 2, names: Sequence[str] = ROUND) -> None:
+    """Every agent, or only these, as often as it takes for one to see what the one before left."""
     for _ in range(rounds):
-        for name in ROUND:
+        for name in names:
             run_agent(name, looked=True)
 
 

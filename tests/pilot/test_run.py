@@ -104,6 +104,24 @@ def test_outputs_that_were_not_written_fail_the_job_unless_they_are_optional(slo
     assert slot.files() == ["one"]
 
 
+def test_an_output_that_the_payload_calls_otherwise_gets_its_name_on_storage(slot: Slot, peer: Peer) -> None:
+    slot.program(
+        "event",
+        """echo 1 > event.root
+           printf '{"files":{"output":[{"subFiles":[{"name":"event.root","nentries":7}]}]}}' > jobReport.json""",
+    )
+    renamed = {"storage": "DISK", "type": "output", "optional": False, "source_name": "event.root"}
+    good = peer.offer("event", outputs=[{**renamed, "lfn": "EVT.1.root", "path": str(slot.storage / "EVT.1.root")}])
+    other = {**renamed, "source_name": "events.root", "lfn": "EVT.2.root", "path": str(slot.storage / "EVT.2.root")}
+    bad = peer.offer("event", outputs=[other])
+    slot.run()
+    [reported] = slot.report(good)["outputs"]
+    assert (reported["lfn"], reported["n_events"]) == ("EVT.1.root", 7)
+    assert code(slot, bad) == "OUTPUT_MISSING"
+    assert "events.root, which becomes EVT.2.root, was not written" in slot.report(bad)["error"]["message"]
+    assert slot.files() == ["EVT.1.root"]
+
+
 def test_an_output_never_replaces_a_file_on_storage(slot: Slot, peer: Peer) -> None:
     slot.program("two", "echo new > a; echo new > b")
     slot.stored("b", b"old")

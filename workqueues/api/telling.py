@@ -117,8 +117,8 @@ repetition is answered with the first task and 200. The same key with another bo
 
 Items of `jobParameters` and `log` have `type` (`constant` or `template`), `value`, and, for templates, `param_type` (`input`,
 `pseudo_input`, `number`, `output`, `log`), `dataset`, `offset`, `token`, `container`, `hidden`, `padding`, `allowNoOutput`,
-`sourceName` (outputs), `num_records` (`pseudo_input`), and for inputs `attributes`, `ratio`, `eventRatio`, `nFilesPerJob`, `random`,
-`reusable`, `usedup`, `indexConsistent`.
+`sourceName` (outputs), `num_records` (`pseudo_input`), and for inputs `attributes`, `ratio`, `eventRatio`, `nFilesPerJob`,
+`random`, `reusable`, `usedup`, `indexConsistent`.
 
 ### Known, not supported yet
 

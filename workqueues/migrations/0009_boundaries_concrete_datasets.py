@@ -22,6 +22,8 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='dataset',
-            constraint=models.UniqueConstraint(condition=models.Q(('template_id__isnull', False)), fields=('template_id', 'site'), name='dataset_concrete_once'),
+            constraint=models.UniqueConstraint(
+                condition=models.Q(('template_id__isnull', False)), fields=('template_id', 'site'), name='dataset_concrete_once'
+            ),
         ),
     ]

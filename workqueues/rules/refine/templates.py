@@ -195,8 +195,10 @@ def same_names(one: str, other: str) -> bool:
     a, b = (re.sub(rf"\$\{{SN(/P|:0{NAME_DIGITS}d)?\}}", "${SN}", text) for text in (one, other))
     if MIDDLE_NAME not in a and MIDDLE_NAME not in b:
         return a == b
-    heads, tails = [text.partition("${")[0] for text in (a, b)], [text.rpartition("}")[2] for text in (a, b)]
-    return all(min(pair, key=len) == max(pair, key=len)[: len(min(pair, key=len))] for pair in (heads, [t[::-1] for t in tails]))
+    head, other_head = (text.partition("${")[0] for text in (a, b))
+    tail, other_tail = (text.rpartition("}")[2] for text in (a, b))
+    heads = head.startswith(other_head) or other_head.startswith(head)
+    return heads and (tail.endswith(other_tail) or other_tail.endswith(tail))
 
 
 def _numbers(items: Sequence[Item]) -> Found:
