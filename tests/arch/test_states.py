@@ -28,6 +28,7 @@ MOVES = {
     ("brokerage/ledger/lease.py", "_ADVANCE"): "the moves to starting and running, in one statement with the lease: the hot path",
     ("workqueues/ledger/submit.py", "submit"): "a task is born",
     ("workqueues/ledger/define.py", "_datasets"): "datasets are born",
+    ("workqueues/ledger/outputs.py", "_made"): "concrete datasets are born",
     ("workqueues/ledger/feed.py", "add_files"): "input files are born, by COPY",
     ("brokerage/ledger/generate.py", "_copy_jobs"): "jobs are born, by COPY",
     ("brokerage/ledger/generate.py", "_copy_outputs"): "output files are born, by COPY",
