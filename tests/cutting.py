@@ -13,12 +13,13 @@ from broker_site.agency.run import run_agent
 from brokerage.ledger.ending import end_seen
 from brokerage.ledger.lease import Leased, lease
 from brokerage.ledger.settle import settle_job
-from brokerage.models import ComputingQueue, Job, JobInput, JobSpec, TaskQueue
+from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobInput, JobSpec, TaskQueue
 from brokerage.rules.settlement import Ending, Report, Seen
 from tests.builders import grid, pilot, reading, submitted
-from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.claims import claim_tasks, hold_claim, release
 from workqueues.ledger.copying import take_ids
 from workqueues.ledger.events import NewRange, insert_ranges, settle_file_states
+from workqueues.ledger.moves import move_task
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, Replica, Task
 from workqueues.queries.pieces import Piece, free_pieces
@@ -46,14 +47,14 @@ class Shared:
         return File.objects.filter(dataset_id=self.dataset.id).order_by("id")[number]
 
 
-def shared(n_events: Sequence[int], **more: object) -> Shared:
-    """A task that reads files with so many events, ready for jobs."""
-    (queue,) = grid("ALPHA")
-    made = CatalogueDataset.objects.create(name="in.data", state="closed")
+def shared(n_events: Sequence[int], queue: ComputingQueue | None = None, **more: object) -> Shared:
+    """A task that reads files with so many events, ready for jobs at `queue` or in a grid of its own."""
+    queue = queue or grid("ALPHA")[0]
+    made = CatalogueDataset.objects.create(name="cut.data", state="closed")
     for i, n in enumerate(n_events):
-        file = CatalogueFile.objects.create(dataset=made, lfn=f"in.data.{i:06d}", fsize=1000, checksum="00000001", n_events=n)
+        file = CatalogueFile.objects.create(dataset=made, lfn=f"cut.data.{i:06d}", fsize=1000, checksum="00000001", n_events=n)
         Replica.objects.create(file=file, storage="ALPHA_DISK")
-    task = submitted(reading("cut", "in.data", **more))
+    task = submitted(reading("cut", "cut.data", **more))
     for agent in ("refine", "feed", "assign"):
         run_agent(agent, looked=True)
     task.refresh_from_db()
@@ -71,12 +72,18 @@ class Generator:
 
     def __init__(self, of: Shared, limit: int = 100) -> None:
         self.of, self.run = of, str(uuid4())
-        assert [t.id for t in claim_tasks(self.run, 60, ["ready", "running"], 1)] == [of.task.id]
+        claimed = [t.id for t in claim_tasks(self.run, 60, ["ready", "running"], 100)]
+        for other in set(claimed) - {of.task.id}:
+            release(other, self.run)
+        assert of.task.id in claimed
         self.pieces = free_pieces(take_files(self.run, of.task.id, of.dataset.id, limit))
 
     def give(self, *jobs: Sequence[Part]) -> list[int]:
         """One job for each list of parts."""
         with transaction.atomic():
+            task = hold_claim(self.of.task.id, self.run)
+            if task.status == "ready":
+                move_task(task, "running", "test", "jobs made")
             Dataset.objects.select_for_update().get(id=self.of.dataset.id)
             ids = take_ids("brokerage_job", len(jobs))
             for job_id, parts in zip(ids, jobs, strict=True):
@@ -91,7 +98,11 @@ class Generator:
             id=job_id, task_id=of.task.id, status="activated", ready_priority=0, task_queue=of.task_queue,
             computing_queue=of.queue, attempt_nr=1 + max(run.attempt_nr for _, run in runs),
         )  # fmt: skip
-        JobSpec.objects.create(job_id=job_id, job_name=f"job.{job_id}", n_input_files=len(runs))
+        decision = Decision.objects.create(
+            task_id=of.task.id, policy="test", outcome="assign", n_candidates=1, n_chosen=1, ask={}, record=b"", seed=""
+        )
+        JobSpec.objects.create(job_id=job_id, job_name=f"job.{job_id}", n_input_files=len(runs), decision_id=decision.id)
+        JobChange.objects.create(job_id=job_id, old="-", new="activated", epoch=0, who="test")
         rows = [
             NewRange(of.dataset.id, file_id, job_id, run.first, run.stop - run.first, run.attempt_nr, run.failed_attempt)
             for file_id, run in runs

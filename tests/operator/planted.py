@@ -12,6 +12,8 @@ def change(table: str, what: str, condition: str = "TRUE") -> str:
 
 TASK, DATASET, FILE = "workqueues_task", "workqueues_dataset", "workqueues_file"
 JOB, INPUT, JOB_CHANGE = "brokerage_job", "brokerage_jobinput", "brokerage_jobchange"
+RANGE = "workqueues_eventrange"
+CUT = f"id IN (SELECT file_id FROM {RANGE})"
 INPUTS = "type IN ('input', 'pseudo_input')"
 OF_DONE = "task_id IN (SELECT id FROM workqueues_task WHERE status = 'done')"
 
@@ -53,11 +55,23 @@ PLANTED: dict[str, str] = {
     "output_name_once": f"""
         INSERT INTO {FILE} (dataset_id, task_id, lfn, type, status, out_job_id)
         SELECT dataset_id, task_id, lfn, type, status, out_job_id FROM {FILE} WHERE out_job_id IS NOT NULL LIMIT 1""",
-    "finished_output_registered": "DELETE FROM workqueues_replica WHERE id = (SELECT max(id) FROM workqueues_replica)",
+    "finished_output_registered": f"""
+        DELETE FROM workqueues_replica WHERE id = (
+            SELECT max(r.id) FROM workqueues_replica r JOIN workqueues_cataloguefile c ON c.id = r.file_id
+            JOIN {FILE} f ON f.lfn = c.lfn WHERE f.out_job_id IS NOT NULL)""",
     "failed_output_not_registered": f"""
         INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum) SELECT c.id, f.lfn, 1, '00000001'
         FROM {FILE} f JOIN {DATASET} d ON d.id = f.dataset_id JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name
         WHERE f.out_job_id IS NOT NULL AND f.status = 'failed' LIMIT 1""",
+    "range_has_its_use": change(INPUT, "event_range_id = NULL", "event_range_id IS NOT NULL"),
+    "use_of_a_range": f"DELETE FROM {RANGE} WHERE id = (SELECT min(id) FROM {RANGE})",
+    "ranges_apart": change(RANGE, "def_min_event_id = 0", "status = 'ready'"),
+    "range_in_its_file": change(RANGE, "def_max_event_id = 1000"),
+    "events_accounted": change(RANGE, "def_max_event_id = def_max_event_id + 3", "status = 'done'"),
+    "cut_file_follows_its_ranges": change(FILE, "status = 'running'", CUT),
+    "cut_file_tries": change(FILE, "attempt_nr = attempt_nr - 1", CUT),
+    "range_tries": change(RANGE, "attempt_nr = attempt_nr + 1"),
+    "reused_inputs_untracked": change(INPUT, "tracked = false"),
     "job_ended": change(JOB, "ended_at = now()", "status = 'activated'"),
     "job_leased": change(JOB, "lease_holder = NULL", "status = 'running'"),
     "job_in_the_queue": change(JOB, "ready_priority = ready_priority - 1", "status = 'activated'"),

@@ -15,6 +15,8 @@ from pytest_django import DjangoDbBlocker
 from brokerage.models import Job
 from brokerage.queries.invariants import INVARIANTS, Invariant, look, look_at
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.cutting import cut, shared
+from tests.cutting import end as end_cut
 from tests.flow.steps import BAD, end, run_agents, run_jobs
 from tests.operator.planted import PLANTED
 from tests.operator.taking import taken
@@ -25,7 +27,9 @@ NAMES = [invariant.name for invariant in INVARIANTS]
 
 
 def campaign() -> None:
-    """Tasks in all conditions: done, failed, aborted, pending, running after failures, with leased, waiting and ended jobs."""
+    """Tasks in all conditions: done, failed, aborted, pending, running after failures, with leased, waiting and ended jobs; a
+    file that jobs share.
+    """
     (queue,) = grid("ALPHA")
     catalogue_dataset("in.data", 4)
     done = submitted(reading("done", "in.data"))
@@ -48,6 +52,11 @@ def campaign() -> None:
     run_agents()
     end(taken(queue))
     taken(queue)
+    of = shared([30], queue)
+    good, bad = cut(of, 10, most=2)
+    end_cut(good, "finished")
+    end_cut(bad, "failed")
+    cut(of, 5, most=1)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +79,7 @@ def undone(cursor: CursorWrapper) -> list[str]:
         f"""
         (SELECT format('ALTER TABLE %I DROP CONSTRAINT %I', r.relname, c.conname)
          FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid
-         WHERE c.contype IN ('c', 'u', 'f') AND {tables} ORDER BY c.contype)
+         WHERE c.contype IN ('c', 'u', 'f', 'x') AND {tables} ORDER BY c.contype)
         UNION ALL
         SELECT format('DROP INDEX %I', x.relname)
         FROM pg_index i JOIN pg_class r ON r.oid = i.indrelid JOIN pg_class x ON x.oid = i.indexrelid
