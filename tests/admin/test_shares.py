@@ -13,6 +13,7 @@ from brokerage.models import ComputingQueue
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents, take
 from workqueues.models import GlobalShare, Task
+from workqueues.queries.place_faults import check_places
 
 LIST = "/admin/workqueues/globalshare/"
 
@@ -50,6 +51,7 @@ def test_a_share_is_added_audited_and_what_does_not_sum_to_100_is_told(root: Cli
         ("Group", {"value": -1}, "value", "a share of -1 is negative"),
         ("Group", {"campaign": "(mc"}, "campaign", "no regular expression: missing )"),
         ("Group", {"campaign": "a{99999999999}"}, "campaign", "no regular expression: the repetition number is too large"),
+        ("Group", {"campaign": "(a+)+$"}, "campaign", "at character 1: what is repeated without end may not itself have"),
         ("Group", {"value": "1e308"}, "value", "a share of 1e+308 is more than 1e+09"),
         ("Group", {"vo": "cms"}, "parent", "Production is a share of demo"),
         ("MC", {}, "name", "already exists"),
@@ -145,3 +147,25 @@ def test_the_page_tells_of_the_shares_of_ones_own_vos(client: Client, tree: None
     page = client.get("/shares/").content.decode()
     assert "Top" in page
     assert "Production" not in page
+
+
+def test_siblings_that_become_all_zero_are_refused_also_by_a_move(root: Client, tree: None) -> None:
+    GlobalShare.objects.filter(name="Analysis").update(value=0)
+    form = {"parent": "Analysis", "value": 80, "position": 0, "throttled": "on"}
+    errors = root.post(f"{LIST}Production/change/", form).context["adminform"].form.errors
+    assert errors["value"] == ["the root: all its shares are zero, so nothing could run below it"]
+    assert [error.code for error in errors.as_data()["value"]] == ["tree"]
+
+
+def test_an_expression_written_past_the_admin_takes_nothing_and_is_shown(root: Client, tree: None) -> None:
+    grid("ALPHA")
+    GlobalShare.objects.create(name="Hang", vo="demo", value=1, position=-1, processing_type="(.*,)*$")
+    GlobalShare.objects.create(name="Bad", vo="demo", value=1, position=-1, processing_type="(")
+    task = submitted(parameters("t1", prodSourceLabel="user"))
+    run_agents()
+    task.refresh_from_db()
+    assert task.gshare == "Analysis"
+    page = root.get(LIST, {"task": task.id}).content.decode()
+    assert "Hang: it takes no tasks: processing_type: at character 1" in page
+    assert "Bad: it takes no tasks: processing_type: no regular expression" in page
+    assert [warning.id for warning in check_places(databases=["default"])] == ["workqueues.W001"] * 2

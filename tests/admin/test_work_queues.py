@@ -12,6 +12,7 @@ from broker_site.access.models import Audit
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from workqueues.models import Task, WorkQueue
+from workqueues.queries.place_faults import check_places
 
 LIST = "/admin/workqueues/workqueue/"
 
@@ -118,3 +119,37 @@ def test_the_list_of_many_work_queues_is_there_at_once(root: Client) -> None:
     began = time.process_time()
     assert root.get(LIST).status_code == 200
     assert time.process_time() - began < 5
+
+
+def test_a_queue_written_past_the_admin_keeps_no_other_from_taking_tasks_and_its_fault_is_shown(
+    root: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    grid("ALPHA")
+    made("broken", 1, criteria="processingType IN")
+    made("evgen", 2, criteria="processingType = 'evgen'")
+    task = submitted(parameters("t1"))
+    run_agents()
+    task.refresh_from_db()
+    assert task.work_queue is not None
+    assert task.work_queue.queue_name == "evgen"
+    assert [record.getMessage() for record in caplog.records if "broken" in record.getMessage()] == [
+        "work queue broken takes no tasks, it cannot be read: at character 18: expected '(', found the end"
+    ]
+    page = root.get(LIST, {"task": task.id})
+    assert page.status_code == 200
+    assert "broken: it takes no tasks: at character 18" in page.content.decode()
+    (warning,) = check_places(databases=["default"])
+    assert warning.msg.startswith("work queue broken: at character 18")
+
+
+def test_each_refusal_names_its_rule(root: Client) -> None:
+    made("part", 1, is_partition=True)
+    parent = WorkQueue.objects.get(queue_name="part").id
+    for changes, field, rule in (
+        ({"queue_order": 1}, "queue_order", "unique"),
+        ({"is_partition": "on", "criteria": "", "variables": "", "partition": parent}, "partition", "partition"),
+        ({"criteria": "processingType IN", "variables": ""}, "criteria", "format"),
+        ({"queue_share": -5}, "queue_share", "range"),
+    ):
+        form = posted(root, **changes).context["adminform"].form
+        assert rule in {error.code for error in form.errors.as_data()[field]}, (changes, form.errors)

@@ -89,7 +89,8 @@ class WorkQueueAdmin(AuditedAdmin):
         """The list, and above it which queue a task would get and why."""
         form = TryForm.taken_from(request)
         tried = _tried(form.number) if form.number else None
-        context = {"try_form": form, "tried": tried, "what": "work queue", "warned": _warned()}
+        faults = {name: f"it takes no tasks: {fault}" for name, fault in WorkQueues.load().faults.items()}
+        context = {"try_form": form, "tried": tried, "what": "work queue", "warned": _warned(), "faults": faults}
         return super().changelist_view(request, {**(extra_context or {}), **context})
 
 

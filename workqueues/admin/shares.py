@@ -18,8 +18,9 @@ from broker_site.access.readonlyadmin import ReadOnlyAdmin
 from workqueues.admin.shown import VoFilter
 from workqueues.admin.trying import TryForm
 from workqueues.models import GlobalShare, ShareStanding, Task, ThrottleVerdict, WorkQueueStanding
-from workqueues.queries.shares import PATTERNS, trees
-from workqueues.rules.share_mapping import UNDEFINED, pattern_fault
+from workqueues.queries.shares import PATTERNS, bad_patterns, trees
+from workqueues.rules.share_mapping import UNDEFINED
+from workqueues.rules.share_patterns import pattern_fault
 from workqueues.rules.share_tree import BadTree, check
 
 FIELDS = ("name", "vo", "parent", "value", "position", "throttled", *PATTERNS)
@@ -103,7 +104,9 @@ class GlobalShareAdmin(AuditedAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, and above it which share a task would get."""
         form = TryForm.taken_from(request)
-        context = {"try_form": form, "tried": _tried(form.number) if form.number else None, "what": "share"}
+        faults = {name: f"it takes no tasks: {fault}" for name, fault in bad_patterns(GlobalShare.objects.all())}
+        tried = _tried(form.number) if form.number else None
+        context = {"try_form": form, "tried": tried, "what": "share", "faults": faults}
         return super().changelist_view(request, {**(extra_context or {}), **context})
 
 

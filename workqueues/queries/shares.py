@@ -9,6 +9,7 @@ from typing import Any
 
 from workqueues.models import GlobalShare
 from workqueues.rules.share_mapping import UNDEFINED, Leaf, leaf_of
+from workqueues.rules.share_patterns import pattern_fault
 from workqueues.rules.share_tree import Node
 
 PATTERNS = ("prod_source_label", "working_group", "campaign", "processing_type", "trans_path")
@@ -34,6 +35,14 @@ def trees(rows: Iterable[GlobalShare] | None = None) -> dict[str, Tree]:
     for row in GlobalShare.objects.all() if rows is None else rows:
         by_vo[row.vo].append(row)
     return {vo: _tree(found) for vo, found in by_vo.items()}
+
+
+def bad_patterns(rows: Iterable[GlobalShare]) -> Iterator[tuple[str, str]]:
+    """Share and what is wrong with a regular expression of it that was written past the admin; such a leaf takes no tasks."""
+    for row in rows:
+        for column in PATTERNS:
+            if fault := pattern_fault(getattr(row, column)):
+                yield row.name, f"{column}: {fault}"
 
 
 def _tree(rows: Sequence[GlobalShare]) -> Tree:

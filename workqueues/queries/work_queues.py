@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from workqueues.models import WorkQueue
@@ -14,19 +16,33 @@ from workqueues.rules.work_queue_lint import Definition
 from workqueues.rules.work_queue_mapping import Mapping as Mapped
 from workqueues.rules.work_queue_mapping import Queue, choose
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class WorkQueues:
-    """The active work queues of one moment, by the name under which the mapping knows them."""
+    """The active work queues of one moment, by the name under which the mapping knows them.
+
+    `faults`: those that were written past the admin and cannot be read, with what is wrong; they take no task by their criteria.
+    """
 
     rows: Mapping[str, WorkQueue]
     queues: Sequence[Queue]
+    faults: Mapping[str, str]
 
     @classmethod
     def load(cls) -> WorkQueues:
-        """Read them. Raises BadQueue for one that was written past the admin and cannot be read."""
+        """Read them; a fault is logged once."""
         rows = {unique_name(row): row for row in WorkQueue.objects.filter(status="active").select_related("partition")}
-        return cls(rows, [_read(name, row) for name, row in rows.items()])
+        queues, faults = [], {}
+        for name, row in rows.items():
+            try:
+                queues.append(definition(row).read())
+            except (BadCriteria, BadVariables) as error:
+                faults[name] = str(error)
+        for fault in faults.items():
+            _log_once(*fault)
+        return cls(rows, queues, faults)
 
     def mapped(self, columns: Mapping[str, Any]) -> Mapped:
         """Which queue takes a task with these columns, and what the others said."""
@@ -50,15 +66,9 @@ class WorkQueues:
         )
 
 
-class BadQueue(ValueError):
-    """A work queue whose criteria cannot be read; the message names it and the fault."""
-
-
-def _read(name: str, row: WorkQueue) -> Queue:
-    try:
-        return definition(row).read()
-    except (BadCriteria, BadVariables) as error:
-        raise BadQueue(f"work queue {name}: {error}") from error
+@lru_cache(maxsize=256)
+def _log_once(name: str, fault: str) -> None:
+    logger.error("work queue %s takes no tasks, it cannot be read: %s", name, fault)
 
 
 def definition(row: WorkQueue) -> Definition:

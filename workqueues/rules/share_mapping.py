@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from workqueues.rules.share_patterns import LONGEST, pattern_fault
+
 UNDEFINED = "Undefined"
 """The share of a task that no leaf takes."""
 
@@ -30,21 +32,18 @@ def leaf_of(leaves: Sequence[Leaf], task: Mapping[str, Any]) -> str:
 
 def _takes(leaf: Leaf, task: Mapping[str, Any]) -> bool:
     for attribute, pattern in leaf.patterns:
-        have = task.get(attribute) or ""
-        if (have or attribute in BLANK) and not _compiled(pattern).match(have):
+        have = (task.get(attribute) or "")[:LONGEST]
+        if (have or attribute in BLANK) and not _matches(pattern, have):
             return False
     return True
 
 
+def _matches(pattern: str, text: str) -> bool:
+    compiled = _compiled(pattern)
+    return compiled is not None and compiled.match(text) is not None
+
+
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-def pattern_fault(pattern: str) -> str:
-    """What is wrong with a regular expression; empty if nothing."""
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        return f"no regular expression: {error}"
-    return ""
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """The expression; None for one that may not be used (`pattern_fault`), which matches nothing."""
+    return None if pattern_fault(pattern) else re.compile(pattern)
