@@ -31,9 +31,9 @@ class Line:
     hard: bool
     what: str
 
-    def reach(self, start: int) -> int:
-        """The end of what fits from the piece at `start` on; `start` or less where nothing does."""
-        return bisect_right(self.sums, self.sums[start] + self.most, start) - 1
+    def reach(self, start: int, skip: int = 0) -> int:
+        """The end of what fits behind the first `skip` events of the piece at `start`; `start` or less where nothing does."""
+        return bisect_right(self.sums, self.sums[start] + self.per_event * skip + self.most, start) - 1
 
     def allows(self, size: int, n_events: int) -> bool:
         """Whether so many bytes and events fit together."""

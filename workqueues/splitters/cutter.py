@@ -86,7 +86,7 @@ class Cutter:
         """Jobs until the pieces end, there are as many as were asked for, or none can be made; `behind` more pieces are left."""
         jobs: list[JobPlan] = []
         dropped: list[Dropped] = []
-        at, skip, refused = 0, 0, Refused("")
+        at, skip, refused = 0, 0, Refused(AS_MANY if behind else "")
         while at < self._n:
             found = Refused(AS_MANY) if most is not None and len(jobs) >= most else self._next(at, skip)
             if isinstance(found, Refused):
@@ -157,15 +157,18 @@ class Cutter:
     def _smaller(self, at: int, skip: int, want: Cut, why: Short | Over) -> Cut | Refused:
         """The largest job below the wanted one, which `why` forbids; the least one where no limit leaves room for any."""
         stops = self._stops(at, want.stop)
+        high = bisect_right(stops, min((line.reach(at, skip) for line in self._bounds.lines), default=want.stop))
+        if high < len(stops) and not isinstance(tried := self._tried(at, self._whole(at, skip, stops[high])), Cut):
+            why = tried
         best: Cut | None = None
-        low, high = -1, len(stops)
+        low, middle = -1, high - 1
         while high - low > 1:
-            middle = (low + high) // 2
             tried = self._tried(at, self._whole(at, skip, stops[middle]))
             if isinstance(tried, Cut):
                 best, low = tried, middle
             else:
                 why, high = tried, middle
+            middle = (low + high) // 2
         if best is None:
             least = self._tried(at, self._whole(at, skip, stops[0]) if stops else want, least=True)
             if not isinstance(least, Cut):
