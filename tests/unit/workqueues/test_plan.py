@@ -6,11 +6,22 @@ from typing import Any
 
 import pytest
 
-from tests.unit.workqueues.examples import Params, constant, generation, processing, template
-from workqueues.rules.refine import Broken, DatasetFacts, ParentFacts, TaskPlan, Wait, check_inputs, input_names, plan
+from tests.unit.workqueues.examples import Params, constant, generation, pile_up, processing, template
+from workqueues.rules.refine import (
+    Broken,
+    DatasetFacts,
+    ParentFacts,
+    TaskPlan,
+    Wait,
+    check_inputs,
+    input_names,
+    output_names,
+    plan,
+)
 from workqueues.rules.split_rule import parse
 
 INPUT = "mc26.gen.boson.EVT"
+SEED = {"type": "template", "param_type": "number"}
 KNOWN = {INPUT: DatasetFacts(INPUT, "closed", 20)}
 
 
@@ -188,3 +199,121 @@ def test_inputs_to_look_up() -> None:
     assert input_names(processing()) == (INPUT,)
     assert input_names(generation()) == ()
     assert input_names({"jobParameters": 5}) == ()
+
+
+def whole_pile_up() -> Params:
+    """Two background files a signal file, the list of them used cyclically, conditions for every job, number and seed."""
+    task = {**pile_up(), "nEventsPerInputFile": 2000, "nEventsPerJob": 2000}
+    del task["jobParameters"][1]["expand"]  # row J26
+    task["jobParameters"].append({**SEED, "value": "--seed ${RNDMSEED} --skip ${SKIPEVENTS}", "offset": 100})
+    return task
+
+
+def known(*names: str, **facts: Any) -> dict[str, DatasetFacts]:
+    return {name: DatasetFacts(name, "closed", 20, **facts) for name in names}
+
+
+def test_pile_up() -> None:
+    task = planned(whole_pile_up(), known=known(INPUT, "minbias.soft", "conditions.v9", n_uncounted=20))
+    assert task.split_rule == "NF=1,EI=2000,UX=1,RS=100,US=1"
+    assert [(d.name, d.type, d.stream_name, d.master_index, d.attributes, d.needs_events) for d in task.datasets] == [
+        (INPUT, "input", "IN", None, "", ""),
+        ("minbias.soft", "input", "LOW", 0, "repeat,ratio=2", ""),
+        ("conditions.v9", "input", "DBF", 0, "repeat,nosplit", ""),
+        ("pseudo_rndmseed", "random_seed", "RNDMSEED", 0, "", ""),
+        ("mc26.reco.boson.AOD", "output", "OUTPUT0", None, "", ""),
+        ("mc26.reco.boson.log", "log", "LOG0", None, "", ""),
+    ]
+    assert task.job_parameters == (
+        "--in ${IN/L} --low ${LOW/L} --db ${DBF} --out=${OUTPUT0} --seed ${RNDMSEED} --skip ${SKIPEVENTS}"
+    )
+
+
+def test_secondary_datasets_hang_on_the_last_master_and_streams_without_text_are_counted() -> None:
+    task = processing()
+    task["jobParameters"][0]["dataset"] = "run.one,run.two"
+    task["jobParameters"] += [
+        {"type": "template", "param_type": "input", "dataset": "low.a,low.b", "nFilesPerJob": 1},
+        template("input", "run.one,run.two", "--again ${IN[0:1]}"),
+        {"type": "template", "param_type": "input", "dataset": "high.a", "eventRatio": 0.5},
+    ]
+    refined = planned(task, known=known("run.one", "run.two", "low.a", "low.b", "high.a"))
+    assert [(d.name, d.stream_name, d.master_index, d.attributes) for d in refined.datasets if d.type == "input"] == [
+        ("run.one", "IN", None, ""),
+        ("run.two", "IN", None, ""),
+        ("low.a", "IN2", 1, "np=1"),
+        ("low.b", "IN2", 1, "np=1"),
+        ("high.a", "IN4", 1, "er=0.5"),
+    ]
+    assert [d.needs_events for d in refined.datasets[:2]] == ["eventRatio", "eventRatio"]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "attributes", "n_files"),
+    [({}, "np=1", None), ({"offset": 5}, "np=1,of=5", None), ({"offset": 5, "num_records": 9}, "np=1,nr=9,of=5", 9)],
+)
+def test_a_sequence_beside_files_is_a_secondary_dataset(sequence: Params, attributes: str, n_files: int | None) -> None:
+    task = processing()
+    task["jobParameters"].append({**template("pseudo_input", "seq_number", "--run ${SEQNUMBER}"), **sequence})
+    row = next(d for d in planned(task).datasets if d.type == "pseudo_input")
+    assert (row.name, row.master_index, row.stream_name) == ("pseudo_seq_number", 0, "SEQNUMBER")
+    assert (row.attributes, row.n_files) == (attributes, n_files)
+
+
+def test_a_sequence_says_how_many_jobs_a_task_without_input_makes() -> None:
+    task = {**generation(), "nEvents": None, "nEventsPerJob": None}
+    task["jobParameters"][3]["num_records"] = 7
+    assert planned(task).datasets[0].n_files == 7
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        ({"nEventsPerJob": 3000, "nEventsPerInputFile": 1000}, "NF=2,EI=1000,US=1"),
+        ({"nEventsPerJob": 1500, "nEventsPerInputFile": 1000}, "NF=2,NE=1500,EI=1000,US=1"),
+        ({"nEventsPerJob": 3000, "nEventsPerInputFile": 1000, "useRealNumEvents": True}, "NF=2,NE=3000,EI=1000,UE=1,US=1"),
+        ({"nEventsPerJob": 1500}, "NF=2,NE=1500,US=1"),
+        ({"tgtNumEventsPerJob": 700, "nFilesPerJob": None}, "TE=700,US=1"),
+        (
+            {"groupBoundaryID": 2, "respectLB": True, "orderByLB": True, "maxWalltime": 10, "skipShortOutput": True},
+            "NF=2,GB=2,MW=10,SH=1,RL=1,OL=1,US=1",
+        ),
+    ],
+)
+def test_codes_of_splitting(more: Params, rule: str) -> None:
+    assert planned({**processing(), **more}).split_rule == rule
+
+
+@pytest.mark.parametrize("name", ["nEventsPerJob", "tgtNumEventsPerJob"])
+def test_events_that_nobody_knows_are_told_at_submission(name: str) -> None:
+    task = {**processing(), "nFilesPerJob": None, name: 700}
+    [fault] = check_inputs(task, None, known(INPUT, n_uncounted=1))
+    assert (fault.field, fault.rule) == (name, "events")
+    assert INPUT in fault.message and "give nEventsPerInputFile" in fault.message
+    assert check_inputs({**task, "nEventsPerInputFile": 300}, None, known(INPUT, n_uncounted=1)) == []
+    assert check_inputs({**task, "nFiles": 3}, None, known(INPUT, n_uncounted=1)) == []  # perhaps not among the three
+    assert check_inputs({**task, "nFiles": 3}, None, known(INPUT, n_uncounted=20)) != []
+    assert check_inputs(task, None, known(INPUT)) == []
+
+
+def test_events_of_a_secondary_dataset_count_only_with_an_event_ratio() -> None:
+    task = {**processing(), "nEventsPerInputFile": 10}
+    task["jobParameters"].append({**template("input", "low", "${LOW}"), "eventRatio": 2})
+    both = known(INPUT) | known("low", n_uncounted=1)
+    assert [(p.field, p.rule) for p in check_inputs(task, None, both)] == [("jobParameters[2].eventRatio", "events")]
+
+
+def test_outputs_of_a_task_that_instantiates_are_templates_whose_names_no_child_reads() -> None:
+    task = {**processing(), "instantiateTmpl": True}
+    refined = planned(task)
+    assert [d.type for d in refined.datasets] == ["input", "tmpl_output", "tmpl_log"]
+    assert [(t.dataset_index, t.out_type) for t in refined.templates] == [(1, "output"), (2, "log")]
+    assert parse(refined.split_rule).instantiate
+    assert output_names(task) == ()
+    assert output_names(processing()) == ("mc26.reco.boson.AOD", "mc26.reco.boson.log")
+
+
+def test_hints_without_effect_are_noted() -> None:
+    task = processing()
+    task["jobParameters"][0]["attributes"] = "manytime"
+    assert "jobParameters[0].attributes" in {note.field for note in planned(task).notes}
