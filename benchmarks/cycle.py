@@ -52,9 +52,9 @@ def cycle(tasks: list[int]) -> Line:
     from broker_site.agency.run import new_run
     from brokerage.agents.deciding import begin
     from brokerage.models import Decision, GridSnapshot
-    from brokerage.queries.asks import chunk_of, limits_of, split
+    from brokerage.queries.asks import chunk_of
+    from brokerage.queries.supply import supply
     from workqueues.models import File, Task
-    from workqueues.rules.split_rule import parse
 
     with asked() as statements:
         began = time.monotonic()
@@ -69,7 +69,7 @@ def cycle(tasks: list[int]) -> Line:
             dataset = now.batch.masters(task)[0]
             taken = files[dataset.id]
             inputs = now.batch.taken(dataset, taken)
-            jobs = split(dataset, taken, parse(task.split_rule), limits_of(task))
+            jobs = supply(task, dataset, taken).smallest()
             own = now.batch.own(task, inputs, now.world.storages, taken)
             ask = now.ask(task, chunk_of(inputs, jobs, taken))
             decided = now.decide_queues(now.policy(task), ask, own, f"{task.id}.{task.epoch}")

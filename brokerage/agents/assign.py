@@ -5,8 +5,9 @@ from __future__ import annotations
 from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
 from brokerage.agents.deciding import Cycle, Decided, begin
-from brokerage.queries.asks import Input, chunk_of, peek
+from brokerage.queries.asks import Input, chunk_of
 from brokerage.queries.chunks import CannotAsk
+from brokerage.queries.supply import peek
 from brokerage.rules.ask import Chunk
 from brokerage.rules.policy_choice import NUCLEUS, NoPolicy
 from brokerage.rules.remaining_work import remaining_work
@@ -83,8 +84,9 @@ def _decide(task: Task, cycle: Cycle) -> Decided[Nuclei]:
 def _whole(task: Task, cycle: Cycle, inputs: list[Input]) -> Chunk:
     """All the input of a task, and jobs like those that will be made of its first files."""
     masters = cycle.batch.masters(task)
-    files, jobs = peek(task, masters[0], LOOKED_AT) if masters else ([], [])
-    return chunk_of(inputs, jobs, files) if jobs else Chunk()
+    there = peek(task, masters[0], LOOKED_AT) if masters else None
+    jobs = there.smallest() if there else ()
+    return chunk_of(inputs, jobs, there.files) if there and jobs else Chunk()
 
 
 def _work(task: Task, cycle: Cycle) -> float:

@@ -3,6 +3,7 @@ Next: pilots."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -11,24 +12,30 @@ from broker_site import gdpconfig
 from broker_site.agency.run import Run, agent
 from broker_site.kernel.dice import dice
 from brokerage.agents.deciding import Cycle, Decided, begin
-from brokerage.agents.making import Placed, make_jobs
-from brokerage.queries.asks import chunk_of, limits_of, split
+from brokerage.agents.making import Asked, Placed, make_jobs
+from brokerage.agents.throttling import STATUSES, Throttle
+from brokerage.queries.asks import chunk_of
 from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.feeds import stale_feeds
 from brokerage.queries.places import QueuePlace, queue_places
+from brokerage.queries.supply import Supply, files_wanted, supply
 from brokerage.rules.ask import Ask
 from brokerage.rules.declare import Config, Policy
-from brokerage.rules.placement import block_of, spread_idle_first
+from brokerage.rules.job_limits import limits_at, limits_of_task
+from brokerage.rules.placement import Block, Place, block_of, lay_out
 from brokerage.rules.policy_choice import NoPolicy
 from brokerage.rules.slots import Given, limit_of, own_names, places_of, total_room
 from brokerage.rules.snapshot import Queues
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.events import Dropped as DroppedEvents
+from workqueues.ledger.events import drop
 from workqueues.ledger.holds import hold, stay
 from workqueues.ledger.picking import give_back_picked, take_files
-from workqueues.models import Dataset, File, Task
-from workqueues.rules.split_rule import parse
-from workqueues.splitters.protocol import JobPlan
+from workqueues.ledger.secondaries import load_secondaries
+from workqueues.models import Dataset, Task
+from workqueues.rules.job_parameters import UnresolvedPlaceholder
+from workqueues.splitters.protocol import Dropped, JobLimits
 
 BATCH = 20
 MOST_FILES = 50_000
@@ -54,34 +61,32 @@ class Outcome(NamedTuple):
     waits: Wait | None = None
 
 
-class Taken(NamedTuple):
-    """Files picked from a master dataset, and the jobs into which they are cut."""
-
-    files: Sequence[File]
-    jobs: Sequence[JobPlan]
-
-
 @dataclass(slots=True)
 class Round:
     """What one run knows: the cycle, the places of jobs, what of the grid is too old, and the jobs given to queues since."""
 
     cycle: Cycle
     places: Mapping[str, QueuePlace]
+    throttle: Throttle
     stale: Sequence[str] = ()
     given: Given = field(default_factory=Given)
 
 
 @agent("generate")
 def generate(run: Run) -> int:
-    """Make jobs for every task that has files to use and for which there is room."""
-    tasks = claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="unused inputs", order="share")
-    if not tasks:
-        return 0
-    now = Round(begin(run, tasks), queue_places(), stale_feeds(run.now))
+    """Make jobs for every task that has files to use, as the throttler and the room at the queues allow."""
+    throttle = Throttle.begin(run, BATCH)
     try:
-        return each(run, tasks, lambda run, task: generate_for(run, task, now))
+        tasks = claim_tasks(run.id, run.claim_s, STATUSES, BATCH, work="unused inputs", order="share", only=throttle.open)
+        if not tasks:
+            return 0
+        now = Round(begin(run, tasks), queue_places(), throttle, stale_feeds(run.now))
+        try:
+            return each(run, tasks, lambda run, task: generate_for(run, task, now))
+        finally:
+            now.cycle.store()
     finally:
-        now.cycle.store()
+        throttle.end()
 
 
 def generate_for(run: Run, task: Task, now: Round) -> int:
@@ -92,6 +97,7 @@ def generate_for(run: Run, task: Task, now: Round) -> int:
         if dataset.status != "ready":
             continue
         outcome = _generate_from(run, task, dataset, now)
+        now.throttle.made(task, outcome.made)
         made += outcome.made
         if outcome.waits is not None:
             give_back_picked(run.id, task.id)
@@ -120,30 +126,41 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
         most = _most_jobs(task, now, config, policy)
         if most == 0:
             return Outcome(0, Wait(FULL, FULL_WAIT_S, pending=False))
-        chunk = _taken(run, task, dataset, most)
-        if not chunk.jobs:
+        there = _taken(run, task, dataset, most)
+        if not len(there.columns):
             return Outcome(0)
-        inputs = now.cycle.batch.taken(dataset, chunk.files)
-        own = now.cycle.batch.own(task, inputs, now.cycle.world.storages, chunk.files)
-    except (NoPolicy, CannotAsk) as error:
+        smallest = there.smallest()
+        if not smallest:
+            return Outcome(0, Wait(_nothing_to_cut(there), config["PENDING_GENERIC"], pending=True))
+        inputs = now.cycle.batch.taken(dataset, there.files)
+        own = now.cycle.batch.own(task, inputs, now.cycle.world.storages, there.files)
+        ask = now.cycle.ask(task, chunk_of(inputs, smallest, there.files))
+        decided = now.cycle.decide_queues(policy, ask, own, f"{task.id}.{task.epoch}")
+        if decided.decision.outcome == "pending":
+            return Outcome(0, Wait(_verdict(decided), decided.decision.wait_s, pending=True))
+        return _place(run, task, there, decided, now, most)
+    except (NoPolicy, CannotAsk, UnresolvedPlaceholder) as error:
         return Outcome(0, Wait(str(error), config["PENDING_GENERIC"], pending=True))
-    ask = now.cycle.ask(task, chunk_of(inputs, chunk.jobs, chunk.files))
-    decided = now.cycle.decide_queues(policy, ask, own, f"{task.id}.{task.epoch}")
-    if decided.decision.outcome == "pending":
-        return Outcome(0, Wait(_verdict(decided), decided.decision.wait_s, pending=True))
-    return _place(run, task, dataset, chunk, decided, now, config)
 
 
-def _taken(run: Run, task: Task, dataset: Dataset, most: int) -> Taken:
-    """Files picked for at most so many jobs, and these jobs."""
-    rules, limits = parse(task.split_rule), limits_of(task)
-    per_job = rules.files_per_job or rules.max_files_per_job or limits.max_files
-    files = take_files(run.id, task.id, dataset.id, min(most * per_job, MOST_FILES))
-    return Taken(files, split(dataset, files, rules, limits, most))
+def _taken(run: Run, task: Task, dataset: Dataset, most: int) -> Supply:
+    """What is picked for at most so many jobs."""
+    files = take_files(run.id, task.id, dataset.id, min(files_wanted(task, dataset, most), MOST_FILES))
+    there = supply(task, dataset, files)
+    others = load_secondaries(run.id, task, dataset, max(len(there.columns), most)) if files else []
+    return replace(there, others=others)
+
+
+def _nothing_to_cut(there: Supply) -> str:
+    """Why not even the smallest job can be made of what was taken."""
+    split = there.cut(there.columns, JobLimits(there.max_files), 1, there.secondaries)
+    return split.reason or "its files make no job"
 
 
 def _most_jobs(task: Task, now: Round, config: Config, policy: Policy) -> int:
-    """Jobs for which there is room at all queues together; urgent tasks have no cap."""
+    """Jobs that the throttler leaves to the task and for which there is room at all queues together; urgent tasks have no cap."""
+    room = now.throttle.room(task)
+    most = MOST_JOBS if room is None else min(room, MOST_JOBS)
     ask = Ask(
         share=task.gshare or None,
         resource_type=task.resource_type or None,
@@ -152,9 +169,9 @@ def _most_jobs(task: Task, now: Round, config: Config, policy: Policy) -> int:
     )
     queues = now.cycle.world_for(task.prod_source_label).queues(ask, per_share=policy.per_share)
     if not len(queues) or ask.urgent:
-        return MOST_JOBS
+        return most
     limit = limit_of(policy.activity, task.gshare, config)
-    return min(total_room(queues, limit, now.given, _share(task, policy.per_share)), MOST_JOBS)
+    return min(total_room(queues, limit, now.given, _share(task, policy.per_share)), most)
 
 
 def _share(task: Task, per_share: bool) -> str | None:
@@ -162,37 +179,65 @@ def _share(task: Task, per_share: bool) -> str | None:
     return (task.gshare or None) if per_share else None
 
 
-def _place(run: Run, task: Task, dataset: Dataset, chunk: Taken, decided: Decided[Queues], now: Round, config: Config) -> Outcome:
-    """Lay the jobs out over the chosen queues and make them."""
-    queues, wait_s = decided.columns, config["PENDING_GENERIC"]
+def _place(run: Run, task: Task, there: Supply, decided: Decided[Queues], now: Round, most: int) -> Outcome:
+    """Cut jobs for the chosen queues and make them."""
+    queues, config = decided.columns, gdpconfig.component("jobbroker", vo=task.vo)
     number = now.cycle.store()
     policy = now.cycle.policy(task)
-    share, own = _share(task, policy.per_share), now.cycle.config(policy, task.vo)
-    limit = None if decided.ask.urgent else limit_of(policy.activity, task.gshare, config)
-    places = places_of(decided.decision.chosen, queues, limit, now.given, share)
-    if not places:
-        return Outcome(0, Wait("none of the chosen queues has storage for outputs", wait_s, pending=True))
-    ready = [place for place in places if queues.local[queues.index[place.name]] or now.cycle.readable_anywhere(decided)]
-    if not ready:
-        names = ", ".join(place.name for place in places[:3])
-        reason = f"the input is not at the chosen queues ({names}), and nothing moves it there yet"
-        return Outcome(0, Wait(reason, wait_s, pending=True))
-    blocks = spread_idle_first(ready, len(chunk.jobs), block_of(scouts=False, config=config), dice(task.id, number))
-    placed = _placed(blocks, chunk.jobs, queues, now, task.gshare)
+    places, reason = _places(task, decided, now, policy)
+    if reason:
+        return Outcome(0, Wait(reason, config["PENDING_GENERIC"], pending=True))
+    own = now.cycle.config(policy, task.vo)
     ask, compensation = policy.prepare(decided.ask, own), own.get("MEMORY_COMPENSATION", 1.0)
-    make_jobs(run, task, dataset, chunk.files, placed, ask, compensation, queues, number)
-    return Outcome(len(placed)) if placed else Outcome(0, Wait(FULL, FULL_WAIT_S, pending=False))
+    sized = bool(there.rules.files_per_job or there.rules.events_per_job or there.rules.target_events)
+    common = limits_of_task(ask, there.max_files)
+    limits = {p.name: limits_at(ask, queues, queues.index[p.name], common, sized=sized) for p in places}
+    block = block_of(scouts=False, config=config)
+    layout = lay_out(there.columns, there.secondaries, there.cut, limits.__getitem__, places, most, block, dice(task.id, number))
+    placed = _placed(layout.blocks, queues, now, task.gshare)
+    for reason, events in _dropped(there, layout.dropped).items():
+        drop(run.id, task.id, events, reason, run.who)
+    make_jobs(run, task, there, placed, Asked(ask, compensation, queues), number)
+    if placed or layout.dropped:
+        return Outcome(len(placed))
+    return Outcome(0, Wait(layout.reason or FULL, config["PENDING_GENERIC"] if layout.reason else FULL_WAIT_S, pending=False))
 
 
-def _placed(blocks: Sequence[tuple[str, int]], jobs: Sequence[JobPlan], queues: Queues, now: Round, share: str) -> list[Placed]:
-    """The jobs laid out over the blocks, in order; the round remembers what each queue was given."""
+def _dropped(there: Supply, dropped: Sequence[Dropped]) -> Mapping[str, list[DroppedEvents]]:
+    """What no job will ever take, by the task's own rules, with the reason; whole files have no count of events."""
+    found: dict[str, list[DroppedEvents]] = defaultdict(list)
+    for position, skip, upto, reason in dropped:
+        if there.pieces:
+            piece = there.pieces[position]
+            events = DroppedEvents(piece.file_id, piece.first + skip, (upto or piece.n_events) - skip)
+        else:
+            events = DroppedEvents(there.columns.ids[position], 0, 0)
+        found[reason].append(events)
+    return found
+
+
+def _places(task: Task, decided: Decided[Queues], now: Round, policy: Policy) -> tuple[list[Place], str]:
+    """The chosen queues that can take jobs of the task; where there is none, why."""
+    queues = decided.columns
+    config = gdpconfig.component("jobbroker", vo=task.vo)
+    limit = None if decided.ask.urgent else limit_of(policy.activity, task.gshare, config)
+    places = places_of(decided.decision.chosen, queues, limit, now.given, _share(task, policy.per_share))
+    if not places:
+        return [], "none of the chosen queues has storage for outputs"
+    ready = [place for place in places if queues.local[queues.index[place.name]] or now.cycle.readable_anywhere(decided)]
+    names = ", ".join(place.name for place in places[:3])
+    return ready, "" if ready else f"the input is not at the chosen queues ({names}), and nothing moves it there yet"
+
+
+def _placed(blocks: Sequence[Block], queues: Queues, now: Round, share: str) -> list[Placed]:
+    """The jobs with the queues they go to; the round remembers what each queue was given."""
     placed: list[Placed] = []
     names = own_names(queues)
-    for name, n in blocks:
-        row = queues.index[name]
+    for block in blocks:
+        row = queues.index[block.queue]
         place = replace(now.places[names[row]], storage=str(queues.storage[row]))
-        placed += [Placed(place, row, job) for job in jobs[len(placed) : len(placed) + n]]
-        now.given.add(share, names[row], n)
+        placed += [Placed(place, row, job) for job in block.jobs]
+        now.given.add(share, names[row], len(block.jobs))
     return placed
 
 

@@ -22,9 +22,8 @@ from broker_site.access.principal import JobClaim, Principal
 from broker_site.access.problems import Refused
 from broker_site.access.tokens import mint_job_token
 from broker_site.kernel.verdict import Problem
-from brokerage.ledger.generate import start_noted
 from brokerage.ledger.lease import Leased, advance, lease, lease_again, renew
-from brokerage.ledger.pilots import register, seen
+from brokerage.ledger.pilots import register, seen, start_noted
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.offer import job_document

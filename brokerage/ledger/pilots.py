@@ -1,4 +1,4 @@
-"""Pilots: registered, seen."""
+"""Pilots: registered, seen, and that they began a job."""
 
 from __future__ import annotations
 
@@ -23,4 +23,17 @@ def seen(pilot_id: UUID) -> None:
         cursor.execute(
             "UPDATE brokerage_pilot SET last_seen = now() WHERE id = %s AND last_seen < now() - make_interval(secs => %s)",
             [pilot_id, SEEN_EVERY_S],
+        )
+
+
+def start_noted(job_id: int) -> None:
+    """Note that a job began to run at its queue, at most once a minute per queue."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE brokerage_computingqueue SET last_start = now()
+            WHERE id = (SELECT computing_queue_id FROM brokerage_job WHERE id = %s)
+              AND (last_start IS NULL OR last_start < now() - interval '1 minute')
+            """,
+            [job_id],
         )

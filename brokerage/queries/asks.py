@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from math import ceil
 from typing import Any, NamedTuple
 
-from broker_site import gdpconfig
+from brokerage.queries.supply import InputFile
 from brokerage.rules.ask import Ask, Chunk, ChunkDataset
-from brokerage.rules.needs import size_mb
-from workqueues.models import Dataset, File, Task
-from workqueues.rules.job_size import Budget, size_budgets
-from workqueues.rules.split_rule import SplitRules, parse
+from workqueues.models import Dataset, Task
+from workqueues.rules.dataset_attributes import read_attributes
+from workqueues.rules.split_rule import parse
 from workqueues.rules.task_parameters import TASK_PARAMETERS, read
-from workqueues.splitters.choice import splitter_for
-from workqueues.splitters.protocol import Files, JobLimits, JobPlan
+from workqueues.splitters.protocol import JobPlan
 
 GB, MB = 1e9, 1e6
 
@@ -38,58 +37,25 @@ class Input(NamedTuple):
     size: int
 
 
-def limits_of(task: Task) -> JobLimits:
-    """What one job of the task may take wherever it runs."""
-    most = gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo)
-    budgets: tuple[Budget, ...] = ()
-    if gb := parse(task.split_rule).gb_per_job:
-        made_gb, work_gb = (
-            size_mb(count, unit) * MB / GB
-            for count, unit in ((task.out_disk_count, task.out_disk_unit), (task.work_disk_count, task.work_disk_unit))
-        )
-        by_event = "PerEvent" in task.out_disk_unit
-        ratio = 0.0 if by_event else size_mb(task.out_disk_count, task.out_disk_unit)
-        budgets = tuple(size_budgets(gb, ratio, made_gb if by_event else 0.0, work_gb))
-    return JobLimits(most, budgets=budgets)
-
-
-def split(
-    dataset: Dataset, files: Sequence[File], rules: SplitRules, limits: JobLimits, most: int | None = None
-) -> list[JobPlan]:
-    """The jobs into which files of a master dataset are cut."""
-    columns = Files(
-        ids=[f.id for f in files],
-        sizes=[f.fsize or 0 for f in files],
-        n_events=[f.n_events or 0 for f in files],
-        complete=dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open",
-    )
-    return list(splitter_for(dataset.type)(columns, rules, limits, most))
-
-
-def peek(task: Task, dataset: Dataset, most: int) -> tuple[list[File], list[JobPlan]]:
-    """The files that would be used next, not picked, and the jobs into which they would be cut."""
-    files = list(File.objects.filter(dataset_id=dataset.id, status__in=["ready", "picked"], held="").order_by("id")[:most])
-    return files, split(dataset, files, parse(task.split_rule), limits_of(task))
-
-
 def inputs_taken(
-    dataset: Dataset, files: Sequence[File], others: Sequence[Dataset], sizes: Mapping[int, tuple[int, int]]
+    dataset: Dataset, files: Sequence[InputFile], others: Sequence[Dataset], sizes: Mapping[int, tuple[int, int]]
 ) -> list[Input]:
     """What a chunk of these files of a master takes of it and of its secondaries; pseudo datasets have nothing that is read.
 
-    `sizes`: dataset to its files and bytes. A secondary that is not split is taken whole, of others as many as of the master.
+    `sizes`: dataset to its files and bytes. A secondary that is not split is taken whole, of others what their ratio asks for.
     """
     found = [Input(dataset.dataset_name, True, len(files), sum(f.fsize or 0 for f in files))] if dataset.type == "input" else []
     for other in others:
-        if other.master_id == dataset.id and other.type == "input":
+        if other.master_id is not None and other.type == "input":
             n, size = sizes.get(other.id, (other.n_files, 0))
-            taken = n if "nosplit" in other.attributes.split(",") else min(n, len(files))
+            rule = read_attributes(other.attributes)
+            taken = n if rule.nosplit else min(n, ceil(rule.ratio * len(files)))
             found.append(Input(other.dataset_name, False, taken, size * taken // max(n, 1)))
     return found
 
 
-def chunk_of(inputs: Sequence[Input], jobs: Sequence[JobPlan], files: Sequence[File]) -> Chunk:
-    """The chunk: what is asked must hold for every one of its jobs, so the largest count, not what is left over for the last."""
+def chunk_of(inputs: Sequence[Input], jobs: Sequence[JobPlan], files: Sequence[InputFile]) -> Chunk:
+    """The chunk, `jobs` being the smallest into which it can be cut: what is asked holds for the largest of them."""
     ram = max((f.ram_count for f in files), default=0)
     return Chunk(
         n_events=max(job.n_events for job in jobs),

@@ -15,14 +15,18 @@ from django.db.models import prefetch_related_objects
 
 from broker_site import gdpconfig
 from brokerage.queries.asks import Input, inputs_taken
+from brokerage.queries.supply import InputFile
 from brokerage.rules.dry_run import activity_of
 from brokerage.rules.job_counts import ENDED
 from brokerage.rules.world_record import Own
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
-from workqueues.models import Dataset, File, Task
+from workqueues.models import Dataset, Task
 
 INPUTS = ("input", "pseudo_input")
 GB = 1e9
+
+LARGE = 5_000
+"""Files of a dataset from which on only the copies of those files are looked for that are needed: all of them are too many."""
 
 
 class CannotAsk(Exception):
@@ -46,7 +50,7 @@ class Batch:
         """The master datasets of a task."""
         return [dataset for dataset in self.inputs.get(task.id, ()) if dataset.master_id is None]
 
-    def taken(self, dataset: Dataset, files: Sequence[File]) -> list[Input]:
+    def taken(self, dataset: Dataset, files: Sequence[InputFile]) -> list[Input]:
         """What a chunk of these files reads, of the master and of its secondaries."""
         return inputs_taken(dataset, files, self.inputs.get(dataset.task_id, ()), self.sizes)
 
@@ -59,20 +63,16 @@ class Batch:
         read = [d for d in self.inputs.get(task.id, ()) if d.type == "input" and not (masters_only and d.master_id)]
         return [Input(d.dataset_name, d.master_id is None, *self.sizes.get(d.id, (0, 0))) for d in read]
 
-    def own(self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[File] = ()) -> Own:
+    def own(self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[InputFile] = ()) -> Own:
         """What is known of the input of a chunk, on these storages, and of the jobs of its task. Raises CannotAsk.
 
-        `files` are those of the master; where some storage has a part of it only, they are looked for by name.
+        `files` are those of the master; where it is large, or some storage has a part of it only, they are looked for by name.
         """
         if inputs and self.unavailable:
             raise CannotAsk(f"the catalogue does not answer: {self.unavailable}")
-        whole = {dataset.dataset_name: dataset.n_files for dataset in self.inputs.get(task.id, ())}
         found: list[dict[str, Any]] = []
         for taken in inputs:
-            if (copies := self.replicas.get(taken.name)) is None:
-                raise CannotAsk(f"the catalogue does not know the input dataset {taken.name}")
-            if taken.master and files and any(copy.files < whole.get(taken.name, 0) for copy in copies):
-                copies = _copies_of(taken.name, files)
+            copies = self._copies(task, taken, files if taken.master else ())
             found += [
                 {"dataset": taken.name, "storage": copy.storage, "files": copy.files, "gb": copy.size / GB}
                 for copy in copies
@@ -80,8 +80,18 @@ class Batch:
             ]
         return Own(tuple(found), tuple(self.ended.get(task.id, ())))
 
+    def _copies(self, task: Task, taken: Input, files: Sequence[InputFile]) -> Sequence[Copies]:
+        """Where a dataset is; of a master where these files of it are, unless all storages that have any have all."""
+        copies = self.replicas.get(taken.name)
+        whole = next((d.n_files for d in self.inputs.get(task.id, ()) if d.dataset_name == taken.name), 0)
+        if files and (whole >= LARGE or (copies and any(copy.files < whole for copy in copies))):
+            return _copies_of(taken.name, files)
+        if copies is None:
+            raise CannotAsk(f"the catalogue does not know the input dataset {taken.name}")
+        return copies
 
-def _copies_of(name: str, files: Sequence[File]) -> Sequence[Copies]:
+
+def _copies_of(name: str, files: Sequence[InputFile]) -> Sequence[Copies]:
     try:
         return catalogue().replicas_of_files(name, [f.lfn for f in files])
     except CatalogueUnavailable as error:
@@ -94,12 +104,13 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> Batch:
     inputs = inputs_of([task.id for task in tasks])
     read = [dataset for found in inputs.values() for dataset in found if dataset.type == "input"]
     sized = [dataset.id for dataset in read if whole or dataset.master_id is not None]
+    listed = {dataset.dataset_name for dataset in read if whole or dataset.master_id is not None or dataset.n_files < LARGE}
     users = [task for task in tasks if activity_of(task.prod_source_label) == "analysis"]
     within_s = {task.id: gdpconfig.value("anal_jobbroker", "TW_DONE_JOB_STAT", vo=task.vo) for task in users}
     replicas: Mapping[str, Sequence[Copies]] = {}
     unavailable = ""
     try:
-        replicas = catalogue().replicas([dataset.dataset_name for dataset in read]) if read else {}
+        replicas = catalogue().replicas(sorted(listed)) if listed else {}
     except CatalogueUnavailable as error:
         unavailable = str(error) or "no reason given"
     return Batch(inputs, sizes_of(sized) if sized else {}, replicas, unavailable, ended_lately(within_s))

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import brokerage.policies  # noqa: F401 - declares the policies
 from broker_site import gdpconfig
 from broker_site.kernel import clock
-from brokerage.queries.asks import chunk_of, peek, task_ask
+from brokerage.queries.asks import chunk_of, task_ask
 from brokerage.queries.chunks import Batch, CannotAsk, load_batch
 from brokerage.queries.feeds import stale_feeds
+from brokerage.queries.supply import peek
 from brokerage.queries.world import load_world
 from brokerage.rules.ask import Ask
 from brokerage.rules.decision_record import config_of
@@ -72,8 +73,9 @@ def _asked(task: Task, batch: Batch, world: World, *, whole: bool) -> tuple[Ask,
     if not masters:
         raise NothingToAsk("the datasets of the task are not known yet")
     for dataset in masters:
-        files, jobs = peek(task, dataset, MOST_FILES)
-        if jobs:
+        there = peek(task, dataset, MOST_FILES)
+        if jobs := there.smallest():
+            files = there.files
             inputs = batch.whole_input(task) if whole else batch.taken(dataset, files)
             own = batch.own(task, inputs, world.storages, () if whole else files)
             return world.completed(task_ask(task, chunk_of(inputs, jobs, files), world.now)), own

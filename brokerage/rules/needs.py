@@ -87,19 +87,22 @@ def walltime_s(cpu_time: float, n_events: int, power: Figure, efficiency: float,
     return cpu_time * n_events / (power * efficiency / 100.0) + base_s
 
 
-def expected_walltime_s(ask: Ask, power: Floats) -> Floats | None:
-    """Expected walltime of a job of the chunk in slots of this power, s.
-
-    The task's own figure, else from its cpuTime, else None.
-    """
-    if ask.walltime_s:
-        return np.full(len(power), ask.walltime_s)
+def job_walltime_s(ask: Ask, n_events: int, power: Figure) -> Figure | None:
+    """Expected walltime of a job with so many events in slots of this power, s; None where the task gives no cpuTime."""
     cpu_time = hs06_s_per_event(ask.cpu_time, ask.cpu_time_unit)
     if cpu_time is None:
         return None
     efficiency = CPU_EFFICIENCY if ask.cpu_efficiency is None else ask.cpu_efficiency
     base_s = BASE_WALLTIME_S if ask.base_walltime is None else ask.base_walltime
-    return walltime_s(cpu_time, ask.chunk.n_events, power, efficiency, base_s)
+    return walltime_s(cpu_time, n_events, power, efficiency, base_s)
+
+
+def expected_walltime_s(ask: Ask, power: Floats) -> Floats | None:
+    """Expected walltime of a job of the chunk in slots of this power, s.
+
+    The task's own figure, else from its cpuTime, else None.
+    """
+    return np.full(len(power), ask.walltime_s) if ask.walltime_s else job_walltime_s(ask, ask.chunk.n_events, power)
 
 
 def walltime_at(ask: Ask, queues: Queues) -> Floats | None:

@@ -1,4 +1,4 @@
-"""Which of the chosen queues gets the next block of jobs (facts on the brokerage 8.1; decision B13).
+"""Which of the chosen queues gets the next block of jobs, and which jobs these are (facts on the brokerage 8.1; decision B13).
 
 A queue is drawn in proportion to its weight among those that still have room; what a queue is given counts as queued there and
 lowers its weight, so that the blocks of one task spread as the weights say.
@@ -6,12 +6,13 @@ lowers its weight, so that the blocks of one task spread as the weights say.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 
 from brokerage.rules.declare import Config
+from workqueues.splitters.protocol import Dropped, Files, JobLimits, JobPlan, Secondary, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,9 @@ def block_of(scouts: bool, config: Config) -> int:
     return int(config["SCOUTS_PER_BLOCK" if scouts else "JOBS_PER_BLOCK"])
 
 
-def draw(places: Sequence[Place], dice: Random, barred: str = "") -> Place | None:
-    """A place with room, drawn in proportion to the weights; None when none has room.
-
-    `barred` names a queue for which nothing could be made in the last round; it is passed over.
-    """
-    roomy = [place for place in places if place.queued < place.cap and place.name != barred and place.weight > 0]
+def draw(places: Sequence[Place], dice: Random) -> Place | None:
+    """A place with room, drawn in proportion to the weights; None when none has room."""
+    roomy = [place for place in places if place.queued < place.cap and place.weight > 0]
     if not roomy:
         return None
     left = dice.random() * sum(place.weight for place in roomy)
@@ -50,26 +48,119 @@ def draw(places: Sequence[Place], dice: Random, barred: str = "") -> Place | Non
     return roomy[-1]
 
 
-def spread(places: Sequence[Place], jobs: int, block: int, dice: Random) -> list[tuple[str, int]]:
-    """How a known number of jobs is laid out: (queue, jobs) in the order of drawing; fewer jobs than asked when all are full."""
-    now = {place.name: place for place in places}
-    blocks: list[tuple[str, int]] = []
-    while jobs > 0 and (place := draw(list(now.values()), dice)) is not None:
-        size = min(block, jobs)
-        blocks.append((place.name, size))
-        now[place.name] = place.filled(size)
-        jobs -= size
-    return blocks
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Jobs for one queue; they name positions in the pieces of the whole chunk."""
+
+    queue: str
+    jobs: tuple[JobPlan, ...]
 
 
-def spread_idle_first(places: Sequence[Place], jobs: int, block: int, dice: Random) -> list[tuple[str, int]]:
-    """Like `spread`, but queues where nothing waits get the first jobs, one each in random order.
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Blocks in the order of drawing, and why no more jobs were made.
 
-    An idle queue starts at once and shows soon how it runs (facts on the brokerage 8.1, queues without weight).
+    `dropped`: events that no job takes, by the task's own rules. `secondaries` as they stand behind the last job.
     """
-    idle = [place for place in places if place.queued == 0 and place.cap >= 1]
+
+    blocks: tuple[Block, ...]
+    reason: str = ""
+    dropped: tuple[Dropped, ...] = ()
+    secondaries: tuple[Secondary, ...] = ()
+
+
+@dataclass(slots=True)
+class _Cutting:
+    """How far the pieces of a chunk are cut: the position of the next one, and how many of its events are taken.
+
+    `per_job`: pieces that a job takes, as far as is known.
+    """
+
+    files: Files
+    secondaries: Sequence[Secondary]
+    per_job: int
+    at: int = 0
+    skip: int = 0
+
+    def take(self, cut: Cut, limits: JobLimits, most: int) -> Split:
+        """The next jobs within these limits, by a window that is made larger where it is too small for a single job."""
+        reach = most * self.per_job + 1
+        while True:
+            window = self.files.window(self.at, self.at + reach, self.skip)
+            split = cut(window, limits, most, self.secondaries)
+            if split.jobs or split.unfit or self.at + reach >= len(self.files):
+                self.per_job = max((job.n_files for job in split.jobs), default=self.per_job)
+                return self._moved(window, split)
+            reach *= 4
+
+    def _moved(self, window: Files, split: Split) -> Split:
+        """Go on behind the jobs: they and what is dropped, with positions in the whole chunk."""
+        at, skip = self.at, self.skip
+        jobs = tuple(
+            job._replace(
+                start=job.start + at,
+                stop=job.stop + at,
+                skip=job.skip + skip if job.start == 0 else job.skip,
+                upto=job.upto + skip if job.stop == 1 and job.upto else job.upto,
+            )
+            for job in split.jobs
+        )
+        dropped = tuple(
+            d._replace(position=d.position + at)
+            if d.position
+            else Dropped(at, d.skip + skip, d.upto + skip if d.upto else 0, d.reason)
+            for d in split.dropped
+        )
+        moved = len(window) - split.left
+        self.at, self.skip = at + moved, split.skip if moved else skip + split.skip
+        self.secondaries = split.secondaries
+        return replace(split, jobs=jobs, dropped=dropped)
+
+
+Cut = Callable[[Files, JobLimits, int, Sequence[Secondary]], Split]
+"""Cuts pieces into at most so many jobs within the limits of a queue."""
+
+
+def lay_out(
+    files: Files,
+    secondaries: Sequence[Secondary],
+    cut: Cut,
+    limits_at: Callable[[str], JobLimits],
+    places: Sequence[Place],
+    most: int,
+    block: int,
+    dice: Random,
+    per_job: int = 20,
+) -> Layout:
+    """Jobs cut from the pieces within the limits of the queue that each block of them is drawn for, at most so many.
+
+    `per_job`: pieces that a job probably takes; a block that would need more of them may have fewer jobs.
+
+    Queues where nothing waits get the first jobs, one each in random order: an idle queue starts at once and shows soon how it
+    runs (facts on the brokerage 8.1, queues without weight). A queue for which nothing can be cut is barred until another took
+    some.
+    """
+    now = {place.name: place for place in places}
+    idle = [place.name for place in places if place.queued == 0 and place.cap >= 1]
     dice.shuffle(idle)
-    first = [(place.name, 1) for place in idle[:jobs]]
-    given = {name for name, _ in first}
-    rest = [place.filled(1) if place.name in given else place for place in places]
-    return first + spread(rest, jobs - len(first), block, dice)
+    cutting, blocks, dropped = _Cutting(files, secondaries, per_job), list[Block](), list[Dropped]()
+    barred: set[str] = set()
+    reason, made = "", 0
+    while made < most and cutting.at < len(files):
+        first = bool(idle)
+        place = now[idle.pop()] if first else draw([p for p in now.values() if p.name not in barred], dice)
+        if place is None:
+            break
+        split = cutting.take(cut, limits_at(place.name), 1 if first else min(block, most - made))
+        reason = split.reason
+        dropped += split.dropped
+        if not split.jobs:
+            if not (split.unfit or split.dropped):
+                break
+            barred |= {place.name} if split.unfit else set()
+            continue
+        blocks.append(Block(place.name, split.jobs))
+        barred.clear()
+        made += len(split.jobs)
+        now[place.name] = place.filled(len(split.jobs))
+    return Layout(tuple(blocks), reason, tuple(dropped), tuple(cutting.secondaries))

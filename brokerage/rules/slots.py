@@ -11,7 +11,8 @@ import numpy as np
 
 from brokerage.rules.ask import Ask
 from brokerage.rules.declare import Config
-from brokerage.rules.needs import memory_mb, output_mb, size_mb, slot_cores
+from brokerage.rules.job_limits import walltime_per_byte
+from brokerage.rules.needs import job_walltime_s, memory_mb, output_mb, size_mb, slot_cores, slot_power
 from brokerage.rules.overload import queue_limit
 from brokerage.rules.pipeline import Choice
 from brokerage.rules.placement import Place
@@ -107,23 +108,48 @@ def places_of(chosen: Iterable[Choice], queues: Queues, limit: int | None, given
     return list(found.values())
 
 
-def slot(ask: Ask, queues: Queues, row: int, input_bytes: int, walltime_s: float | None, compensation: float) -> Slot:
-    """The requirements of one job of the ask at the queue in `row`, with so much input, rounded up within the queue's limits.
+class SlotsAt:
+    """What the jobs of an ask require of a slot at one queue: rounded up, within the limits of the queue.
 
-    `ask` as the policy prepared it, with the events of the job. Memory counts times `compensation`, as the policy compared it: a
-    job asks for no more than what the queue was found to give.
+    `ask` as the policy prepared it. Memory counts times `compensation`, as the policy compared it: a job asks for no more than
+    what the queue was found to give. What all jobs have in common is worked out once.
     """
-    here = slice(row, row + 1)
-    cores = int(slot_cores(ask, queues.corecount[here])[0]) if ask.core_count == 0 else max(ask.core_count or 1, 1)
-    ram = float(memory_mb(ask, slot_cores(ask, queues.corecount[here]))[0])
-    input_mb, most_disk = input_bytes / 1e6, float(queues.maxwdir[row])
-    disk = input_mb + output_mb(ask, ask.chunk.n_events, input_mb) + size_mb(ask.work_disk_count, ask.work_disk_unit)
-    return Slot(
-        cores,
-        _up(ram * compensation, RAM_STEP_MB, float(queues.maxrss[row])),
-        _up(min(disk, most_disk) if most_disk else disk, DISK_STEP_MB, most_disk),
-        _up(walltime_s or 0.0, WALLTIME_STEP_S, float(queues.maxtime[row])),
-    )
+
+    def __init__(self, ask: Ask, queues: Queues, row: int, compensation: float) -> None:
+        here = slice(row, row + 1)
+        cores = slot_cores(ask, queues.corecount[here])
+        self._ask = ask
+        self._cores = int(cores[0]) if ask.core_count == 0 else max(ask.core_count or 1, 1)
+        self._ram = _up(float(memory_mb(ask, cores)[0]) * compensation, RAM_STEP_MB, float(queues.maxrss[row]))
+        self._most_disk, self._most_time = float(queues.maxwdir[row]), float(queues.maxtime[row])
+        self._work_mb = size_mb(ask.work_disk_count, ask.work_disk_unit)
+        self._power = float(slot_power(ask, queues)[row])
+        self._per_byte = walltime_per_byte(ask)
+        self._known: dict[tuple[int, int], Slot] = {}
+
+    def of(self, input_bytes: int, n_events: int) -> Slot:
+        """That of a job with so much input and so many events."""
+        if (found := self._known.get((input_bytes, n_events))) is None:
+            found = self._known[input_bytes, n_events] = self._made(input_bytes, n_events)
+        return found
+
+    def _made(self, input_bytes: int, n_events: int) -> Slot:
+        input_mb = input_bytes / 1e6
+        disk = input_mb + output_mb(self._ask, n_events, input_mb) + self._work_mb
+        return Slot(
+            self._cores,
+            self._ram,
+            _up(min(disk, self._most_disk) if self._most_disk else disk, DISK_STEP_MB, self._most_disk),
+            _up(self._walltime_s(input_bytes, n_events), WALLTIME_STEP_S, self._most_time),
+        )
+
+    def _walltime_s(self, input_bytes: int, n_events: int) -> float:
+        """Expected walltime, s; 0 where it is not known."""
+        if self._per_byte:
+            return self._per_byte * input_bytes
+        if self._ask.walltime_s:
+            return self._ask.walltime_s
+        return job_walltime_s(self._ask, n_events, self._power) or 0.0
 
 
 def _up(need: float, step: int, limit: float) -> int:

@@ -18,7 +18,7 @@ from broker_site.access.permissions import VoScope
 from broker_site.agency.run import BODIES, new_run
 from brokerage.ledger import lease, moves, settle
 from brokerage.ledger.ending import expire_leases
-from brokerage.ledger.generate import reserve
+from brokerage.ledger.reserving import reserve
 from brokerage.models import Job, JobRetryHistory
 from brokerage.queries import offer
 from brokerage.queries.decisions import latest

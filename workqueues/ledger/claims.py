@@ -30,11 +30,15 @@ class OpenGroup(NamedTuple):
     least_priority: int | None = None
 
 
-OPEN = """JOIN unnest(
+OPEN: Mapping[bool, str] = {
+    False: "",
+    True: """JOIN unnest(
         %(vo)s::text[], %(label)s::text[], %(gshare)s::text[], %(queue)s::int[], %(rtype)s::text[], %(least)s::int[])
     AS o(vo, label, gshare, queue, rtype, least)
     ON o.vo = t.vo AND o.label = t.prod_source_label AND o.gshare = t.gshare AND o.queue = coalesce(t.work_queue_id, 0)
-        AND o.rtype = t.resource_type AND (o.least IS NULL OR t.current_priority >= o.least)"""
+        AND o.rtype = t.resource_type AND (o.least IS NULL OR t.current_priority >= o.least)""",
+}
+"""How only tasks of open groups are claimed, where groups are named."""
 
 
 def claim_tasks(
@@ -59,7 +63,7 @@ def claim_tasks(
             f"""
             UPDATE workqueues_task SET locked_by = %(run)s, locked_time = now() + make_interval(secs => %(seconds)s)
             WHERE id IN (
-                SELECT t.id FROM workqueues_task t {OPEN if only else ""} {JOIN[order]}
+                SELECT t.id FROM workqueues_task t {OPEN[bool(only)]} {JOIN[order]}
                 WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now())
                   AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK[work]}
                 ORDER BY {ORDER[order]} t.current_priority DESC, t.modification_time, t.id

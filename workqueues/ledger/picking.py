@@ -33,9 +33,10 @@ class Picked(NamedTuple):
     job_id: int | None
 
 
+# The rows need no lock beforehand: whoever changes a file holds the lock of its dataset, as the caller does here.
 _PICK = f"""
 WITH chosen AS (
-    SELECT id FROM workqueues_file WHERE dataset_id = %s AND status = %s AND held = '' ORDER BY id LIMIT %s FOR UPDATE
+    SELECT id FROM workqueues_file WHERE dataset_id = %s AND status = %s AND held = '' ORDER BY id LIMIT %s
 )
 UPDATE workqueues_file f SET status = 'picked' FROM chosen WHERE f.id = chosen.id
 RETURNING {", ".join(f"f.{name}" for name in Picked._fields)}

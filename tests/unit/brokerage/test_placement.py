@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from broker_site.kernel.dice import dice
-from brokerage.rules.placement import Place, block_of, draw, spread
+from brokerage.rules.placement import Layout, Place, block_of, draw, lay_out
 from tests.unit.brokerage.grids import CONFIG
+from workqueues.rules.job_size import Budget
+from workqueues.rules.split_rule import SplitRules
+from workqueues.splitters.choice import splitter_for
+from workqueues.splitters.protocol import Files, JobLimits, Secondary, Split
 
 
 def test_jobs_spread_in_proportion_to_the_weights() -> None:
@@ -21,25 +27,80 @@ def test_jobs_spread_in_proportion_to_the_weights() -> None:
     assert counts["C"] == 0
 
 
+def laid(places: list[Place], n_files: int = 100, most: int = 50, block: int = 25, seed: object = 1, **more: Any) -> Layout:
+    """Files of 1 GB and 100 events, two a job unless `rules` or `limits_at` say otherwise."""
+    files = Files(list(range(n_files)), [10**9] * n_files, [100] * n_files, complete=True)
+    limits_at = more.get("limits_at") or (lambda _: JobLimits())
+    rules = more.get("rules") or SplitRules(files_per_job=2)
+
+    def cut(part: Files, limits: JobLimits, upto: int, others: Sequence[Secondary]) -> Split:
+        return splitter_for("input", rules)(part, rules, limits, upto, others)
+
+    return lay_out(files, (), cut, limits_at, places, most, block, dice("task", seed), 3)
+
+
+def counts(layout: Layout) -> list[tuple[str, int]]:
+    return [(block.queue, len(block.jobs)) for block in layout.blocks]
+
+
 def test_each_block_lowers_the_weight_so_that_all_queues_get_work() -> None:
     assert Place("A", 6.0, queued=1).filled(2) == Place("A", 3.0, queued=3)
-    blocks = spread([Place("A", 5.0), Place("B", 2.0), Place("C", 1.0)], 40, 2, dice("task", 1))
+    blocks = counts(laid([Place("A", 5.0, 1), Place("B", 2.0, 1), Place("C", 1.0, 1)], most=40, block=2))
     assert sum(jobs for _, jobs in blocks) == 40
     assert {name for name, _ in blocks} == {"A", "B", "C"}
 
 
 def test_the_same_seed_gives_the_same_blocks() -> None:
-    places = [Place("A", 5.0), Place("B", 2.0)]
-    assert spread(places, 50, 3, dice(7, 1)) == spread(places, 50, 3, dice(7, 1))
-    assert len({tuple(spread(places, 50, 3, dice(7, n))) for n in range(20)}) > 1
+    places = [Place("A", 5.0, 1), Place("B", 2.0, 1)]
+    assert laid(places, block=3, seed=3) == laid(places, block=3, seed=3)
+    assert len({tuple(counts(laid(places, block=3, seed=n))) for n in range(20)}) > 1
 
 
-def test_full_and_barred_queues_are_passed_over() -> None:
+def test_full_queues_are_passed_over() -> None:
     full, roomy = Place("A", 9.0, queued=20, cap=20), Place("B", 1.0)
     assert draw([full, roomy], dice(1)) == roomy
     assert draw([full], dice(1)) is None
-    assert draw([roomy], dice(1), barred="B") is None
-    assert spread([Place("A", 1.0, queued=18, cap=20)], 50, 25, dice(1)) == [("A", 25)]
+    assert counts(laid([Place("A", 1.0, queued=18, cap=20)])) == [("A", 25)]
+
+
+def test_idle_queues_get_a_job_each_before_the_others() -> None:
+    blocks = counts(laid([Place("busy", 9.0, queued=5), Place("idle", 0.1), Place("calm", 0.1)]))
+    assert sorted(blocks[:2]) == [("calm", 1), ("idle", 1)]
+
+
+def test_every_file_is_in_one_job_in_order_whatever_the_limits_of_the_queues() -> None:
+    disk = {"small": 3.5e9, "large": 7.5e9}
+    layout = laid(
+        [Place("small", 1.0, 1), Place("large", 1.0, 1)],
+        rules=SplitRules(),
+        limits_at=lambda name: JobLimits(budgets=(Budget(1.0, 0.0, disk[name], hard=True),)),
+    )
+    ends = [(block.queue, job.start, job.stop, job.size) for block in layout.blocks for job in block.jobs]
+    assert [start for _, start, _, _ in ends] == [0, *(stop for _, _, stop, _ in ends[:-1])]
+    assert ends[-1][2] == 100
+    assert all(size <= disk[name] for name, _, _, size in ends)
+    assert {size // 10**9 for name, *_, size in ends[:-1] if name == "large"} == {7}
+
+
+def test_a_queue_where_not_even_the_smallest_job_fits_gets_none() -> None:
+    disk = {"tiny": 0.5e9, "large": 7.5e9}
+    layout = laid(
+        [Place("tiny", 100.0, 1), Place("large", 1.0, 1)],
+        limits_at=lambda name: JobLimits(budgets=(Budget(1.0, 0.0, disk[name], hard=True),)),
+    )
+    assert {block.queue for block in layout.blocks} == {"large"}
+    nowhere = laid([Place("tiny", 1.0)], limits_at=lambda _: JobLimits(budgets=(Budget(1.0, 0.0, 1.0, hard=True),)))
+    assert not nowhere.blocks
+    assert nowhere.reason
+
+
+def test_events_are_cut_across_blocks_without_a_gap() -> None:
+    layout = laid([Place("A", 1.0), Place("B", 1.0)], n_files=10, most=100, block=3, rules=SplitRules(events_per_job=70))
+    jobs = [job for block in layout.blocks for job in block.jobs]
+    begins = [100 * job.start + job.skip for job in jobs]
+    assert begins == [70 * n for n in range(15)]
+    assert [job.n_events for job in jobs] == [70] * 14 + [20]
+    assert all(100 * (job.stop - 1) + (job.upto or 100) == b + job.n_events for job, b in zip(jobs, begins, strict=True))
 
 
 def test_blocks_of_scouts_are_small() -> None:
