@@ -12,7 +12,7 @@ from broker_site import gdpconfig
 from broker_site.access.models import Audit
 from tests.api.people import Person, faults, person
 from tests.builders import catalogue_dataset, parameters, reading
-from workqueues.models import Submission, Task, TaskChange, TaskParams
+from workqueues.models import CatalogueFile, Submission, Task, TaskChange, TaskParams
 from workqueues.rules.task_parameters import not_yet
 
 pytestmark = pytest.mark.django_db
@@ -139,6 +139,15 @@ def test_an_input_that_does_not_exist_is_a_fault_unless_it_is_the_parents_or_wai
     parent = ada.submit(parameters("parent")).json()["id"]
     child = ada.submit(reading("child", "parent.EVT", parentTaskName="parent"))
     assert (child.status_code, child.json()["parent_tid"]) == (201, parent)
+
+
+def test_events_that_the_catalogue_does_not_know_are_a_fault_where_the_task_counts_them(ada: Person) -> None:
+    catalogue_dataset("there", 2)
+    wanting = {"nFilesPerJob": None, "nEventsPerJob": 15}
+    assert ada.submit(reading("counted", "there", **wanting)).status_code == 201
+    CatalogueFile.objects.filter(lfn="there.000001").update(n_events=None)
+    assert faults(ada.submit(reading("t", "there", **wanting))) == {("nEventsPerJob", "events")}
+    assert ada.submit(reading("said", "there", nEventsPerInputFile=10, **wanting)).status_code == 201
 
 
 def test_a_parent_that_ended_badly_is_a_fault(ada: Person) -> None:

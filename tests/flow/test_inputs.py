@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from brokerage.queries.offer import job_document
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
-from tests.flow.steps import run_agents
+from tests.flow.steps import run_agents, take
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, OutputTemplate, Task
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +75,14 @@ def test_secondary_files_are_used_again_where_the_task_says_so() -> None:
     assert Dataset.objects.get(dataset_name="low").attributes == "ru"
     assert not files("low")[0].keep_track
     assert all(f.keep_track for f in files("pseudo_seq_number"))
+
+
+def test_files_for_many_times_are_not_tracked_and_do_not_run_out() -> None:
+    catalogue_dataset("in.data", 2)
+    catalogue_dataset("low", 1)
+    fed({**IN, "dataset": "low", "value": "--low ${LOW/L}", "attributes": "manytime"})
+    assert Dataset.objects.get(dataset_name="low").attributes == "manytime,ru"
+    assert not files("low")[0].keep_track
 
 
 def test_an_empty_secondary_dataset_breaks_the_task_and_is_named() -> None:
@@ -176,7 +185,11 @@ def test_lumi_blocks_and_boundaries_come_with_the_files_and_stand_together() -> 
     fed(orderByLB=True)
     assert [f.lumi_block_nr for f in files("in.data")] == [6, 7, 8, 9, None]
     Task.objects.all().delete()
-    fed(groupBoundaryID=1, respectLB=True)
+    catalogue_dataset("low", 2)
+    CatalogueFile.objects.filter(lfn="low.000000").update(boundary_id=2)
+    CatalogueFile.objects.filter(lfn="low.000001").update(boundary_id=1)
+    fed({**IN, "dataset": "low", "value": "--low ${LOW/L}"}, groupBoundaryID=1, respectLB=True)
+    assert [f.boundary_id for f in files("low")] == [1, 2]
     assert [(f.boundary_id, f.lumi_block_nr) for f in files("in.data")] == [(1, 8), (1, 9), (2, 6), (2, 7), (None, None)]
 
 
@@ -229,6 +242,25 @@ def test_a_file_that_lacks_the_field_breaks_the_task_and_is_named() -> None:
         "tobroken",
         "addNthFieldToLFN: short has 1 fields between dots, field 2 is asked for",
     )
+
+
+def test_a_job_says_what_the_payload_calls_its_outputs() -> None:
+    (queue,) = grid("ALPHA")
+    items = [
+        {**OUT, "sourceName": "event.txt"},
+        {**OUT, "value": "--hist=t.hist.${SN}.txt"},
+        {**OUT, "dataset": "t.NTUP", "value": "--ntup=ntup.${SN:08d}", "sourceName": "ntuple.root"},
+    ]
+    submitted(parameters("t", nEvents=10, jobParameters=items))
+    run_agents()
+    job = job_document(take(queue).job_id)
+    assert {o["lfn"]: o["source_name"] for o in job["outputs"]} == {
+        "t.OUT.000001.txt": "event.txt",
+        "t.hist.000001.txt": None,
+        "ntup.00000001": "ntuple.root",
+        "t.log.000001.tgz": None,
+    }
+    assert "--out=t.OUT.000001.txt" in job["parameters"]
 
 
 def test_a_template_dataset_is_not_registered_and_its_serials_and_source_name_are_kept() -> None:

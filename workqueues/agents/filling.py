@@ -90,10 +90,12 @@ class _Filling:
         return feeding.numbered(files, self.masters.events)
 
     def _of_secondary(self, p: DatasetPlan) -> list[NewFile]:
+        """All files; boundaries of the catalogue mean nothing where those of the master are fields of names."""
         files = list(self.read[p.name])
         _check_counted(files, p)
-        shuffle = self._shuffle(p)
-        return feeding.ordered(files, self.rules, shuffle) if shuffle else files
+        if self.rules.fields_of_file:
+            files = [f._replace(boundary_id=None) for f in files]
+        return feeding.ordered(files, self.rules, self._shuffle(p))
 
     def _shuffle(self, p: DatasetPlan) -> Random | None:
         """Seeded by task and dataset: feeding again gives the same order."""

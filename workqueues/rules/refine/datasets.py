@@ -18,7 +18,7 @@ from workqueues.rules.task_parameters import problem
 SEED_DATASET = "pseudo_rndmseed"
 PSEUDO_DATASET = "pseudo_dataset"
 SEQUENCE_DATASET = "pseudo_seq_number"
-UNTRACKED = ("repeat", "nosplit", "ru")
+USED_AGAIN = ("repeat", "nosplit", "ru")
 
 Values = Mapping[str, Any]
 
@@ -175,9 +175,12 @@ def _secondaries(items: Sequence[Item], values: Values, known: Mapping[str, Data
 
 
 def _dealt(item: Item, values: Values) -> str:
-    """The attributes of a secondary dataset; with reuseSecOnDemand its files may be used again."""
+    """The attributes of a secondary dataset.
+
+    With reuseSecOnDemand its files may be used again, and with manytime, which are not tracked (decision F1) and would run out.
+    """
     words = [word for word in item.attributes.split(",") if word]
-    if values.get("reuseSecOnDemand") and not set(words) & set(UNTRACKED):
+    if (values.get("reuseSecOnDemand") or "manytime" in words) and not set(words) & set(USED_AGAIN):
         words.append("ru")
     return ",".join(words)
 
