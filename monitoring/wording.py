@@ -105,6 +105,22 @@ merging  | run  | Being merged.
 """
 )
 
+RANGE = _table(
+    """
+ready     | idle | Its job waits for a pilot or runs.
+sent      | run  | A pilot has it.
+running   | run  | Its events are being processed.
+finished  | run  | Processed, the end is being recorded.
+done      | good | Its events are processed.
+failed    | bad  | The job failed; the events were cut anew.
+cancelled | off  | The job was ended; the events were cut anew.
+fatal     | bad  | The events have no tries left.
+discarded | off  | The result was thrown away.
+merged    | good | Its output is part of a merged file.
+corrupted | bad  | Its output could not be read.
+"""
+)
+
 QUEUE = _table(
     """
 online    | good | Takes jobs.
@@ -148,6 +164,7 @@ WORDS = {
     "job": JOB,
     "dataset": DATASET,
     "file": FILE,
+    "range": RANGE,
     "queue": QUEUE,
     "agent": AGENT,
     "outcome": OUTCOME,

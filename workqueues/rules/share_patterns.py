@@ -76,7 +76,7 @@ class _Reader:
             return max(min(high, LONGEST) - low + 1, 1)
         if high > MOST_TIMES:
             raise _Refused(f"at character {begin + 1}: what is repeated without end may not itself have *, +, ?, {{}} or |")
-        return min(sum(ways**times for times in range(low, high + 1)), MOST_WAYS + 1)
+        return min(sum(int(ways**times) for times in range(low, high + 1)), MOST_WAYS + 1)
 
     def _atom(self) -> int:
         if self._next("("):

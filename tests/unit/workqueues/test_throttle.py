@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +23,7 @@ from workqueues.rules.throttle import PRACTICE, Counts, Limits, throttled
         (Counts(starting=89), Limits(lower=100), "PASS", "pass", 250, False),
         (Counts(starting=100), Limits(lower=100), "SKIP", "ratio", 0, False),
         (Counts(running=1000, activated=1000), Limits(cap=1000), "PASS", "pass", 200, True),
+        (Counts(), Limits(cap=3), "PASS", "pass", 1, True),
         (Counts(running=1000, activated=1001), Limits(cap=1000), "SKIP", "cap", 0, False),
         (Counts(running=50), Limits(running_cap=50), "PASS", "pass", 250, True),
         (Counts(running=51), Limits(running_cap=50), "SKIP", "running_cap", 0, False),
@@ -75,3 +78,46 @@ def test_it_is_total_and_never_makes_jobs_on_skip(counts: Counts, limits: Limits
     else:
         assert verdict.max_jobs is not None
         assert limits.cap is None or counts.queued <= limits.cap
+
+
+def test_each_rule_of_practice_is_switched_on_by_itself() -> None:
+    stuck = Counts(running=4000, defined=2401, waiting=20_000)
+    assert throttled(stuck, Limits(practice=frozenset({"waiting"}))).rule == "waiting"
+    assert throttled(stuck, Limits(practice=frozenset({"brokerage_stuck"}))).rule == "brokerage_stuck"
+    assert throttled(Counts(activated=1999), Limits(practice=frozenset({"limit"}))).decision == "PASS"
+    short = Counts(activated=9999, walltime_s=1.0)
+    assert throttled(short, Limits(practice=frozenset({"walltime"}))).decision == "PASS"
+    assert throttled(short, Limits(practice=PRACTICE - {"walltime"})).decision == "SKIP"
+    assert throttled(short, Limits(practice=frozenset({"high_priority"})), 900).rule == "high_priority"
+
+
+def test_each_cap_is_compared_with_the_jobs_at_its_level() -> None:
+    own, whole = Counts(running=10), Counts(running=500, activated=900)
+    assert throttled(own, Limits(cap=800), at_cap=whole).rule == "cap"
+    assert throttled(own, Limits(cap=800)).decision == "PASS"
+    assert throttled(own, Limits(running_cap=499), at_running_cap=whole).rule == "running_cap"
+    assert throttled(own, Limits(running_cap=499)).decision == "PASS"
+
+
+limits_of_documents = st.builds(Limits, st.none() | numbers, st.none() | numbers, st.none() | numbers)
+
+
+@given(st.builds(Counts, *[numbers] * 5), limits_of_documents, numbers)
+def test_with_more_waiting_no_unit_gets_more_jobs(counts: Counts, limits: Limits, more: int) -> None:
+    before, after = throttled(counts, limits), throttled(counts + Counts(activated=more), limits)
+    assert before.max_jobs is not None
+    assert after.max_jobs is not None
+    assert after.max_jobs <= before.max_jobs
+
+
+@given(st.builds(Counts, *[numbers] * 5), limits_of_documents, numbers)
+def test_with_more_running_a_unit_that_passes_still_does_without_a_cap_of_them(counts: Counts, limits: Limits, more: int) -> None:
+    free = replace(limits, running_cap=None)
+    if throttled(counts, free).decision == "PASS":
+        assert throttled(counts + Counts(running=more), free).decision == "PASS"
+
+
+@given(st.builds(Counts, *[numbers] * 5), limits_of_documents, numbers, numbers)
+def test_a_higher_limit_never_holds_a_unit_back(counts: Counts, limits: Limits, lower: int, more: int) -> None:
+    if throttled(counts, replace(limits, lower=lower)).decision == "PASS":
+        assert throttled(counts, replace(limits, lower=lower + more)).decision == "PASS"
