@@ -78,7 +78,7 @@ def test_the_keys_are_those_of_the_configuration_and_names_may_have_blanks() -> 
     found = UnitLimits.of(config, "MC 16", "MCORE")
     assert [one.value for one in found] == [None, 900, None]
     limits = limits_of(config, found, shortage=False, unthrottled=False)
-    assert (limits.ratio, limits.cap, limits.running_cap, limits.practice) == (3, 900, None, {"waiting"})
+    assert (limits.ratio, limits.cap, limits.running_cap, limits.practice) == (3, 900, None, frozenset({"waiting"}))
     assert limits_of(config, found, shortage=True, unthrottled=False).ratio == 2
     assert component_of("user") == "anal_job_throttler"
     with pytest.raises(BadConfig):
