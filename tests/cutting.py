@@ -101,7 +101,9 @@ class Generator:
         decision = Decision.objects.create(
             task_id=of.task.id, policy="test", outcome="assign", n_candidates=1, n_chosen=1, ask={}, record=b"", seed=""
         )
-        JobSpec.objects.create(job_id=job_id, job_name=f"job.{job_id}", n_input_files=len(runs), decision_id=decision.id)
+        JobSpec.objects.create(
+            job_id=job_id, job_name=f"job.{job_id}", vo="demo", n_input_files=len(runs), decision_id=decision.id
+        )
         JobChange.objects.create(job_id=job_id, old="-", new="activated", epoch=0, who="test")
         rows = [
             NewRange(of.dataset.id, file_id, job_id, run.first, run.stop - run.first, run.attempt_nr, run.failed_attempt)

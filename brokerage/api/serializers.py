@@ -91,8 +91,11 @@ class InputShown(serializers.Serializer[Mapping[str, Any]]):
     dataset_name = serializers.CharField()
     type = serializers.CharField(help_text="input, pseudo_input, random_seed")
     tracked = serializers.BooleanField(help_text="counts for the limit of one use")
-    attempt_nr = serializers.IntegerField(help_text="tries that the file had before this job")
+    attempt_nr = serializers.IntegerField(help_text="tries that the file, or the events, had before this job")
     use = serializers.CharField(help_text="live, used or returned")
+    event_range_id = serializers.IntegerField(allow_null=True, help_text="range of events that the job has; null: the whole file")
+    first_event = serializers.IntegerField(allow_null=True, help_text="first event of the range, counted from 0 in the file")
+    last_event = serializers.IntegerField(allow_null=True, help_text="last event of the range, itself part of it")
 
 
 class JobWhole(JobShown):

@@ -1,16 +1,19 @@
-"""Everything that belongs to one job: six queries, whatever it has."""
+"""Everything that belongs to one job: seven queries at most, whatever it has."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brokerage.models import JobChange, JobInput, JobRetryHistory
-from workqueues.models import File
+from workqueues.models import EventRange, File
 
 
 @dataclass(frozen=True, slots=True)
 class InputOfJob:
-    """One use of a file by the job."""
+    """One use of a file by the job, or of events of it: from `first_event` to `last_event`, counted from 0 in the file; None
+    where it has the file whole.
+    """
 
     file_id: int
     lfn: str
@@ -20,6 +23,9 @@ class InputOfJob:
     tracked: bool
     attempt_nr: int
     use: str
+    event_range_id: int | None = None
+    first_event: int | None = None
+    last_event: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,7 @@ def parts_of_job(job_id: int) -> PartsOfJob:
 def _inputs(job_id: int) -> list[InputOfJob]:
     uses = list(JobInput.objects.filter(job_id=job_id).order_by("id"))
     files = File.objects.select_related("dataset").in_bulk([u.file_id for u in uses])
+    ranges = _ranges([u.event_range_id for u in uses if u.event_range_id is not None])
     return [
         InputOfJob(
             use.file_id,
@@ -57,10 +64,20 @@ def _inputs(job_id: int) -> list[InputOfJob]:
             use.tracked,
             use.attempt_nr,
             use.status,
+            use.event_range_id,
+            *ranges.get(use.event_range_id or 0, (None, None)),
         )
         for use in uses
         if (file := files.get(use.file_id)) is not None
     ]
+
+
+def _ranges(ids: Sequence[int]) -> dict[int, tuple[int | None, int | None]]:
+    """First and last event of ranges."""
+    if not ids:
+        return {}
+    spans = EventRange.objects.filter(id__in=ids).values_list("id", "def_min_event_id", "def_max_event_id")
+    return {range_id: (first, last) for range_id, first, last in spans}
 
 
 def _retries(told: str, **of: int) -> list[int]:

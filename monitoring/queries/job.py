@@ -12,7 +12,7 @@ from django.db.models import Q
 from broker_site.access.permissions import VoScope
 from brokerage.models import Job, JobInput, JobRetryHistory, Pilot
 from monitoring.queries.database import alias
-from workqueues.models import CatalogueFile, File, Replica
+from workqueues.models import CatalogueFile, EventRange, File, Replica
 
 MOST_FILES = 500
 """Inputs, and outputs, that a page shows."""
@@ -21,7 +21,11 @@ MOST_TRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class InputRow:
-    """One use of an input by the job. `outcome`: live, used or returned; `file_status`: the file as it is now."""
+    """One use of an input by the job. `outcome`: live, used or returned; `file_status`: the file as it is now.
+
+    Where jobs share the file by events: those that this job has, from `first_event` to `last_event`, counted from 0, and the
+    state of their range. `n_events`: of the whole file. `reused`: the file is not used up, other jobs have it too.
+    """
 
     file_id: int
     lfn: str
@@ -33,6 +37,17 @@ class InputRow:
     attempt_nr: int
     outcome: str
     file_status: str
+    reused: bool = False
+    first_event: int | None = None
+    last_event: int | None = None
+    range_status: str = ""
+
+    @property
+    def n_own_events(self) -> int | None:
+        """Events that the job has of the file."""
+        if self.first_event is None or self.last_event is None:
+            return self.n_events
+        return self.last_event - self.first_event + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +98,10 @@ def find_job(job_id: int, scope: VoScope) -> Job | None:
 
 
 def job_inputs(job_id: int) -> list[InputRow]:
-    """Inputs of a job, at most MOST_FILES; two statements."""
+    """Inputs of a job, at most MOST_FILES; three statements, two where it has its files whole."""
     uses = list(JobInput.objects.using(alias()).filter(job_id=job_id).order_by("id")[:MOST_FILES])
     files = File.objects.using(alias()).select_related("dataset").in_bulk([use.file_id for use in uses])
+    ranges = _ranges([use.event_range_id for use in uses if use.event_range_id is not None])
     return [
         InputRow(
             file_id=f.id,
@@ -98,10 +114,19 @@ def job_inputs(job_id: int) -> list[InputRow]:
             attempt_nr=use.attempt_nr,
             outcome=use.status,
             file_status=f.status,
+            reused=not use.tracked,
+            first_event=span.def_min_event_id if span else None,
+            last_event=span.def_max_event_id if span else None,
+            range_status=span.status if span else "",
         )
         for use in uses
         if (f := files.get(use.file_id)) is not None
+        for span in [ranges.get(use.event_range_id or 0)]
     ]
+
+
+def _ranges(ids: list[int]) -> dict[int, EventRange]:
+    return EventRange.objects.using(alias()).in_bulk(ids) if ids else {}
 
 
 def job_outputs(job_id: int) -> list[OutputRow]:

@@ -11,6 +11,8 @@ from brokerage.states import JOB
 from monitoring.queries.database import alias, rows
 from monitoring.queries.tasks import Files, files_of
 from workqueues.models import Dataset, Task
+from workqueues.rules.dataset_attributes import read_attributes
+from workqueues.rules.finish import MASTER_TYPES
 from workqueues.states import INPUT_TYPES
 
 MOST_JOBS = 100_000
@@ -21,7 +23,9 @@ MOST_RELATIVES = 50
 
 @dataclass(frozen=True, slots=True)
 class DatasetRow:
-    """One dataset of a task with its counters."""
+    """One dataset of a task with its counters. `n_events_used`: events that are processed; `dealt`: how a secondary dataset is
+    dealt out to jobs, in words.
+    """
 
     id: int
     dataset_name: str
@@ -36,6 +40,8 @@ class DatasetRow:
     n_files_on_hold: int
     n_files_missing: int
     n_events: int | None
+    n_events_used: int
+    dealt: str
 
     @property
     def is_input(self) -> bool:
@@ -122,10 +128,26 @@ def _datasets(task_id: int) -> list[DatasetRow]:
             n_files_on_hold=d.n_files_on_hold,
             n_files_missing=d.n_files_missing,
             n_events=d.n_events,
+            n_events_used=d.n_events_used or 0,
+            dealt=dealt_out(d.attributes) if d.master_id is not None and d.type in MASTER_TYPES else "",
         )
         for d in found
     ]
     return sorted(read, key=lambda d: (not d.is_input, d.secondary))
+
+
+def dealt_out(attributes: str) -> str:
+    """How the files of a secondary dataset come to jobs."""
+    rule = read_attributes(attributes)
+    if rule.nosplit:
+        return "all files to every job"
+    if rule.files_per_job is not None:
+        amount = f"{rule.files_per_job} a job"
+    elif rule.event_ratio is not None:
+        amount = f"{rule.event_ratio:g} events for each event"
+    else:
+        amount = f"{rule.ratio:g} for each file"
+    return amount if rule.tracked else f"{amount}, used again and again"
 
 
 def _relatives(task: Task, scope: VoScope) -> list[Relative]:

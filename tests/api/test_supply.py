@@ -13,6 +13,7 @@ from broker_site.kernel import clock
 from brokerage.models import ComputingQueue, Decision, Feed, GridSnapshot, Job, LocalOverride, Site, StorageEndpoint
 from tests.api.people import Person, faults, ids, refused
 from tests.builders import grid, parameters, submitted
+from tests.cutting import cut, shared
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.models import Task
 
@@ -77,6 +78,13 @@ def test_a_job_is_read_with_inputs_outputs_result_and_history(ada: Person, worke
     assert [m["new"] for m in told["history"]] == ["activated", "sent", "running", "holding", "failed"]
     (retry,) = told["retried_by"]
     assert ada.get(f"jobs/{retry}/").json()["retry_of"] == [failed.id]
+
+
+def test_a_job_on_events_of_a_file_says_which(ada: Person) -> None:
+    _, second = cut(shared([30]), 20)
+    (told,) = ada.get(f"jobs/{second}/").json()["inputs"]
+    assert (told["first_event"], told["last_event"], told["use"], told["tracked"]) == (20, 29, "live", True)
+    assert told["event_range_id"] is not None
 
 
 def test_a_live_job_has_no_result_and_tells_no_lease_holder(ada: Person, worked: Task) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from brokerage.states import JOB
 from monitoring import wording
-from workqueues.states import INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, OUTPUT_FILE, TASK
+from workqueues.states import EVENT, INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, OUTPUT_FILE, TASK
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,7 @@ from workqueues.states import INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, OUTPUT_
         (JOB.states, wording.JOB),
         (INPUT_DATASET.states + OUTPUT_DATASET.states, wording.DATASET),
         (INPUT_FILE.states + OUTPUT_FILE.states, wording.FILE),
+        (EVENT.states, wording.RANGE),
         (("live", "used", "returned", "assign", "pending"), wording.OUTCOME),
     ],
 )
