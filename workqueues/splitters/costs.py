@@ -13,8 +13,8 @@ from math import lcm
 
 from workqueues.rules.job_size import Budget
 
-FINEST = 10**9
-"""Largest denominator of a price or a budget; what floats add behind it is an error of theirs."""
+DIGITS = 14
+"""Significant digits of a price or a budget; what floats have behind them is an error of theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _line(budget: Budget, sizes: list[int], events: list[int]) -> Line:
 @lru_cache(maxsize=4096)
 def _whole(budget: Budget) -> tuple[int, int, int]:
     """The prices and the most that a job may cost, as whole numbers of one unit, "less than" made "not more than"."""
-    exact = [Fraction(number).limit_denominator(FINEST) for number in (budget.per_byte, budget.per_event, budget.most)]
+    exact = [Fraction(f"{number:.{DIGITS}g}") for number in (budget.per_byte, budget.per_event, budget.most)]
     unit = lcm(*(number.denominator for number in exact))
     per_byte, per_event, most = (int(number * unit) for number in exact)
     most -= budget.below

@@ -76,6 +76,9 @@ def _job(
     asked = (rules.files_per_job and not rules.respect_lb) or (events and (rules.events_per_job or rules.target_events))
     taken, others, stopped = steps[0], None, ""
     for n, step in enumerate(steps):
+        if n and len(step) > _ceiling(rules, limits):
+            stopped = "soft"
+            break
         try:
             deal = [_deal(each, rules, files, step, a, events) for each, a in zip(secondaries, at, strict=True)]
         except Missing as missing:
@@ -176,7 +179,7 @@ def _broken(
         cost, most = exact(budget.per_byte) * size + exact(budget.per_event) * n, exact(budget.most)
         return cost >= most if budget.below else cost > most
 
-    soft = len(parts) > _ceiling(rules, limits) or inputs > limits.max_inputs
+    soft = inputs > limits.max_inputs
     soft = soft or any(breaks(budget) for budget in limits.budgets if not budget.hard)
     return soft, any(breaks(budget) for budget in limits.budgets if budget.hard)
 

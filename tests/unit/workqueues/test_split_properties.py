@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.workqueues.split_oracle import OracleJob, OracleSplit, Part, slow_split
@@ -60,7 +60,7 @@ def secondaries(draw: st.DrawFn) -> list[Secondary]:
         even = st.just(2) if kind == "reusable" else st.integers(0, 5)
         sizes, events = (draw(st.lists(even, min_size=n, max_size=n)) for _ in range(2))
         ids = sorted(draw(st.lists(st.integers(1, 5), min_size=n, max_size=n)))
-        boundaries = draw(st.sampled_from([[], [None] * n, ids]))
+        boundaries: Sequence[int | None] = draw(st.sampled_from([[], [None] * n, ids]))
         files = Files(range(n), sizes, events, boundaries=boundaries, complete=draw(st.booleans()))
         found.append(Secondary(Attributes(**rule), files, draw(st.integers(0, n))))
     return found
@@ -123,25 +123,21 @@ def compare(split: Split, files: Files, rules: SplitRules, limits: JobLimits, gi
             assert not budget.hard or cost < budget.most + 1e-9 - budget.below * 2e-9
 
 
-@settings(max_examples=400)
 @given(columns(), FILE_RULES, LIMITS, secondaries())
 def test_files_are_cut_as_one_would_by_hand(files: Files, rules: SplitRules, limits: JobLimits, given: list[Secondary]) -> None:
     compare(by_files(files, rules, limits, None, given), files, rules, limits, given, events=False)
 
 
-@settings(max_examples=400)
 @given(columns(), FILE_RULES, LIMITS)
 def test_files_without_others_are_cut_as_one_would_by_hand(files: Files, rules: SplitRules, limits: JobLimits) -> None:
     compare(by_files(files, rules, limits), files, rules, limits, [], events=False)
 
 
-@settings(max_examples=400)
 @given(columns(pieces=True), EVENT_RULES | EVEN_RULES, LIMITS, secondaries())
 def test_events_are_cut_as_one_would_by_hand(files: Files, rules: SplitRules, limits: JobLimits, given: list[Secondary]) -> None:
     compare(by_events(files, rules, limits, None, given), files, rules, limits, given, events=True)
 
 
-@settings(max_examples=300)
 @given(columns(pieces=True), EVENT_RULES | EVEN_RULES, LIMITS, st.none() | st.integers(0, 6))
 def test_every_event_is_in_one_job_or_left_or_dropped_with_a_reason(
     files: Files, rules: SplitRules, limits: JobLimits, most: int | None
@@ -162,7 +158,6 @@ def test_every_event_is_in_one_job_or_left_or_dropped_with_a_reason(
     assert most is None or len(split.jobs) <= most
 
 
-@settings(max_examples=300)
 @given(columns(), FILE_RULES, LIMITS, secondaries(), st.integers(1, 3), st.integers(1, 20))
 def test_files_cut_block_by_block_give_the_same_jobs(
     files: Files, rules: SplitRules, limits: JobLimits, given: list[Secondary], block: int, window: int
@@ -173,7 +168,6 @@ def test_files_cut_block_by_block_give_the_same_jobs(
     ]
 
 
-@settings(max_examples=300)
 @given(columns(pieces=True), EVENT_RULES | EVEN_RULES, LIMITS, secondaries(), st.integers(1, 3), st.integers(1, 20))
 def test_events_cut_block_by_block_give_the_same_jobs(
     files: Files, rules: SplitRules, limits: JobLimits, given: list[Secondary], block: int, window: int
