@@ -1,6 +1,10 @@
-"""Which splitter a master dataset takes."""
+"""Which ways of cutting there are, ours and those of other packages, and which one a master dataset takes."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 from broker_site.kernel.registry import Registry
 from workqueues.rules.split_rule import SplitRules
@@ -10,10 +14,37 @@ from workqueues.splitters.protocol import Splitter
 from workqueues.splitters.pseudo import pseudo
 from workqueues.splitters.runs import WHOLE
 
-SPLITTERS: Registry[Splitter] = Registry("splitter")
-SPLITTERS.add("by_files", by_files)
-SPLITTERS.add("by_events", by_events)
-SPLITTERS.add("pseudo", pseudo)
+Kind = Literal["files", "events", "numbers"]
+"""What is cut: whole files, runs of events of files, the numbers of a task without input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A splitter under its name, and the kinds of pieces that it can cut."""
+
+    name: str
+    cut: Splitter
+    kinds: tuple[Kind, ...]
+    doc: str
+
+
+SPLITTERS: Registry[Declared] = Registry("splitter")
+
+
+def splitter(name: str, *, kinds: tuple[Kind, ...] = ("files",)) -> Callable[[Splitter], Splitter]:
+    """Declare a way of cutting; the function stays as it is. ValueError if the name is taken."""
+
+    def declare(cut: Splitter) -> Splitter:
+        SPLITTERS.add(name, Declared(name, cut, kinds, cut.__doc__ or ""))
+        return cut
+
+    return declare
+
+
+splitter("by_files")(by_files)
+splitter("by_events", kinds=("files", "events"))(by_events)
+splitter("pseudo", kinds=("numbers",))(pseudo)
+OURS = frozenset(SPLITTERS)
 
 NO_RULES = SplitRules()
 
@@ -33,4 +64,4 @@ def splitter_name(dataset_type: str, rules: SplitRules = NO_RULES) -> str:
 
 def splitter_for(dataset_type: str, rules: SplitRules = NO_RULES) -> Splitter:
     """The splitter for master datasets of this type."""
-    return SPLITTERS[splitter_name(dataset_type, rules)]
+    return SPLITTERS[splitter_name(dataset_type, rules)].cut

@@ -25,7 +25,8 @@ class Files:
     `firsts`: the first event of the piece, counted from 0 in its file; `totals`: events of the whole file; `boundaries` and
     `lumi_blocks`: None where a file has none; files of one boundary or lumi block stand together.
     An empty column means that nothing is known of any piece. `complete`: no usable piece comes behind these, now or later (the
-    catalogue closed the dataset, and the columns hold all that is left).
+    catalogue closed the dataset, and the columns hold all that is left). `names` of the files, for generators that look at them;
+    ours do not, and get none.
     """
 
     ids: Sequence[int]
@@ -36,6 +37,7 @@ class Files:
     boundaries: Sequence[int | None] = ()
     lumi_blocks: Sequence[int | None] = ()
     complete: bool = True
+    names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
