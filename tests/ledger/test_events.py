@@ -199,6 +199,15 @@ def test_the_database_refuses_events_that_another_job_has() -> None:
         insert_ranges(of.task.id, [NewRange(of.dataset.id, of.file().id, 7, 9, 2)])
 
 
+def test_a_whole_file_that_no_job_will_take_is_given_up() -> None:
+    of = shared([25, 3])
+    generator = Generator(of)
+    drop(generator.run, of.task.id, [Dropped(of.file(1).id, 0, 0)], "too few files", "generate")
+    generator.leave()
+    assert ([of.file(n).status for n in (0, 1)], counters(of)) == (["ready", "failed"], (1, 0, 1, 0))
+    assert faults() == []
+
+
 def test_an_input_that_cannot_be_read_is_held_while_its_other_jobs_go_on() -> None:
     of = shared([30])
     first, second, third = cut(of, 10)
@@ -315,7 +324,7 @@ def test_a_random_walk_agrees_with_a_model_in_memory(seed: int) -> None:
     dice = random.Random(seed)
     sizes = [dice.randint(1, 40) for _ in range(3)]
     max_attempt, max_failure = dice.choice([(2, None), (3, 2), (4, 1)])
-    of = shared(sizes, maxAttempt=max_attempt, **({} if max_failure is None else {"maxFailure": max_failure}))
+    of = shared(sizes, maxAttempt=max_attempt, maxFailure=max_failure)
     numbers = {of.file(n).id: n for n in range(3)}
     model = Model(sizes, max_attempt, max_failure)
     live: list[int] = []

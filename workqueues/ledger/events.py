@@ -204,7 +204,8 @@ def drop(run_id: str, task_id: int, rows: Sequence[Dropped], why: str, who: str)
             if n_events
         ]
         stands = standings(run_together([_FATAL.with_values(insert_ranges(task_id, given_up)), standing(ids)]))
-        now = {i: _after_drop(stands.get(i)) for i in ids}
+        whole = {row.file_id for row in rows if not row.n_events}
+        now = {i: "failed" if i in whole else _after_drop(stands[i]) for i in ids}
         failed = [i for i in ids if now[i] == "failed"]
         run_together([_RELEASED.with_values(failed), _DROPPED.with_values(ids, [now[i] for i in ids])])
         FileChange.objects.bulk_create(
@@ -220,7 +221,5 @@ def drop(run_id: str, task_id: int, rows: Sequence[Dropped], why: str, who: str)
         )
 
 
-def _after_drop(file: Standing | None) -> str:
-    if file is None or not file.n_events:
-        return "failed"
+def _after_drop(file: Standing) -> str:
     return "picked" if file.free else _status(file)
