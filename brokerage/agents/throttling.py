@@ -62,7 +62,11 @@ class Throttle:
             tasks_of[unit] += waiting[group].tasks
         locked = _locked(run, verdicts, tasks_of, tasks, counted_at)
         served = {unit for unit in groups.values() if not verdicts[unit].lock} | locked
-        opened = tuple(OpenGroup(*group, verdicts[unit].least_priority) for group, unit in groups.items() if unit in served)
+        opened = tuple(
+            OpenGroup(*group, verdicts[unit].least_priority, waiting[group].turn)
+            for group, unit in groups.items()
+            if unit in served
+        )
         return cls(run, units, verdicts, opened, locked)
 
     def room(self, task: Task) -> int | None:

@@ -24,12 +24,13 @@ FROM grouped g JOIN brokerage_taskqueue q ON q.id = g.task_queue_id GROUP BY 1, 
 """Live jobs only, so it does not grow with history. What tells jobs apart is that of their task queue."""
 
 _TASKS = f"""
-SELECT t.vo, t.prod_source_label, t.gshare, coalesce(t.work_queue_id, 0), t.resource_type, count(*), max(t.current_priority)
+SELECT t.vo, t.prod_source_label, t.gshare, coalesce(t.work_queue_id, 0), t.resource_type, count(*), max(t.current_priority),
+    dense_rank() OVER (ORDER BY {TURN})
 FROM workqueues_task t {STANDINGS}
 WHERE t.status = ANY(%s) AND (t.locked_by = '' OR t.locked_time < now())
   AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK["unused inputs"]}
 GROUP BY 1, 2, 3, 4, 5, s.place, s.above, w.place, w.above, t.work_queue_id
-ORDER BY {TURN}, max(t.current_priority) DESC
+ORDER BY 8, 7 DESC
 """
 
 COLUMN = {
@@ -45,10 +46,11 @@ COLUMN = {
 
 
 class Claimable(NamedTuple):
-    """Tasks of a group that a run could take now, and the highest priority among them."""
+    """Tasks of a group that a run could take now, the highest priority among them, and the group's turn, from 1."""
 
     tasks: int
     priority: int
+    turn: int
 
 
 def jobs_by_group() -> dict[Group, Counts]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from django.db import connection
 
@@ -20,7 +20,10 @@ ORDER: Mapping[Order, str] = {"priority": "", "share": f"{TURN},"}
 
 
 class OpenGroup(NamedTuple):
-    """Tasks with these columns, which may be claimed; those of less than `least_priority` may not (None: all may)."""
+    """Tasks with these columns, which may be claimed; those of less than `least_priority` may not (None: all may).
+
+    `turn`: groups of the lowest come first.
+    """
 
     vo: str
     label: str
@@ -28,17 +31,14 @@ class OpenGroup(NamedTuple):
     work_queue_id: int
     resource_type: str
     least_priority: int | None = None
+    turn: int = 0
 
 
-OPEN: Mapping[bool, str] = {
-    False: "",
-    True: """JOIN unnest(
-        %(vo)s::text[], %(label)s::text[], %(gshare)s::text[], %(queue)s::int[], %(rtype)s::text[], %(least)s::int[])
-    AS o(vo, label, gshare, queue, rtype, least)
-    ON o.vo = t.vo AND o.label = t.prod_source_label AND o.gshare = t.gshare AND o.queue = coalesce(t.work_queue_id, 0)
-        AND o.rtype = t.resource_type AND (o.least IS NULL OR t.current_priority >= o.least)""",
-}
-"""How only tasks of open groups are claimed, where groups are named."""
+_PART = "\x1f"
+OPEN = """JOIN unnest(%(keys)s::text[], %(least)s::int[], %(turns)s::int[]) AS o(key, least, turn)
+    ON o.key = concat_ws(%(part)s, t.vo, t.prod_source_label, t.gshare, coalesce(t.work_queue_id, 0), t.resource_type)
+        AND (o.least IS NULL OR t.current_priority >= o.least)"""
+"""One key, not five columns: for these PostgreSQL would expect a single task and look for the files of each by itself."""
 
 
 def claim_tasks(
@@ -52,25 +52,24 @@ def claim_tasks(
 ) -> list[Task]:
     """Claim up to `limit` unclaimed tasks in one of `statuses`, the first in `order`, for `seconds`.
 
-    `only`: just tasks of these groups, each named once; None: all. Returns the tasks as they are now, in that order.
+    `only`: just tasks of these groups, each named once, in their turn; None: all. Returns the tasks as they are now, in order.
     """
     if only is not None and not only:
         return []
-    columns = zip(*only, strict=True) if only else ()
-    groups = dict(zip(("vo", "label", "gshare", "queue", "rtype", "least"), map(list, columns), strict=False))
+    join, first = (OPEN, "o.turn,") if only else (JOIN[order], ORDER[order])
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
             UPDATE workqueues_task SET locked_by = %(run)s, locked_time = now() + make_interval(secs => %(seconds)s)
             WHERE id IN (
-                SELECT t.id FROM workqueues_task t {OPEN[bool(only)]} {JOIN[order]}
+                SELECT t.id FROM workqueues_task t {join}
                 WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now())
                   AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK[work]}
-                ORDER BY {ORDER[order]} t.current_priority DESC, t.modification_time, t.id
+                ORDER BY {first} t.current_priority DESC, t.modification_time, t.id
                 LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
             RETURNING id
             """,
-            {"run": run_id, "seconds": seconds, "statuses": list(statuses), "limit": limit, **groups},
+            {"run": run_id, "seconds": seconds, "statuses": list(statuses), "limit": limit, **_groups(only or ())},
         )
         ids = [row[0] for row in cursor.fetchall()]
         cursor.execute(
@@ -81,6 +80,16 @@ def claim_tasks(
         in_order = [row[0] for row in cursor.fetchall()]
     tasks = Task.objects.in_bulk(in_order)
     return [tasks[id_] for id_ in in_order if id_ in tasks]
+
+
+def _groups(only: Sequence[OpenGroup]) -> dict[str, Any]:
+    """Parameters of OPEN."""
+    return {
+        "part": _PART,
+        "keys": [_PART.join(map(str, group[:5])) for group in only],
+        "least": [group.least_priority for group in only],
+        "turns": [group.turn for group in only],
+    }
 
 
 def hold_claim(task_id: int, run_id: str) -> Task:
