@@ -1,7 +1,8 @@
 """What a job takes of the secondary datasets of its master.
 
 Source: facts on splitting 8.3 (attributes); facts on task parameters 3.3. `manytime` and `cvmfs` do not bear on the number; the
-order of a shuffled dataset (`random`) is the caller's. Not here: how far a job goes (`cutter`), and which files are tracked.
+order of a shuffled dataset (`random`) is the caller's, and reuseSecOnDemand comes as datasets that are reusable. Not here: how
+far a job goes (`cutter`), and which files are tracked.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ def scaled(ratio: float, n: int) -> int:
 class Stock:
     """A secondary dataset while it is dealt out: its running sums, the position of the next file, the run of each boundary.
 
-    `runs`: None where boundaries do not matter for it; `whole`: a boundary is not split; `again`: used anew when too few are
-    left.
+    `runs`: None where boundaries do not matter for it; `whole`: a boundary is not split.
     """
 
     given: Secondary
@@ -45,7 +45,6 @@ class Stock:
     events: list[int]
     runs: dict[int | None, tuple[int, int]] | None
     whole: bool
-    again: bool
     at: int
 
     def portion(self, n_files: int, n_events: int, boundaries: Sequence[int | None]) -> Portion | Short:
@@ -62,7 +61,7 @@ class Stock:
             return Portion(self.at % total, min(n, total))
         if self.at + n <= total:
             return Portion(self.at, n)
-        if (rule.reusable or self.again) and total:
+        if rule.reusable and total:
             return Portion(0, min(self._count(0, n_files, n_events), total))
         return self._short(max(total - self.at, 0), n)
 
@@ -160,13 +159,11 @@ def _stock(secondary: Secondary, rules: SplitRules) -> Stock:
     files = secondary.files
     n, at = len(files), secondary.at
     bound = rules.boundary > 0 and any(each is not None for each in files.boundaries)
-    again = rules.reuse_secondary
     return Stock(
         secondary,
         *(secondary.sums or (running(files.sizes, n), running(files.n_events, n))),
         _runs(files.boundaries) if bound else None,
         rules.boundary >= WHOLE,
-        again,
         at,
     )
 

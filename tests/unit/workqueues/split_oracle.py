@@ -233,7 +233,7 @@ def _deal(secondary: Secondary, rules: SplitRules, files: Files, parts: list[Par
     if rule.repeat and total:
         return _first(secondary, [(at + k) % total for k in range(total)], len(parts), n)[0]
     taken, enough = _first(secondary, list(range(at, total)), len(parts), n)
-    if not enough and (rule.reusable or rules.reuse_secondary) and total:
+    if not enough and rule.reusable and total:
         taken, enough = _first(secondary, list(range(total)), len(parts), n)[0], True
     if not enough:
         raise Missing(secondary.files.complete)

@@ -12,6 +12,7 @@ from workqueues.rules.split_rule import SplitRules
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.protocol import Files, JobLimits, Portion, Secondary, Split
+from workqueues.splitters.pseudo import pseudo
 from workqueues.splitters.secondaries import scaled
 
 ANYWHERE = JobLimits()
@@ -220,8 +221,14 @@ def test_a_job_is_not_made_where_a_secondary_is_short_and_its_name_is_told() -> 
     split = by_files(Files(range(6)), SplitRules(files_per_job=2), ANYWHERE, None, [other])
     assert (len(split.jobs), split.left, split.unfit, split.secondaries[0].at) == (1, 4, False, 2)
     assert split.reason == "minbias has 1 files left, the next job takes 2"
-    again = by_files(Files(range(6)), SplitRules(files_per_job=2, reuse_secondary=True), ANYWHERE, None, [other])
-    assert [job.others[0] for job in again] == [(0, 2), (0, 2), (0, 2)]
+
+
+def test_records_of_a_task_without_input_have_secondaries_too() -> None:
+    other = Secondary(read_attributes("ratio=2,repeat"), Files(range(3), sizes=[5] * 3))
+    split = pseudo(Files(range(3)), SplitRules(events_per_job=10), ANYWHERE, None, [other])
+    assert [(job.n_events, job.size, job.others[0]) for job in split] == [(10, 10, (0, 2)), (10, 10, (2, 2)), (10, 10, (1, 2))]
+    small = JobLimits(budgets=(Budget(1, 0, 9, hard=True, what="scratch disk"),))
+    assert pseudo(Files(range(3)), SplitRules(), small, None, [other]).unfit
 
 
 def test_bytes_and_files_of_secondaries_count() -> None:
