@@ -1,8 +1,10 @@
-"""Policies, filters and weights of other packages: found by entry point, loaded once when a process begins.
+"""What other packages bring (policies, filters, weights, splitters, generators): found by entry point, loaded once when a process
+begins.
 
 A package names a module of its own under the group `gridbroker.brokerage`; importing that module declares what it brings, with
 the decorators that ours use. One that cannot be loaded is left out as a whole, is told by the log and by `manage.py check`, and
-keeps no other from being loaded. Not here: which policy is used (`brokerage.rules.policy_choice`).
+keeps no other from being loaded. Not here: which policy and generator are used (`brokerage.rules.policy_choice`,
+`brokerage.rules.generator_choice`).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import ExitStack
 from importlib.metadata import EntryPoint, entry_points
+from itertools import chain
 from typing import Any
 
 from django.core import checks
@@ -18,10 +21,17 @@ from django.core import checks
 import brokerage.config_keys
 import brokerage.policies  # noqa: F401 - ours are declared first, so that no plugin can take their names
 from broker_site.gdpconfig.keys import APP, KEYS
+from broker_site.kernel.registry import Registry
 from brokerage.rules.declare import FILTERS, POLICIES, WEIGHTS, Policy
 from brokerage.rules.policy_choice import PLUGINS, Plugin
+from workqueues.splitters.choice import SPLITTERS
+from workqueues.splitters.generator import GENERATORS
 
 GROUP = "gridbroker.brokerage"
+
+BROUGHT: tuple[Registry[Any], ...] = (POLICIES, FILTERS, WEIGHTS, SPLITTERS, GENERATORS)
+"""What a plugin may declare, in the order in which `Plugin` tells it."""
+REGISTRIES: tuple[Registry[Any], ...] = (*BROUGHT, KEYS)
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +60,7 @@ def _load(point: EntryPoint) -> Plugin:
     before = _names()
     try:
         with ExitStack() as stack:
-            for registry in (POLICIES, FILTERS, WEIGHTS, KEYS):
+            for registry in REGISTRIES:
                 stack.enter_context(registry.all_or_nothing())
             point.load()
             for name in POLICIES:
@@ -61,15 +71,15 @@ def _load(point: EntryPoint) -> Plugin:
         plugin = Plugin(package, version, point.name, point.value, fault=f"{type(error).__name__}: {error}")
         log.error("%s could not be loaded: %s", plugin, plugin.fault, exc_info=error)
         return plugin
-    policies, filters, weights = (now[len(known) :] for now, known in zip(_names(), before, strict=True))
-    plugin = Plugin(package, version, point.name, point.value, "", policies, filters, weights)
-    log.debug("%s brings %s", plugin, ", ".join((*policies, *filters, *weights)) or "nothing")
+    new = [now[len(known) :] for now, known in zip(_names(), before, strict=True)]
+    plugin = Plugin(package, version, point.name, point.value, "", *new)
+    log.debug("%s brings %s", plugin, ", ".join(chain.from_iterable(new)) or "nothing")
     return plugin
 
 
 def _names() -> tuple[tuple[str, ...], ...]:
-    """The policies, filters and weights that are declared so far."""
-    return tuple(POLICIES), tuple(FILTERS), tuple(WEIGHTS)
+    """What is declared so far, of each kind."""
+    return tuple(map(tuple, BROUGHT))
 
 
 def _package(point: EntryPoint) -> tuple[str, str]:
@@ -89,7 +99,7 @@ def _look_at(policy: Policy) -> None:
 
 def check_plugins(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMessage]:
     """System check brokerage.W001: a plugin that cannot be used. The rest of the system goes on without it."""
-    hint = "Mend or remove the package. Tasks for which the configuration names a policy of it wait."
+    hint = "Mend or remove the package. Tasks for which the configuration names a policy or generator of it wait."
     return [
         checks.Warning(f"{plugin} could not be loaded: {plugin.fault}", hint=hint, id="brokerage.W001")
         for plugin in PLUGINS

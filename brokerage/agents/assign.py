@@ -9,7 +9,7 @@ from brokerage.queries.asks import Input, chunk_of
 from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.supply import peek
 from brokerage.rules.ask import Chunk
-from brokerage.rules.policy_choice import NUCLEUS, NoPolicy
+from brokerage.rules.policy_choice import NUCLEUS, Unusable
 from brokerage.rules.remaining_work import remaining_work
 from brokerage.rules.snapshot import Nuclei
 from workqueues.agents.each import each
@@ -17,6 +17,7 @@ from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.feed import assign as assign_task
 from workqueues.ledger.holds import stay
 from workqueues.models import Task
+from workqueues.splitters.check import BadPlan
 
 BATCH = 50
 NO_QUEUE = "job"
@@ -46,7 +47,7 @@ def assign_one(run: Run, task: Task, cycle: Cycle) -> bool:
         return True
     try:
         decided = _decide(task, cycle)
-    except (NoPolicy, CannotAsk) as error:
+    except (Unusable, BadPlan, CannotAsk) as error:
         wait_s = gdpconfig.value("taskbrokerage", "PENDING_NUCLEUS", vo=task.vo)
         stay(run.id, task.id, str(error), wait_s)
         return True
@@ -73,7 +74,7 @@ def _reason(task: Task, cycle: Cycle, decided: Decided[Nuclei]) -> str:
 
 
 def _decide(task: Task, cycle: Cycle) -> Decided[Nuclei]:
-    """Raises NoPolicy, CannotAsk."""
+    """Raises NoPolicy, NoGenerator, BadPlan, CannotAsk."""
     policy = cycle.policy(task, NUCLEUS)
     inputs = cycle.batch.whole_input(task)
     own = cycle.batch.own(task, inputs, cycle.world.storages)

@@ -23,7 +23,7 @@ from brokerage.rules.ask import Ask
 from brokerage.rules.declare import Config, Policy
 from brokerage.rules.job_limits import limits_at, limits_of_task
 from brokerage.rules.placement import Block, Place, block_of, lay_out
-from brokerage.rules.policy_choice import NoPolicy
+from brokerage.rules.policy_choice import Unusable
 from brokerage.rules.slots import Given, limit_of, own_names, places_of, total_room
 from brokerage.rules.snapshot import Queues
 from workqueues.agents.each import each
@@ -35,6 +35,7 @@ from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.ledger.secondaries import load_secondaries
 from workqueues.models import Dataset, Task
 from workqueues.rules.job_parameters import UnresolvedPlaceholder
+from workqueues.splitters.check import BadPlan
 from workqueues.splitters.protocol import Dropped, JobLimits
 
 BATCH = 20
@@ -139,7 +140,7 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
         if decided.decision.outcome == "pending":
             return Outcome(0, Wait(_verdict(decided), decided.decision.wait_s, pending=True))
         return _place(run, task, there, decided, now, most)
-    except (NoPolicy, CannotAsk, UnresolvedPlaceholder) as error:
+    except (Unusable, BadPlan, CannotAsk, UnresolvedPlaceholder) as error:
         return Outcome(0, Wait(str(error), config["PENDING_GENERIC"], pending=True))
 
 
@@ -191,7 +192,8 @@ def _place(run: Run, task: Task, there: Supply, decided: Decided[Queues], now: R
     ask, compensation = policy.prepare(decided.ask, own), own.get("MEMORY_COMPENSATION", 1.0)
     sized = bool(there.rules.files_per_job or there.rules.events_per_job or there.rules.target_events)
     common = limits_of_task(ask, there.max_files)
-    limits = {p.name: limits_at(ask, queues, queues.index[p.name], common, sized=sized) for p in places}
+    of_queues = {p.name: limits_at(ask, queues, queues.index[p.name], common, sized=sized) for p in places}
+    limits = {name: there.generation.limits(each) for name, each in of_queues.items()}
     block = block_of(scouts=False, config=config)
     layout = lay_out(there.columns, there.secondaries, there.cut, limits.__getitem__, places, most, block, dice(task.id, number))
     placed = _placed(layout.blocks, queues, now, task.gshare)

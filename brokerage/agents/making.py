@@ -57,7 +57,8 @@ class Part(NamedTuple):
 
 
 def make_jobs(run: Run, task: Task, there: Supply, placed: Sequence[Placed], asked: Asked, decision_id: int) -> None:
-    """Make the placed jobs of a claimed task; raises Stale if the claim is gone, UnresolvedPlaceholder if a job lacks a value."""
+    """Make the placed jobs of a claimed task; raises Stale if the claim is gone, UnresolvedPlaceholder if a job lacks a value,
+    BadPlan if the generator gives no text."""
     if not placed:
         return
     with _collected_later():
@@ -219,7 +220,10 @@ class _Maker:
             first_event=(_first_event(first) + rules.first_event) if first else 0,
             middle_name=middle,
         )
-        return outputs, compiled(self._template).fill(fill)
+        text = compiled(self._template).fill(fill)
+        if self.there.generation.writes_parameters:
+            text = self.there.generation.parameters(fill, p.place.name, text)
+        return outputs, text
 
     def _outputs_at(self, queue: str) -> list[tuple[OutputTemplate, int]]:
         """The templates, each with the dataset that jobs of this queue write to."""

@@ -203,7 +203,7 @@ declare(
         name="WORK_SHORTAGE",
         type="bool",
         default=False,
-        doc="Work is short: no jobs for opportunistic queues, nor beyond the pledge of a queue.",
+        doc="Work is short: no jobs for opportunistic queues, nor beyond pledges; THROTTLE_THRESHOLD_FOR_WORK_SHORTAGE holds.",
         source="facts on the brokerage 2.3",
     ),
 )

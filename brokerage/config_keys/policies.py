@@ -1,9 +1,10 @@
-"""Keys that say which policy decides, per VO."""
+"""Keys that say which policy decides and which generator makes the jobs, per VO."""
 
 from __future__ import annotations
 
 from broker_site.gdpconfig.keys import Key, declare
-from brokerage.rules.policy_choice import ACTIVITIES, key_for, unusable_for
+from brokerage.rules.generator_choice import generator_key, unusable_generator
+from brokerage.rules.policy_choice import ACTIVITIES, NUCLEUS, key_for, unusable_for
 
 _WHAT = {"production": "queues of production tasks", "analysis": "queues of analysis tasks", "nucleus": "nuclei of tasks"}
 
@@ -22,5 +23,24 @@ declare(
             known=unusable_for(activity),
         )
         for activity in ACTIVITIES
+    )
+)
+
+declare(
+    *(
+        Key(
+            component="core",
+            name=generator_key(activity),
+            type="str",
+            default=None,
+            doc=f"The generator that makes the jobs of {activity} tasks; unset = `standard`, by the split rule of the task. "
+            "While the plugin that brings it cannot be loaded the tasks wait.",
+            source="seed 001, plugins to generate jobs",
+            low=1,
+            high=100,
+            known=unusable_generator,
+        )
+        for activity in ACTIVITIES
+        if activity != NUCLEUS
     )
 )

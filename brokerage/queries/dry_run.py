@@ -51,7 +51,7 @@ def config_for(vo: str, policy: Policy) -> dict[str, Any]:
 
 
 def current_question(task: Task) -> Question:
-    """What the agents would ask now. Raises NothingToAsk, and NoPolicy where the configuration names one that is not there."""
+    """What the agents would ask now. Raises NothingToAsk, BadPlan, Unusable (the configuration names what is not there)."""
     if task.status in TASK.final:
         raise NothingToAsk(f"the task has ended: {task.status}")
     before = task.old_status if task.status == "pending" else task.status

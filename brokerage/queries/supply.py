@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from broker_site import gdpconfig
+from brokerage.queries.generation import generation_of
 from workqueues.models import Dataset, File, Task
 from workqueues.queries.pieces import Piece, free_pieces
 from workqueues.queries.secondaries import SecondaryFiles
 from workqueues.rules.split_rule import SplitRules, parse
-from workqueues.splitters.choice import splitter_for
-from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Secondary, Split
+from workqueues.splitters.choice import Kind
+from workqueues.splitters.generation import Generation
+from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Secondary, Split, Splitter
 
 FEW = 20
 """Files that are taken for each job of a task that may have more: one whose jobs take them all gets fewer jobs at once."""
@@ -51,7 +53,8 @@ class InputFile(Protocol):
 class Supply:
     """Usable pieces of a master dataset; `files` are distinct.
 
-    `columns` describe its pieces; where events are cut `pieces` are these, else they are the files themselves.
+    `columns` describe its pieces; where events are cut `pieces` are these, else they are the files themselves. `generation`: how
+    jobs are made of them.
     """
 
     dataset: Dataset
@@ -60,6 +63,7 @@ class Supply:
     files: Sequence[InputFile]
     pieces: Sequence[Piece]
     columns: Files
+    generation: Generation
     others: Sequence[SecondaryFiles] = ()
 
     @property
@@ -68,18 +72,23 @@ class Supply:
         return tuple(other.secondary for other in self.others)
 
     def cut(self, files: Files, limits: JobLimits, most: int | None, secondaries: Sequence[Secondary]) -> Split:
-        """Cut pieces into jobs as the task says."""
-        return splitter_for(self.dataset.type, self.rules)(files, self.rules, limits, most, secondaries)
+        """Cut pieces into jobs as the task and its generator say. Raises BadPlan."""
+        return self._splitter(files, self.rules, limits, most, secondaries)
 
     def smallest(self) -> tuple[JobPlan, ...]:
         """The smallest jobs that the task allows: of its number of files or events, else of one file each.
 
-        A queue that can take each of these can take some job of the task; how much more, its own limits say.
+        A queue that can take each of these can take some job of the task; how much more, its own limits say. Raises BadPlan.
         """
         fixed = self.rules.files_per_job or cuts_events(self.dataset, self.rules)
         rules = self.rules if fixed else replace(self.rules, files_per_job=1)
-        splitter = splitter_for(self.dataset.type, rules)
-        return splitter(replace(self.columns, complete=True), rules, JobLimits(self.max_files), None, self.secondaries).jobs
+        whole = replace(self.columns, complete=True)
+        return self._splitter(whole, rules, JobLimits(self.max_files), None, self.secondaries).jobs
+
+    @property
+    def _splitter(self) -> Splitter:
+        kind: Kind = "numbers" if self.dataset.type == "pseudo_input" else "events" if self.pieces else "files"
+        return self.generation.splitter(self.dataset.type, self.rules, kind)
 
 
 def cuts_events(dataset: Dataset, rules: SplitRules) -> bool:
@@ -105,12 +114,22 @@ def max_files_of(task: Task) -> int:
 
 
 def supply(task: Task, dataset: Dataset, files: Sequence[InputFile], others: Sequence[SecondaryFiles] = ()) -> Supply:
-    """What these files of a claimed task give; where events are cut, their free events are looked up."""
-    rules = parse(task.split_rule)
+    """What these files of a claimed task give; where events are cut, their free events are looked up. Raises NoGenerator."""
+    rules, generation = parse(task.split_rule), generation_of(task)
     complete = dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open"
     pieces = free_pieces(files) if cuts_events(dataset, rules) else []
     columns = _of_pieces(files, pieces, complete) if pieces else _of_files(files, complete)
-    return Supply(dataset, rules, max_files_of(task), files, pieces, columns, others)
+    if not generation.standard:
+        columns = replace(columns, names=_names(files, pieces))
+    return Supply(dataset, rules, max_files_of(task), files, pieces, columns, generation, others)
+
+
+def _names(files: Sequence[InputFile], pieces: Sequence[Piece]) -> list[str]:
+    """The name of the file of each piece."""
+    if not pieces:
+        return [f.lfn for f in files]
+    by_id = {f.id: f.lfn for f in files}
+    return [by_id[piece.file_id] for piece in pieces]
 
 
 def _of_files(files: Sequence[InputFile], complete: bool) -> Files:

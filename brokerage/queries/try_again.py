@@ -16,9 +16,10 @@ from broker_site import gdpconfig
 from brokerage.queries.dry_run import NothingToAsk, config_for, current_question
 from brokerage.rules.ask import Ask
 from brokerage.rules.edits import Edit
-from brokerage.rules.policy_choice import NoPolicy, policy_chosen
+from brokerage.rules.policy_choice import Unusable, policy_chosen
 from brokerage.rules.what_if import WhatIf, what_if
 from workqueues.models import Task
+from workqueues.splitters.check import BadPlan
 
 LIMITS = "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', %s, true)"
 LONGEST_MS = 10_000
@@ -47,7 +48,7 @@ def tried_again(task: Task, edits: Sequence[Edit] = ()) -> DryRun:
             f"{task.id}.{task.epoch}",
             lambda vo, activity: policy_chosen(vo, activity, core),
         )
-    except NoPolicy as no:
+    except (Unusable, BadPlan) as no:
         raise NothingToAsk(str(no)) from no
     return DryRun(ask, told)
 

@@ -6,7 +6,7 @@ importing plugins (`brokerage.plugins`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,8 +18,12 @@ ACTIVITIES = ("production", "analysis", NUCLEUS)
 """What the running system asks policies for; the key POLICY_<activity> of the component `core` names another policy for one."""
 
 
-class NoPolicy(UnknownName):
-    """No policy can decide; the message is the reason that the tasks wait with."""
+class Unusable(UnknownName):
+    """What the configuration names cannot be used; the message is the reason that the tasks wait with."""
+
+
+class NoPolicy(Unusable):
+    """No policy can decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class Plugin:
     policies: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
     weights: tuple[str, ...] = ()
+    splitters: tuple[str, ...] = ()
+    generators: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"plugin {self.package} {self.version}, entry point {self.entry_point} = {self.target}"
@@ -61,7 +67,7 @@ def policy_chosen(vo: str, activity: str, core: Config) -> Policy:
 def policy_named(name: str) -> Policy:
     """The policy of that name. Raises NoPolicy."""
     if name not in POLICIES:
-        raise NoPolicy(_unknown(name, tuple(POLICIES)))
+        raise NoPolicy(unknown("policy", name, POLICIES))
     return POLICIES[name]
 
 
@@ -77,7 +83,7 @@ def unusable(activity: str, name: str) -> str | None:
         return None
     if name in POLICIES:
         return f"{name!r} does not choose {'nuclei' if activity == NUCLEUS else 'queues'}; those that do: {', '.join(able)}"
-    return _unknown(name, able)
+    return unknown("policy", name, able)
 
 
 def unusable_for(activity: str) -> Callable[[str], str | None]:
@@ -85,6 +91,7 @@ def unusable_for(activity: str) -> Callable[[str], str | None]:
     return partial(unusable, activity)
 
 
-def _unknown(name: str, known: tuple[str, ...]) -> str:
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """That there is nothing of that name, what there is, and which plugins could not be loaded: one of them may bring it."""
     broken = [f"; the {plugin} could not be loaded: {plugin.fault}" for plugin in PLUGINS if plugin.fault]
-    return f"there is no policy {name!r}; there are: {', '.join(known)}{''.join(broken)}"
+    return f"there is no {kind} {name!r}; there are: {', '.join(known)}{''.join(broken)}"
