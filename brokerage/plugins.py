@@ -10,8 +10,8 @@ keeps no other from being loaded. Not here: which policy and generator are used 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
 from typing import Any
@@ -31,7 +31,6 @@ GROUP = "gridbroker.brokerage"
 
 BROUGHT: tuple[Registry[Any], ...] = (POLICIES, FILTERS, WEIGHTS, SPLITTERS, GENERATORS)
 """What a plugin may declare, in the order in which `Plugin` tells it."""
-REGISTRIES: tuple[Registry[Any], ...] = (*BROUGHT, KEYS)
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +58,7 @@ def _load(point: EntryPoint) -> Plugin:
     package, version = _package(point)
     before = _names()
     try:
-        with ExitStack() as stack:
-            for registry in REGISTRIES:
-                stack.enter_context(registry.all_or_nothing())
+        with declaring():
             point.load()
             for name in POLICIES:
                 if name not in before[0]:
@@ -75,6 +72,16 @@ def _load(point: EntryPoint) -> Plugin:
     plugin = Plugin(package, version, point.name, point.value, "", *new)
     log.debug("%s brings %s", plugin, ", ".join(chain.from_iterable(new)) or "nothing")
     return plugin
+
+
+@contextmanager
+def declaring() -> Iterator[None]:
+    """Keep what is declared in the block, of every kind, only if it ends without an exception."""
+    with ExitStack() as stack:
+        for registry in BROUGHT:
+            stack.enter_context(registry.all_or_nothing())
+        stack.enter_context(KEYS.all_or_nothing())
+        yield
 
 
 def _names() -> tuple[tuple[str, ...], ...]:

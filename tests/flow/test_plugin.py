@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from broker_site.gdpconfig import KEYS, forget, set_override
+from broker_site.gdpconfig import forget, set_override
 from brokerage.models import Decision, Job
-from brokerage.plugins import GROUP, load
+from brokerage.plugins import GROUP, declaring, load
 from brokerage.rules import policy_choice
-from brokerage.rules.declare import FILTERS, POLICIES, WEIGHTS, Weight
+from brokerage.rules.declare import POLICIES, Weight
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from tests.plugin_package import install
@@ -39,8 +39,7 @@ def plugin(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(site))
     found = EntryPoints(point for package in distributions(path=[str(site)]) for point in package.entry_points)
     stack = ExitStack()
-    for registry in (POLICIES, FILTERS, WEIGHTS, KEYS):
-        stack.enter_context(registry.all_or_nothing())
+    stack.enter_context(declaring())
     monkeypatch.setattr(policy_choice, "PLUGINS", load(found.select(group=GROUP)))
     assert [plugin.fault for plugin in policy_choice.PLUGINS] == [""]
     yield

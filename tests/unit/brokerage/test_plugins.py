@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from broker_site.gdpconfig.keys import KEYS, BadConfig
-from brokerage.plugins import GROUP, check_plugins, load
+from brokerage.plugins import GROUP, check_plugins, declaring, load
 from brokerage.rules import policy_choice
 from brokerage.rules.declare import FILTERS, POLICIES, WEIGHTS, policy_for
 from brokerage.rules.policy_choice import NoPolicy, Plugin, policy_chosen, policy_named
@@ -65,8 +65,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         return EntryPoints(found).select(group=GROUP)
 
     stack = ExitStack()
-    for registry in (POLICIES, FILTERS, WEIGHTS, KEYS):
-        stack.enter_context(registry.all_or_nothing())
+    stack.enter_context(declaring())
     yield installed
     stack.__exit__(Undone, Undone(), None)
     for name in set(sys.modules) - known:
