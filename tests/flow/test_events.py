@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from brokerage.queries.offer import job_document
 from brokerage.rules.settlement import Report
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, try_take
+from tests.flow.test_bad_inputs import PRODUCTION, with_files_on_disk
 from workqueues.ledger.commands import command
-from workqueues.models import CatalogueFile, Dataset, EventRange, File, Task
+from workqueues.models import Dataset, EventRange, File, Task
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +35,7 @@ def by_events(events: int, **more: Any) -> Task:
     return submitted(reading("cut", "in.data", nFilesPerJob=None, nEventsPerJob=events, **more))
 
 
-def spans(**of: Any) -> list[tuple[str, int, int]]:
+def spans(**of: Any) -> list[tuple[str, int | None, int | None]]:
     """LFN, first and last event of ranges, in the order in which they were made."""
     found = EventRange.objects.filter(**of).order_by("id")
     return list(found.values_list("file__lfn", "def_min_event_id", "def_max_event_id"))
@@ -131,16 +133,18 @@ def test_a_kill_ends_the_ranges_of_the_jobs_with_them(queue: ComputingQueue) -> 
     assert faults() == []
 
 
-def test_an_input_that_one_of_its_jobs_cannot_read_is_held_and_used_when_the_catalogue_has_it(queue: ComputingQueue) -> None:
-    catalogue_dataset("in.data", 1)
-    by_events(5)
+def test_an_input_that_one_of_its_jobs_cannot_read_is_held_and_used_when_the_catalogue_has_it(tmp_path: Path) -> None:
+    (queue,) = grid("ALPHA", path=str(tmp_path))
+    with_files_on_disk(tmp_path, 1)
+    by_events(5, **PRODUCTION)
     run_agents()
     first, second = all_taken(queue)
     end(first)
     end(second, Report("failed", missing_inputs=["in.data.000000"]))
     assert File.objects.get(type="input").held
+    assert faults() == []
     run_agents()
-    assert Job.objects.filter(status="activated").count() == 1, "the catalogue still has it"
+    assert spans(job_id=Job.objects.get(status="activated").id) == [("in.data.000000", 5, 9)]
     assert run_jobs(queue) == 1
     run_agents()
     assert (states(), faults()) == (["finished"], [])
@@ -152,9 +156,8 @@ def test_a_file_that_is_lost_while_its_other_jobs_run_leaves_them_alone(queue: C
     run_agents()
     jobs = all_taken(queue)
     end(jobs[0], Report("failed", missing_inputs=["in.data.000000"]))
-    CatalogueFile.objects.filter(lfn="in.data.000000").delete()
     run_agents()
-    assert states() == ["lost", "running"]
+    assert states() == ["lost", "running"], "the catalogue finds it nowhere"
     for leased in jobs[1:]:
         end(leased)
     run_agents()
