@@ -49,6 +49,10 @@ class Bounds:
     asked_events: int = 0
     drops_short: bool = False
 
+    def allow(self, start: int, stop: int) -> bool:
+        """Whether pieces from `start` up to `stop` keep all budgets."""
+        return all(line.reach(start) >= stop for line in self.lines)
+
 
 class Cut(NamedTuple):
     """A job: where it ends, and what it takes; `full` where a limit ends it, so that it takes nothing of what comes behind."""
