@@ -100,11 +100,10 @@ def generate_for(run: Run, task: Task, now: Round) -> int:
         outcome = _generate_from(run, task, dataset, now)
         now.throttle.made(task, outcome.made)
         made += outcome.made
+        give_back_picked(run.id, task.id)  # the next master takes from the same secondary datasets
         if outcome.waits is not None:
-            give_back_picked(run.id, task.id)
             _wait(run, task, outcome.waits)
             return made
-    give_back_picked(run.id, task.id)
     release(task.id, run.id)
     return made
 

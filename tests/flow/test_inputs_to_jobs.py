@@ -176,3 +176,77 @@ def test_a_task_of_template_datasets_is_done_with_the_concrete_ones_closed() -> 
     assert CatalogueDataset.objects.get(name=out.dataset_name).state == "closed"
     assert CatalogueFile.objects.filter(dataset__name=out.dataset_name).count() == 4
     assert set(Dataset.objects.filter(type__startswith="tmpl").values_list("status", "n_files")) == {("done", 0)}
+
+
+def test_secondary_datasets_serve_every_master() -> None:
+    (queue,) = grid("ALPHA")
+    for name, n in (("in.data", 2), ("more.data", 2), ("low", 4)):
+        catalogue_dataset(name, n)
+    first = {**FIRST, "dataset": "in.data,more.data"}
+    items = [first, {**IN, "dataset": "low", "value": "--low=${LOW}"}, SEQUENCE, OUT]
+    task = submitted(reading("t", "in.data", jobParameters=items, nFilesPerJob=1))
+    run_agents()
+    assert sorted((j["in"], j["low"], j["run"]) for j in said()) == [
+        (files("in.data", 0), files("low", 0), "1"),
+        (files("in.data", 1), files("low", 1), "2"),
+        (files("more.data", 0), files("low", 2), "3"),
+        (files("more.data", 1), files("low", 3), "4"),
+    ]
+    assert is_done(task, queue)
+
+
+def test_secondary_files_by_events_of_the_master() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 2)
+    catalogue_dataset("low", 6)
+    CatalogueFile.objects.filter(dataset__name="low").update(n_events=5)
+    task = task_with({**IN, "dataset": "low", "value": "--low=${LOW/L}", "eventRatio": 1.5}, nFilesPerJob=1)
+    assert [j["low"] for j in said()] == [files("low", 0, 1, 2), files("low", 3, 4, 5)]
+    assert is_done(task, queue)
+
+
+def test_too_few_secondary_files_are_used_again_where_the_task_says_so() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 3)
+    catalogue_dataset("low", 2)
+    task = task_with({**IN, "dataset": "low", "value": "--low=${LOW}"}, SEQUENCE, reuseSecOnDemand=True, nFilesPerJob=1)
+    assert [(j["low"][-1], j["run"]) for j in said()] == [("0", "1"), ("1", "2"), ("0", "3")]
+    assert is_done(task, queue)
+
+
+def test_jobs_that_would_be_short_are_not_made_and_the_task_ends_without_them() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 5)
+    task = task_with(nFilesPerJob=2, skipShortOutput=True)
+    assert [j["in"] for j in said()] == [files("in.data", 0, 1), files("in.data", 2, 3)]
+    assert not is_done(task, queue)
+    assert task.status == "finished"
+
+
+def test_a_boundary_that_is_not_split_is_one_job() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 5)
+    for i, boundary in enumerate((1, 2, 1, 3, 1)):
+        CatalogueFile.objects.filter(lfn=f"in.data.{i:06d}").update(boundary_id=boundary)
+    task = task_with(groupBoundaryID=4, nFilesPerJob=None)
+    assert [j["in"] for j in said()] == [files("in.data", 0, 2, 4), files("in.data", 1), files("in.data", 3)]
+    assert is_done(task, queue)
+
+
+def test_even_pieces_of_each_file() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 2)
+    task = task_with(number("--skip=${SKIPEVENTS} --max=${MAXEVENTS}"), nFilesPerJob=None, tgtNumEventsPerJob=4)
+    assert [(j["in"][-1], j["skip"], j["max"]) for j in said()] == [
+        (n, skip, most) for n in "01" for skip, most in (("0", "4"), ("4", "4"), ("8", "2"))
+    ]
+    assert is_done(task, queue)
+
+
+def test_fewer_numbers_than_jobs_make_fewer_jobs_and_the_task_says_why() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 3)
+    task = task_with({**SEQUENCE, "num_records": 2}, nFilesPerJob=1)
+    assert [j["run"] for j in said()] == ["1", "2"]
+    task.refresh_from_db()
+    assert "pseudo_seq_number" in task.error_dialog
