@@ -28,17 +28,24 @@ class Picked(NamedTuple):
     boundary_id: int | None
     lumi_block_nr: int | None
     attempt_nr: int
-    keep_track: bool
     ram_count: int
     job_id: int | None
 
 
-# The rows need no lock beforehand: whoever changes a file holds the lock of its dataset, as the caller does here.
+# Each part is read in the order of the index by state: a range of one status cannot be taken for a constant, by which the planner
+# would rather read the whole table in the order of ids. The bounds keep the update from doing so. The rows need no lock beforehand:
+# whoever changes a file holds the lock of its dataset, as the caller does here.
 _PICK = f"""
 WITH chosen AS (
-    SELECT id FROM workqueues_file WHERE dataset_id = %s AND status = %s AND held = '' ORDER BY id LIMIT %s
+    (SELECT id FROM workqueues_file WHERE dataset_id = %(dataset)s AND status BETWEEN 'partial' AND 'partial' AND held = ''
+        ORDER BY status, id LIMIT %(n)s)
+    UNION ALL
+    (SELECT id FROM workqueues_file WHERE dataset_id = %(dataset)s AND status BETWEEN 'ready' AND 'ready' AND held = ''
+        ORDER BY status, id LIMIT %(n)s)
+    LIMIT %(n)s
 )
-UPDATE workqueues_file f SET status = 'picked' FROM chosen WHERE f.id = chosen.id
+UPDATE workqueues_file f SET status = 'picked' FROM chosen
+WHERE f.id = chosen.id AND f.id BETWEEN (SELECT min(id) FROM chosen) AND (SELECT max(id) FROM chosen)
 RETURNING {", ".join(f"f.{name}" for name in Picked._fields)}
 """
 
@@ -52,12 +59,11 @@ def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[P
         hold_claim(task_id, run_id)
         dataset = Dataset.objects.select_for_update().get(id=dataset_id)
         wanted = min(limit, dataset.n_files_to_be_used - dataset.n_files_used)
-        taken: list[Picked] = []
+        if wanted <= 0:
+            return []
         with connection.cursor() as cursor:
-            for status in ("partial", "ready"):
-                if len(taken) < wanted:
-                    cursor.execute(_PICK, [dataset_id, status, wanted - len(taken)])
-                    taken += sorted(map(Picked._make, cursor.fetchall()))
+            cursor.execute(_PICK, {"dataset": dataset_id, "n": wanted})
+            taken = sorted(map(Picked._make, cursor.fetchall()))
         if taken:
             Dataset.objects.filter(id=dataset_id).update(n_files_used=F("n_files_used") + len(taken))
         return taken
