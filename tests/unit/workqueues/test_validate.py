@@ -217,6 +217,33 @@ def test_one_job_may_write_without_serial_number() -> None:
 
 
 @pytest.mark.parametrize(
+    "cutting",
+    [
+        {"nEventsPerJob": 5},
+        {"tgtNumEventsPerJob": 5, "nFilesPerJob": None},
+        {"nGBPerJob": 5},
+        {"groupBoundaryID": 1},
+        {"respectLB": True},
+        {"nFiles": 3},
+    ],
+)
+def test_where_several_jobs_may_write_a_serial_number_is_needed(cutting: Params) -> None:
+    task = with_item({**processing(), "nFiles": 2, **cutting}, 1, value="--out=histogram.root")
+    assert ("jobParameters[1].value", "template") in faults(task)
+
+
+def test_a_middle_name_is_no_serial_number() -> None:
+    task = with_item({**processing(), "nFiles": 1, "useFileAsSourceLFN": True}, 1, value="--out=${MIDDLENAME}.root")
+    assert faults({**task, "addNthFieldToLFN": 2}) == {("jobParameters[1].value", "template")}
+
+
+def test_a_middle_name_must_make_a_good_file_name() -> None:
+    task = with_item(processing(), 1, value="--out=${MIDDLENAME}.${SN}.root")
+    assert faults({**task, "addNthFieldToLFN": [2, 3]}) == set()
+    assert faults({**task, "addNthFieldToLFN": 5}) == {("addNthFieldToLFN", "template")}
+
+
+@pytest.mark.parametrize(
     ("items", "fault"),
     [
         ([template("input", "other.data", "--more ${IN}")], ("jobParameters[2].value", "contradiction")),
@@ -318,7 +345,10 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=10,
 )
-item_keys = st.sampled_from(["type", "param_type", "value", "dataset", "offset", "hidden", "padding", "ratio", "token", "x"])
+item_keys = st.sampled_from(
+    ["type", "param_type", "value", "dataset", "offset", "hidden", "padding", "ratio", "token", "x", "attributes", "eventRatio",
+     "nFilesPerJob", "num_records", "sourceName", "pseudo", "random", "indexConsistent"]
+)  # fmt: skip
 item_words = st.sampled_from(
     [
         "constant",
@@ -334,6 +364,9 @@ item_words = st.sampled_from(
         "--o=${SN}",
         "${IN}",
         "${",
+        "repeat,ratio=2",
+        "--o=${MIDDLENAME}.${SN}",
+        "${SEQNUMBER/M[#+1]}",
     ]
 )
 items = st.lists(st.dictionaries(item_keys, item_words | json_values, max_size=6), max_size=4)
