@@ -15,9 +15,6 @@ from workqueues.queries.work import WORK
 Order = Literal["priority", "share"]
 """Which tasks come first: those of the highest priority, or those of the unit whose turn it is, then priority."""
 
-JOIN: Mapping[Order, str] = {"priority": "", "share": STANDINGS}
-ORDER: Mapping[Order, str] = {"priority": "", "share": f"{TURN},"}
-
 
 class OpenGroup(NamedTuple):
     """Tasks with these columns, which may be claimed; those of less than `least_priority` may not (None: all may).
@@ -40,6 +37,11 @@ OPEN = """JOIN unnest(%(keys)s::text[], %(least)s::int[], %(turns)s::int[]) AS o
         AND (o.least IS NULL OR t.current_priority >= o.least)"""
 """One key, not five columns: for these PostgreSQL would expect a single task and look for the files of each by itself."""
 
+Way = Literal["priority", "share", "open"]
+JOIN: Mapping[Way, str] = {"priority": "", "share": STANDINGS, "open": OPEN}
+ORDER: Mapping[Way, str] = {"priority": "", "share": f"{TURN},", "open": "o.turn,"}
+"""What is joined to the tasks, and by what they are ordered before their priority; `open` where groups are named."""
+
 
 def claim_tasks(
     run_id: str,
@@ -56,16 +58,16 @@ def claim_tasks(
     """
     if only is not None and not only:
         return []
-    join, first = (OPEN, "o.turn,") if only else (JOIN[order], ORDER[order])
+    way: Way = "open" if only else order
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
             UPDATE workqueues_task SET locked_by = %(run)s, locked_time = now() + make_interval(secs => %(seconds)s)
             WHERE id IN (
-                SELECT t.id FROM workqueues_task t {join}
+                SELECT t.id FROM workqueues_task t {JOIN[way]}
                 WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now())
                   AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK[work]}
-                ORDER BY {first} t.current_priority DESC, t.modification_time, t.id
+                ORDER BY {ORDER[way]} t.current_priority DESC, t.modification_time, t.id
                 LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
             RETURNING id
             """,

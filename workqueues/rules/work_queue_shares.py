@@ -44,7 +44,7 @@ def _divided(queues: Sequence[Shared], total: float, active: Mapping[str, bool])
     """A total divided by share; what inactive queues leave goes to the stretchable active ones, else to all active ones."""
     own = _by_share(queues, total)
     takers = [q for q in queues if active[q.name] and q.stretchable] or [q for q in queues if active[q.name]]
-    left = total - sum(own[q.name] for q in queues if active[q.name])
+    left = max(total - sum(own[q.name] for q in queues if active[q.name]), 0.0)  # of sums of parts a little more may come out
     more = _by_share(takers, left, alike_without=True)
     return {q.name: (own[q.name] if active[q.name] else 0.0) + more.get(q.name, 0.0) for q in queues}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workqueues.rules.criteria import parse
@@ -64,6 +64,7 @@ shared = st.lists(
 
 
 @given(shared, amounts, amounts)
+@example([(None, True, False, "P0"), (None, True, False, "P1"), (None, True, True, ""), (2, True, False, "")], 17, 62)
 def test_active_queues_share_all_there_is_and_sub_queues_all_of_their_partition(
     rows: list[tuple[int | None, bool, bool, str]], p0: int, p1: int
 ) -> None:
