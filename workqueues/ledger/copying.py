@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from itertools import islice
 
 from django.db import DatabaseError, connection
@@ -56,15 +57,17 @@ class _Lines:
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = iter(lines)
-        self.error: ValueError | None = None
+        self.error: BaseException | None = None
 
     def read(self, _size: int) -> bytes:
         """The next lines; nothing at the end."""
-        try:
+        with ExitStack() as stack:
+            stack.push(self._note)
             return "".join([f"{line}\n" for line in islice(self._lines, _AT_ONCE)]).encode()
-        except ValueError as error:
-            self.error = error
-            raise
+
+    def _note(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Keep what is on its way to the driver, whatever it is: lines may come from plugins."""
+        self.error = error
 
 
 def take_ids(sequence_of: str, n: int) -> list[int]:
