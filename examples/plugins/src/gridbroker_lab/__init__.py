@@ -1,5 +1,5 @@
-"""The brokerage of the VO lab. Importing this package declares its configuration keys, filters, weights and policy."""
+"""The VO lab. Importing this package declares its configuration keys, filters, weights, policy, splitter and generator."""
 
-from gridbroker_lab import keys, policy, rules
+from gridbroker_lab import keys, policy, rules, runs
 
-__all__ = ["keys", "policy", "rules"]
+__all__ = ["keys", "policy", "rules", "runs"]
