@@ -79,6 +79,8 @@ def test_where_a_limit_binds_a_job_ends_at_the_end_of_a_file() -> None:
     files = whole(150, 60)
     split = by_events(files, SplitRules(events_per_job=100), limits)
     assert ranges(split, files) == [[(0, 0, 99)], [(0, 100, 149)], [(1, 0, 59)]]
+    small = by_events(whole(30, 3, 30), SplitRules(events_per_job=20), JobLimits(budgets=(Budget(0, 1, 15),)))
+    assert [job.n_events for job in small] == [20, 13, 20, 10]
 
 
 @pytest.mark.parametrize(
@@ -221,6 +223,14 @@ def test_a_job_is_not_made_where_a_secondary_is_short_and_its_name_is_told() -> 
     split = by_files(Files(range(6)), SplitRules(files_per_job=2), ANYWHERE, None, [other])
     assert (len(split.jobs), split.left, split.unfit, split.secondaries[0].at) == (1, 4, False, 2)
     assert split.reason == "minbias has 1 files left, the next job takes 2"
+
+
+@pytest.mark.parametrize(("complete", "jobs"), [(True, [2, 1]), (False, [2])])
+def test_where_no_size_is_asked_for_the_last_secondary_files_make_a_smaller_job(complete: bool, jobs: list[int]) -> None:
+    other = Secondary(read_attributes(""), Files(range(3), complete=complete), 0, "minbias")
+    split = by_files(Files(range(6)), SplitRules(max_files_per_job=2), ANYWHERE, None, [other])
+    assert [job.n_files for job in split] == jobs
+    assert "minbias" in split.reason
 
 
 def test_records_of_a_task_without_input_have_secondaries_too() -> None:
