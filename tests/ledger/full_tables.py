@@ -107,6 +107,14 @@ ROWS = (
     INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, at)
     SELECT n, n, 'ready', 'held', 'job', now() FROM generate_series(1, {tasks}) n
     """,
+    # Four jobs on each input of a task, the first of them the one that the file names.
+    """
+    INSERT INTO workqueues_eventrange (task_id, dataset_id, file_id, job_id, status, def_min_event_id, def_max_event_id,
+        attempt_nr)
+    SELECT f.task_id, f.dataset_id, f.id, f.task_id + n * {tasks}, CASE n WHEN 3 THEN 'failed' ELSE 'done' END, n * 10,
+        n * 10 + 9, 1
+    FROM workqueues_file f, generate_series(0, 3) n WHERE f.type = 'input' AND f.job_id IS NOT NULL
+    """,
     "INSERT INTO workqueues_cataloguedataset (id, name, state) SELECT n, 'in.' || n, 'open' FROM generate_series(1, {tasks}) n",
     """
     INSERT INTO workqueues_cataloguefile (id, dataset_id, lfn, fsize, checksum)
@@ -147,7 +155,7 @@ ROWS = (
     SELECT n, 'generic', 'assign', 1, 1, '{}', '', '{}', 0, '', '' FROM generate_series(1, {tasks}) n
     """,
 )
-GUARDED = ("workqueues_task", "workqueues_dataset", "workqueues_file", "brokerage_job")
+GUARDED = ("workqueues_task", "workqueues_dataset", "workqueues_file", "workqueues_eventrange", "brokerage_job")
 
 
 SIZES = (("{tasks}", str(TASKS)), ("{jobs}", str(JOBS)), ("{large}", str(LARGE_TASK)), ("{files}", str(LARGE_FILES)))

@@ -36,13 +36,14 @@ from monitoring.tables import keyset
 from tests.api.people import person
 from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
 from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
+from workqueues.ledger import events, outputs
 from workqueues.ledger import files as files_ledger
-from workqueues.ledger import outputs
 from workqueues.ledger.claims import WORK, claim_tasks
 from workqueues.ledger.finish import note_progress
 from workqueues.ledger.holds import kick_children
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import Dataset, File, Task
+from workqueues.queries import pieces, ranges
 from workqueues.queries.prepared import Prepared
 from workqueues.queries.tasks import namesake
 from workqueues.states import TASK
@@ -175,7 +176,7 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("the tries of a job", lambda: tries_of(7), ("brokerage_jobretryhistory_old_job_id",)),
     ("what waits longest", lambda: longest_waiting(ALL), ("task_list_by_state",)),
 )
-PREPARING = (lease, settle, offer, files_ledger, outputs)
+PREPARING = (lease, settle, offer, files_ledger, outputs, events, pieces, ranges)
 """The modules that prepare statements."""
 REST = (
     ("tasks/", "task_list_by_vo"),
