@@ -14,13 +14,14 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from workqueues.rules.arithmetic import MalformedFormula, formula
-from workqueues.rules.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, Placeholder, pieces
+from workqueues.rules.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, Piece, Placeholder, pieces
 
 _Getter = Callable[["JobFill"], object]
 _DIGITS = "0123456789"
 NAME_DIGITS = 6
 """Digits of a serial number in a file name, unless the template says another width."""
-_PATTERNS = {"SN": r"\d+", TASK_ID: r"\d+", MIDDLE_NAME: ".*"}
+_NUMBER, _ANY = "\0", "\1"
+"""Marks of a template's shape; no name holds them."""
 
 
 class UnresolvedPlaceholder(ValueError):
@@ -70,7 +71,7 @@ class NameTemplate:
     `numbered`: the serial is in it; `middle`: fields of the input's name are.
     """
 
-    __slots__ = ("_format", "_pattern", "middle", "numbered")
+    __slots__ = ("_format", "_pattern", "_shape", "middle", "numbered")
 
     def __init__(self, text: str) -> None:
         """Raises MalformedText for any other placeholder."""
@@ -79,8 +80,8 @@ class NameTemplate:
         self._format = "".join(parts)
         self.numbered = any("%(serial)" in part for part in parts)
         self.middle = "%(middle)s" in parts
-        shape = "".join(re.escape(part) if isinstance(part, str) else _PATTERNS[part.names[0]] for part in cut)
-        self._pattern = re.compile(shape if self.numbered else rf"{shape}(\.\d+)?")
+        self._shape = _shape(cut) if self.numbered else rf"{_shape(cut)}(\.\d+)?"
+        self._pattern: re.Pattern[str] | None = None
 
     def name(self, serial: int, task_id: int, middle_name: str = "") -> str:
         """The logical file name of the output with this serial number.
@@ -91,7 +92,9 @@ class NameTemplate:
         return name if self.numbered or serial <= 1 else f"{name}.{serial}"
 
     def may_be(self, name: str) -> bool:
-        """Whether the template can give this name, for some serial number, task and input."""
+        """Whether the template can give this name, for some serial number, task and input; more names may pass."""
+        if self._pattern is None:
+            self._pattern = re.compile(self._shape)
         return self._pattern.fullmatch(name) is not None
 
 
@@ -146,6 +149,22 @@ def _in_name(part: Placeholder) -> str:
     if part.names == ("SN",) and part.form in ("", "P") and part.pick is None:
         return f"%(serial)0{part.width or NAME_DIGITS}d"
     raise MalformedText(f"{part.text!r} cannot stand in a file name")
+
+
+def _shape(cut: Sequence[Piece]) -> str:
+    """A pattern of the names, in which nothing is tried twice.
+
+    Numbers with the digits beside them are one run, and from the first middle name to the last anything may stand.
+    """
+    marks = {MIDDLE_NAME: _ANY}
+    text = "".join(part if isinstance(part, str) else marks.get(part.names[0], _NUMBER) for part in cut)
+    head, middle, rest = text.partition(_ANY)
+    return _runs(head) + (".*" + _runs(rest.rpartition(_ANY)[2]) if middle else "")
+
+
+def _runs(text: str) -> str:
+    runs = re.split(rf"([0-9{_NUMBER}]+)", text)
+    return "".join(r"\d++" if _NUMBER in run else re.escape(run) for run in runs)
 
 
 def _getter(part: Placeholder) -> _Getter:

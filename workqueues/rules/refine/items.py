@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from broker_site.kernel.verdict import Problem
-from workqueues.rules.job_parameters import NameTemplate
+from workqueues.rules.job_parameters import compiled_name
 from workqueues.rules.lengths import DATASET, FILE_NAME, LARGEST_NUMBERS, TEMPLATE
 from workqueues.rules.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders
 from workqueues.rules.refine.attributes import WISHES, input_attributes
@@ -280,7 +280,7 @@ def _text(field: str, kind: str, text: str, problems: list[Problem]) -> tuple[st
 def _file_name(field: str, text: str, problems: list[Problem]) -> str:
     name = text.rsplit("=", 1)[-1].strip()
     try:
-        template = NameTemplate(name)
+        template = compiled_name(name)
     except MalformedText as wrong:
         problems.append(problem(field, "template", str(wrong)))
         return ""

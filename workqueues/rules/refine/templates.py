@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from broker_site.kernel.verdict import Problem
-from workqueues.rules.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate
+from workqueues.rules.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate, compiled_name
 from workqueues.rules.middle_names import bad_middle_name
 from workqueues.rules.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
 from workqueues.rules.refine.attributes import OF_A_MASTER, shown
@@ -155,6 +156,7 @@ def _outputs(items: Sequence[Item], values: Values) -> Found:
     read = {name for item in items if item.type in ("input", "pseudo_input") for name in item.names}
     kinds: dict[str, str] = {}
     named: list[tuple[Item, NameTemplate]] = []
+    shapes: dict[_Shape, Item] = {}
     alone = writes_once(values, items)
     for item in items:
         if item.type not in ("output", "log"):
@@ -166,9 +168,10 @@ def _outputs(items: Sequence[Item], values: Values) -> Found:
                 yield f"{item.path}.dataset", "contradiction", f"{name} is {kinds[name]} and {item.type}"
         if not item.file_name:
             continue
-        template = NameTemplate(item.file_name)
-        if twin := next((other for other, known in named if same_names(item.file_name, other.file_name)), None):
+        template, shape = compiled_name(item.file_name), shape_of(item.file_name)
+        if twin := shapes.get(shape) or next((other for known, other in shapes.items() if known.meets(shape)), None):
             yield f"{item.path}.value", "contradiction", f"writes the same file names as {twin.path}"
+        shapes.setdefault(shape, item)
         named.append((item, template))
         if not alone and not template.numbered:
             yield f"{item.path}.value", "template", "several jobs write: the file name needs ${SN}"
@@ -188,17 +191,29 @@ def _sources(named: Sequence[tuple[Item, NameTemplate]]) -> Found:
                 yield f"{item.path}.sourceName", "contradiction", f"a file of {other.path} may have that name"
 
 
-def same_names(one: str, other: str) -> bool:
-    """Whether two templates may give one name for the same job: their ways to write the serial number are made equal, and a
-    middle name may be anything.
+class _Shape(NamedTuple):
+    """A file-name template with its ways to write the serial number made equal, and what stands before and behind all
+    placeholders.
     """
-    a, b = (re.sub(rf"\$\{{SN(/P|:0{NAME_DIGITS}d)?\}}", "${SN}", text) for text in (one, other))
-    if MIDDLE_NAME not in a and MIDDLE_NAME not in b:
-        return a == b
-    head, other_head = (text.partition("${")[0] for text in (a, b))
-    tail, other_tail = (text.rpartition("}")[2] for text in (a, b))
-    heads = head.startswith(other_head) or other_head.startswith(head)
-    return heads and (tail.endswith(other_tail) or other_tail.endswith(tail))
+
+    text: str
+    head: str
+    tail: str
+
+    def meets(self, other: _Shape) -> bool:
+        """Whether both may give one name for the same job; a middle name may be anything."""
+        if self.text == other.text:
+            return True
+        if MIDDLE_NAME not in self.text and MIDDLE_NAME not in other.text:
+            return False
+        heads = self.head.startswith(other.head) or other.head.startswith(self.head)
+        return heads and (self.tail.endswith(other.tail) or other.tail.endswith(self.tail))
+
+
+def shape_of(file_name: str) -> _Shape:
+    """The shape of a file-name template."""
+    text = re.sub(rf"\$\{{SN(/P|:0{NAME_DIGITS}d)?\}}", "${SN}", file_name)
+    return _Shape(text, text.partition("${")[0], text.rpartition("}")[2])
 
 
 def _numbers(items: Sequence[Item]) -> Found:
