@@ -279,6 +279,10 @@ def _text(field: str, kind: str, text: str, problems: list[Problem]) -> tuple[st
 
 def _file_name(field: str, text: str, problems: list[Problem]) -> str:
     name = text.rsplit("=", 1)[-1].strip()
+    limit = min(TEMPLATE["filename_template"], DATASET["lfn"])
+    if len(name) > limit:
+        problems.append(problem(field, "length", f"the limit of a file name is {limit} characters"))
+        return ""
     try:
         template = compiled_name(name)
     except MalformedText as wrong:
@@ -294,8 +298,7 @@ def _file_name(field: str, text: str, problems: list[Problem]) -> str:
             )
         )
         return ""
-    limit = min(TEMPLATE["filename_template"], DATASET["lfn"])
-    if max(len(name), len(longest)) > limit:
+    if len(longest) > limit:
         problems.append(problem(field, "length", f"the limit of a file name is {limit} characters"))
         return ""
     return name
