@@ -9,10 +9,11 @@ from django.test import Client
 
 from broker_site.access.credentials import ensure_user
 from broker_site.access.models import Audit
+from broker_site.gdpconfig import set_override
 from brokerage.models import ComputingQueue
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents, take
-from workqueues.models import GlobalShare, Task
+from workqueues.models import GlobalShare, Task, WorkQueue
 from workqueues.queries.place_faults import check_places
 
 LIST = "/admin/workqueues/globalshare/"
@@ -169,3 +170,44 @@ def test_an_expression_written_past_the_admin_takes_nothing_and_is_shown(root: C
     assert "Hang: it takes no tasks: processing_type: at character 1" in page
     assert "Bad: it takes no tasks: processing_type: no regular expression" in page
     assert [warning.id for warning in check_places(databases=["default"])] == ["workqueues.W001"] * 2
+
+
+def test_the_page_tells_the_same_of_work_queues_where_they_drive_a_vo(root: Client, tree: None) -> None:
+    (alpha,) = grid("ALPHA")
+    part = WorkQueue.objects.create(queue_name="part", queue_order=1, vo="demo", queue_type="", is_partition=True, queue_share=60)
+    WorkQueue.objects.create(
+        queue_name="sub",
+        queue_order=9,
+        vo="demo",
+        queue_type="",
+        partition=part,
+        criteria="processingType = 'evgen'",
+        queue_share=5,
+    )
+    WorkQueue.objects.create(
+        queue_name="idle", queue_order=2, vo="demo", queue_type="", criteria="campaign = 'x'", queue_share=40
+    )
+    submitted(parameters("t1", nEvents=30, nEventsPerJob=10))
+    run_agents()
+    take(alpha)
+    run_agents(1)
+    rows = root.get("/shares.json").json()["rows"]
+    assert {(row["kind"], row["drives"]) for row in rows} == {("share", True)}
+    set_override("shares", "SHARE_MODEL", "work_queue", vo="demo", who="ada", why="test")
+    run_agents(1)
+    rows = root.get("/shares.json").json()["rows"]
+    assert {row["drives"] for row in rows if row["kind"] == "share"} == {False}
+    queues = [row for row in rows if row["kind"] == "work queue"]
+    assert [(row["name"], row["parent"], row["level"], row["value"]) for row in queues] == [
+        ("part", "", 0, 60),
+        ("sub", "part", 1, 5),
+        ("idle", "", 0, 40),
+        ("default", "", 0, None),
+    ]
+    sub, idle = queues[1], queues[2]
+    assert (sub["percent"], sub["target"], sub["used"], sub["queued"], sub["entitled"]) == (100, 10, 10, 20, 10)
+    assert (sub["jobs_running"], sub["jobs_queued"], sub["cores_running"], sub["above"]) == (1, 2, 1, False)
+    assert (idle["percent"], idle["entitled"]) == (0, 0)
+    page = root.get("/shares/").content.decode()
+    assert "counted only" in page
+    assert "work queue" in page
