@@ -90,10 +90,11 @@ class Stock:
             return Short(f"files of {self.given.name} with the boundaries of one job do not stand together", True)
         first, stop = spans[0][0], spans[-1][1]
         rule = self.given.rule
+        if rule.tracked and first <= self.at <= stop:
+            # Several jobs may have files of one boundary, or of none: what is used once goes to the first of them.
+            first = self.at
         if self.whole or rule.nosplit:
             return Portion(first, stop - first)
-        if rule.tracked and first <= self.at <= stop:
-            first = self.at
         return Portion(first, min(self._count(first, n_files, n_events), stop - first))
 
     def _short(self, left: int, n: int) -> Short:

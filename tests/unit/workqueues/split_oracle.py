@@ -224,9 +224,9 @@ def _deal(secondary: Secondary, rules: SplitRules, files: Files, parts: list[Par
         of_ids = [k for k in range(total) if secondary.files.boundaries[k] in ids]
         if of_ids and of_ids != list(range(of_ids[0], of_ids[-1] + 1)):
             raise Missing(True)
-        if rules.boundary >= 3 or rule.nosplit:
-            return of_ids
         left = [k for k in of_ids if k >= at] if of_ids and rule.tracked and of_ids[0] <= at <= of_ids[-1] + 1 else of_ids
+        if rules.boundary >= 3 or rule.nosplit:
+            return left
         return _first(secondary, left, len(parts), n)[0]
     if rule.nosplit and total:
         return list(range(total))
