@@ -131,7 +131,7 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
             return Outcome(0)
         smallest = there.smallest()
         if not smallest:
-            return Outcome(0, Wait(_nothing_to_cut(there), config["PENDING_GENERIC"], pending=True))
+            return _without_jobs(run, task, there, config["PENDING_GENERIC"])
         inputs = now.cycle.batch.taken(dataset, there.files)
         own = now.cycle.batch.own(task, inputs, now.cycle.world.storages, there.files)
         ask = now.cycle.ask(task, chunk_of(inputs, smallest, there.files))
@@ -151,10 +151,11 @@ def _taken(run: Run, task: Task, dataset: Dataset, most: int) -> Supply:
     return replace(there, others=others)
 
 
-def _nothing_to_cut(there: Supply) -> str:
-    """Why not even the smallest job can be made of what was taken."""
-    split = there.cut(there.columns, JobLimits(there.max_files), 1, there.secondaries)
-    return split.reason or "its files make no job"
+def _without_jobs(run: Run, task: Task, there: Supply, wait_s: float) -> Outcome:
+    """Not even the smallest job can be made of what was taken: it is given up where the task's rules drop it, else it waits."""
+    split = there.cut(there.columns, JobLimits(there.max_files), None, there.secondaries)
+    _give_up(run, task, there, split.dropped)
+    return Outcome(0, None if split.dropped else Wait(split.reason or "its files make no job", wait_s, pending=True))
 
 
 def _most_jobs(task: Task, now: Round, config: Config, policy: Policy) -> int:
@@ -196,16 +197,15 @@ def _place(run: Run, task: Task, there: Supply, decided: Decided[Queues], now: R
     block = block_of(scouts=False, config=config)
     layout = lay_out(there.columns, there.secondaries, there.cut, limits.__getitem__, places, most, block, dice(task.id, number))
     placed = _placed(layout.blocks, queues, now, task.gshare)
-    for reason, events in _dropped(there, layout.dropped).items():
-        drop(run.id, task.id, events, reason, run.who)
+    _give_up(run, task, there, layout.dropped)
     make_jobs(run, task, there, placed, Asked(ask, compensation, queues), number)
     if placed or layout.dropped:
         return Outcome(len(placed))
     return Outcome(0, Wait(layout.reason or FULL, config["PENDING_GENERIC"] if layout.reason else FULL_WAIT_S, pending=False))
 
 
-def _dropped(there: Supply, dropped: Sequence[Dropped]) -> Mapping[str, list[DroppedEvents]]:
-    """What no job will ever take, by the task's own rules, with the reason; whole files have no count of events."""
+def _give_up(run: Run, task: Task, there: Supply, dropped: Sequence[Dropped]) -> None:
+    """Record what no job will ever take, by the task's own rules, with the reason; whole files have no count of events."""
     found: dict[str, list[DroppedEvents]] = defaultdict(list)
     for position, skip, upto, reason in dropped:
         if there.pieces:
@@ -214,7 +214,8 @@ def _dropped(there: Supply, dropped: Sequence[Dropped]) -> Mapping[str, list[Dro
         else:
             events = DroppedEvents(there.columns.ids[position], 0, 0)
         found[reason].append(events)
-    return found
+    for reason, rows in found.items():
+        drop(run.id, task.id, rows, reason, run.who)
 
 
 def _places(task: Task, decided: Decided[Queues], now: Round, policy: Policy) -> tuple[list[Place], str]:

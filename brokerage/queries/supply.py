@@ -19,6 +19,7 @@ from workqueues.rules.split_rule import SplitRules, parse
 from workqueues.splitters.choice import Kind
 from workqueues.splitters.generation import Generation
 from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Secondary, Split, Splitter
+from workqueues.splitters.runs import WHOLE
 
 FEW = 20
 """Files that are taken for each job of a task that may have more: one whose jobs take them all gets fewer jobs at once."""
@@ -97,8 +98,13 @@ def cuts_events(dataset: Dataset, rules: SplitRules) -> bool:
 
 
 def files_wanted(task: Task, dataset: Dataset, jobs: int) -> int:
-    """How many files to take for so many jobs: enough for one of the largest, and not many more than will be used."""
+    """How many files to take for so many jobs: enough for one of the largest, and not many more than will be used.
+
+    All of them where boundaries are not split: a job is made only when the last file of its boundary is there.
+    """
     rules = parse(task.split_rule)
+    if rules.boundary >= WHOLE:
+        return max(dataset.n_files_to_be_used, 1)
     most = rules.files_per_job or rules.max_files_per_job or max_files_of(task)
     if cuts_events(dataset, rules) and dataset.n_events:
         per_job = rules.events_per_job or rules.target_events or 1
@@ -117,9 +123,10 @@ def supply(task: Task, dataset: Dataset, files: Sequence[InputFile], others: Seq
     """What these files of a claimed task give; where events are cut, their free events are looked up. Raises NoGenerator."""
     rules, generation = parse(task.split_rule), generation_of(task)
     complete = dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open"
-    pieces = free_pieces(files) if cuts_events(dataset, rules) else []
-    columns = _of_pieces(files, pieces, complete) if pieces else _of_files(files, complete)
-    if not generation.standard:
+    cut = cuts_events(dataset, rules)
+    pieces = free_pieces(files) if cut else []
+    columns = _of_pieces(files, pieces, complete) if cut else _of_files(files, complete)
+    if len(columns) and not generation.standard:
         columns = replace(columns, names=_names(files, pieces))
     return Supply(dataset, rules, max_files_of(task), files, pieces, columns, generation, others)
 
