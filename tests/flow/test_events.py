@@ -234,3 +234,18 @@ def test_every_job_has_all_files_of_a_dataset_that_is_not_split(queue: Computing
     assert task.status == "done"
     assert set(File.objects.filter(dataset__dataset_name="mb.data", type="input").values_list("status", flat=True)) == {"ready"}
     assert faults() == []
+
+
+def test_a_file_for_many_jobs_that_one_cannot_read_is_left_out_once_the_catalogue_confirms(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 2)
+    catalogue_dataset("mb.data", 3)
+    task = with_secondary(attributes="repeat", ratio=2)
+    run_agents()
+    first, _ = all_taken(queue)
+    assert end(first, Report("failed", missing_inputs=["mb.data.000001"])).status == "closed"
+    second = File.objects.filter(dataset__dataset_name="mb.data", dataset__task_id=task.id).order_by("id")
+    assert [f.held for f in second] == ["", "reported missing at ALPHA", ""]
+    assert faults() == []
+    run_agents()
+    assert list(second.values_list("status", flat=True)) == ["ready", "lost", "ready"]
+    assert faults() == []
