@@ -28,6 +28,7 @@ def test_a_boundary_with_more_files_than_are_taken_for_the_free_room_is_one_job(
     CatalogueFile.objects.update(boundary_id=1)
     task = submitted(reading("t", "in.data", nFilesPerJob=None, groupBoundaryID=4))
     run_agents(3)
+    task.refresh_from_db()
     assert files_wanted(task, Dataset.objects.get(task=task, type="input"), jobs=1) == 450
     assert JobSpec.objects.count() == 1
     run_jobs(queue)
