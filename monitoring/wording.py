@@ -155,7 +155,7 @@ pending  | wait | The decision found no candidate; the task waits.
 THROTTLE = _table(
     """
 PASS | good | Jobs may be made for the unit.
-SKIP | wait | The unit has enough jobs; none are made until some have begun.
+SKIP | wait | No jobs are made for the unit now; the reason says why.
 """
 )
 

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from monitoring.charts.bars import HEIGHT, WIDTH
 from monitoring.queries.throttle import RIBBON_H, Spell
 
-LEAST = 0.4
+LEAST = 1.0
 """Width that a spell has at least, of 100: a single verdict is still seen."""
 COLOURS = {"PASS": "done", "SKIP": "held"}
 
