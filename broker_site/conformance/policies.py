@@ -8,15 +8,14 @@ by name, for tests that run them one by one. Needs no database. What it cannot s
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from broker_site.conformance.policy_trials import Trial, trial
+from broker_site.conformance.purity import reaching, watched
 from broker_site.gdpconfig.keys import APP, KEYS
 from brokerage.rules.ask import Ask
 from brokerage.rules.columns import Columns
@@ -28,18 +27,6 @@ TRIALS = 200
 """Questions that each check asks."""
 
 LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-
-OUTSIDE = frozenset(
-    {
-        *("time", "random", "secrets", "uuid", "os", "io", "pathlib", "shutil", "tempfile", "socket", "subprocess", "threading"),
-        *("urllib", "http", "requests", "logging", "sqlite3", "django", "rest_framework", "redis", "psycopg2", "celery"),
-    }
-)
-"""Packages that a pure rule does not call."""
-
-CLOCKS = frozenset({"now", "utcnow", "today"})
-TOUCHING = ("open", "socket.", "subprocess.", "os.", "shutil.", "tempfile.", "sqlite3.", "urllib.", "time.sleep")
-"""Audit events (or their beginnings) of what reaches out of the process."""
 
 
 def check_policy(policy: Policy, trials: int = TRIALS) -> None:
@@ -90,13 +77,13 @@ def touches_nothing(policy: Policy, trials: int = TRIALS) -> None:
     """Pure: neither files nor network, no clock, no random numbers of its own, and its input is as it was."""
     for rule in _rules(policy):
         called = rule.judge if isinstance(rule, Filter) else rule.factor
-        found = sorted(set(_reaching(called, set())))
+        found = sorted(set(reaching(called)))
         _hold(not found, f"{_what(rule)} uses {', '.join(found)}: a rule sees only what it is given")
     for asked in _trials(policy, trials):
         table, config = asked.table(), config_of(policy, asked.config)
         document, columns, before = asked.ask.to_document(), table.to_bytes(), dict(config)
         first = encode(decide(policy, asked.ask, table, config, asked.seed), policy)
-        with _watched() as touched:
+        with watched() as touched:
             again = encode(decide(policy, asked.ask, table, config, asked.seed), policy)
         _hold(not touched, f"{policy.name} reaches out of the process: {', '.join(touched)} ({asked})")
         _hold(asked.ask.to_document() == document, f"{policy.name} changes the task that it is given ({asked})")
@@ -240,56 +227,3 @@ def _shaped(value: Any, kinds: str, what: str, asked: Trial) -> None:
     array = np.asarray(value)
     _hold(array.dtype.kind in kinds, f"{what} is of the type {array.dtype} ({asked})")
     _hold(array.shape in ((), (len(asked.rows),)), f"{what} has the shape {array.shape}, not ({len(asked.rows)},) ({asked})")
-
-
-def _reaching(function: Any, seen: set[Any]) -> Iterator[str]:
-    """What a rule, or a function of its package that it calls, uses of the world outside."""
-    if not isinstance(function, FunctionType) or function in seen:
-        return
-    seen.add(function)
-    package = function.__module__.partition(".")[0]
-    for code in _codes(function.__code__):
-        used = {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
-        for name, value in used.items():
-            module = value.__name__ if isinstance(value, ModuleType) else str(getattr(value, "__module__", None) or "")
-            root = module.partition(".")[0]
-            if root in OUTSIDE:
-                yield name if isinstance(value, ModuleType) else f"{module}.{name}"
-            elif root == "numpy" and "random" in code.co_names:
-                yield f"{name}.random"
-            elif root == "datetime" and (clocks := CLOCKS & set(code.co_names)):
-                yield f"{name}.{min(clocks)}"
-            elif root == package:
-                yield from _reaching(value, seen)
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
-_touched: list[str] | None = None
-_hooked = False
-
-
-@contextmanager
-def _watched() -> Iterator[list[str]]:
-    """What the block opens, connects to or runs, as Python's audit events tell it."""
-    global _touched, _hooked
-    if not _hooked:
-        # A hook cannot be taken away again: it is made once, and looks away outside of the block.
-        sys.addaudithook(_note)
-        _hooked = True
-    found: list[str] = []
-    _touched = found
-    try:
-        yield found
-    finally:
-        _touched = None
-
-
-def _note(event: str, given: tuple[Any, ...]) -> None:
-    if _touched is not None and event.startswith(TOUCHING):
-        _touched.append(f"{event} {given[0]!r}" if given else event)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
+from broker_site.conformance.purity import reaching, watched
 from broker_site.conformance.split_trials import SplitTrial, split_trial
 from workqueues.splitters.check import BadPlan, check_split
 from workqueues.splitters.choice import SPLITTERS, Declared
@@ -43,6 +44,17 @@ def loses_nothing(splitter: Declared, trials: int = TRIALS) -> None:
             raise AssertionError(f"{splitter.name} {bad} ({asked})") from bad
 
 
+def touches_nothing(splitter: Declared, trials: int = TRIALS) -> None:
+    """Pure: neither files nor network, no clock, no random numbers."""
+    found = reaching(splitter.cut)
+    _hold(not found, f"{splitter.name} uses {', '.join(found)}: a splitter sees only what it is given")
+    for asked in _trials(splitter, trials):
+        _cut(splitter, asked)
+        with watched() as touched:
+            _cut(splitter, asked)
+        _hold(not touched, f"{splitter.name} reaches out of the process: {', '.join(touched)} ({asked})")
+
+
 def splits_the_same(splitter: Declared, trials: int = TRIALS) -> None:
     """The same question gives the same split, and is left as it was."""
     for asked in _trials(splitter, trials):
@@ -64,7 +76,7 @@ def goes_on(splitter: Declared, trials: int = TRIALS) -> None:
 
 
 CHECKS: Mapping[str, Callable[[Declared, int], None]] = {
-    check.__name__: check for check in (declared, loses_nothing, splits_the_same, goes_on)
+    check.__name__: check for check in (declared, loses_nothing, touches_nothing, splits_the_same, goes_on)
 }
 """Every check by its name."""
 
