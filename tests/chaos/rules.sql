@@ -6,8 +6,8 @@ SELECT t.id FROM workqueues_task t LEFT JOIN workqueues_taskparams p ON p.task_i
 WHERE p.task_id IS NULL OR NOT EXISTS (SELECT 1 FROM workqueues_taskchange c WHERE c.task_id = t.id);
 
 -- b: an input file of an ended task is in no final state
-SELECT f.id FROM workqueues_file f JOIN workqueues_task t ON t.id = f.task_id
-WHERE t.status IN ('done', 'finished', 'failed') AND f.type IN ('input', 'pseudo_input')
+SELECT f.id FROM workqueues_file f JOIN workqueues_task t ON t.id = f.task_id JOIN workqueues_dataset d ON d.id = f.dataset_id
+WHERE t.status IN ('done', 'finished', 'failed') AND f.type IN ('input', 'pseudo_input') AND d.master_id IS NULL
   AND f.status NOT IN ('finished', 'failed', 'lost', 'missing', 'broken');
 
 -- b: a file was used twice
@@ -21,12 +21,27 @@ GROUP BY file_id HAVING count(*) > 1;
 -- b: a file is finished without a use, or used without being finished
 SELECT f.id FROM workqueues_file f
 LEFT JOIN (SELECT DISTINCT file_id FROM brokerage_jobinput WHERE tracked AND status = 'used') u ON u.file_id = f.id
-WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.keep_track AND (f.status = 'finished') <> (u.file_id IS NOT NULL);
+WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.keep_track AND (f.status = 'finished') <> (u.file_id IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id);
 
 -- b: a file is running without a live job, or has one without running
 SELECT f.id FROM workqueues_file f
 LEFT JOIN (SELECT DISTINCT file_id FROM brokerage_jobinput WHERE tracked AND status = 'live') l ON l.file_id = f.id
-WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.keep_track AND (f.status = 'running') <> (l.file_id IS NOT NULL);
+WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.keep_track AND (f.status = 'running') <> (l.file_id IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id);
+
+-- b: an event of a file is in two uses that are live or successful
+SELECT DISTINCT a.file_id FROM workqueues_eventrange a JOIN brokerage_jobinput i ON i.event_range_id = a.id
+JOIN workqueues_eventrange b ON b.file_id = a.file_id AND b.id > a.id
+    AND b.def_min_event_id <= a.def_max_event_id AND a.def_min_event_id <= b.def_max_event_id
+JOIN brokerage_jobinput k ON k.event_range_id = b.id
+WHERE i.status IN ('live', 'used') AND k.status IN ('live', 'used');
+
+-- b: a file that jobs share is finished without a use of each event, or not finished with one
+SELECT f.id FROM workqueues_file f JOIN (
+    SELECT r.file_id, sum((r.def_max_event_id - r.def_min_event_id + 1) * (i.status = 'used')::int) AS used
+    FROM workqueues_eventrange r LEFT JOIN brokerage_jobinput i ON i.event_range_id = r.id GROUP BY r.file_id) u ON u.file_id = f.id
+WHERE f.status NOT IN ('lost', 'broken') AND (f.status = 'finished') <> (COALESCE(u.used, 0) = f.n_events);
 
 -- e: an input of a job is not in the state that the job's end implies
 SELECT DISTINCT j.id FROM brokerage_job j JOIN brokerage_jobinput i ON i.job_id = j.id
@@ -63,16 +78,18 @@ SELECT id FROM workqueues_file WHERE attempt_nr > max_attempt OR failed_attempt 
 -- g: the number of tries is not the number of ended uses
 SELECT f.id FROM workqueues_file f
 LEFT JOIN (SELECT file_id, count(*) AS n FROM brokerage_jobinput WHERE tracked AND status <> 'live' GROUP BY file_id) u ON u.file_id = f.id
-WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.keep_track AND f.attempt_nr <> COALESCE(u.n, 0);
+WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.keep_track AND f.attempt_nr <> COALESCE(u.n, 0)
+  AND NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id);
 
 -- g: the number of failures is not the number of failed jobs
 SELECT f.id FROM workqueues_file f
 LEFT JOIN (SELECT i.file_id, count(*) AS n FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
            WHERE i.tracked AND j.status = 'failed' GROUP BY i.file_id) u ON u.file_id = f.id
-WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.keep_track AND f.failed_attempt <> COALESCE(u.n, 0);
+WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.keep_track AND f.failed_attempt <> COALESCE(u.n, 0)
+  AND NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id);
 
 -- g: two uses of a file have the same number
-SELECT file_id FROM brokerage_jobinput WHERE tracked GROUP BY file_id HAVING count(DISTINCT attempt_nr) <> count(*);
+SELECT file_id FROM brokerage_jobinput WHERE tracked AND event_range_id IS NULL GROUP BY file_id HAVING count(DISTINCT attempt_nr) <> count(*);
 
 -- g: a retry does not lead from an ended job to a later one of its task
 SELECT h.id FROM brokerage_jobretryhistory h
@@ -94,7 +111,9 @@ SELECT t.id FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id
 WHERE t.status IN ('done', 'finished', 'failed') AND t.parent_tid = t.id AND d.type IN ('input', 'pseudo_input')
   AND d.master_id IS NULL AND NOT d.excluded AND f.status NOT IN ('lost', 'broken')
 GROUP BY t.id HAVING t.status <> CASE WHEN bool_and(f.status = 'finished') THEN 'done'
-                                      WHEN bool_or(f.status = 'finished') THEN 'finished' ELSE 'failed' END;
+                                      WHEN bool_or(f.status = 'finished' OR EXISTS (
+                                          SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id AND r.status = 'done'))
+                                      THEN 'finished' ELSE 'failed' END;
 
 -- h: an ended task has a job that has not
 SELECT DISTINCT t.id FROM workqueues_task t JOIN brokerage_job j ON j.task_id = t.id
