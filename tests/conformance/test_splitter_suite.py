@@ -95,7 +95,7 @@ def counts_calls(calls: Any) -> Any:
         ("loses_nothing", forgets_limits, "takes more size than there is"),
         ("loses_nothing", ignores_most, "jobs where 1 were asked for"),
         ("touches_nothing", reads_the_clock, "uses time"),
-        ("touches_nothing", opens_a_file, "uses Path"),
+        ("touches_nothing", opens_a_file, "uses pathlib.Path"),
         ("splits_the_same", counts_calls(count()), "splits otherwise"),
         ("splits_the_same", sorts_in_place, "changes what it is given"),
         ("goes_on", cuts_the_window_evenly, "cuts other jobs when"),

@@ -81,12 +81,22 @@ def test_the_commands_know_it(site: Path) -> None:
     assert "| -lab_busy | temporary | lab_quiet_enough |" in manage(site, "criteria", "lab-production").stdout
     conforms = manage(site, "conformance", "--policy", "lab-production", "--trials", "60")
     assert (conforms.returncode, conforms.stdout.strip()) == (0, "policy lab-production: 7 checks passed, 0 failed")
+    cuts = manage(site, "conformance", "--splitter", "lab_runs", "--trials", "60")
+    assert (cuts.returncode, cuts.stdout.strip()) == (0, "splitter lab_runs: 5 checks passed, 0 failed")
     assert "brokerage.W001" not in manage(site, "check").stderr
 
 
 def test_its_own_tests_pass(site: Path) -> None:
     done = run(site, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", str(SOURCE / "tests"))
     assert done.returncode == 0, done.stdout
+
+
+def test_its_generator_can_be_configured_where_it_is_installed(site: Path, decide: Any) -> None:
+    chosen = {"core": {"GENERATOR_production": "lab-production"}}
+    assert decide(site, chosen).returncode == 0
+    refused = decide(None, chosen)
+    assert refused.returncode != 0
+    assert "there is no generator 'lab-production'; there are: standard" in refused.stderr
 
 
 def test_not_installed_it_is_refused_with_those_that_are(decide: Any) -> None:

@@ -1,9 +1,10 @@
-"""The tests of the plugin: GridBroker's suite for policies, and what its own rules say at their limits."""
+"""The tests of the plugin: GridBroker's suites for policies and splitters, and what its own rules say at their limits."""
 
 from __future__ import annotations
 
 import pytest
 
+from broker_site.conformance import splitters
 from broker_site.conformance.policies import CHECKS
 from broker_site.gdpconfig import Config
 from brokerage.rules.ask import Ask
@@ -11,6 +12,12 @@ from brokerage.rules.pipeline import decide, skips
 from brokerage.rules.policy_config import gathered
 from brokerage.rules.snapshot import Queues
 from gridbroker_lab.policy import LabProduction
+from gridbroker_lab.runs import LabJobs, lab_runs
+from workqueues.rules.job_parameters import JobFill
+from workqueues.rules.split_rule import SplitRules
+from workqueues.splitters.choice import SPLITTERS
+from workqueues.splitters.generator import GeneratorTask
+from workqueues.splitters.protocol import Files, JobLimits
 
 CONFIG = gathered(LabProduction, Config().component)
 QUEUES = Queues.from_rows(
@@ -39,3 +46,29 @@ def test_interactive_work_goes_where_few_cores_are_busy() -> None:
 def test_other_work_goes_where_most_power_is_idle() -> None:
     decision = decide(LabProduction, Ask(vo="lab"), QUEUES, CONFIG, "1")
     assert [(choice.name, round(choice.weight, 6)) for choice in decision.chosen] == [("QUIET", 3.7), ("BUSY", 3.6)]
+
+
+@pytest.mark.parametrize("check", splitters.CHECKS)
+def test_the_splitter_conforms(check: str) -> None:
+    splitters.CHECKS[check](SPLITTERS["lab_runs"], 200)
+
+
+def test_a_job_has_the_files_of_one_run_and_the_last_run_waits_while_it_may_grow() -> None:
+    files = Files(range(5), names=["lab.run1.left", "lab.run1.right", "lab.run2.left", "lab.run2.right", "lab.run3.left"])
+    assert [(job.start, job.stop) for job in lab_runs(files, SplitRules(), JobLimits())] == [(0, 2), (2, 4), (4, 5)]
+    growing = lab_runs(Files(files.ids, complete=False, names=files.names), SplitRules(), JobLimits())
+    assert [(job.start, job.stop) for job in growing] == [(0, 2), (2, 4)]
+    assert (growing.left, growing.reason[:33]) == (1, "the last files wait for more: a j")
+
+
+def test_the_generator_leaves_other_tasks_to_ours() -> None:
+    jobs, task = LabJobs(), GeneratorTask(1)
+    names = [
+        jobs.splitter(task, "input", rules) for rules in (SplitRules(), SplitRules(boundary=2), SplitRules(events_per_job=5))
+    ]
+    assert names == ["lab_runs", "by_files", "by_events"]
+    assert jobs.splitter(task, "pseudo_input", SplitRules()) == "pseudo"
+    assert (
+        jobs.parameters(task, JobFill(1, streams={"IN": ["lab.run12.left", "lab.run12.right"]}), "ALPHA", "-x") == "-x --run 12"
+    )
+    assert jobs.parameters(task, JobFill(1, streams={"IN": ["lab.timing"]}), "ALPHA", "-x") == "-x"

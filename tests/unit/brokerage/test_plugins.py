@@ -15,7 +15,11 @@ from broker_site.gdpconfig.keys import KEYS, BadConfig
 from brokerage.plugins import GROUP, check_plugins, declaring, load
 from brokerage.rules import policy_choice
 from brokerage.rules.declare import FILTERS, POLICIES, WEIGHTS, policy_for
+from brokerage.rules.generator_choice import NoGenerator, generator_chosen
 from brokerage.rules.policy_choice import NoPolicy, Plugin, policy_chosen, policy_named
+from workqueues.splitters.choice import SPLITTERS
+from workqueues.splitters.generation import STANDARD
+from workqueues.splitters.generator import GENERATORS
 
 GOOD = """
 from brokerage.filters.status import online
@@ -39,6 +43,23 @@ class Own(BrokeragePolicy):
     filters = (online, {vo}_closed)
     weights = (one,)
     select, otherwise = Best("{best}"), PendingFor("PENDING_GENERIC")
+"""
+
+JOBS = """
+from workqueues.splitters.by_files import by_files
+from workqueues.splitters.choice import splitter
+from workqueues.splitters.generator import JobGenerator, generator
+
+@splitter("{vo}_files")
+def files(files, rules, limits, most=None, secondaries=()):
+    "As ours."
+    return by_files(files, rules, limits, most, secondaries)
+
+@generator(vo="{vo}", activity="analysis")
+class Jobs(JobGenerator):
+    "Cut by {vo}_files."
+    def splitter(self, task, dataset_type, rules):
+        return "{vo}_files"
 """
 
 Install = Callable[..., EntryPoints]
@@ -81,6 +102,22 @@ def test_what_an_installed_package_declares_is_there(install: Install) -> None:
     [plugin] = load(install(plug_lab=good("lab")))
     assert plugin == Plugin("plug_lab", "1.2", "main", "plug_lab", "", ("lab-production",), ("lab_closed",), ("lab_one",))
     assert POLICIES["lab-production"].vo == "lab"
+
+
+def test_splitters_and_generators_are_brought_in_the_same_way(install: Install) -> None:
+    [plugin] = load(install(plug_lab=good("lab") + JOBS.format(vo="lab")))
+    assert (plugin.fault, plugin.policies) == ("", ("lab-production",))
+    assert (plugin.splitters, plugin.generators) == (("lab_files",), ("lab-analysis",))
+    assert GENERATORS["lab-analysis"].vo == "lab"
+
+
+def test_half_of_a_plugin_does_not_stay_when_its_generator_cannot_be_declared(install: Install) -> None:
+    before = list(POLICIES), list(SPLITTERS), list(GENERATORS)
+    misspelt = good("lab") + JOBS.format(vo="lab").replace("def splitter(self", "def spliter(self")
+    [plugin] = load(install(plug_lab=misspelt))
+    assert plugin.fault == "TypeError: generators have no hook spliter; there are: splitter, limits, parameters"
+    assert (list(POLICIES), list(SPLITTERS), list(GENERATORS)) == before
+    assert plugin.splitters == ()
 
 
 @pytest.mark.parametrize(
@@ -138,6 +175,28 @@ def test_a_policy_that_cannot_be_loaded_is_refused_with_what_broke(monkeypatch: 
     )
     with pytest.raises(NoPolicy, match="no wheel"):
         policy_named("lab-production")
+
+
+def test_the_configuration_chooses_the_generator_and_without_it_a_package_changes_nothing(install: Install) -> None:
+    load(install(plug_lab=JOBS.format(vo="lab")))
+    assert generator_chosen("lab", "analysis", {"GENERATOR_analysis": None}) is STANDARD
+    assert generator_chosen("lab", "analysis", {"GENERATOR_production": "lab-analysis"}) is STANDARD
+    assert generator_chosen("lab", "analysis", {"GENERATOR_analysis": "lab-analysis"}) is GENERATORS["lab-analysis"]
+    assert KEYS.check("core", "GENERATOR_production", "lab-analysis", vo="lab") == "lab-analysis"
+
+
+def test_a_generator_that_cannot_be_loaded_is_refused_with_what_broke(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Plugin("gridlab", "0.3", "lab", "gridlab.rules", "ImportError: no wheel")
+    monkeypatch.setattr(policy_choice, "PLUGINS", [broken])
+    why = (
+        "there is no generator 'lab-analysis'; there are: standard; "
+        "the plugin gridlab 0.3, entry point lab = gridlab.rules could not be loaded: ImportError: no wheel"
+    )
+    with pytest.raises(NoGenerator) as refused:
+        generator_chosen("lab", "analysis", {"GENERATOR_analysis": "lab-analysis"})
+    assert str(refused.value) == f"GENERATOR_analysis of VO 'lab': {why}"
+    with pytest.raises(BadConfig, match="no wheel"):
+        KEYS.check("core", "GENERATOR_analysis", "lab-analysis", vo="lab")
 
 
 @pytest.mark.parametrize(
