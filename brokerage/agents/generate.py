@@ -117,7 +117,9 @@ def _wait(run: Run, task: Task, wait: Wait) -> None:
 
 
 def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcome:
-    """Make jobs from one dataset, as many as there is room for."""
+    """Make jobs from one dataset, as many as there is room for; none, and no wait, where the throttler has none left."""
+    if now.throttle.room(task) == 0:
+        return Outcome(0)
     if now.stale:
         return Outcome(0, Wait(now.stale[0], gdpconfig.value("feeds", "FEED_PERIOD"), pending=True))
     config = gdpconfig.component("jobbroker", vo=task.vo)

@@ -50,7 +50,7 @@ def test_each_queue_gets_a_dataset_of_its_own_that_inherits_from_the_template() 
     alpha, beta = (concrete_datasets(task, [out.id], queue, WHO)[out.id] for queue in ("ALPHA", "BETA"))
     assert (alpha.dataset_name, beta.dataset_name) == (f"t.OUT.{alpha.id}", f"t.OUT.{beta.id}")
     assert (alpha.type, alpha.status, alpha.site, alpha.template_id) == ("output", "ready", "ALPHA", out.id)
-    assert (alpha.storage_token, alpha.stream_name, alpha.no_output_allowed) == ("DISK", "OUTPUT0", True)
+    assert (alpha.storage_token, alpha.stream_name, alpha.attributes) == ("DISK", "OUTPUT0", "an")
     assert alpha.provenance_id == out.provenance_id is not None
     assert concrete_datasets(task, [out.id], "ALPHA", WHO)[out.id].id == alpha.id
     assert set(CatalogueDataset.objects.exclude(name="in.data").values_list("name", "state")) == {

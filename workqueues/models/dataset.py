@@ -120,11 +120,6 @@ class Dataset(models.Model):
     def __str__(self) -> str:
         return f"{self.id} {self.dataset_name}"
 
-    @property
-    def no_output_allowed(self) -> bool:
-        """Whether a job may leave out its file of this output (attribute allowNoOutput)."""
-        return "an" in self.attributes.split(",")
-
 
 class OutputTemplate(models.Model):
     """How the output names of a dataset are made (JEDI_Output_Template)."""

@@ -14,16 +14,12 @@ FLAGS: Mapping[str, str] = {
     "repeat": "repeat",
     "nosplit": "nosplit",
     "manytime": "many_time",
-    "cvmfs": "cvmfs",
     "ru": "reusable",
     "rd": "random",
-    "ud": "used_up",
     "ic": "index_consistent",
-    "ps": "pseudo",
-    "an": "no_output_allowed",
 }
 NUMBERS: Mapping[str, str] = {"ratio": "ratio", "er": "event_ratio"}
-COUNTS: Mapping[str, str] = {"np": "files_per_job", "nr": "n_records", "of": "offset"}
+COUNTS: Mapping[str, str] = {"np": "files_per_job"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +27,18 @@ class Attributes:
     """What the attributes of a dataset say.
 
     `ratio`: files for each file of the master; `event_ratio`: events for each event of the master, instead; `files_per_job`:
-    that many a job, whatever the master. `n_records` and `offset` are for numbered records.
+    that many a job, whatever the master.
     """
 
     ratio: float = 1.0
     event_ratio: float | None = None
     files_per_job: int | None = None
-    n_records: int | None = None
-    offset: int = 0
     repeat: bool = False
     nosplit: bool = False
     many_time: bool = False
-    cvmfs: bool = False
     reusable: bool = False
     random: bool = False
-    used_up: bool = False
     index_consistent: bool = False
-    pseudo: bool = False
-    no_output_allowed: bool = False
 
     @property
     def tracked(self) -> bool:

@@ -29,7 +29,6 @@ class SplitRules:
     files_per_job: int | None = None
     max_files_per_job: int | None = None
     events_per_job: int | None = None
-    events_per_file: int | None = None
     gb_per_job: int | None = None
     target_events: int | None = None
     boundary: int = 0
@@ -52,7 +51,6 @@ class SplitRules:
     only_tags_for_fc: bool = False
     respect_lb: bool = False
     order_by_lb: bool = False
-    reuse_secondary: bool = False
     skip_short_input: bool = False
     skip_short_output: bool = False
     name_fields: tuple[int, ...] = ()
@@ -65,7 +63,6 @@ NUMBERS: Mapping[str, str] = {
     "NF": "files_per_job",
     "MF": "max_files_per_job",
     "NE": "events_per_job",
-    "EI": "events_per_file",
     "NG": "gb_per_job",
     "TE": "target_events",
     "GB": "boundary",
@@ -90,7 +87,6 @@ FLAGS: Mapping[str, str] = {
     "OT": "only_tags_for_fc",
     "RL": "respect_lb",
     "OL": "order_by_lb",
-    "RO": "reuse_secondary",
     "SI": "skip_short_input",
     "SH": "skip_short_output",
     "UF": "fields_of_file",
