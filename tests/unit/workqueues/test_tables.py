@@ -49,7 +49,7 @@ def test_every_supported_split_rule_can_be_read_back() -> None:
         "UE",
         "EI",
         "RO",
-    }  # what pilots and agents do anyway, or refining and feeding
+    }  # done anyway, or when feeding
     assert written - stored_only <= {*NUMBERS, *FLAGS}
 
 
