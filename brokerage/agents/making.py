@@ -133,8 +133,9 @@ class _Maker:
         inputs = [self._use(part.file) for part in parts if not part.runs]
         attempt_nr = 1 + max(tries, default=0)
         streams = self._streams(parts)
+        previous = _previous(parts)
         for n, portion in enumerate(p.job.others):
-            self._deal(n, portion.start, portion.n, inputs, streams)
+            previous |= self._deal(n, portion.start, portion.n, inputs, streams)
         if self.reserved.seeds:
             seed = self.reserved.seeds[i]
             inputs.append(InputUse(seed.id, seed.dataset_id, seed.attempt_nr, True))
@@ -155,7 +156,7 @@ class _Maker:
             input_bytes=p.job.size,
             n_events=p.job.n_events,
             ranges=ranges,
-            previous_jobs=_previous(parts),
+            previous_jobs=previous,
         )
 
     def written(self, placed: Sequence[Placed]) -> Counter[int]:
@@ -181,13 +182,14 @@ class _Maker:
         dataset_id = self.there.dataset.id
         return NewRange(dataset_id, file_id, job_id, run.first, run.stop - run.first, run.attempt_nr, run.failed_attempt)
 
-    def _deal(self, n: int, start: int, count: int, inputs: list[InputUse], streams: dict[str, list[str]]) -> None:
-        """Give a job its files of the n-th secondary dataset."""
+    def _deal(self, n: int, start: int, count: int, inputs: list[InputUse], streams: dict[str, list[str]]) -> set[int]:
+        """Give a job its files of the n-th secondary dataset: the jobs that had any of them before, of those that are used once."""
         other = self.there.others[n]
         rows = [other.rows[(start + i) % len(other.rows)] for i in range(count)]
         inputs += [InputUse(r.id, r.dataset_id, r.attempt_nr, r.tracked) for r in rows]
         names = [str(number_of(r.lfn)) if _numbered(rows) else r.lfn for r in rows]
         streams.setdefault(other.stream_name, []).extend(names)
+        return {r.job_id for r in rows if r.tracked and r.job_id}
 
     def _streams(self, parts: Sequence[Part]) -> dict[str, list[str]]:
         dataset = self.there.dataset

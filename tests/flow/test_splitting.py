@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db.models import F, Sum
 
-from brokerage.models import ComputingQueue, Job, JobInput, JobSpec
+from brokerage.models import ComputingQueue, Job, JobInput, JobRetryHistory, JobSpec
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.models import CatalogueFile, Dataset, EventRange, File, FileChange, Replica, Task
@@ -178,3 +178,21 @@ def test_a_sequence_beside_files_numbers_the_jobs_and_a_retry_keeps_its_number()
     end(take(alpha), BAD)
     run_agents(2)
     assert [spec.job_parameters.split("--run ")[1].split(" ")[0] for spec in specs(task)] == ["71", "72", "71"]
+
+
+def test_a_job_that_takes_a_background_file_of_a_failed_job_is_known_as_its_follower() -> None:
+    (alpha,) = grid("ALPHA")
+    catalogue_dataset("signal", 1)
+    catalogue_dataset("background", 1)
+    items = [
+        item("input", "signal", "--sig ${IN}"),
+        item("input", "background", "--bkg ${BKG}"),
+        item("output", "t1.OUT", "--out=t1.OUT.${SN}.txt"),
+    ]
+    task = submitted(reading("t1", "signal", nFilesPerJob=1, jobParameters=items))
+    run_agents(3)
+    leased = take(alpha)
+    end(leased, BAD)
+    File.objects.filter(task_id=task.id, lfn="signal.000000").update(job_id=None)
+    run_agents(2)
+    assert JobRetryHistory.objects.get(task_id=task.id).old_job_id == leased.job_id
