@@ -26,7 +26,8 @@ from tests.plugin_package import install
 from workqueues.models import CatalogueFile, File, Task
 from workqueues.splitters import generation
 from workqueues.splitters.choice import SPLITTERS
-from workqueues.splitters.generator import GENERATORS
+from workqueues.splitters.generator import GENERATORS, GeneratorTask, JobGenerator, generator
+from workqueues.splitters.protocol import JobLimits
 
 pytestmark = pytest.mark.django_db
 
@@ -174,6 +175,18 @@ def test_chosen_by_configuration_its_generator_makes_a_job_for_each_run_and_tell
 def test_installed_but_not_chosen_it_makes_no_jobs() -> None:
     of_runs(*RUNS)
     assert [names for names, _ in generated()] == [list(RUNS[:2]), list(RUNS[2:4]), list(RUNS[4:])]
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_generator_says_how_much_a_job_takes_where_the_task_does_not() -> None:
+    @generator(vo="lab", activity="small")
+    class Small(JobGenerator):
+        def limits(self, task: GeneratorTask, limits: JobLimits) -> JobLimits:
+            return replace(limits, max_files=int(task.parameters["nFiles"]) // 2)
+
+    set_override("core", "GENERATOR_analysis", "lab-small", vo="lab", who="ann", why="small jobs")
+    of_runs(*RUNS)
+    assert [len(names) for names, _ in generated(nFilesPerJob=None, nFiles=4)] == [2, 2]
 
 
 @pytest.mark.usefixtures("plugin")
