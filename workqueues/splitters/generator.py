@@ -42,8 +42,6 @@ class JobGenerator:
     """
 
     name: ClassVar[str] = ""
-    vo: ClassVar[str] = "*"
-    activity: ClassVar[str] = ""
 
     def splitter(self, _task: GeneratorTask, dataset_type: str, rules: SplitRules) -> str:
         """The name of the splitter that cuts master datasets of this type: as the split rule of the task says."""
@@ -71,7 +69,6 @@ def generator(*, vo: str, activity: str) -> Callable[[type[JobGenerator]], type[
     def declare(cls: type[JobGenerator]) -> type[JobGenerator]:
         if unknown := sorted(name for name in vars(cls) if not name.startswith("_") and name not in HOOKS):
             raise TypeError(f"generators have no hook {', '.join(unknown)}; there are: {', '.join(HOOKS)}")
-        cls.vo, cls.activity = vo, activity
         cls.name = activity if vo == "*" else f"{vo}-{activity}"
         GENERATORS.add(cls.name, cls())
         return cls

@@ -108,7 +108,7 @@ def test_splitters_and_generators_are_brought_in_the_same_way(install: Install) 
     [plugin] = load(install(plug_lab=good("lab") + JOBS.format(vo="lab")))
     assert (plugin.fault, plugin.policies) == ("", ("lab-production",))
     assert (plugin.splitters, plugin.generators) == (("lab_files",), ("lab-analysis",))
-    assert GENERATORS["lab-analysis"].vo == "lab"
+    assert GENERATORS["lab-analysis"].name == "lab-analysis"
 
 
 def test_half_of_a_plugin_does_not_stay_when_its_generator_cannot_be_declared(install: Install) -> None:
