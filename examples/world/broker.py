@@ -8,7 +8,6 @@ alive. Look at the result with `GRIDBROKER_INSTANCE=world make up`, or ask `GRID
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import Counter
@@ -25,19 +24,11 @@ MOST_ROUNDS = 60
 def main() -> int:
     """Everything, on a database that is empty at the beginning."""
     sys.path.insert(0, str(ROOT))
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "broker_site.settings")
-    os.environ.setdefault("GRIDBROKER_PROFILE", "local")
-    from broker_site.embedded import attached
+    from examples.private import empty_system
 
-    with attached("world", say=print) as instance:
-        os.environ.update(instance.services.environment())
-        import django
-
-        django.setup()
+    with empty_system("world"):
         from django.core.management import call_command
 
-        call_command("flush" if not instance.empty() else "migrate", verbosity=0, interactive=False)
-        call_command("migrate", verbosity=0)
         call_command("import_grid", str(GRID), verbosity=0)
         return brokered()
 
