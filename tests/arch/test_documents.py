@@ -123,3 +123,8 @@ def test_no_criterion_is_both_built_and_listed_as_not_built() -> None:
 def test_the_page_on_states_has_the_final_states_of_every_machine() -> None:
     rows = re.findall(r"^\| `(\w+)` \| `.*\| ([\w, ]+) \|$", read("docs/reference/states.md"), re.MULTILINE)
     assert {name: sorted(final.split(", ")) for name, final in rows} == {n: sorted(m.final) for n, m in MACHINES.items()}
+
+
+def test_the_page_on_configuration_has_every_component() -> None:
+    page = read("docs/reference/configuration.md")
+    assert not {key.component for key in KEYS if f"`{key.component}`" not in page}
