@@ -183,7 +183,7 @@ class _Maker:
         return NewRange(dataset_id, file_id, job_id, run.first, run.stop - run.first, run.attempt_nr, run.failed_attempt)
 
     def _deal(self, n: int, start: int, count: int, inputs: list[InputUse], streams: dict[str, list[str]]) -> set[int]:
-        """Give a job its files of the n-th secondary dataset: the jobs that had any of them before, of those that are used once."""
+        """Give a job its files of the n-th secondary dataset; the jobs that had any of them before, where used once."""
         other = self.there.others[n]
         rows = [other.rows[(start + i) % len(other.rows)] for i in range(count)]
         inputs += [InputUse(r.id, r.dataset_id, r.attempt_nr, r.tracked) for r in rows]

@@ -32,9 +32,9 @@ class Picked(NamedTuple):
     job_id: int | None
 
 
-# Each part is read in the order of the index by state: a range of one status cannot be taken for a constant, by which the planner
-# would rather read the whole table in the order of ids. The bounds keep the update from doing so. The rows need no lock beforehand:
-# whoever changes a file holds the lock of its dataset, as the caller does here.
+# Each part is read in the order of the index by state: a range of one status cannot be taken for a constant, by which the
+# planner would rather read the whole table in the order of ids. The bounds keep the update from doing so. The rows need no lock
+# beforehand: whoever changes a file holds the lock of its dataset, as the caller does here.
 _PICK = f"""
 WITH chosen AS (
     (SELECT id FROM workqueues_file WHERE dataset_id = %(dataset)s AND status BETWEEN 'partial' AND 'partial' AND held = ''
