@@ -69,7 +69,7 @@ def _use(feed: Feed, fetched: Fetched, now: datetime) -> int:
 
 def _unchanged(feed: Feed) -> Feed | None:
     """The row as it is now, locked; None where an operator removed it, switched it off or changed its place while it was read."""
-    return Feed.objects.select_for_update().filter(pk=feed.pk, kind=feed.kind, place=feed.place, enabled=True).first()
+    return Feed.objects.select_for_update(no_key=True).filter(pk=feed.pk, kind=feed.kind, place=feed.place, enabled=True).first()
 
 
 def last_copy(feed: Feed) -> bytes:

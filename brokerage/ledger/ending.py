@@ -126,7 +126,7 @@ def kill_jobs(jobs: Sequence[Seen], who: str, why: str, outcome: Ending = "cance
             UPDATE brokerage_job SET kill_requested = true, kill_outcome = %s
             WHERE id IN (
                 SELECT id FROM brokerage_job WHERE id = ANY(%s) AND NOT kill_requested AND ended_at IS NULL
-                ORDER BY id FOR UPDATE)
+                ORDER BY id FOR NO KEY UPDATE)
             """,
             [outcome, held],
         )

@@ -89,7 +89,7 @@ def generate(
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
         locked = {*written, *cut, *(d.dataset_id for d in dealt)}
-        datasets = list(Dataset.objects.select_for_update().filter(id__in=sorted(locked)).order_by("id"))
+        datasets = list(Dataset.objects.select_for_update(no_key=True).filter(id__in=sorted(locked)).order_by("id"))
         made: list[NewJob] = []
         copy_lines("brokerage_jobinput", _INPUT, _whole_files(jobs, made))
         _use_inputs(task_id, made)

@@ -54,7 +54,7 @@ _LEASE = Prepared(
         WHERE j.id = (
             SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
                 AND NOT EXISTS (SELECT FROM brokerage_job WHERE lease_holder = $2 AND lease_request = $3)
-            ORDER BY ready_priority, id LIMIT 1 FOR UPDATE SKIP LOCKED)
+            ORDER BY ready_priority, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
         RETURNING j.id, j.epoch, j.attempt_nr, j.task_id
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who)
@@ -78,7 +78,7 @@ _ADVANCE = Prepared(
     "bigint, int, text, text[], text",
     """
     WITH seen AS (
-        SELECT id, status FROM brokerage_job WHERE id = $1 AND epoch = $2 AND status = ANY($4) FOR UPDATE
+        SELECT id, status FROM brokerage_job WHERE id = $1 AND epoch = $2 AND status = ANY($4) FOR NO KEY UPDATE
     ), moved AS (
         UPDATE brokerage_job j SET status = $3, status_since = now(), last_seen = now(),
             lease_until = now() + make_interval(secs => j.lease_s)

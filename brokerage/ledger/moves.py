@@ -14,7 +14,7 @@ _MOVE = """
 WITH seen AS (
     SELECT j.id, j.status FROM brokerage_job j JOIN unnest($1, $2) AS asked(id, epoch) ON asked.id = j.id
     WHERE j.status = ANY($3) AND (asked.epoch = -1 OR {fence}) AND {only}
-    ORDER BY j.id FOR UPDATE OF j
+    ORDER BY j.id FOR NO KEY UPDATE OF j
 ), moved AS (
     UPDATE brokerage_job j
     SET status = $4, sub_status = $5, status_since = now(), epoch = j.epoch + $6,

@@ -60,7 +60,7 @@ def reserve(run_id: str, task_id: int, n: int) -> Reserved:
         hold_claim(task_id, run_id)
         seeds = _take_seeds(task_id, n)
         first: dict[int, int] = {}
-        for template in OutputTemplate.objects.select_for_update().filter(task_id=task_id).order_by("id"):
+        for template in OutputTemplate.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
             first[template.id] = template.serial_nr + 1
             OutputTemplate.objects.filter(id=template.id).update(serial_nr=template.serial_nr + n)
         return Reserved(take_ids("brokerage_job", n), first, seeds)
@@ -68,7 +68,7 @@ def reserve(run_id: str, task_id: int, n: int) -> Reserved:
 
 def _take_seeds(task_id: int, n: int) -> list[Seed]:
     """The lowest free seeds, then new ones (decision of seed 001, "Random seed assignment"), picked for this run."""
-    dataset = Dataset.objects.select_for_update().filter(task_id=task_id, type="random_seed").first()
+    dataset = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type="random_seed").first()
     if dataset is None:
         return []
     # Task and type too: the index of a task's files has the newest seed last; by the dataset alone all seeds would be read.

@@ -7,7 +7,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet, Sum, Window
+from django.db.models import Case, FloatField, QuerySet, Sum, Value, When, Window
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
@@ -21,7 +21,7 @@ from workqueues.models import GlobalShare, ShareStanding, Task, ThrottleVerdict,
 from workqueues.queries.shares import PATTERNS, bad_patterns, trees
 from workqueues.rules.share_mapping import UNDEFINED
 from workqueues.rules.share_patterns import pattern_fault
-from workqueues.rules.share_tree import BadTree, check
+from workqueues.rules.share_tree import BadTree, check, targets, walk
 
 FIELDS = ("name", "vo", "parent", "value", "position", "throttled", *PATTERNS)
 
@@ -70,15 +70,32 @@ def _above(share: GlobalShare, rows: dict[str, GlobalShare]) -> list[str]:
     return found
 
 
+INDENT = "\u2003"
+"""What a level of the tree is set in by: a wide blank."""
+
+
+def _in_trees() -> dict[str, Case]:
+    """Columns for every share: its place in the list of all trees, parents before their children, its depth, its part of all."""
+    rows: list[tuple[str, int, float]] = []
+    for _, tree in sorted(trees().items()):
+        percent = targets(tree.nodes, 100.0)
+        rows += [(node.name, level, percent[node.name]) for node, _, level in walk(tree.nodes)]
+    return {
+        "place_in_tree": Case(
+            *(When(name=name, then=Value(at)) for at, (name, _, _) in enumerate(rows)), default=Value(len(rows))
+        ),
+        "level": Case(*(When(name=name, then=Value(level)) for name, level, _ in rows), default=Value(0)),
+        "percent": Case(*(When(name=name, then=Value(part)) for name, _, part in rows), default=None, output_field=FloatField()),
+    }
+
+
 @admin.register(GlobalShare)
 class GlobalShareAdmin(AuditedAdmin):
     """Shares of a VO: what part of the power each gets."""
 
     form = ShareForm
     fields = FIELDS
-    list_display = ("name", "vo", "parent", "value", "of_siblings", "throttled", *PATTERNS)
-    list_select_related = ("parent",)
-    ordering = ("vo", "parent", "position", "name")
+    list_display = ("in_tree", "vo", "value", "of_siblings", "of_all", "throttled", *PATTERNS)
     search_fields = ("name",)
     change_list_template = "admin/workqueues/trying.html"
 
@@ -87,8 +104,20 @@ class GlobalShareAdmin(AuditedAdmin):
         return () if obj is None else ("name", "vo")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """The shares, each with the sum of those beside it and itself."""
-        return super().get_queryset(request).annotate(beside=Window(Sum("value"), partition_by=["vo", "parent"]))
+        """The shares, each with the sum of those beside it and itself, and with its place in the tree."""
+        beside = Window(Sum("value"), partition_by=["vo", "parent"])
+        shares = super().get_queryset(request).annotate(beside=beside, **_in_trees())
+        return shares.order_by("place_in_tree", "name")
+
+    @admin.display(description="Share")
+    def in_tree(self, share: Any) -> str:
+        """The name, further in for each level."""
+        return f"{INDENT * (share.level or 0)}{share.name}"
+
+    @admin.display(description="Of all")
+    def of_all(self, share: Any) -> str:
+        """The percentage of the whole VO."""
+        return "-" if share.percent is None else f"{share.percent:.1f} %"
 
     @admin.display(description="Of its siblings")
     def of_siblings(self, share: Any) -> str:

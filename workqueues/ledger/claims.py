@@ -68,7 +68,7 @@ def claim_tasks(
                 WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now())
                   AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK[work]}
                 ORDER BY {ORDER[way]} t.current_priority DESC, t.modification_time, t.id
-                LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
+                LIMIT %(limit)s FOR NO KEY UPDATE OF t SKIP LOCKED)
             RETURNING id
             """,
             {"run": run_id, "seconds": seconds, "statuses": list(statuses), "limit": limit, **_groups(only or ())},
@@ -95,8 +95,12 @@ def _groups(only: Sequence[OpenGroup]) -> dict[str, Any]:
 
 
 def hold_claim(task_id: int, run_id: str) -> Task:
-    """Lock the task's row for this transaction and return it; Stale if the claim has gone to somebody else."""
-    task = Task.objects.select_for_update().filter(id=task_id, locked_by=run_id).first()
+    """Lock the task's row for this transaction and return it; Stale if the claim has gone to somebody else.
+
+    Its key stays as it is, here and in all ledgers: rows that refer to a locked one can be written meanwhile. A lock of the whole
+    row would hold them up, and the end of a job, which holds the lock of a dataset, would wait for the generator that wants it.
+    """
+    task = Task.objects.select_for_update(no_key=True).filter(id=task_id, locked_by=run_id).first()
     if task is None:
         raise Stale(f"the claim of {run_id} on task {task_id} is gone")
     return task

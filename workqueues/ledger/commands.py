@@ -29,7 +29,7 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
     A command that is already being carried out is accepted again and changes nothing. It ends the claim on the task.
     """
     with transaction.atomic():
-        task = Task.objects.select_for_update().get(id=task_id)
+        task = Task.objects.select_for_update(no_key=True).get(id=task_id)
         doing = DOING[name]
         if task.status == doing:
             return task
@@ -84,9 +84,9 @@ def stopped(run_id: str, task_id: int, who: str) -> None:
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
         _return_picked(task_id)
-        masters = Dataset.objects.select_for_update().filter(task_id=task_id, type__in=MASTER_TYPES, master=None)
+        masters = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, master=None)
         for dataset in masters.order_by("id"):
-            usable = File.objects.select_for_update().filter(dataset_id=dataset.id, status__in=["ready", "partial"])
+            usable = File.objects.select_for_update(no_key=True).filter(dataset_id=dataset.id, status__in=["ready", "partial"])
             unused = list(usable.order_by("id"))
             _give_up(dataset, unused, task_id, who)
         move_task(task, "passed", who, "all jobs are gone", old_status="", **DONE)
@@ -117,7 +117,7 @@ def retried(run_id: str, task_id: int, more: int, who: str) -> None:
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
         _return_picked(task_id)
-        inputs = Dataset.objects.select_for_update().filter(task_id=task_id, type__in=MASTER_TYPES, excluded=False)
+        inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, excluded=False)
         datasets = list(inputs.order_by("id"))
         again = sum(_reopen(d, task_id, more, who) for d in datasets if d.master_id is None)
         if again or task.old_status == "exhausted":
@@ -133,7 +133,7 @@ def retried(run_id: str, task_id: int, more: int, who: str) -> None:
 
 
 def _reopen(dataset: Dataset, task_id: int, more: int, who: str) -> int:
-    failed = list(File.objects.select_for_update().filter(dataset_id=dataset.id, status="failed").order_by("id"))
+    failed = list(File.objects.select_for_update(no_key=True).filter(dataset_id=dataset.id, status="failed").order_by("id"))
     for file in failed:
         file.status = "ready"
         file.max_attempt = None if file.max_attempt is None else max(file.max_attempt, file.attempt_nr) + more
@@ -159,7 +159,7 @@ def _return_picked(task_id: int) -> None:
             f"""
             WITH locked AS (
                 SELECT id FROM workqueues_dataset WHERE task_id = %s AND type IN ('input', 'pseudo_input', 'random_seed')
-                ORDER BY id FOR UPDATE
+                ORDER BY id FOR NO KEY UPDATE
             ), back AS (
                 UPDATE workqueues_file f SET status = {GIVEN_BACK}
                 WHERE f.dataset_id IN (SELECT id FROM locked) AND f.status = 'picked' RETURNING f.dataset_id
@@ -172,6 +172,8 @@ def _return_picked(task_id: int) -> None:
 
 
 def _close_outputs(task_id: int, who: str, why: str) -> None:
-    outputs = Dataset.objects.select_for_update().filter(task_id=task_id, type__in=["output", "log"]).exclude(status="done")
+    outputs = (
+        Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=["output", "log"]).exclude(status="done")
+    )
     for dataset in outputs.order_by("id"):
         move_dataset(dataset, "done", who, why)

@@ -59,7 +59,7 @@ def insert_ranges(task_id: int, rows: Sequence[NewRange]) -> list[int]:
     return ids
 
 
-_LOCK = Prepared("lock_cut_files", "bigint[]", "SELECT id FROM workqueues_file WHERE id = ANY($1) ORDER BY id FOR UPDATE")
+_LOCK = Prepared("lock_cut_files", "bigint[]", "SELECT id FROM workqueues_file WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE")
 
 _USE = Prepared(
     "use_cut_files",
@@ -193,9 +193,11 @@ def drop(run_id: str, task_id: int, rows: Sequence[Dropped], why: str, who: str)
     ids = sorted({row.file_id for row in rows})
     with transaction.atomic():
         hold_claim(task_id, run_id)
-        datasets = Dataset.objects.select_for_update().filter(id__in=File.objects.filter(id__in=ids).values("dataset_id"))
+        datasets = Dataset.objects.select_for_update(no_key=True).filter(
+            id__in=File.objects.filter(id__in=ids).values("dataset_id")
+        )
         list(datasets.order_by("id").values_list("id"))
-        files = {f.id: f for f in File.objects.select_for_update().filter(id__in=ids, status="picked").order_by("id")}
+        files = {f.id: f for f in File.objects.select_for_update(no_key=True).filter(id__in=ids, status="picked").order_by("id")}
         if len(files) < len(ids):
             raise Stale(f"{len(ids) - len(files)} of {len(ids)} files are no longer picked")
         given_up = [

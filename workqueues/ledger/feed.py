@@ -36,7 +36,7 @@ def add_files(
     with transaction.atomic():
         seen = Dataset.objects.values_list("task_id", flat=True).get(id=dataset_id)
         hold_claim(seen, run_id)
-        dataset = Dataset.objects.select_for_update().get(id=dataset_id)
+        dataset = Dataset.objects.select_for_update(no_key=True).get(id=dataset_id)
         known = set(File.objects.filter(dataset_id=dataset_id).values_list("lfn", flat=True)) if dataset.n_files else set()
         room = None if dataset.n_files_wanted is None else max(dataset.n_files_wanted - dataset.n_files, 0)
         new = [f for f in files if f.lfn not in known][:room]
@@ -69,7 +69,9 @@ def outputs_registered(run_id: str, task_id: int, who: str) -> None:
     """The output datasets of a claimed task are in the catalogue: defined -> ready."""
     with transaction.atomic():
         hold_claim(task_id, run_id)
-        outputs = Dataset.objects.select_for_update().filter(task_id=task_id, type__in=["output", "log"], status="defined")
+        outputs = Dataset.objects.select_for_update(no_key=True).filter(
+            task_id=task_id, type__in=["output", "log"], status="defined"
+        )
         for dataset in outputs.order_by("id"):
             move_dataset(dataset, "ready", who, "registered in the catalogue")
 
@@ -119,8 +121,10 @@ def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, Literal["lost
         hold_claim(task_id, run_id)
         ids = sorted(verdicts)
         dataset_ids = set(File.objects.filter(id__in=ids).values_list("dataset_id", flat=True))
-        list(Dataset.objects.select_for_update().filter(id__in=sorted(dataset_ids)).order_by("id").values_list("id"))
-        files = list(File.objects.select_for_update().filter(id__in=ids, status="ready").exclude(held="").order_by("id"))
+        list(Dataset.objects.select_for_update(no_key=True).filter(id__in=sorted(dataset_ids)).order_by("id").values_list("id"))
+        files = list(
+            File.objects.select_for_update(no_key=True).filter(id__in=ids, status="ready").exclude(held="").order_by("id")
+        )
         notes = []
         for file in files:
             verdict = verdicts[file.id]

@@ -52,11 +52,11 @@ _LOCK = Prepared(
     """
     WITH datasets AS MATERIALIZED (
         SELECT id FROM workqueues_dataset WHERE id IN (SELECT dataset_id FROM workqueues_file WHERE id = ANY($1))
-        ORDER BY id FOR UPDATE
+        ORDER BY id FOR NO KEY UPDATE
     )
     SELECT id, dataset_id, task_id, status, job_id, out_job_id, attempt_nr, max_attempt, failed_attempt, max_failure,
         held, fsize, checksum, n_events, no_output
-    FROM workqueues_file WHERE id = ANY($1) AND (SELECT count(*) FROM datasets) > 0 ORDER BY id FOR UPDATE
+    FROM workqueues_file WHERE id = ANY($1) AND (SELECT count(*) FROM datasets) > 0 ORDER BY id FOR NO KEY UPDATE
     """,
 )
 """Locks files after their datasets: the count stands before the scan of the files, so every dataset is locked by then."""

@@ -16,7 +16,7 @@ def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
     """All inputs of a claimed task are settled: inputs done, outputs prepared, the task prepared; release."""
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
-        for dataset in Dataset.objects.select_for_update().filter(task_id=task_id).order_by("id"):
+        for dataset in Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
             if dataset.type in INPUT_TYPES and dataset.status in ("defined", "ready", "toupdate"):
                 move_dataset(dataset, "done", who, why)
             elif dataset.type not in INPUT_TYPES and dataset.status in ("defined", "ready", "running"):
@@ -31,7 +31,7 @@ def end_task(run_id: str, task_id: int, ending: Ending, who: str) -> None:
         task = hold_claim(task_id, run_id)
         columns: dict[str, object] = {"locked_by": "", "locked_time": None, "old_status": ""}
         if ending.status in TASK.final:
-            for dataset in Dataset.objects.select_for_update().filter(task_id=task_id).order_by("id"):
+            for dataset in Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
                 if dataset.type not in INPUT_TYPES and dataset.status != "done":
                     move_dataset(dataset, "done", who, ending.reason)
             columns["progress"] = _progress(task_id)
@@ -65,7 +65,7 @@ def note_progress() -> int:
                 GROUP BY t.id
             ), changed AS (
                 SELECT t.id, counted.progress FROM workqueues_task t JOIN counted ON counted.id = t.id
-                WHERE t.progress <> counted.progress ORDER BY t.id FOR UPDATE OF t SKIP LOCKED
+                WHERE t.progress <> counted.progress ORDER BY t.id FOR NO KEY UPDATE OF t SKIP LOCKED
             )
             UPDATE workqueues_task t SET progress = changed.progress FROM changed WHERE changed.id = t.id
             """

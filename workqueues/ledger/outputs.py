@@ -59,7 +59,7 @@ def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: st
     known = _concrete(templates, place)
     if missing := [i for i in templates if i not in known]:
         with transaction.atomic():
-            locked = list(Dataset.objects.select_for_update().filter(id__in=missing).order_by("id"))
+            locked = list(Dataset.objects.select_for_update(no_key=True).filter(id__in=missing).order_by("id"))
             known |= _concrete(missing, place)
             known |= _made([d for d in locked if d.id not in known], place, who)
     return {**wanted, **known}

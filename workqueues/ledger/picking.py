@@ -57,7 +57,7 @@ def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[P
     """
     with transaction.atomic():
         hold_claim(task_id, run_id)
-        dataset = Dataset.objects.select_for_update().get(id=dataset_id)
+        dataset = Dataset.objects.select_for_update(no_key=True).get(id=dataset_id)
         wanted = min(limit, dataset.n_files_to_be_used - dataset.n_files_used)
         if wanted <= 0:
             return []
@@ -78,7 +78,9 @@ def give_back_picked(run_id: str, task_id: int) -> int:
     """
     with transaction.atomic():
         hold_claim(task_id, run_id)
-        datasets = list(Dataset.objects.select_for_update().filter(task_id=task_id, type__in=INPUT_TYPES).order_by("id"))
+        datasets = list(
+            Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES).order_by("id")
+        )
         total = 0
         for dataset in datasets:
             with connection.cursor() as cursor:
