@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 Params = dict[str, Any]
-VO = "lab"
+VO = "demo"
 GB = 10**9
 
 
@@ -144,22 +144,22 @@ def others() -> tuple[Other, ...]:
         return Other(base(name, noInput=True, nEvents=jobs * 100, nEventsPerJob=100, jobParameters=items, **more), running)
 
     return (
-        numbered("lab.simul.1", 24, 18),
-        numbered("lab.group.1", 3, 2, processingType="reco", workingGroup="GP_HIGGS"),
-        numbered("lab.user.1", 2, 2, prodSourceLabel="user", taskType="anal", processingType="panda-client"),
-        numbered("lab.pile.0", 13, 5, processingType="pile"),
+        numbered("demo.simul.1", 24, 18),
+        numbered("demo.group.1", 3, 2, processingType="reco", workingGroup="GP_HIGGS"),
+        numbered("demo.user.1", 2, 2, prodSourceLabel="user", taskType="anal", processingType="panda-client"),
+        numbered("demo.pile.0", 13, 5, processingType="pile"),
     )
 
 
-def pile_up(name: str = "lab.pile.1", **more: Any) -> Params:
+def pile_up(name: str = "demo.pile.1", **more: Any) -> Params:
     """The worked task: signal with minimum bias beside it, 500 events a job; more parameters replace these, None removes."""
     items = [
-        {"type": "template", "param_type": "input", "dataset": "lab.signal", "value": "--signal ${IN/L}"},
+        {"type": "template", "param_type": "input", "dataset": "demo.signal", "value": "--signal ${IN/L}"},
         {"type": "constant", "value": "--skip ${SKIPEVENTS} --events ${MAXEVENTS}"},
         {
             "type": "template",
             "param_type": "input",
-            "dataset": "lab.minbias",
+            "dataset": "demo.minbias",
             "value": "--minbias ${MINBIAS/L}",
             "ratio": 2,
             "attributes": "repeat",

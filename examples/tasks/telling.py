@@ -246,7 +246,7 @@ def _tell_jobs(task_id: int, after: int = 0) -> None:
                 spec.job.computing_queue.name,
                 spec.n_events,
                 _signal(spec.job_id),
-                _files(spec.job_id, "lab.minbias"),
+                _files(spec.job_id, "demo.minbias"),
                 spec.input_bytes / GB,
                 spec.disk_mb,
                 spec.walltime_s,
@@ -265,7 +265,7 @@ def _signal(job_id: int) -> str:
     """Ranges of events where there are some, else files."""
     ranges = EventRange.objects.filter(job_id=job_id).select_related("file").order_by("file_id", "def_min_event_id")
     listed = [f"{_number(r.file.lfn)}: {r.def_min_event_id}-{r.def_max_event_id}" for r in ranges]
-    return ", ".join(listed) or _files(job_id, "lab.signal")
+    return ", ".join(listed) or _files(job_id, "demo.signal")
 
 
 def _files(job_id: int, dataset: str) -> str:

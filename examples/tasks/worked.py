@@ -40,7 +40,7 @@ def worked() -> None:
 
     prepare()
     telling.tell_grid()
-    name = "lab.pile.1"
+    name = "demo.pile.1"
     task = submit(scene.pile_up(name))
     run("refine", "feed", "assign")
     telling.tell_refined(task)
@@ -56,7 +56,7 @@ def worked() -> None:
     telling.tell_job(task, 2)
     run("generate")
     telling.tell_verdict("10. Throttle, the next run")
-    start("lab.pile.0")
+    start("demo.pile.0")
     run("generate")
     telling.tell_verdict("11. Throttle, when one more job runs")
     failed = [start(name) for _ in range(10)][1]
@@ -64,7 +64,7 @@ def worked() -> None:
     telling.tell_failed(failed.job_id)
     run("generate")
     telling.tell_again(task)
-    sized = submit(scene.pile_up("lab.pile.2", nEventsPerJob=None, nGBPerJob=18))
+    sized = submit(scene.pile_up("demo.pile.2", nEventsPerJob=None, nGBPerJob=18))
     run("refine", "feed", "assign", "generate")
     telling.tell_sized(sized)
     drive_by_work_queues()
@@ -95,8 +95,8 @@ def prepare() -> None:
     for row in scene.SHARES:
         parent = GlobalShare.objects.filter(name=row.get("parent")).first()
         GlobalShare.objects.create(**row | {"parent": parent, "vo": scene.VO})
-    catalogue("lab.signal", scene.signal_files())
-    catalogue("lab.minbias", [(2000, 3 * scene.GB // 2)] * scene.MINIMUM_BIAS)
+    catalogue("demo.signal", scene.signal_files())
+    catalogue("demo.minbias", [(2000, 3 * scene.GB // 2)] * scene.MINIMUM_BIAS)
     for other in scene.others():
         submit(other.params)
         run("refine", "feed", "assign", "share", "generate")
