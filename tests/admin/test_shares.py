@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -44,6 +45,18 @@ def test_a_share_is_added_audited_and_what_does_not_sum_to_100_is_told(root: Cli
     assert "Shares below Production sum to 110, not to 100: each is a part of 110." in page
     assert Audit.objects.filter(act="globalshare.add", after__name="Group").count() == 1
     assert "54.5 %" in page  # MC: 60 of 110
+
+
+def test_the_list_is_a_tree_with_the_part_of_all_that_each_share_has(root: Client, tree: None) -> None:
+    page = root.get(LIST).content.decode()
+    rows = re.findall(r'field-in_tree"><a [^>]*>(\s*)(\w+)</a>.*?field-of_all">([\d.]+ %)', page, re.DOTALL)
+    assert [(len(indent), name, part) for indent, name, part in rows] == [
+        (0, "Production", "80.0 %"),
+        (1, "Data", "32.0 %"),
+        (1, "MC", "48.0 %"),
+        (0, "Analysis", "20.0 %"),
+    ]
+    assert root.get(f"{LIST}MC/change/").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -106,8 +106,12 @@ class GlobalShareAdmin(AuditedAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """The shares, each with the sum of those beside it and itself, and with its place in the tree."""
         beside = Window(Sum("value"), partition_by=["vo", "parent"])
-        shares = super().get_queryset(request).annotate(beside=beside, **_in_trees())
-        return shares.order_by("place_in_tree", "name")
+        return GlobalShare.objects.annotate(beside=beside, **_in_trees())
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """The list goes through the trees from the top; choices of parents, which have no such place, go by name."""
+        listing = request.resolver_match is not None and str(request.resolver_match.url_name).endswith("_changelist")
+        return ("place_in_tree", "name") if listing else ("name",)
 
     @admin.display(description="Share")
     def in_tree(self, share: Any) -> str:
