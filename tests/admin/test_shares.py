@@ -126,6 +126,23 @@ def test_the_list_tells_which_share_a_task_would_get(root: Client, tree: None) -
     assert f"Task {other.id}: its VO cms has no shares." in root.get(LIST, {"task": other.id}).content.decode()
 
 
+def test_the_list_tells_why_a_task_would_get_its_share(root: Client, tree: None) -> None:
+    grid("ALPHA")
+    task = submitted(parameters("t1", prodSourceLabel="user"))
+    page = root.get(LIST, {"task": task.id}).content.decode()
+    for line in (
+        "Data: prodSourceLabel managed does not match user",
+        "MC: prodSourceLabel managed|test does not match user",
+        "Analysis: takes it",
+    ):
+        assert line in page
+    nobody = submitted(parameters("t2", prodSourceLabel="user", workingGroup="GP_HIGGS"))
+    run_agents(1, ["refine"])
+    page = root.get(LIST, {"task": nobody.id}).content.decode()
+    assert f"Task {nobody.id}: share Undefined; now it has Undefined." in page
+    assert "Analysis: workingGroup $ does not match GP_HIGGS" in page
+
+
 def test_the_page_tells_what_each_share_should_have_has_wants_and_may_have(root: Client, tree: None) -> None:
     (alpha,) = grid("ALPHA")
     ComputingQueue.objects.update(corepower=20)

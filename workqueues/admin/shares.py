@@ -10,7 +10,7 @@ from django.contrib import admin, messages
 from django.db.models import Case, FloatField, QuerySet, Sum, Value, When, Window
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from broker_site.access.auditedadmin import AuditedAdmin
@@ -19,9 +19,10 @@ from workqueues.admin.shown import VoFilter
 from workqueues.admin.trying import TryForm
 from workqueues.models import GlobalShare, ShareStanding, Task, ThrottleVerdict, WorkQueueStanding
 from workqueues.queries.shares import PATTERNS, bad_patterns, trees
-from workqueues.rules.share_mapping import UNDEFINED
+from workqueues.rules.share_mapping import UNDEFINED, Tried, tried
 from workqueues.rules.share_patterns import pattern_fault
 from workqueues.rules.share_tree import BadTree, check, targets, walk
+from workqueues.rules.task_attributes import spelled
 
 FIELDS = ("name", "vo", "parent", "value", "position", "throttled", *PATTERNS)
 
@@ -138,8 +139,8 @@ class GlobalShareAdmin(AuditedAdmin):
         """The list, and above it which share a task would get."""
         form = TryForm.taken_from(request)
         faults = {name: f"it takes no tasks: {fault}" for name, fault in bad_patterns(GlobalShare.objects.all())}
-        tried = _tried(form.number) if form.number else None
-        context = {"try_form": form, "tried": tried, "what": "share", "faults": faults}
+        told = _tried(form.number) if form.number else None
+        context = {"try_form": form, "tried": told, "what": "share", "faults": faults}
         return super().changelist_view(request, {**(extra_context or {}), **context})
 
 
@@ -186,7 +187,7 @@ def _uneven(vo: str) -> list[str]:
 
 
 def _tried(task_id: int) -> SafeString:
-    """Which share would take a task now."""
+    """Which share would take a task now, and what kept it from the leaves that were asked before."""
     columns = Task.objects.filter(pk=task_id).values().first()
     if columns is None:
         return format_html("There is no task {}.", task_id)
@@ -194,4 +195,11 @@ def _tried(task_id: int) -> SafeString:
     if tree is None:
         return format_html("Task {}: its VO {} has no shares.", task_id, columns["vo"])
     mapped = tree.share_of(columns | {"gshare": ""})
-    return format_html("Task {}: share {}; now it has {}.", task_id, mapped, columns["gshare"] or "none")
+    head = format_html("Task {}: share {}; now it has {}.", task_id, mapped, columns["gshare"] or "none")
+    return head + format_html_join("", "<br>{}: {}", ((each.leaf, _said(each)) for each in tried(tree.leaves, columns)))
+
+
+def _said(each: Tried) -> str:
+    if not each.attribute:
+        return "takes it"
+    return f"{spelled(each.attribute.replace('_', ''))} {each.pattern} does not match {each.have or 'an empty text'}"

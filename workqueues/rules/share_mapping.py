@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from workqueues.rules.share_patterns import LONGEST, pattern_fault
 
@@ -25,17 +25,34 @@ class Leaf:
     patterns: tuple[tuple[str, str], ...] = ()
 
 
+class Tried(NamedTuple):
+    """One leaf that was looked at: the attribute that did not match, with expression and value; without one it takes the task."""
+
+    leaf: str
+    attribute: str = ""
+    pattern: str = ""
+    have: str = ""
+
+
 def leaf_of(leaves: Sequence[Leaf], task: Mapping[str, Any]) -> str:
     """The first leaf that takes a task, by its columns; UNDEFINED where none does."""
-    return next((leaf.name for leaf in leaves if _takes(leaf, task)), UNDEFINED)
+    return next((each.leaf for each in tried(leaves, task) if not each.attribute), UNDEFINED)
 
 
-def _takes(leaf: Leaf, task: Mapping[str, Any]) -> bool:
+def tried(leaves: Sequence[Leaf], task: Mapping[str, Any]) -> Iterator[Tried]:
+    """Every leaf that is looked at, in order, up to the one that takes the task."""
+    for leaf in leaves:
+        against = next(_against(leaf, task), Tried(leaf.name))
+        yield against
+        if not against.attribute:
+            return
+
+
+def _against(leaf: Leaf, task: Mapping[str, Any]) -> Iterator[Tried]:
     for attribute, pattern in leaf.patterns:
         have = (task.get(attribute) or "")[:LONGEST]
         if (have or attribute in BLANK) and not _matches(pattern, have):
-            return False
-    return True
+            yield Tried(leaf.name, attribute, pattern, have)
 
 
 def _matches(pattern: str, text: str) -> bool:
