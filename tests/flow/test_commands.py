@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from broker_site.kernel.machine import NotAllowed
 from brokerage.ledger.lease import renew
@@ -13,7 +15,7 @@ from brokerage.rules.settlement import Report
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.ledger.commands import command
-from workqueues.models import Dataset, File, Task
+from workqueues.models import Dataset, File, FileChange, Task
 
 pytestmark = pytest.mark.django_db
 
@@ -117,3 +119,24 @@ def test_a_killed_parent_takes_its_waiting_children_with_it() -> None:
     command(task.id, "kill", "user:ada")
     run_agents(rounds=3)
     assert (status(task), status(child)) == ("aborted", "aborted")
+
+
+def test_a_task_of_many_files_is_finished_and_retried_without_reading_them() -> None:
+    task, _ = running_task(files=40)
+    command(task.id, "finish", "user:ada")
+    for name, after in (("finish", "passed"), ("retry", "ready")):
+        with CaptureQueriesContext(connection) as seen:
+            run_agents(3, ["command"])
+        assert status(task) == after
+        longest = max(len(query["sql"]) for query in seen)
+        assert longest < 3000, f"{name} hands every file over"
+        run_agents(2, ["finish"])
+        if name == "finish":
+            command(task.id, "retry", "user:ada")
+    changes = FileChange.objects.filter(task_id=task.id).values_list("old", "new", "who", "why")
+    assert set(changes) == {
+        ("ready", "failed", "agent:command", "the task was finished before it was used"),
+        ("failed", "ready", "agent:command", "task retry"),
+    }
+    assert changes.count() == 80
+    assert set(File.objects.filter(type="input").values_list("status", "max_attempt")) == {("ready", 6)}

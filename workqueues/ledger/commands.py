@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from django.db import connection, transaction
 from django.db.models import F
-from django.db.models.functions import Coalesce, Now
+from django.db.models.functions import Now
 
 from broker_site.agency.look import look_after_commit
 from broker_site.kernel.machine import NotAllowed
 from workqueues.ledger.claims import hold_claim
-from workqueues.ledger.events import mark_partial
 from workqueues.ledger.moves import move_dataset, move_task
-from workqueues.models import Dataset, File, FileChange, Task
+from workqueues.models import Dataset, Task
 from workqueues.queries.ranges import GIVEN_BACK
 from workqueues.rules.finish import MASTER_TYPES
 from workqueues.states import TASK
@@ -86,29 +85,36 @@ def stopped(run_id: str, task_id: int, who: str) -> None:
         _return_picked(task_id)
         masters = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, master=None)
         for dataset in masters.order_by("id"):
-            usable = File.objects.select_for_update(no_key=True).filter(dataset_id=dataset.id, status__in=["ready", "partial"])
-            unused = list(usable.order_by("id"))
-            _give_up(dataset, unused, task_id, who)
+            _give_up(dataset, who)
         move_task(task, "passed", who, "all jobs are gone", old_status="", **DONE)
         look_after_commit("finish")
 
 
-def _give_up(dataset: Dataset, unused: list[File], task_id: int, who: str) -> None:
-    ids = [f.id for f in unused]
+_UNUSED = """
+WITH unused AS (
+    SELECT id, status FROM workqueues_file WHERE dataset_id = %(dataset)s AND status IN ('ready', 'partial')
+    ORDER BY id LIMIT %(n)s
+), noted AS (
+    INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
+    SELECT id, %(task)s, status, 'failed', %(who)s, 'the task was finished before it was used' FROM unused
+)
+UPDATE workqueues_file f SET status = 'failed', attempt_nr = coalesce(f.max_attempt, f.attempt_nr), held = ''
+FROM unused WHERE f.id = unused.id
+"""
+"""Whoever changes a file holds the lock of its dataset, as the caller does. A statement for all: there may be a million."""
+
+
+def _give_up(dataset: Dataset, who: str) -> None:
     wanted = max(dataset.n_files_to_be_used - dataset.n_files_used, 0)
-    File.objects.filter(id__in=ids[:wanted]).update(status="failed", attempt_nr=_at_limit(), held="")
-    FileChange.objects.bulk_create(
-        FileChange(
-            file_id=f.id, task_id=task_id, old=f.status, new="failed", who=who, why="the task was finished before it was used"
-        )
-        for f in unused[:wanted]
-    )
-    n = len(ids[:wanted])
+    n = _changed(_UNUSED, dataset, who, n=wanted)
     Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") + n, n_files_failed=F("n_files_failed") + n)
 
 
-def _at_limit() -> Coalesce:
-    return Coalesce(F("max_attempt"), F("attempt_nr"))
+def _changed(statement: str, dataset: Dataset, who: str, **values: int) -> int:
+    """How many files of a locked dataset a statement changed."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {"dataset": dataset.id, "task": dataset.task_id, "who": who[:128], **values})
+        return int(cursor.rowcount)
 
 
 def retried(run_id: str, task_id: int, more: int, who: str) -> None:
@@ -119,10 +125,10 @@ def retried(run_id: str, task_id: int, more: int, who: str) -> None:
         _return_picked(task_id)
         inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, excluded=False)
         datasets = list(inputs.order_by("id"))
-        again = sum(_reopen(d, task_id, more, who) for d in datasets if d.master_id is None)
+        again = sum(_reopen(d, more, who) for d in datasets if d.master_id is None)
         if again or task.old_status == "exhausted":
             for secondary in filter(lambda d: d.master_id is not None, datasets):
-                _reopen(secondary, task_id, more, who)
+                _reopen(secondary, more, who)
             move_task(
                 task, "ready", who, f"{again} files to run", old_status="", start_time=None, frozen_time=None,
                 attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), **DONE,
@@ -132,18 +138,28 @@ def retried(run_id: str, task_id: int, more: int, who: str) -> None:
             move_task(task, task.old_status, who, "nothing is left to run", old_status="", **DONE)
 
 
-def _reopen(dataset: Dataset, task_id: int, more: int, who: str) -> int:
-    failed = list(File.objects.select_for_update(no_key=True).filter(dataset_id=dataset.id, status="failed").order_by("id"))
-    for file in failed:
-        file.status = "ready"
-        file.max_attempt = None if file.max_attempt is None else max(file.max_attempt, file.attempt_nr) + more
-        file.max_failure = None if file.max_failure is None else max(file.max_failure, file.failed_attempt) + more
-    File.objects.bulk_update(failed, ["status", "max_attempt", "max_failure"], batch_size=1000)
-    FileChange.objects.bulk_create(
-        FileChange(file_id=f.id, task_id=task_id, old="failed", new="ready", who=who, why="task retry") for f in failed
-    )
-    mark_partial([f.id for f in failed])
-    n = len(failed)
+_AGAIN = """
+WITH noted AS (
+    INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
+    SELECT id, %(task)s, 'failed', 'ready', %(who)s, 'task retry' FROM workqueues_file
+    WHERE dataset_id = %(dataset)s AND status = 'failed'
+)
+UPDATE workqueues_file f SET status = 'ready',
+    max_attempt = f.max_attempt + greatest(f.attempt_nr - f.max_attempt, 0) + %(more)s,
+    max_failure = f.max_failure + greatest(f.failed_attempt - f.max_failure, 0) + %(more)s
+WHERE f.dataset_id = %(dataset)s AND f.status = 'failed'
+"""
+"""What has no limit (NULL) gets none."""
+
+_PARTIAL = f"""
+UPDATE workqueues_file f SET status = 'partial'
+WHERE f.dataset_id = %(dataset)s AND f.status = 'ready' AND {GIVEN_BACK} = 'partial'
+"""
+
+
+def _reopen(dataset: Dataset, more: int, who: str) -> int:
+    n = _changed(_AGAIN, dataset, who, more=more)
+    _changed(_PARTIAL, dataset, who)
     Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") - n, n_files_failed=F("n_files_failed") - n)
     left = dataset.n_files_to_be_used - dataset.n_files_finished - dataset.n_files_failed + n
     if left and dataset.status == "done":
