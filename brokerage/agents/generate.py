@@ -131,7 +131,7 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
         there = _taken(run, task, dataset, most)
         if not len(there.columns):
             return Outcome(0)
-        smallest = there.smallest()
+        smallest = there.smallest(most)
         if not smallest:
             return _without_jobs(run, task, there, config["PENDING_GENERIC"])
         inputs = now.cycle.batch.taken(dataset, there.files)

@@ -24,6 +24,9 @@ from workqueues.splitters.runs import WHOLE
 FEW = 20
 """Files that are taken for each job of a task that may have more: one whose jobs take them all gets fewer jobs at once."""
 
+LOOKED_AT = 10_000
+"""Jobs that are looked at for what is asked of queues."""
+
 
 class InputFile(Protocol):
     """What cutting must know of a file: a row, or the light record of a picked one."""
@@ -76,15 +79,16 @@ class Supply:
         """Cut pieces into jobs as the task and its generator say. Raises BadPlan."""
         return self._splitter(files, self.rules, limits, most, secondaries)
 
-    def smallest(self) -> tuple[JobPlan, ...]:
+    def smallest(self, most: int = LOOKED_AT) -> tuple[JobPlan, ...]:
         """The smallest jobs that the task allows: of its number of files or events, else of one file each.
 
-        A queue that can take each of these can take some job of the task; how much more, its own limits say. Raises BadPlan.
+        Where the task says how much a job takes, at most so many: files of many events are in millions of jobs of few. A queue
+        that can take each of these can take some job of the task; how much more, its own limits say. Raises BadPlan.
         """
         fixed = self.rules.files_per_job or cuts_events(self.dataset, self.rules)
         rules = self.rules if fixed else replace(self.rules, files_per_job=1)
         whole = replace(self.columns, complete=True)
-        return self._splitter(whole, rules, JobLimits(self.max_files), None, self.secondaries).jobs
+        return self._splitter(whole, rules, JobLimits(self.max_files), most if fixed else None, self.secondaries).jobs
 
     @property
     def _splitter(self) -> Splitter:

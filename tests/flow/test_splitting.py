@@ -9,6 +9,7 @@ import pytest
 from django.db.models import F, Sum
 
 from brokerage.models import ComputingQueue, Job, JobInput, JobRetryHistory, JobSpec
+from brokerage.queries.supply import peek
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.models import CatalogueFile, Dataset, EventRange, File, FileChange, Replica, Task
@@ -111,6 +112,20 @@ def test_events_are_cut_across_files_and_those_of_a_failed_job_are_cut_anew() ->
     )
     assert done == {"n": 30}
     assert set(File.objects.filter(task_id=task.id, type="input").values_list("status", flat=True)) == {"finished"}
+
+
+def test_files_of_very_many_events_are_cut_into_small_jobs_a_few_at_a_time() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 2)
+    CatalogueFile.objects.update(n_events=300_000)
+    task = submitted(reading("t1", "in.data", nFilesPerJob=None, nEventsPerJob=1))
+    run_agents(1, ["refine", "feed", "assign", "generate"])
+    task.refresh_from_db()
+    made = Job.objects.filter(task_id=task.id).count()
+    assert made >= 20
+    assert Counter(spec.n_events for spec in specs(task)) == {1: made}
+    there = peek(task, Dataset.objects.get(task_id=task.id, type="input"), 100)
+    assert len(there.smallest()) <= 10_000  # not the 600000 that there are
 
 
 def test_jobs_that_would_be_too_short_are_left_out_with_the_reason() -> None:
