@@ -91,20 +91,21 @@ def generate(run: Run) -> int:
 
 
 def generate_for(run: Run, task: Task, now: Round) -> int:
-    """Make jobs for one claimed task and give it back: how many."""
+    """Make jobs for one claimed task and give it back: how many. It waits when there are none from any of its masters."""
     give_back_picked(run.id, task.id)
-    made = 0
+    made, waits = 0, list[Wait]()
     for dataset in now.cycle.batch.masters(task):
         if dataset.status != "ready":
             continue
         outcome = _generate_from(run, task, dataset, now)
         now.throttle.made(task, outcome.made)
         made += outcome.made
+        waits += [outcome.waits] if outcome.waits else []
         give_back_picked(run.id, task.id)  # the next master takes from the same secondary datasets
-        if outcome.waits is not None:
-            _wait(run, task, outcome.waits)
-            return made
-    release(task.id, run.id)
+    if waits and not made:
+        _wait(run, task, min(waits, key=lambda wait: wait.seconds))
+    else:
+        release(task.id, run.id)
     return made
 
 

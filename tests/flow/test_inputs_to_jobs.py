@@ -195,6 +195,21 @@ def test_secondary_datasets_serve_every_master() -> None:
     assert is_done(task, queue)
 
 
+def test_a_master_that_waits_does_not_hold_up_the_others() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 2, storage="ELSEWHERE")
+    catalogue_dataset("more.data", 2)
+    first = {**FIRST, "dataset": "in.data,more.data"}
+    task = submitted(reading("t", "in.data", jobParameters=[first, OUT], nFilesPerJob=1))
+    run_agents()
+    assert sorted(job["in"] for job in said()) == [files("more.data", 0), files("more.data", 1)]
+    assert run_jobs(queue) == 2
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "pending"
+    assert task.error_dialog
+
+
 def test_secondary_files_by_events_of_the_master() -> None:
     (queue,) = grid("ALPHA")
     catalogue_dataset("in.data", 2)
