@@ -148,6 +148,7 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
 
 def _taken(run: Run, task: Task, dataset: Dataset, most: int) -> Supply:
     """What is picked for at most so many jobs."""
+    dataset.refresh_from_db(fields=["n_files_used", "n_files_to_be_used"])  # a dead run's files, and those of jobs, came back
     files = take_files(run.id, task.id, dataset.id, min(files_wanted(task, dataset, most), MOST_FILES))
     there = supply(task, dataset, files)
     others = load_secondaries(run.id, task, dataset, max(len(there.columns), most)) if files else []

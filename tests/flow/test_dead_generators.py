@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_site.agency.run import new_run, run_agent
+from brokerage.models import JobSpec
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.picking import take_files
@@ -58,3 +59,16 @@ def test_files_picked_by_a_dead_generator_come_back_whoever_takes_its_claim_over
     task.refresh_from_db()
     assert task.locked_by == ""
     assert "running" in states(task)
+
+
+def test_files_that_a_dead_generator_had_are_not_taken_for_the_end_of_the_dataset(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("brokerage.agents.generate.MOST_FILES", 3)
+    dead = new_run("generate")
+    dataset = Dataset.objects.get(task_id=task.id, type="input")
+    claim_tasks(dead.id, 0.0, ["ready"], 1)
+    assert len(take_files(dead.id, task.id, dataset.id, 2)) == 2
+    for _ in range(2):
+        run_agent("generate", looked=True)
+    assert sorted(JobSpec.objects.values_list("n_input_files", flat=True)) == [2, 2]
