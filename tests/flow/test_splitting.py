@@ -179,6 +179,21 @@ def test_a_secondary_dataset_that_runs_out_holds_the_rest_with_the_reason() -> N
     assert run_jobs(alpha) == 3
 
 
+def test_a_job_is_not_cut_short_for_background_files_that_were_only_not_taken_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workqueues.ledger.secondaries.MOST_FILES", 3)
+    grid("ALPHA")
+    catalogue_dataset("signal", 6)
+    catalogue_dataset("background", 6)
+    items = [
+        item("input", "signal", "--sig ${IN/L}"),
+        item("input", "background", "--bkg ${BKG/L}"),
+        item("output", "t1.OUT", "--out=t1.OUT.${SN}.txt"),
+    ]
+    task = submitted(reading("t1", "signal", nFilesPerJob=None, nMaxFilesPerJob=2, jobParameters=items))
+    run_agents(5)
+    assert [spec.n_input_files for spec in specs(task)] == [4, 4, 4]
+
+
 def test_a_sequence_beside_files_numbers_the_jobs_and_a_retry_keeps_its_number() -> None:
     (alpha,) = grid("ALPHA")
     catalogue_dataset("in.data", 2)

@@ -50,7 +50,10 @@ def _row(file: Picked) -> SecondaryRow:
 
 def _secondary(dataset: Dataset, rule: Attributes, rows: list[SecondaryRow]) -> Secondary:
     boundaries = [r.boundary_id for r in rows] if any(r.boundary_id is not None for r in rows) else ()
-    files = Files([r.id for r in rows], [r.size for r in rows], [r.n_events for r in rows], boundaries=boundaries)
+    complete = not rule.tracked or dataset.n_files_to_be_used <= dataset.n_files_used + len(rows)
+    files = Files(
+        [r.id for r in rows], [r.size for r in rows], [r.n_events for r in rows], boundaries=boundaries, complete=complete
+    )
     at = dataset.next_use % len(rows) if rows and not rule.tracked else 0
     return Secondary(rule, files, at, dataset.dataset_name)
 
