@@ -104,8 +104,11 @@ def _pick_seeds(dataset_id: int, n: int) -> list[Seed]:
 
 
 def task_queues(requirements: Sequence[Requirements]) -> dict[Requirements, int]:
-    """The task queue of each set of requirements; missing ones are made. Two statements, however many there are."""
-    wanted = list(dict.fromkeys(requirements))
+    """The task queue of each set of requirements; missing ones are made. Two statements, however many there are.
+
+    In one order for all: two generators that make the same ones would else wait for each other in a circle.
+    """
+    wanted = sorted(set(requirements))
     TaskQueue.objects.bulk_create([TaskQueue(**r._asdict()) for r in wanted], ignore_conflicts=True)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {_GROUPED}, id FROM brokerage_taskqueue WHERE ({_GROUPED}) IN %s", [tuple(map(tuple, wanted))])

@@ -23,6 +23,7 @@ from broker_site.gdpconfig import set_override
 from broker_site.kernel.machine import NotAllowed
 from brokerage.ledger.ending import expire_leases, kill_jobs
 from brokerage.ledger.lease import Leased, lease, renew
+from brokerage.ledger.reserving import Requirements, task_queues
 from brokerage.ledger.settle import Ended, settle_job
 from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobResult
 from brokerage.queries.invariants import check
@@ -151,6 +152,19 @@ def test_two_generators_give_each_file_to_one_job(queue: ComputingQueue) -> None
     uses = Counter(JobInput.objects.values_list("file_id", flat=True))
     assert set(uses.values()) == {1}
     assert len(uses) == 2 * Job.objects.count()
+
+
+def test_two_generators_make_the_same_task_queues_in_any_order(queue: ComputingQueue) -> None:
+    for each in range(3):
+        wanted = [Requirements(queue.id, "demo", "user", 0, "", "", 1, ram, 0, each) for ram in range(2000)]
+
+        def make(order: int, wanted: Sequence[Requirements] = wanted) -> int:
+            found = task_queues(wanted[::order])
+            connection.close()
+            return len(found)
+
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(make, (1, -1))) == [2000, 2000]
 
 
 def test_a_generator_whose_claim_was_taken_over_makes_nothing(queue: ComputingQueue) -> None:
