@@ -6,10 +6,11 @@ together to be seen is not. Not here: the mapping of a task (`work_queue_mapping
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import product
+from itertools import chain, permutations, product
 from math import prod
 from typing import Any
 
@@ -25,6 +26,8 @@ MOST_TRIED = 5000
 """Tasks that are tried for a pair of queues."""
 MOST_IN_ALL, LEAST_TRIED = 50_000, 50
 """Tasks that are tried for all pairs together, and for each pair however many there are."""
+OTHERS = (None, "something else", "-")
+"""Values that no criteria name. Two texts with nothing in common, so that hardly a pattern has both."""
 _STRIDE = 2_654_435_761
 """A prime, by which the tasks that are tried are spread over all there could be."""
 
@@ -137,9 +140,9 @@ def _meet(one: str, other: str) -> bool:
 def _tasks(most: int, *criteria: Expression | None) -> tuple[list[dict[str, Any]], bool]:
     """At most so many tasks made of the values that the criteria name, values beside them, and nothing; whether these are all."""
     values: dict[str, dict[Any, None]] = {}
-    for expression in criteria:
-        for attribute, value in _named(expression) if expression is not None else ():
-            values.setdefault(attribute.lower(), {None: None, "something else": None})[value] = None
+    named = chain.from_iterable(_named(expression) for expression in criteria if expression is not None)
+    for attribute, value in chain(named, _joined(*criteria)):
+        values.setdefault(attribute.lower(), dict.fromkeys(OTHERS))[value] = None
     count = prod(map(len, values.values()))
     if count <= most:
         return [dict(zip(values, task, strict=True)) for task in product(*values.values())], True
@@ -168,8 +171,31 @@ def _named(expression: Expression) -> Iterator[tuple[str, Any]]:
         case Among(attribute, values):
             yield from ((attribute, value) for value in values)
         case Like(attribute, pattern):
-            yield attribute, pattern.replace("\\", "").replace("%", "x").replace("_", "x")
-            yield attribute, pattern.replace("\\", "").replace("%", "")
+            yield attribute, _like(pattern, "x")
+            yield attribute, _like(pattern, "")
+
+
+def _like(pattern: str, between: str) -> str:
+    """A text that a pattern matches, with this for each `%`."""
+    return re.sub(r"\\([\\%_])|(%)|_", lambda part: part[1] or (between if part[2] else "x"), pattern)
+
+
+def _joined(*criteria: Expression | None) -> Iterator[tuple[str, str]]:
+    """Texts that begin as one criteria says and end as the other does: `GP%` and `%TOP` have GPTOP in common."""
+    patterns = [list(_patterns(expression)) for expression in criteria if expression is not None]
+    for one, other in permutations(patterns, 2):
+        yield from ((attribute, begin + end) for attribute, begin in one for name, end in other if name == attribute)
+
+
+def _patterns(expression: Expression) -> Iterator[tuple[str, str]]:
+    match expression:
+        case Not(inner):
+            yield from _patterns(inner)
+        case Both(left, right) | Either(left, right):
+            yield from _patterns(left)
+            yield from _patterns(right)
+        case Like(attribute, pattern):
+            yield attribute.lower(), _like(pattern, "")
 
 
 def _near(value: Value) -> Iterator[Value]:
