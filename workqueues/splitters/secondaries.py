@@ -63,7 +63,7 @@ class Stock:
             return Portion(self.at, n)
         if rule.reusable and total:
             return Portion(0, min(self._count(0, n_files, n_events), total))
-        return self._short(max(total - self.at, 0), n)
+        return self._short(n, n_events)
 
     def _count(self, at: int, n_files: int, n_events: int) -> int:
         """How many files are wanted from `at` on; more than there are where they have too few events."""
@@ -97,11 +97,13 @@ class Stock:
             return Portion(first, stop - first)
         return Portion(first, min(self._count(first, n_files, n_events), stop - first))
 
-    def _short(self, left: int, n: int) -> Short:
+    def _short(self, n: int, n_events: int) -> Short:
         rule, files = self.given.rule, self.given.files
-        if rule.event_ratio is not None and rule.files_per_job is None and n > left:
-            return Short(f"{self.given.name} has too few events left for the next job", files.complete)
-        return Short(f"{self.given.name} has {left} files left, the next job takes {n}", files.complete)
+        at = min(self.at, len(files))
+        left, what = len(files) - at, "files"
+        if rule.event_ratio is not None and rule.files_per_job is None and n_events:
+            left, n, what = self.events[-1] - self.events[at], scaled(rule.event_ratio, n_events), "events"
+        return Short(f"{self.given.name} has {left} {what} left, the next job takes {n}", files.complete)
 
     def size(self, portion: Portion) -> int:
         """Bytes of a portion."""

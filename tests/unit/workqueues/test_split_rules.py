@@ -225,6 +225,18 @@ def test_a_job_is_not_made_where_a_secondary_is_short_and_its_name_is_told() -> 
     assert split.reason == "minbias has 1 files left, the next job takes 2"
 
 
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [(10, "minbias has 4 events left, the next job takes 5"), (0, "minbias has 0 files left, the next job takes 1")],
+)
+def test_a_secondary_that_is_short_of_events_says_how_many_it_has_and_how_many_are_needed(events: int, told: str) -> None:
+    """Of the smallest job, on one file. Events are what counts where those of the master are known; else files are."""
+    n = 4 if events else 2
+    other = Secondary(read_attributes("er=0.5"), Files(range(n), n_events=[4] * n), 0, "minbias")
+    split = by_files(Files(range(4), n_events=[events] * 4), SplitRules(files_per_job=2), ANYWHERE, None, [other])
+    assert (len(split.jobs), split.reason) == (1, told)
+
+
 @pytest.mark.parametrize(("complete", "jobs"), [(True, [2, 1]), (False, [2])])
 def test_where_no_size_is_asked_for_the_last_secondary_files_make_a_smaller_job(complete: bool, jobs: list[int]) -> None:
     other = Secondary(read_attributes(""), Files(range(3), complete=complete), 0, "minbias")
