@@ -21,7 +21,6 @@ from workqueues.ledger.events import NewRange
 from workqueues.ledger.outputs import concrete_datasets
 from workqueues.models import JobParamsTemplate, OutputTemplate, Task
 from workqueues.queries.secondaries import SecondaryRow
-from workqueues.rules.event_ranges import Free
 from workqueues.rules.job_parameters import JobFill, compiled, compiled_name
 from workqueues.rules.middle_names import middle_name
 from workqueues.rules.pseudo_files import PREFIX, number_of
@@ -45,15 +44,20 @@ class Asked(NamedTuple):
     queues: Queues
 
 
-class Part(NamedTuple):
-    """What a job gets of one file: the events from `first` on, counted in the file, by `runs` of one past each.
+class Got(NamedTuple):
+    """What a job gets of the master dataset: whole files, and ranges of events of others.
 
-    Without runs it gets the whole file.
+    `tries`: the most that any of it had before; `previous`: jobs that had any of it. `lfns` of all its files; `skip`: events of
+    the first file that are not the job's; `first_event`: number of its first event, where that is counted.
     """
 
-    file: InputFile
-    first: int = 0
-    runs: Sequence[Free] = ()
+    inputs: list[InputUse]
+    ranges: list[NewRange]
+    tries: int
+    previous: set[int]
+    lfns: list[str]
+    skip: int = 0
+    first_event: int = 0
 
 
 def make_jobs(run: Run, task: Task, there: Supply, placed: Sequence[Placed], asked: Asked, decision_id: int) -> None:
@@ -79,8 +83,9 @@ def _make(run: Run, task: Task, there: Supply, placed: Sequence[Placed], asked: 
     reserved = reserve(run.id, task.id, len(placed))
     maker = _Maker(task, there, asked, reserved, run.who)
     slots = [maker.slot(p) for p in placed]
-    groups = task_queues([_requirements(task, p, s) for p, s in zip(placed, slots, strict=True)])
-    jobs = (maker.job(i, p, s, groups[_requirements(task, p, s)]) for i, (p, s) in enumerate(zip(placed, slots, strict=True)))
+    kinds = {kind: _requirements(task, *kind) for kind in {(p.place.id, s) for p, s in zip(placed, slots, strict=True)}}
+    known = task_queues(list(kinds.values()))
+    jobs = (maker.job(i, p, s, known[kinds[p.place.id, s]]) for i, (p, s) in enumerate(zip(placed, slots, strict=True)))
     cut = [there.dataset.id] if there.pieces else []
     generate(run.id, task.id, jobs, run.who, decision_id, maker.written(placed), cut, dealt(there, placed))
 
@@ -94,8 +99,8 @@ def dealt(there: Supply, placed: Sequence[Placed]) -> list[Dealt]:
     ]
 
 
-def _requirements(task: Task, p: Placed, s: Slot) -> Requirements:
-    return Requirements(p.place.id, task.vo, task.prod_source_label, task.work_queue_id or 0, task.gshare, task.resource_type, *s)
+def _requirements(task: Task, queue_id: int, s: Slot) -> Requirements:
+    return Requirements(queue_id, task.vo, task.prod_source_label, task.work_queue_id or 0, task.gshare, task.resource_type, *s)
 
 
 @dataclass(slots=True)
@@ -127,19 +132,15 @@ class _Maker:
     def job(self, i: int, p: Placed, s: Slot, task_queue_id: int) -> NewJob:
         """The i-th job."""
         job_id = self.reserved.job_ids[i]
-        parts = list(self._parts(p.job))
-        tries = [run.attempt_nr for part in parts for run in part.runs] + [p.file.attempt_nr for p in parts if not p.runs]
-        ranges = [self._range(job_id, part.file.id, run) for part in parts for run in part.runs]
-        inputs = [self._use(part.file) for part in parts if not part.runs]
-        attempt_nr = 1 + max(tries, default=0)
-        streams = self._streams(parts)
-        previous = _previous(parts)
+        got = self._cut(job_id, p.job) if self.there.pieces else self._whole(p.job)
+        inputs, previous, attempt_nr = got.inputs, got.previous, 1 + got.tries
+        streams = self._streams(got.lfns)
         for n, portion in enumerate(p.job.others):
             previous |= self._deal(n, portion.start, portion.n, inputs, streams)
         if self.reserved.seeds:
             seed = self.reserved.seeds[i]
             inputs.append(InputUse(seed.id, seed.dataset_id, seed.attempt_nr, True))
-        outputs, parameters = self._written(i, p, parts, streams, attempt_nr)
+        outputs, parameters = self._written(i, p, got, streams)
         return NewJob(
             id=job_id,
             computing_queue_id=p.place.id,
@@ -155,7 +156,7 @@ class _Maker:
             walltime_s=s.walltime_s,
             input_bytes=p.job.size,
             n_events=p.job.n_events,
-            ranges=ranges,
+            ranges=got.ranges,
             previous_jobs=previous,
         )
 
@@ -164,23 +165,40 @@ class _Maker:
         queues = Counter(p.place.name for p in placed)
         return sum((Counter({dataset: n}) for queue, n in queues.items() for _, dataset in self._outputs_at(queue)), Counter())
 
-    def _parts(self, job: JobPlan) -> Iterator[Part]:
-        """What the job gets of each file."""
-        if not self.there.pieces:
-            yield from map(Part, self.there.files[job.start : job.stop])
-            return
+    def _whole(self, job: JobPlan) -> Got:
+        """Files as they are."""
+        files = self.there.files[job.start : job.stop]
+        dataset_id = self.there.dataset.id
+        return Got(
+            [InputUse(f.id, dataset_id, f.attempt_nr, True) for f in files],
+            [],
+            max([f.attempt_nr for f in files], default=0),
+            {f.job_id for f in files if f.job_id},
+            [f.lfn for f in files],
+            first_event=files[0].first_event or 0 if files else 0,
+        )
+
+    def _cut(self, job_id: int, job: JobPlan) -> Got:
+        """Events of files; of those whose events nobody counted, the whole."""
+        dataset_id = self.there.dataset.id
+        got = Got([], [], 0, set(), [])
         for position in range(job.start, job.stop):
             piece = self.there.pieces[position]
             skip = job.skip if position == job.start else 0
             upto = job.upto if position == job.stop - 1 and job.upto else piece.n_events
-            yield Part(self._by_id[piece.file_id], piece.first + skip, piece.between(skip, upto))
-
-    def _use(self, file: InputFile) -> InputUse:
-        return InputUse(file.id, self.there.dataset.id, file.attempt_nr, True)
-
-    def _range(self, job_id: int, file_id: int, run: Free) -> NewRange:
-        dataset_id = self.there.dataset.id
-        return NewRange(dataset_id, file_id, job_id, run.first, run.stop - run.first, run.attempt_nr, run.failed_attempt)
+            file, runs = self._by_id[piece.file_id], piece.between(skip, upto)
+            if position == job.start:
+                got = got._replace(skip=piece.first + skip, first_event=(file.first_event or 0) + piece.first + skip)
+            got.lfns.append(file.lfn)
+            if not runs:
+                got.inputs.append(InputUse(file.id, dataset_id, file.attempt_nr, True))
+            for run in runs:
+                events = run.stop - run.first
+                got.ranges.append(NewRange(dataset_id, file.id, job_id, run.first, events, run.attempt_nr, run.failed_attempt))
+            before = [(run.attempt_nr, run.previous_job_id) for run in runs] or [(file.attempt_nr, file.job_id)]
+            got.previous.update(previous for _, previous in before if previous)
+            got = got._replace(tries=max(got.tries, *(tries for tries, _ in before)))
+        return got
 
     def _deal(self, n: int, start: int, count: int, inputs: list[InputUse], streams: dict[str, list[str]]) -> set[int]:
         """Give a job its files of the n-th secondary dataset; the jobs that had any of them before, where used once."""
@@ -191,18 +209,14 @@ class _Maker:
         streams.setdefault(other.stream_name, []).extend(names)
         return {r.job_id for r in rows if r.tracked and r.job_id}
 
-    def _streams(self, parts: Sequence[Part]) -> dict[str, list[str]]:
+    def _streams(self, lfns: list[str]) -> dict[str, list[str]]:
         dataset = self.there.dataset
-        if dataset.type == "pseudo_input":
-            return {dataset.stream_name: [str(number_of(part.file.lfn)) for part in parts]}
-        return {dataset.stream_name: [part.file.lfn for part in parts]}
+        return {dataset.stream_name: [str(number_of(lfn)) for lfn in lfns] if dataset.type == "pseudo_input" else lfns}
 
-    def _written(
-        self, i: int, p: Placed, parts: Sequence[Part], streams: dict[str, list[str]], attempt_nr: int
-    ) -> tuple[list[OutputName], str]:
+    def _written(self, i: int, p: Placed, got: Got, streams: dict[str, list[str]]) -> tuple[list[OutputName], str]:
         """Outputs and job parameters of the i-th job."""
         outputs, serial, rules = [], 0, self.there.rules
-        middle = middle_name(rules, self.there.dataset.dataset_name, parts[0].file.lfn if parts else "")
+        middle = middle_name(rules, self.there.dataset.dataset_name, got.lfns[0] if got.lfns else "")
         for template, dataset_id in self._outputs_at(p.place.name):
             number = self.reserved.first_serial[template.id] + i
             lfn = compiled_name(template.filename_template).name(number, self.task.id, middle)
@@ -210,16 +224,15 @@ class _Maker:
             streams[template.stream_name] = [lfn]
             serial = max(serial, number)
         seed = seed_value(self.reserved.seeds[i].number, rules.random_seed) if self.reserved.seeds else None
-        first = parts[0] if parts else None
         fill = JobFill(
             task_id=self.task.id,
             serial=serial,
-            attempt_nr=attempt_nr,
+            attempt_nr=1 + got.tries,
             streams=streams,
             seed=seed,
             n_events=p.job.n_events,
-            skip_events=first.first if first else 0,
-            first_event=(_first_event(first) + rules.first_event) if first else 0,
+            skip_events=got.skip,
+            first_event=got.first_event + rules.first_event if got.lfns else 0,
             middle_name=middle,
         )
         text = compiled(self._template).fill(fill)
@@ -238,13 +251,3 @@ class _Maker:
 def _numbered(rows: Sequence[SecondaryRow]) -> bool:
     """Whether the files stand for numbers, as those of a sequence do."""
     return bool(rows) and rows[0].lfn.startswith(PREFIX)
-
-
-def _first_event(part: Part) -> int:
-    return (part.file.first_event or 0) + part.first
-
-
-def _previous(parts: Sequence[Part]) -> set[int]:
-    """Jobs that had any of these events or files before."""
-    of_files = (part.file.job_id for part in parts if not part.runs)
-    return {job for job in (*of_files, *(run.previous_job_id for part in parts for run in part.runs)) if job}

@@ -32,21 +32,18 @@ class Picked(NamedTuple):
     job_id: int | None
 
 
-# Each part is read in the order of the index by state: a range of one status cannot be taken for a constant, by which the
-# planner would rather read the whole table in the order of ids. The bounds keep the update from doing so. The rows need no lock
-# beforehand: whoever changes a file holds the lock of its dataset, as the caller does here.
+# Read in the order of the index by state: a range of one status cannot be taken for a constant, by which the planner would rather
+# read the whole table in the order of ids.
+_LAST = """
+SELECT count(*), max(id) FROM (
+    SELECT id FROM workqueues_file WHERE dataset_id = %(dataset)s AND status BETWEEN %(status)s AND %(status)s AND held = ''
+    ORDER BY status, id LIMIT %(n)s) AS chosen
+"""
+# The rows need no lock beforehand: whoever changes a file holds the lock of its dataset, as the caller does here.
 _PICK = f"""
-WITH chosen AS (
-    (SELECT id FROM workqueues_file WHERE dataset_id = %(dataset)s AND status BETWEEN 'partial' AND 'partial' AND held = ''
-        ORDER BY status, id LIMIT %(n)s)
-    UNION ALL
-    (SELECT id FROM workqueues_file WHERE dataset_id = %(dataset)s AND status BETWEEN 'ready' AND 'ready' AND held = ''
-        ORDER BY status, id LIMIT %(n)s)
-    LIMIT %(n)s
-)
-UPDATE workqueues_file f SET status = 'picked' FROM chosen
-WHERE f.id = chosen.id AND f.id BETWEEN (SELECT min(id) FROM chosen) AND (SELECT max(id) FROM chosen)
-RETURNING {", ".join(f"f.{name}" for name in Picked._fields)}
+UPDATE workqueues_file SET status = 'picked'
+WHERE dataset_id = %(dataset)s AND status = %(status)s AND held = '' AND id <= %(last)s
+RETURNING {", ".join(Picked._fields)}
 """
 
 
@@ -61,12 +58,23 @@ def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[P
         wanted = min(limit, dataset.n_files_to_be_used - dataset.n_files_used)
         if wanted <= 0:
             return []
-        with connection.cursor() as cursor:
-            cursor.execute(_PICK, {"dataset": dataset_id, "n": wanted})
-            taken = sorted(map(Picked._make, cursor.fetchall()))
+        taken = [*_picked(dataset_id, "partial", wanted)]
+        taken += _picked(dataset_id, "ready", wanted - len(taken))
         if taken:
             Dataset.objects.filter(id=dataset_id).update(n_files_used=F("n_files_used") + len(taken))
         return taken
+
+
+def _picked(dataset_id: int, status: str, n: int) -> list[Picked]:
+    """The first files in this state, at most so many, picked: the last one is looked up, then all up to it are moved."""
+    values: dict[str, int | str] = {"dataset": dataset_id, "status": status, "n": n}
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST, values)
+        there, last = cursor.fetchone()
+        if not there:
+            return []
+        cursor.execute(_PICK, {**values, "last": last})
+        return sorted(map(Picked._make, cursor.fetchall()))
 
 
 _BACK = f"UPDATE workqueues_file f SET status = {GIVEN_BACK} WHERE f.dataset_id = %s AND f.status = 'picked'"
