@@ -50,8 +50,9 @@ MOVES = {
     ("workqueues/ledger/events.py", "_DROPPED"): f"picked -> running, ready -> failed; {_FILES}",
     ("workqueues/ledger/events.py", "mark_partial"): f"ready -> partial; {_FILES}",
     ("workqueues/ledger/feed.py", "resolve_held"): f"ready -> lost, broken; {_FILES}",
-    ("workqueues/ledger/commands.py", "_give_up"): f"ready -> failed; {_FILES}",
-    ("workqueues/ledger/commands.py", "_reopen"): f"failed -> ready; {_FILES}",
+    ("workqueues/ledger/commands.py", "_UNUSED"): f"ready, partial -> failed; {_FILES}",
+    ("workqueues/ledger/commands.py", "_AGAIN"): f"failed -> ready; {_FILES}",
+    ("workqueues/ledger/commands.py", "_PARTIAL"): f"ready -> partial; {_FILES}",
     ("workqueues/ledger/commands.py", "_return_picked"): f"picked -> ready; {_FILES}",
 }
 """(file, function or constant) -> why it may write a status."""
