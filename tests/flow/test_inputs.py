@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -278,3 +279,22 @@ def test_a_template_dataset_is_not_registered_and_its_serials_and_source_name_ar
     assert not CatalogueDataset.objects.filter(name="t.OUT").exists()
     template = OutputTemplate.objects.get(out_type="output")
     assert (template.source_name, template.serial_nr) == ("out.txt", 5)
+
+
+def test_a_worker_that_feeds_very_many_files_keeps_each_of_them_once() -> None:
+    n = 20_000
+    grid("ALPHA")
+    made = CatalogueDataset.objects.create(name="in.data", state="closed")
+    CatalogueFile.objects.bulk_create(
+        CatalogueFile(dataset=made, lfn=f"in.data.{i:06d}", fsize=10**8 + i, checksum=f"{i:08x}", n_events=1000) for i in range(n)
+    )
+    task = submitted(reading("t1", "in.data"))
+    run_agents(1, ["refine"])
+    tracemalloc.start()
+    run_agents(1, ["feed"])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 400 * n, f"{peak // n} bytes a file"
+    dataset = Dataset.objects.get(task_id=task.id, type="input")
+    assert (dataset.n_files, dataset.n_events) == (n, 1000 * n)
+    assert File.objects.filter(dataset=dataset).order_by("-id")[0].first_event == 1 + 1000 * (n - 1)

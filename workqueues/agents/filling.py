@@ -6,7 +6,7 @@ Here: asking the catalogue, and what each kind of dataset gives. Not here: the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
@@ -49,15 +49,18 @@ class _Masters:
 
 @dataclass(slots=True)
 class _Filling:
-    """One task being filled."""
+    """One task being filled. `read`: files of its inputs that are not filled yet: there may be a million in each."""
 
     task: Task
     rules: SplitRules
-    read: Mapping[str, Files]
+    read: dict[str, Files]
     masters: _Masters = field(default_factory=_Masters)
 
-    def files(self, p: DatasetPlan) -> Files:
-        """The files of the dataset: from the catalogue, or numbered records; seeds are made as jobs need them."""
+    def files(self, p: DatasetPlan) -> Iterable[NewFile]:
+        """The files of the dataset: from the catalogue, or numbered records; seeds are made as jobs need them.
+
+        Those of a master of files are numbered one by one as they are asked for.
+        """
         if p.type == "random_seed":
             return []
         if p.type == "pseudo_input":
@@ -66,14 +69,15 @@ class _Filling:
             made = [NewFile(r.lfn, n_events=r.n_events or None, first_event=r.first_event or None) for r in records]
         else:
             made = self._of_master(p) if p.master else self._of_secondary(p)
+        before = self.masters.events
         if p.master:
-            self.masters.events = feeding.events_after(made, self.masters.events)
+            self.masters.events = feeding.events_after(made, before)
             self.masters.jobs += feeding.most_jobs(made, self.rules)
-        return made
+        return feeding.numbered(made, before) if p.master and p.type == "input" else made
 
     def _of_master(self, p: DatasetPlan) -> list[NewFile]:
         """The part of the dataset that the task asked for, in the order of its use, with the events that count."""
-        files = feeding.counted(self.read[p.name], p.events_per_file, p.real_events)
+        files = feeding.counted(self.read.pop(p.name), p.events_per_file, p.real_events)
         if self.rules.fields_of_file:
             _check_names(self.task, files, self.rules)
             files = feeding.by_name_fields(files, self.rules)
@@ -87,11 +91,11 @@ class _Filling:
             files = feeding.cut_to(files, p.n_events)
         if self.rules.skip_short_input and self.rules.events_per_job:
             files = feeding.whole_jobs(files, self.rules.events_per_job)
-        return feeding.numbered(files, self.masters.events)
+        return files
 
     def _of_secondary(self, p: DatasetPlan) -> list[NewFile]:
         """All files; boundaries of the catalogue mean nothing where those of the master are fields of names."""
-        files = list(self.read[p.name])
+        files = list(self.read.pop(p.name))
         _check_counted(files, p)
         if self.rules.fields_of_file:
             files = [f._replace(boundary_id=None) for f in files]
@@ -127,7 +131,7 @@ def fill_inputs(run: Run, task: Task, planned: TaskPlan) -> Filled:
     return Filled(sum(masters.values_list("n_files_to_be_used", flat=True)), empty)
 
 
-def _read(planned: TaskPlan) -> Mapping[str, Files]:
+def _read(planned: TaskPlan) -> dict[str, Files]:
     """The files of all inputs by dataset, without those whose number a partner of indexConsistent lacks."""
     inputs = [p for p in planned.datasets if p.type == "input"]
     read = {p.name: catalogue().files(p.name) for p in inputs}

@@ -17,6 +17,8 @@ from workqueues.rules.feeding import NewFile
 from workqueues.rules.refine import DatasetFacts
 
 CHUNK = 1 << 20
+READ_AT_ONCE = 5000
+"""Rows that are asked for at once where there may be a million."""
 
 
 class LocalCatalogue:
@@ -33,7 +35,7 @@ class LocalCatalogue:
         """The files of a dataset, in the order of their names."""
         rows = CatalogueFile.objects.filter(dataset__name=name).order_by("lfn")
         columns = ("lfn", "fsize", "checksum", "guid", "n_events", "boundary_id", "lumi_block_nr")
-        return [NewFile(*row) for row in rows.values_list(*columns)]
+        return [NewFile(*row) for row in rows.values_list(*columns).iterator(READ_AT_ONCE)]
 
     def replicas(self, names: Sequence[str]) -> Mapping[str, Sequence[Copies]]:
         """Where the datasets are, storages by name: one query for all of them."""

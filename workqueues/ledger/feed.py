@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Literal
 
 from django.db import transaction
@@ -22,7 +23,7 @@ from workqueues.states import INPUT_TYPES
 def add_files(
     run_id: str,
     dataset_id: int,
-    files: Sequence[NewFile],
+    files: Iterable[NewFile],
     who: str,
     *,
     max_attempt: int | None = None,
@@ -39,7 +40,7 @@ def add_files(
         dataset = Dataset.objects.select_for_update(no_key=True).get(id=dataset_id)
         known = set(File.objects.filter(dataset_id=dataset_id).values_list("lfn", flat=True)) if dataset.n_files else set()
         room = None if dataset.n_files_wanted is None else max(dataset.n_files_wanted - dataset.n_files, 0)
-        new = [f for f in files if f.lfn not in known][:room]
+        new = _Counted(islice((f for f in files if f.lfn not in known), room))
         copy_rows(
             "workqueues_file",
             ["dataset_id", "task_id", "lfn", "type", "status", "fsize", "checksum", "guid", "n_events", "boundary_id",
@@ -49,20 +50,33 @@ def add_files(
                 for f in new
             ),
         )  # fmt: skip
-        n_files = dataset.n_files + len(new)
-        events = sum(f.n_events or 0 for f in new)
+        n_files = dataset.n_files + new.files
         counts = {
             "n_files": n_files,
             "n_files_to_be_used": n_files,
-            "n_events": (dataset.n_events or 0) + events or None,
+            "n_events": (dataset.n_events or 0) + new.events or None,
             "state": "closed",
             "state_check_time": Now(),
         }
         if dataset.status == "ready":
             Dataset.objects.filter(id=dataset_id).update(**counts)
         else:
-            move_dataset(dataset, "ready", who, f"{len(new)} files", **counts)
-        return len(new)
+            move_dataset(dataset, "ready", who, f"{new.files} files", **counts)
+        return new.files
+
+
+class _Counted:
+    """Files that pass by once, without being kept: how many, and their events."""
+
+    def __init__(self, files: Iterator[NewFile]) -> None:
+        self._passing = files
+        self.files = self.events = 0
+
+    def __iter__(self) -> Iterator[NewFile]:
+        for file in self._passing:
+            self.files += 1
+            self.events += file.n_events or 0
+            yield file
 
 
 def outputs_registered(run_id: str, task_id: int, who: str) -> None:

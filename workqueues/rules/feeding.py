@@ -6,7 +6,7 @@ Source: facts on datasets 1.1.3, 1.2.4; facts on workflows 7.2.9; facts on split
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -91,13 +91,11 @@ def whole_jobs(files: Sequence[NewFile], per_job: int) -> list[NewFile]:
     return [f._replace(n_events=rounded) for f in files if (rounded := (f.n_events or 0) // per_job * per_job)]
 
 
-def numbered(files: Sequence[NewFile], before: int | None = 0) -> list[NewFile]:
+def numbered(files: Iterable[NewFile], before: int | None = 0) -> Iterator[NewFile]:
     """The files with the number of their first event, behind `before` events; None from where a number is not known."""
-    found = []
     for file in files:
-        found.append(file._replace(first_event=None if before is None else 1 + before))
+        yield file._replace(first_event=None if before is None else 1 + before)
         before = None if before is None or file.n_events is None else before + file.n_events
-    return found
 
 
 def events_after(files: Sequence[NewFile], before: int | None) -> int | None:
