@@ -211,24 +211,14 @@ def bulk_create(place: Place) -> Lap:
     """The same rows by Django's bulk_create, files by one UPDATE each thousand: how long it took."""
     from django.db import transaction
 
-    from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobSpec, TaskQueue
+    from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobSpec
     from workqueues.models import File
 
     queue = ComputingQueue.objects.order_by("id")[0]
-    group, _ = TaskQueue.objects.get_or_create(computing_queue=queue, vo="bench", core_count=8)
     files = list(File.objects.filter(dataset_id=place.input_id).order_by("id"))
     began, cpu = time.monotonic(), time.process_time()
     with transaction.atomic():
-        jobs = Job.objects.bulk_create(
-            (
-                Job(
-                    task_id=place.task_id, status="activated", priority=500, ready_priority=-500, task_queue=group,
-                    computing_queue=queue, resource_type="MCORE", core_count=8, attempt_nr=1,
-                )
-                for _ in range(len(files) // PER_JOB)
-            ),
-            batch_size=1000,
-        )  # fmt: skip
+        jobs = Job.objects.bulk_create(_jobs(place, queue, len(files) // PER_JOB), batch_size=1000)
         JobSpec.objects.bulk_create(_specs(jobs), batch_size=1000)
         JobInput.objects.bulk_create(
             (JobInput(job=jobs[i // PER_JOB], file_id=f.id, dataset_id=f.dataset_id) for i, f in enumerate(files)),
@@ -237,22 +227,32 @@ def bulk_create(place: Place) -> Lap:
         JobChange.objects.bulk_create(
             (JobChange(job_id=j.id, old="-", new="activated", epoch=0, who="bench") for j in jobs), batch_size=1000
         )
-        File.objects.bulk_create(
-            (
-                File(
-                    dataset_id=dataset, task_id=place.task_id, lfn=f"bench.{dataset}.{j.id}", type=kind, status="running",
-                    out_job_id=j.id,
-                )
-                for j in jobs
-                for dataset, kind in zip(place.output_ids, ("output", "log"), strict=True)
-            ),
-            batch_size=1000,
-        )  # fmt: skip
+        File.objects.bulk_create(_outputs(place, jobs), batch_size=1000)
         for status in ("picked", "running"):
             for i, file in enumerate(files):
                 file.status, file.job_id = status, jobs[i // PER_JOB].id
             File.objects.bulk_update(files, ["status", "job_id"], batch_size=1000)
     return rows_of(Lap(1, time.monotonic() - began, time.process_time() - cpu), len(files))
+
+
+def _jobs(place: Place, queue: Any, n: int) -> Iterator[Any]:
+    from brokerage.models import Job, TaskQueue
+
+    group, _ = TaskQueue.objects.get_or_create(computing_queue=queue, vo="bench", core_count=8)
+    for _ in range(n):
+        yield Job(
+            task_id=place.task_id, status="activated", priority=500, ready_priority=-500, task_queue=group, computing_queue=queue,
+            resource_type="MCORE", core_count=8, attempt_nr=1,
+        )  # fmt: skip
+
+
+def _outputs(place: Place, jobs: Sequence[Any]) -> Iterator[Any]:
+    from workqueues.models import File
+
+    for job in jobs:
+        for dataset, kind in zip(place.output_ids, ("output", "log"), strict=True):
+            name = f"bench.{dataset}.{job.id}"
+            yield File(dataset_id=dataset, task_id=place.task_id, lfn=name, type=kind, status="running", out_job_id=job.id)
 
 
 def _specs(jobs: Sequence[Any]) -> Iterator[Any]:

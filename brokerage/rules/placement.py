@@ -60,13 +60,12 @@ class Block:
 class Layout:
     """Blocks in the order of drawing, and why no more jobs were made.
 
-    `dropped`: events that no job takes, by the task's own rules. `secondaries` as they stand behind the last job.
+    `dropped`: events that no job takes, by the task's own rules.
     """
 
     blocks: tuple[Block, ...]
     reason: str = ""
     dropped: tuple[Dropped, ...] = ()
-    secondaries: tuple[Secondary, ...] = ()
 
 
 @dataclass(slots=True)
@@ -141,8 +140,7 @@ def lay_out(
     some.
     """
     now = {place.name: place for place in places}
-    idle = [place.name for place in places if place.queued == 0 and place.cap >= 1]
-    dice.shuffle(idle)
+    idle = _idle(places, dice)
     cutting, blocks, dropped = _Cutting(files, secondaries, per_job), list[Block](), list[Dropped]()
     barred: set[str] = set()
     reason, made = "", 0
@@ -163,4 +161,11 @@ def lay_out(
         barred.clear()
         made += len(split.jobs)
         now[place.name] = place.filled(len(split.jobs))
-    return Layout(tuple(blocks), reason, tuple(dropped), tuple(cutting.secondaries))
+    return Layout(tuple(blocks), reason, tuple(dropped))
+
+
+def _idle(places: Sequence[Place], dice: Random) -> list[str]:
+    """The queues where nothing waits, in random order."""
+    idle = [place.name for place in places if place.queued == 0 and place.cap >= 1]
+    dice.shuffle(idle)
+    return idle
