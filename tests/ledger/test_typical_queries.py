@@ -24,6 +24,7 @@ from brokerage.queries import offer
 from brokerage.queries.decisions import latest
 from brokerage.queries.jobs import job_counts, live_jobs
 from brokerage.queries.pilots import outcomes
+from brokerage.queries.supply import peek
 from brokerage.queries.waiting import WaitingWork
 from brokerage.queries.whole_job import parts_of_job
 from monitoring.queries.counts import longest_waiting
@@ -133,6 +134,11 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     *((f"claim for {work}", lambda work=work: claim_tasks("run", 60, ["ready", "running"], 20, work), ()) for work in WORK),
     ("claim what waits", lambda: claim_tasks("run", 60, ["pending"], 100), ()),
     ("claim of dead runs", lambda: claim_tasks("run", 60, TASK.live, 100, "dead claim"), ()),
+    (
+        "look at files that would be taken",
+        lambda: peek(tasks.get(id=LARGE_TASK), datasets.get(id=LARGE_TASK * 2), 5),
+        ("file_by_state",),
+    ),
     ("take files", lambda: (claimed(), take_files("run", LARGE_TASK, LARGE_TASK * 2, 100)), ("file_by_state",)),
     ("give back files", lambda: (claimed(), give_back_picked("run", LARGE_TASK)), ("file_by_state",)),
     ("children that wait", lambda: kick_children(40), ("task_by_parent",)),
