@@ -117,7 +117,7 @@ def files_wanted(task: Task, dataset: Dataset, jobs: int) -> int:
         per_job = rules.events_per_job or rules.target_events or 1
         used = -(-jobs * per_job * dataset.n_files // dataset.n_events)
     else:
-        used = jobs * (rules.files_per_job or min(most, FEW))
+        used = jobs * (1 if dataset.type == "pseudo_input" else rules.files_per_job or min(most, FEW))
     return max(used, most)
 
 

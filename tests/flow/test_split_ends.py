@@ -6,7 +6,7 @@ import pytest
 
 from brokerage.models import JobSpec
 from brokerage.queries.supply import files_wanted
-from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents, run_jobs
 from workqueues.models import CatalogueFile, Dataset
 
@@ -35,3 +35,11 @@ def test_a_boundary_with_more_files_than_are_taken_for_the_free_room_is_one_job(
     run_agents(2)
     task.refresh_from_db()
     assert task.status == "done"
+
+
+def test_of_numbered_records_as_many_are_taken_as_jobs_may_be_made() -> None:
+    grid("ALPHA")
+    task = submitted(parameters("t", nEvents=5000, nEventsPerJob=1))
+    run_agents(1, ("refine", "feed"))
+    task.refresh_from_db()
+    assert files_wanted(task, Dataset.objects.get(task=task, type="pseudo_input"), jobs=250) == 250
