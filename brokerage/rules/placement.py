@@ -14,6 +14,9 @@ from random import Random
 from brokerage.rules.declare import Config
 from workqueues.splitters.protocol import Dropped, Files, JobLimits, JobPlan, Secondary, Split
 
+MOST_USES = 500_000
+"""Files that jobs made at once read, from which on no more jobs are: each reads all of a secondary dataset that is not split."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -143,8 +146,8 @@ def lay_out(
     idle = _idle(places, dice)
     cutting, blocks, dropped = _Cutting(files, secondaries, per_job), list[Block](), list[Dropped]()
     barred: set[str] = set()
-    reason, made = "", 0
-    while made < most and cutting.at < len(files):
+    reason, made, uses = "", 0, 0
+    while made < most and cutting.at < len(files) and uses < MOST_USES:
         first = bool(idle)
         place = now[idle.pop()] if first else draw([p for p in now.values() if p.name not in barred], dice)
         if place is None:
@@ -160,6 +163,7 @@ def lay_out(
         blocks.append(Block(place.name, split.jobs))
         barred.clear()
         made += len(split.jobs)
+        uses += sum(job.n_files + sum(portion.n for portion in job.others) for job in split.jobs)
         now[place.name] = place.filled(len(split.jobs))
     return Layout(tuple(blocks), reason, tuple(dropped))
 

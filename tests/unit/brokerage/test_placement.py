@@ -11,6 +11,7 @@ import pytest
 from broker_site.kernel.dice import dice
 from brokerage.rules.placement import Layout, Place, block_of, draw, lay_out
 from tests.unit.brokerage.grids import CONFIG
+from workqueues.rules.dataset_attributes import read_attributes
 from workqueues.rules.job_size import Budget
 from workqueues.rules.split_rule import SplitRules
 from workqueues.splitters.choice import splitter_for
@@ -36,7 +37,7 @@ def laid(places: list[Place], n_files: int = 100, most: int = 50, block: int = 2
     def cut(part: Files, limits: JobLimits, upto: int, others: Sequence[Secondary]) -> Split:
         return splitter_for("input", rules)(part, rules, limits, upto, others)
 
-    return lay_out(files, (), cut, limits_at, places, most, block, dice("task", seed), 3)
+    return lay_out(files, more.get("secondaries", ()), cut, limits_at, places, most, block, dice("task", seed), 3)
 
 
 def counts(layout: Layout) -> list[tuple[str, int]]:
@@ -105,3 +106,10 @@ def test_events_are_cut_across_blocks_without_a_gap() -> None:
 
 def test_blocks_of_scouts_are_small() -> None:
     assert (block_of(True, CONFIG), block_of(False, CONFIG)) == (2, 25)
+
+
+def test_jobs_that_all_read_very_many_files_are_made_a_part_at_a_time() -> None:
+    background = Secondary(read_attributes("nosplit"), Files(list(range(900)), [1] * 900, [1] * 900))
+    layout = laid([Place("A", 1.0, 1)], n_files=5000, most=5000, rules=SplitRules(files_per_job=1), secondaries=(background,))
+    uses = sum(1 + job.others[0].n for block in layout.blocks for job in block.jobs)
+    assert 500_000 <= uses < 530_000
