@@ -6,6 +6,8 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from brokerage.ledger.ending import expire_leases
 from brokerage.ledger.lease import lease, lease_again, renew
@@ -86,6 +88,25 @@ def test_the_word_of_two_queues_counts_more_than_the_catalogues(tmp_path: Path) 
     assert File.objects.get(lfn="in.data.000000").status == "lost"
     assert File.objects.get(lfn="in.data.000001").status == "running"
     assert try_take(beta) is None
+
+
+def test_asking_about_many_files_takes_no_more_queries_than_about_few(tmp_path: Path) -> None:
+    grid("ALPHA", path=str(tmp_path))
+    with_files_on_disk(tmp_path, 12)
+    task = submitted(reading("t", "in.data", **PRODUCTION))
+    run_agents(1, ["refine", "feed", "assign"])
+    counts = []
+    for numbers in ((0, 1), range(2, 12)):
+        lfns = [f"in.data.{i:06d}" for i in numbers]
+        for lfn in lfns[::2]:
+            (tmp_path / "ALPHA" / lfn).unlink()
+        File.objects.filter(task_id=task.id, lfn__in=lfns).update(held="reported missing at ALPHA")
+        with CaptureQueriesContext(connection) as seen:
+            run_agents(1, ["feed"])
+        counts.append(len(seen))
+    assert counts[0] == counts[1]
+    dataset = Dataset.objects.get(task_id=task.id, type="input")
+    assert (dataset.n_files, dataset.n_files_to_be_used, dataset.n_files_missing) == (6, 6, 6)
 
 
 def test_a_corrupt_file_becomes_broken(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Leaves them ready or assigning, pending or tobroken. Next: assign or generate.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from broker_site.agency.run import Run, agent
@@ -87,7 +88,8 @@ def ask_about_held(run: Run, task: Task) -> bool:
     try:
         for dataset, files in held_files(task.id).items():
             conditions = catalogue().check(dataset, [lfn for _, lfn in files])
-            verdicts |= {file_id: _verdict(conditions[lfn], file_id) for file_id, lfn in files}
+            said = reporting_queues([file_id for file_id, _ in files])
+            verdicts |= {file_id: _verdict(conditions[lfn], said.get(file_id, ())) for file_id, lfn in files}
     except CatalogueUnavailable:
         release(task.id, run.id)
         return False
@@ -96,8 +98,8 @@ def ask_about_held(run: Run, task: Task) -> bool:
     return True
 
 
-def _verdict(condition: Condition, file_id: int) -> Literal["lost", "broken", "ready"]:
+def _verdict(condition: Condition, queues: Collection[str]) -> Literal["lost", "broken", "ready"]:
     """The catalogue's word; where it says the file is there, the word of two queues against it counts more."""
     if condition == "ok":
-        return "lost" if len(reporting_queues(file_id)) > 1 else "ready"
+        return "lost" if len(queues) > 1 else "ready"
     return condition

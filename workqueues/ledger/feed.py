@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Literal
@@ -147,13 +148,13 @@ def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, Literal["lost
                 FileChange(file_id=file.id, task_id=task_id, old="held", new=verdict, who=who, why=f"{file.held}; {said}"[:510])
             )
             file.held, file.status = "", verdict
-            if verdict != "ready":
-                Dataset.objects.filter(id=file.dataset_id).update(
-                    n_files=F("n_files") - 1,
-                    n_files_to_be_used=F("n_files_to_be_used") - 1,
-                    n_files_missing=F("n_files_missing") + 1,
-                )
+        for dataset_id, n in Counter(f.dataset_id for f in files if f.status != "ready").items():
+            Dataset.objects.filter(id=dataset_id).update(
+                n_files=F("n_files") - n,
+                n_files_to_be_used=F("n_files_to_be_used") - n,
+                n_files_missing=F("n_files_missing") + n,
+            )
         File.objects.bulk_update(files, ["status", "held"], batch_size=1000)
         mark_partial([f.id for f in files])
-        FileChange.objects.bulk_create(notes)
+        FileChange.objects.bulk_create(notes, batch_size=1000)
         look_after_commit("generate", "finish")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from workqueues.models import File, FileChange
 
@@ -16,7 +17,10 @@ def held_files(task_id: int) -> dict[str, list[tuple[int, str]]]:
     return found
 
 
-def reporting_queues(file_id: int) -> set[str]:
-    """The computing queues at which jobs could not read the file."""
-    said = FileChange.objects.filter(file_id=file_id, new="held").values_list("why", flat=True)
-    return {why.rpartition(" at ")[2] for why in said}
+def reporting_queues(file_ids: Sequence[int]) -> dict[int, set[str]]:
+    """File -> the computing queues at which jobs could not read it; one query."""
+    found: dict[int, set[str]] = defaultdict(set)
+    said = FileChange.objects.filter(file_id__in=file_ids, new="held")
+    for file_id, why in said.values_list("file_id", "why"):
+        found[file_id].add(why.rpartition(" at ")[2])
+    return found
