@@ -192,6 +192,8 @@ def test_a_fault_in_a_task_without_input(changes: Params, fault: tuple[str, str]
         (0, {"value": "--in ${IN} ${MAXEVENTS[0:1]}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${OUTPUT0}"}, ("jobParameters[0].value", "template")),
         (0, {"value": 5}, ("jobParameters[0].value", "type")),
+        (0, {"offset": 10}, ("jobParameters[0].offset", "contradiction")),
+        (0, {"allowNoOutput": True}, ("jobParameters[0].allowNoOutput", "contradiction")),
         (1, {"dataset": "mc26.gen.boson.EVT"}, ("jobParameters[1].dataset", "contradiction")),
         (1, {"value": "--out=all.root"}, ("jobParameters[1].value", "template")),
         (1, {"value": "--out all.${SN}.root"}, ("jobParameters[1].value", "template")),

@@ -73,6 +73,8 @@ KEYS: Mapping[str, Parameter] = {
 
 _BELONG: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("attributes", *WISHES), ("input",)),
+    "offset": ("number", "pseudo_input", "output", "log"),
+    "allowNoOutput": ("output", "log"),
     "num_records": ("pseudo_input",),
     "pseudo": ("input", "pseudo_input"),
     "sourceName": ("output",),
