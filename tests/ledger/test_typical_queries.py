@@ -40,6 +40,7 @@ from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
 from workqueues.ledger import events, outputs
 from workqueues.ledger import files as files_ledger
 from workqueues.ledger.claims import WORK, claim_tasks
+from workqueues.ledger.commands import _give_up
 from workqueues.ledger.finish import note_progress
 from workqueues.ledger.holds import kick_children
 from workqueues.ledger.picking import give_back_picked, take_files
@@ -141,6 +142,11 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ),
     ("take files", lambda: (claimed(), take_files("run", LARGE_TASK, LARGE_TASK * 2, 100)), ("file_by_state",)),
     ("give back files", lambda: (claimed(), give_back_picked("run", LARGE_TASK)), ("file_by_state",)),
+    (
+        "give up the files that are left",
+        lambda: _give_up(datasets.get(id=LARGE_TASK * 2), "test"),
+        ("file_by_state",),
+    ),
     ("children that wait", lambda: kick_children(40), ("task_by_parent",)),
     ("a task of the same name", lambda: namesake("demo", "user", "user7", "task.7"), ("task_by_name",)),
     ("expire leases", lambda: expire_leases("reap", 1000), ("job_leased",)),

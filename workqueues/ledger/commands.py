@@ -93,7 +93,7 @@ def stopped(run_id: str, task_id: int, who: str) -> None:
 _UNUSED = """
 WITH unused AS (
     SELECT id, status FROM workqueues_file WHERE dataset_id = %(dataset)s AND status IN ('ready', 'partial')
-    ORDER BY id LIMIT %(n)s
+    ORDER BY status, id LIMIT %(n)s
 ), noted AS (
     INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
     SELECT id, %(task)s, status, 'failed', %(who)s, 'the task was finished before it was used' FROM unused
@@ -101,7 +101,10 @@ WITH unused AS (
 UPDATE workqueues_file f SET status = 'failed', attempt_nr = coalesce(f.max_attempt, f.attempt_nr), held = ''
 FROM unused WHERE f.id = unused.id
 """
-"""Whoever changes a file holds the lock of its dataset, as the caller does. A statement for all: there may be a million."""
+"""Whoever changes a file holds the lock of its dataset, as the caller does. A statement for all: there may be a million.
+
+In the order of the index by state: by ids alone the planner may leaf through all files for the few that are left.
+"""
 
 
 def _give_up(dataset: Dataset, who: str) -> None:
