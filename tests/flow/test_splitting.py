@@ -128,6 +128,28 @@ def test_files_of_very_many_events_are_cut_into_small_jobs_a_few_at_a_time() -> 
     assert len(there.smallest()) <= 10_000  # not the 600000 that there are
 
 
+def test_a_file_without_events_is_left_out_where_events_are_cut() -> None:
+    (alpha,) = grid("ALPHA")
+    catalogue_dataset("in.data", 3)
+    CatalogueFile.objects.filter(lfn="in.data.000001").update(n_events=0)
+    task = submitted(reading("t1", "in.data", nFilesPerJob=None, nEventsPerJob=20))
+    run_agents(3)
+    assert [spec.job_parameters.split(" --out")[0] for spec in specs(task)] == ["--in in.data.000000,in.data.000002"]
+    run_jobs(alpha)
+    run_agents(2)
+    task.refresh_from_db()
+    assert task.status == "done"
+
+
+def test_an_input_of_short_files_only_says_what_left_them_out() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 3)
+    task = submitted(reading("t1", "in.data", nFilesPerJob=None, nEventsPerJob=20, skipShortInput=True))
+    run_agents(3)
+    task.refresh_from_db()
+    assert (task.status, "20 events or more, and skipShortInput" in task.error_dialog) == ("broken", True)
+
+
 def test_jobs_that_would_be_too_short_are_left_out_with_the_reason() -> None:
     (alpha,) = grid("ALPHA")
     catalogue_dataset("in.data", 3)

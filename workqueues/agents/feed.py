@@ -23,7 +23,7 @@ from workqueues.queries.held import held_files, reporting_queues
 from workqueues.queries.parents import parent_facts
 from workqueues.rules.feeding import after_feeding
 from workqueues.rules.refine import TaskPlan, input_names, plan
-from workqueues.rules.split_rule import parse
+from workqueues.rules.split_rule import SplitRules, parse
 
 BATCH = 20
 
@@ -58,7 +58,7 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, filled: Filled) -> None:
     """On with a task whose inputs are filled; one that lacks files of a secondary dataset can make no job either."""
     rules = parse(task.split_rule)
     usable = 0 if filled.empty else filled.usable
-    lack = f"the secondary dataset {filled.empty[0]} has no files" if filled.usable and filled.empty else "the input has no files"
+    lack = _lack(filled, rules)
     match after_feeding(usable, allow_empty=rules.allow_empty_input, wait_input=rules.wait_input, still_open=_open(planned)):
         case "go":
             fed(run.id, task.id, "assigning" if task.prod_source_label in ("managed", "test") else "ready", run.who)
@@ -68,6 +68,15 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, filled: Filled) -> None:
             finish_empty(run.id, task.id, run.who)
         case "break":
             break_task(run.id, task.id, lack, run.who)
+
+
+def _lack(filled: Filled, rules: SplitRules) -> str:
+    """What a task lacks that has nothing to use."""
+    if filled.usable and filled.empty:
+        return f"the secondary dataset {filled.empty[0]} has no files"
+    if rules.skip_short_input:
+        return f"the input has no files of {rules.events_per_job} events or more, and skipShortInput leaves the others out"
+    return "the input has no files"
 
 
 def _register_outputs(run: Run, task: Task) -> None:

@@ -87,8 +87,8 @@ class _Filling:
             raise CannotFeed(f"nEvents is asked for, but the events of some files of {p.name} are not known")
         files = files[:used]
         _check_counted(files, p, "; give nEventsPerInputFile")
-        if p.n_events is not None and (self.rules.events_per_job or self.rules.target_events):
-            files = feeding.cut_to(files, p.n_events)
+        if self.rules.events_per_job or self.rules.target_events:
+            files = feeding.with_events(files if p.n_events is None else feeding.cut_to(files, p.n_events))
         if self.rules.skip_short_input and self.rules.events_per_job:
             files = feeding.whole_jobs(files, self.rules.events_per_job)
         return files

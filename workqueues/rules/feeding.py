@@ -86,6 +86,11 @@ def cut_to(files: Sequence[NewFile], n_events: int) -> list[NewFile]:
     return [*files[:-1], *(f._replace(n_events=min(f.n_events or 0, n_events - before)) for f in files[-1:])]
 
 
+def with_events(files: Sequence[NewFile]) -> list[NewFile]:
+    """The files without those of no event, of which nothing can be cut."""
+    return [f for f in files if f.n_events != 0]
+
+
 def whole_jobs(files: Sequence[NewFile], per_job: int) -> list[NewFile]:
     """The files with as many events as make whole jobs of `per_job` (skipShortInput); those with fewer are left out."""
     return [f._replace(n_events=rounded) for f in files if (rounded := (f.n_events or 0) // per_job * per_job)]
