@@ -172,5 +172,6 @@ def peek(task: Task, dataset: Dataset, most: int) -> Supply:
     files that are older than those of the dataset.
     """
     usable = File.objects.filter(dataset_id=dataset.id, held="")
-    found = [file for state in USABLE for file in usable.filter(status__range=(state, state)).order_by("status", "id")[:most]]
+    of_states = [usable.filter(status__range=(state, state)).order_by("status", "id")[:most] for state in USABLE]
+    found = of_states[0].union(*of_states[1:], all=True)
     return supply(task, dataset, sorted(found, key=lambda file: file.id)[:most])

@@ -13,7 +13,7 @@ from django.db import connection
 from workqueues.queries.prepared import Prepared
 
 Node = Mapping[str, Any]
-PLANNED = ("SELECT", "UPDATE", "DELETE", "WITH", "INSERT")
+PLANNED = ("SELECT", "(SELECT", "UPDATE", "DELETE", "WITH", "INSERT")
 MOST_SORTED = 3_000
 """Rows that a statement may sort: an index selected them first."""
 MOST_READ = 12_000

@@ -18,7 +18,7 @@ from tests.monitoring.answers import MOST_STATEMENTS, text
 from tests.pages.scene import Scene, make_scene, visitor
 from workqueues.models import Task
 
-MOST_OF_A_DRY_RUN = 25
+MOST_OF_A_DRY_RUN = 24
 """A dry run asks what the brokerage asks in a cycle, the whole grid, whatever its size; and it opens a transaction of its own."""
 
 
