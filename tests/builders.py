@@ -10,6 +10,7 @@ from brokerage.models import ComputingQueue, Pilot, QueueStorage, Site, StorageE
 from workqueues.ledger.submit import submit
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica, Task, WorkQueue
 from workqueues.queries.parents import named_parent
+from workqueues.rules.submission import first_columns
 
 
 def grid(*names: str, path: str = "") -> list[ComputingQueue]:
@@ -95,18 +96,8 @@ def reading(name: str, dataset: str, **more: Any) -> dict[str, Any]:
 
 def submitted(params: dict[str, Any]) -> Task:
     """The task of these parameters, as submitted."""
-    columns = {
-        "task_name": params["taskName"],
-        "user_name": params["userName"],
-        "vo": params["vo"],
-        "prod_source_label": params["prodSourceLabel"],
-        "task_type": params["taskType"],
-        "processing_type": params["processingType"],
-        "task_priority": params["taskPriority"],
-        "current_priority": params["taskPriority"],
-    }
-    if name := params.get("parentTaskName"):
-        parent = named_parent(params["vo"], params["userName"], name)
-        columns["parent_tid"] = parent.id if parent else None
+    name = params.get("parentTaskName")
+    parent = named_parent(params["vo"], params["userName"], name) if name else None
+    columns = first_columns(params, params["userName"], parent.id if parent else None)
     task, _ = submit(params, columns, params["userName"], "user:ada")
     return task

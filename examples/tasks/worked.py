@@ -125,20 +125,11 @@ def submit(params: dict[str, Any]) -> int:
     """Submit a task as the REST view does: its number."""
     from workqueues.ledger.submit import submit as submitted
     from workqueues.rules.refine import validate
+    from workqueues.rules.submission import first_columns
 
     if problems := validate(params):
         raise SystemExit(f"{params['taskName']}: {problems[0].field}: {problems[0].message}")
-    columns = {
-        "task_name": params["taskName"],
-        "user_name": params["userName"],
-        "vo": params["vo"],
-        "prod_source_label": params["prodSourceLabel"],
-        "task_type": params["taskType"],
-        "processing_type": params["processingType"],
-        "task_priority": params["taskPriority"],
-        "current_priority": params["taskPriority"],
-    }
-    task, _ = submitted(params, columns, params["userName"], WHO)
+    task, _ = submitted(params, first_columns(params, params["userName"]), params["userName"], WHO)
     return task.id
 
 

@@ -12,7 +12,6 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,6 +63,7 @@ def submit_all() -> dict[int, str]:
     from workqueues.ledger.submit import submit
     from workqueues.models import CatalogueDataset, CatalogueFile, Replica
     from workqueues.rules.refine import validate
+    from workqueues.rules.submission import first_columns
 
     there = StorageEndpoint.objects.filter(state="ACTIVE").order_by("name")
     disks = list(there.filter(is_tape=False, type="DATADISK").values_list("name", flat=True))
@@ -81,22 +81,9 @@ def submit_all() -> dict[int, str]:
             )
             places = storages_of(params, disks, nuclei, tapes)
             Replica.objects.bulk_create(Replica(file=file, storage=place) for file in files for place in places)
-        task, _ = submit(params, _columns(params), params["userName"], "example")
+        task, _ = submit(params, first_columns(params, params["userName"]), params["userName"], "example")
         found[task.id] = kind.name
     return found
-
-
-def _columns(params: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "task_name": params["taskName"],
-        "user_name": params["userName"],
-        "vo": params["vo"],
-        "prod_source_label": params["prodSourceLabel"],
-        "task_type": params["taskType"],
-        "processing_type": params["processingType"],
-        "task_priority": params["taskPriority"],
-        "current_priority": params["taskPriority"],
-    }
 
 
 def run_agents() -> int:

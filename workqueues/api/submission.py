@@ -25,6 +25,7 @@ from workqueues.queries.parents import named_parent, parent_of
 from workqueues.queries.tasks import active_tasks, namesake
 from workqueues.rules.refine import Broken, DatasetFacts, check_inputs, input_names, plan, validate
 from workqueues.rules.refine.plan import CORRUPTED
+from workqueues.rules.submission import first_columns
 from workqueues.rules.task_parameters import problem
 from workqueues.states import TASK
 
@@ -129,7 +130,7 @@ def _twin(params: Mapping[str, Any], owner: str) -> list[Problem]:
 def _register(
     params: Mapping[str, Any], owner: str, parent: Task | None, principal: Principal, key: str, digest: str
 ) -> tuple[Task, bool]:
-    columns = _columns(params) | {"user_name": owner, "parent_tid": parent.id if parent else None}
+    columns = first_columns(params, owner, parent.id if parent else None)
     with transaction.atomic():
         _refuse_too_many(params, owner)
         if params.get("uniqueTaskName"):
@@ -157,20 +158,3 @@ def _refuse_too_many(params: Mapping[str, Any], owner: str) -> None:
     if active_tasks(vo, label, owner, limit + 1) > limit:
         message = f"{owner} has more than {limit} active {label} tasks in VO {vo}; submit again when some have ended"
         raise Refused(429, "Too many active tasks", message, [Problem("userName", "active_tasks", message)])
-
-
-def _columns(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of a task before it is refined."""
-    priority = params.get("taskPriority") or 0
-    current = params.get("currentPriority")
-    return {
-        "task_name": params["taskName"],
-        "vo": params["vo"],
-        "prod_source_label": params["prodSourceLabel"],
-        "task_type": params.get("taskType") or "anal",
-        "processing_type": params.get("processingType") or "",
-        "working_group": params.get("workingGroup") or "",
-        "campaign": params.get("campaign") or "",
-        "task_priority": priority,
-        "current_priority": priority if current is None else current,
-    }
