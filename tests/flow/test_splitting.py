@@ -35,6 +35,18 @@ def item(kind: str, dataset: str, value: str, **more: Any) -> dict[str, Any]:
     return {"type": "template", "param_type": kind, "dataset": dataset, "value": value, **more}
 
 
+def overlaid(n_signal: int, n_background: int, **more: Any) -> Task:
+    """A task that reads so many signal files, each with a background file beside it that is used once."""
+    catalogue_dataset("signal", n_signal)
+    catalogue_dataset("background", n_background)
+    items = [
+        item("input", "signal", "--sig ${IN/L}"),
+        item("input", "background", "--bkg ${BKG/L}"),
+        item("output", "t1.OUT", "--out=t1.OUT.${SN}.txt"),
+    ]
+    return submitted(reading("t1", "signal", jobParameters=items, **more))
+
+
 def everywhere(dataset: str, *storages: str) -> None:
     """Copies of all files of a dataset."""
     files = CatalogueFile.objects.filter(dataset__name=dataset)
@@ -186,14 +198,7 @@ def test_pile_up_takes_files_beside_the_signal_round_and_round() -> None:
 
 def test_a_secondary_dataset_that_runs_out_holds_the_rest_with_the_reason() -> None:
     (alpha,) = grid("ALPHA")
-    catalogue_dataset("signal", 4)
-    catalogue_dataset("background", 3)
-    items = [
-        item("input", "signal", "--sig ${IN}"),
-        item("input", "background", "--bkg ${BKG/L}"),
-        item("output", "t1.OUT", "--out=t1.OUT.${SN}.txt"),
-    ]
-    task = submitted(reading("t1", "signal", nFilesPerJob=1, jobParameters=items))
+    task = overlaid(4, 3, nFilesPerJob=1)
     run_agents(3)
     assert len(specs(task)) == 3
     task.refresh_from_db()
@@ -204,14 +209,7 @@ def test_a_secondary_dataset_that_runs_out_holds_the_rest_with_the_reason() -> N
 def test_a_job_is_not_cut_short_for_background_files_that_were_only_not_taken_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workqueues.ledger.secondaries.MOST_FILES", 3)
     grid("ALPHA")
-    catalogue_dataset("signal", 6)
-    catalogue_dataset("background", 6)
-    items = [
-        item("input", "signal", "--sig ${IN/L}"),
-        item("input", "background", "--bkg ${BKG/L}"),
-        item("output", "t1.OUT", "--out=t1.OUT.${SN}.txt"),
-    ]
-    task = submitted(reading("t1", "signal", nFilesPerJob=None, nMaxFilesPerJob=2, jobParameters=items))
+    task = overlaid(6, 6, nFilesPerJob=None, nMaxFilesPerJob=2)
     run_agents(5)
     assert [spec.n_input_files for spec in specs(task)] == [4, 4, 4]
 
@@ -234,14 +232,7 @@ def test_a_sequence_beside_files_numbers_the_jobs_and_a_retry_keeps_its_number()
 
 def test_a_job_that_takes_a_background_file_of_a_failed_job_is_known_as_its_follower() -> None:
     (alpha,) = grid("ALPHA")
-    catalogue_dataset("signal", 1)
-    catalogue_dataset("background", 1)
-    items = [
-        item("input", "signal", "--sig ${IN}"),
-        item("input", "background", "--bkg ${BKG}"),
-        item("output", "t1.OUT", "--out=t1.OUT.${SN}.txt"),
-    ]
-    task = submitted(reading("t1", "signal", nFilesPerJob=1, jobParameters=items))
+    task = overlaid(1, 1, nFilesPerJob=1)
     run_agents(3)
     leased = take(alpha)
     end(leased, BAD)
