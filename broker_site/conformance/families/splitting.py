@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker_site.conformance.registry import Answer, Given, family
+from workqueues.rules.feeding import NewFile, with_events
 from workqueues.rules.job_size import GB, size_budgets
 from workqueues.rules.split_rule import SplitRules
 from workqueues.splitters.by_events import by_events
@@ -16,7 +17,8 @@ from workqueues.splitters.secondaries import scaled
 @family("event_splitting", given="files n_per_job", expect="jobs")
 def event_splitting(given: Given) -> Answer:
     """The first and last event of each file that a job has."""
-    names, counts = zip(*given["files"], strict=True) if given["files"] else ((), ())
+    fed = with_events([NewFile(name, n_events=n) for name, n in given["files"]])
+    names, counts = [f.lfn for f in fed], [f.n_events or 0 for f in fed]
     files = Files(range(len(names)), n_events=counts, firsts=[0] * len(names), totals=counts)
     split = by_events(files, SplitRules(events_per_job=given["n_per_job"]), JobLimits(len(names) or 1, len(names) or 1))
     return {"jobs": [_ranges(job, names, counts) for job in split]}
