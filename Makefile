@@ -50,5 +50,5 @@ lock: ## write requirements.lock anew from pyproject.toml; needs uv
 		--no-header --no-annotate --no-emit-index-url --quiet --output-file requirements.lock
 
 clean: ## remove the environment and all local state (stop a running `make up` before)
-	@if [ -x $(PY) ]; then $(PY) -m broker_site.embedded; fi
+	@if [ -x $(PY) ]; then $(PY) -m broker_site.roof.embedded; fi
 	rm -rf .venv .gridbroker .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

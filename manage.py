@@ -42,7 +42,7 @@ def main(argv: Sequence[str] = sys.argv) -> int:
 
 def with_private_servers(command: str, name: str, argv: Sequence[str]) -> int:
     """Run the command while the servers of this instance run; they stay if somebody else uses them."""
-    from broker_site.embedded import NoPlace, NotStarted, attached, quiet
+    from broker_site.roof.embedded import NoPlace, NotStarted, attached, quiet
 
     runs_system = command in OWN_INSTANCE or command == "up"
     say = print if runs_system else quiet

@@ -26,12 +26,12 @@ import numpy as np
 
 import brokerage.config_keys  # noqa: F401 - declares the keys
 from benchmarks.harness import Line
-from broker_site.gdpconfig.values import Config
+from broker_site.foundation.gdpconfig.values import Config
 from brokerage.policies.production import Production
-from brokerage.rules.ask import Ask, Chunk
-from brokerage.rules.pipeline import decide
-from brokerage.rules.policy_config import gathered
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.pipeline import decide
+from brokerage.rules.decision.policy_config import gathered
+from brokerage.rules.facts.ask import Ask, Chunk
+from brokerage.rules.facts.snapshot import Queues
 from tests.unit.brokerage import oracle_production
 
 ROUNDS, LAPS, LAP = 9, 12, 10

@@ -49,11 +49,11 @@ def run(options: Namespace) -> Iterator[Line]:
 
 def cycle(tasks: list[int]) -> Line:
     """One cycle, measured."""
-    from broker_site.agency.run import new_run
-    from brokerage.agents.deciding import begin
+    from broker_site.foundation.agency.run import new_run
+    from brokerage.agents.decision_cycle import begin
     from brokerage.models import Decision, GridSnapshot
     from brokerage.queries.asks import chunk_of
-    from brokerage.queries.supply import supply
+    from brokerage.queries.usable_input import supply
     from workqueues.models import File, Task
 
     with asked() as statements:
@@ -154,7 +154,7 @@ def fill_grid(queues: int) -> None:
 
 def asks(count: int, queues: int) -> list[Any]:
     """Asks of several kinds, without a row in the database."""
-    from brokerage.rules.ask import Ask, Chunk
+    from brokerage.rules.facts.ask import Ask, Chunk
 
     nuclei = min(NUCLEI, max(queues // PER_SITE, 1))
     return [

@@ -41,7 +41,7 @@ class Client:
     """One process that asks for jobs."""
 
     def __init__(self, number: int, queue_id: int, url: str) -> None:
-        from brokerage.rules.matching import Resource
+        from brokerage.rules.dispatch.matching import Resource
 
         self.queue_id, self.pilot = queue_id, uuid.uuid4()
         self.offer = Resource(filling.QUEUE, 8, 8000, 20000, 86400)
@@ -53,7 +53,7 @@ class Client:
 
     def ours(self, n: int) -> None:
         """Take `n` jobs with the verb that the server uses."""
-        from broker_site.access.tokens import mint_job_token
+        from broker_site.foundation.access.tokens import mint_job_token
         from brokerage.ledger.lease import lease
         from brokerage.queries.waiting import WAITING
 

@@ -35,7 +35,7 @@ class Place:
 
 def without_caps() -> None:
     """Let as many jobs wait at the queues as the benchmark makes."""
-    from broker_site.gdpconfig.store import set_override
+    from broker_site.foundation.gdpconfig.store import set_override
 
     set_override("jobbroker", "NQUEUELIMITSITE", 100_000_000, who="bench", why="the benchmark makes that many")
 
@@ -113,11 +113,11 @@ class Generator:
     """The process that generates: what the worker of the agents does, without Celery."""
 
     def __init__(self, number: int) -> None:
-        import broker_site.beat  # noqa: F401 - declares the agents
+        import broker_site.roof.beat  # noqa: F401 - declares the agents
 
     def generate(self, task_id: int) -> None:
         """Run the agent until the task has no file left to use."""
-        from broker_site.agency.run import run_agent
+        from broker_site.foundation.agency.run import run_agent
         from workqueues.models import Dataset
 
         left = Dataset.objects.filter(task_id=task_id, type="input")

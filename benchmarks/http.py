@@ -19,7 +19,7 @@ from benchmarks import filling
 from benchmarks.crew import Crew
 from benchmarks.harness import Lap, Line, compare, watched
 from benchmarks.server import INSTANCE, Bench, tree_cpu_s
-from broker_site.supervisor import System, running
+from broker_site.roof.supervisor import System, running
 
 CONNECTIONS = 16
 LEASE_S = 7200.0
@@ -103,7 +103,7 @@ class Client:
 
     def jobs(self, n: int) -> None:
         """Write the heartbeats of the jobs 1 to `n`, shared out among the connections."""
-        from broker_site.access.tokens import mint_job_token
+        from broker_site.foundation.access.tokens import mint_job_token
 
         self.beats = [[] for _ in range(CONNECTIONS)]
         for job_id in range(1, n + 1):
@@ -152,8 +152,8 @@ def web(server: Bench) -> Iterator[System]:
 
 def pilots(queue_id: int) -> list[tuple[str, int]]:
     """A registered pilot for each connection: its token, and the id of its credential."""
-    from broker_site.access.authentication import principal_of_token
-    from broker_site.access.credentials import issue_enrolment, issue_pilot_token
+    from broker_site.foundation.access.authentication import principal_of_token
+    from broker_site.foundation.access.credentials import issue_enrolment, issue_pilot_token
     from brokerage.ledger.pilots import register
     from brokerage.models import Pilot
 

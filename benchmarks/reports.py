@@ -81,7 +81,7 @@ class Client:
     def settle(self, n: int) -> None:
         """End `n` jobs as finished, with two outputs each."""
         from brokerage.ledger.settle import settle_job
-        from brokerage.rules.settlement import Report, ReportedOutput
+        from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 
         for job_id in self._jobs(n):
             outputs = [ReportedOutput(f"{kind}.{job_id}", 1000, "00000001", filling.STORAGE, 10) for kind in ("out", "log")]

@@ -15,7 +15,7 @@ import psutil
 import psycopg2
 import psycopg2.extensions
 
-from broker_site.embedded import Instance
+from broker_site.roof.embedded import Instance
 
 INSTANCE = "bench"
 

@@ -22,10 +22,10 @@ ALLOWED_HOSTS = list(ENV.allowed_hosts)
 CSRF_TRUSTED_ORIGINS = list(ENV.csrf_trusted_origins)
 
 INSTALLED_APPS = [
-    "broker_site",
-    "broker_site.gdpconfig",
-    "broker_site.access",
-    "broker_site.agency",
+    "broker_site.roof",
+    "broker_site.foundation.gdpconfig",
+    "broker_site.foundation.access",
+    "broker_site.foundation.agency",
     "workqueues",
     "brokerage",
     "monitoring",
@@ -43,23 +43,23 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "broker_site.access.trace.TraceMiddleware",
+    "broker_site.foundation.access.trace.TraceMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "broker_site.access.headers.SecurityHeadersMiddleware",
-    "broker_site.access.problems.ProblemsMiddleware",
-    "broker_site.access.authentication.BearerMiddleware",  # before sessions and CSRF: a bearer request has no cookies
+    "broker_site.foundation.access.headers.SecurityHeadersMiddleware",
+    "broker_site.foundation.access.problems.ProblemsMiddleware",
+    "broker_site.foundation.access.authentication.BearerMiddleware",  # before sessions and CSRF: a bearer request has no cookies
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "broker_site.access.auditing.AuditMiddleware",
+    "broker_site.foundation.access.auditing.AuditMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
 
-ROOT_URLCONF = "broker_site.urls"
+ROOT_URLCONF = "broker_site.roof.urls"
 WSGI_APPLICATION = "broker_site.wsgi.application"
 ASGI_APPLICATION = "broker_site.asgi.application"
 AUTH_USER_MODEL = "access.User"
@@ -188,20 +188,20 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = 8 * 3600
 CSRF_COOKIE_SECURE = PRODUCTION
-CSRF_FAILURE_VIEW = "broker_site.access.problems.csrf_failure"
+CSRF_FAILURE_VIEW = "broker_site.foundation.access.problems.csrf_failure"
 CSRF_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"
 
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["broker_site.access.rest.StrictJSONParser"],
-    "DEFAULT_AUTHENTICATION_CLASSES": ["broker_site.access.rest.Bearer", "broker_site.access.rest.Session"],
-    "DEFAULT_PERMISSION_CLASSES": ["broker_site.access.rest.ByAction"],
+    "DEFAULT_PARSER_CLASSES": ["broker_site.foundation.access.rest.StrictJSONParser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["broker_site.foundation.access.rest.Bearer", "broker_site.foundation.access.rest.Session"],
+    "DEFAULT_PERMISSION_CLASSES": ["broker_site.foundation.access.rest.ByAction"],
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS tells nothing
     "DEFAULT_THROTTLE_RATES": {"submit": "600/min"},
-    "EXCEPTION_HANDLER": "broker_site.access.problems.exception_handler",
-    "DEFAULT_FILTER_BACKENDS": ["workqueues.api.filtering.StrictBackend"],
+    "EXCEPTION_HANDLER": "broker_site.foundation.access.problems.exception_handler",
+    "DEFAULT_FILTER_BACKENDS": ["broker_site.foundation.rest.filtering.StrictBackend"],
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
@@ -209,7 +209,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "workqueues.api.telling.describe"],
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "broker_site.foundation.rest.openapi.describe"],
     "ENUM_NAME_OVERRIDES": {
         "TaskStatus": "workqueues.states.TASK.states",
         "DatasetStatus": "workqueues.models.dataset.STATUSES",
@@ -225,14 +225,14 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "broker_site.logs.OneLine",
+            "()": "broker_site.foundation.logs.OneLine",
             "format": "{asctime} {levelname} {name} {trace_id} {message}",
             "style": "{",
         }
     },
     "filters": {
-        "trace": {"()": "broker_site.access.trace.TraceFilter"},
-        "no_fault_of_ours": {"()": "broker_site.logs.NoFaultOfOurs"},
+        "trace": {"()": "broker_site.foundation.access.trace.TraceFilter"},
+        "no_fault_of_ours": {"()": "broker_site.foundation.logs.NoFaultOfOurs"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["trace"]}},
     "root": {"handlers": ["stderr"], "level": ENV.log_level},

@@ -3,8 +3,8 @@ begins.
 
 A package names a module of its own under the group `gridbroker.brokerage`; importing that module declares what it brings, with
 the decorators that ours use. One that cannot be loaded is left out as a whole, is told by the log and by `manage.py check`, and
-keeps no other from being loaded. Not here: which policy and generator are used (`brokerage.rules.policy_choice`,
-`brokerage.rules.generator_choice`).
+keeps no other from being loaded. Not here: which policy and generator are used (`brokerage.rules.decision.policy_choice`,
+`brokerage.rules.decision.generator_choice`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from django.core import checks
 
 import brokerage.config_keys
 import brokerage.policies  # noqa: F401 - ours are declared first, so that no plugin can take their names
-from broker_site.gdpconfig.keys import APP, KEYS
-from broker_site.kernel.registry import Registry
-from brokerage.rules.declare import FILTERS, POLICIES, WEIGHTS, Policy
-from brokerage.rules.policy_choice import PLUGINS, Plugin
+from broker_site.foundation.gdpconfig.keys import APP, KEYS
+from broker_site.foundation.kernel.registry import Registry
+from brokerage.rules.decision.declare import FILTERS, POLICIES, WEIGHTS, Policy
+from brokerage.rules.decision.policy_choice import PLUGINS, Plugin
 from workqueues.splitters.choice import SPLITTERS
 from workqueues.splitters.generator import GENERATORS
 

@@ -4,7 +4,7 @@ States and arrows: facts on jobs 1.5, reduced as decision E2 says (row J5): a jo
 once, and never goes back from `sent` to `activated`: a job whose lease ends fails or is closed, and its files go back.
 """
 
-from broker_site.kernel.machine import Machine
+from broker_site.foundation.kernel.machine import Machine
 
 JOB = Machine(
     "job",

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from broker_site.embedded import attached
+from broker_site.roof.embedded import attached
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from brokerage.models import ComputingQueue, Pilot, QueueStorage, Site, StorageE
 from workqueues.ledger.submit import submit
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica, Task, WorkQueue
 from workqueues.queries.parents import named_parent
-from workqueues.rules.submission import first_columns
+from workqueues.rules.task.submission import first_columns
 
 
 def grid(*names: str, path: str = "") -> list[ComputingQueue]:

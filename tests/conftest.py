@@ -18,8 +18,8 @@ from django.conf import settings
 from django.db import connections
 from hypothesis import settings as hypothesis_settings
 
-from broker_site.embedded import Instance, NoPlace, Services
 from broker_site.env import Env
+from broker_site.roof.embedded import Instance, NoPlace, Services
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

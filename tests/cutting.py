@@ -9,15 +9,15 @@ from uuid import uuid4
 
 from django.db import transaction
 
-from broker_site.agency.run import run_agent
-from brokerage.ledger.ending import end_seen
+from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.sql.copying import take_ids
+from brokerage.ledger.expiry import end_seen
 from brokerage.ledger.lease import Leased, lease
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobInput, JobSpec, TaskQueue
-from brokerage.rules.settlement import Ending, Report, Seen
+from brokerage.rules.dispatch.settlement import Ending, Report, Seen
 from tests.builders import grid, pilot, reading, submitted
 from workqueues.ledger.claims import claim_tasks, hold_claim, release
-from workqueues.ledger.copying import take_ids
 from workqueues.ledger.events import NewRange, insert_ranges, settle_file_states
 from workqueues.ledger.moves import move_task
 from workqueues.ledger.picking import give_back_picked, take_files

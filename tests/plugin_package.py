@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from broker_site.embedded.instance import ROOT
+from broker_site.roof.embedded.instance import ROOT
 
 SOURCE = Path(ROOT) / "examples" / "plugins"
 

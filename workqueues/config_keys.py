@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker_site.gdpconfig.keys import Key, declare
-from workqueues.rules.throttle_limits import ANALYSIS, PRODUCTION
+from broker_site.foundation.gdpconfig.keys import Key, declare
+from workqueues.rules.throttle.limits import ANALYSIS, PRODUCTION
 
 _MINUTE, _DAY = 60.0, 86400.0
 

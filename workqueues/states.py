@@ -4,7 +4,7 @@ States are exactly those of seed 001; arrows and their triggers come from the fa
 reduced to those states as decision E1 says. Triggers in the database, drawings and permitted commands derive from these tables.
 """
 
-from broker_site.kernel.machine import Machine
+from broker_site.foundation.kernel.machine import Machine
 
 TASK = Machine(
     "task",

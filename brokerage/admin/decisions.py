@@ -12,13 +12,13 @@ from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from broker_site.access.auditing import audit
-from broker_site.access.authentication import authenticate
-from broker_site.access.readonlyadmin import ReadOnlyAdmin
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
+from broker_site.foundation.adminpages.cells import pretty, row
 from brokerage.ledger.decisions import pin
 from brokerage.models import Decision, GridPart, GridSnapshot
 from brokerage.queries.decisions import told, with_snapshot
-from workqueues.admin.shown import pretty, row
 
 
 @admin.register(Decision)

@@ -15,9 +15,9 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 
-from broker_site.access.auditedadmin import AuditedAdmin
+from broker_site.foundation.access.auditedadmin import AuditedAdmin
 from brokerage.models import ComputingQueue, LocalOverride, QueueStorage, Site, StorageEndpoint
-from brokerage.rules.grid_attributes import (
+from brokerage.rules.grid.attributes import (
     ACCESS_STATES,
     ACCESSES,
     FURTHER,

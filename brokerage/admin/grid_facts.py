@@ -12,10 +12,10 @@ from django import forms
 from django.contrib import admin
 from django.forms import ModelForm
 
-from broker_site.access.auditedadmin import AuditedAdmin
+from broker_site.foundation.access.auditedadmin import AuditedAdmin
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Software
-from brokerage.rules.grid_attributes import Table, read_value
-from brokerage.rules.grid_facts import ALL, LINK, MEASURED, SLOT, software_faults
+from brokerage.rules.grid.attributes import Table, read_value
+from brokerage.rules.grid.measurements import ALL, LINK, MEASURED, SLOT, software_faults
 
 
 class FactForm(ModelForm):

@@ -11,9 +11,9 @@ from django.contrib import admin
 from django.forms import ModelForm
 from django.http import HttpRequest
 
-from broker_site.access.auditedadmin import AuditedAdmin
-from broker_site.agency.look import look_after_commit
-from broker_site.kernel import clock
+from broker_site.foundation.access.auditedadmin import AuditedAdmin
+from broker_site.foundation.agency.look import look_after_commit
+from broker_site.foundation.kernel import clock
 from brokerage.feeds.fetch import FeedDown, checked
 from brokerage.feeds.refresh import limits
 from brokerage.models import Feed

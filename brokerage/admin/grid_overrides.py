@@ -10,12 +10,12 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
-from broker_site.access.auditedadmin import AuditedAdmin, values
-from broker_site.access.authentication import authenticate
-from broker_site.kernel import clock
+from broker_site.foundation.access.auditedadmin import AuditedAdmin, values
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.kernel import clock
 from brokerage.ledger.grid_overrides import PLACES, end_override, set_override
 from brokerage.models import LocalOverride
-from brokerage.rules.grid_overrides import TABLES, read_override
+from brokerage.rules.grid.overrides import TABLES, read_override
 
 
 class OverrideForm(ModelForm):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from broker_site import gdpconfig
-from broker_site.agency.run import Run, agent
-from brokerage.agents.deciding import Cycle, Decided, begin
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import Run, agent
+from brokerage.agents.decision_cycle import Cycle, Decided, begin
 from brokerage.queries.asks import Input, chunk_of
 from brokerage.queries.chunks import CannotAsk
-from brokerage.queries.supply import peek
-from brokerage.rules.ask import Chunk
-from brokerage.rules.policy_choice import NUCLEUS, Unusable
-from brokerage.rules.remaining_work import remaining_work
-from brokerage.rules.snapshot import Nuclei
+from brokerage.queries.usable_input import peek
+from brokerage.rules.decision.policy_choice import NUCLEUS, Unusable
+from brokerage.rules.facts.ask import Chunk
+from brokerage.rules.facts.remaining_work import remaining_work
+from brokerage.rules.facts.snapshot import Nuclei
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.feed import assign as assign_task

@@ -4,8 +4,8 @@ finish or generate.
 
 from __future__ import annotations
 
-from broker_site.agency.run import Run, agent
-from brokerage.ledger.ending import kill_jobs
+from broker_site.foundation.agency.run import Run, agent
+from brokerage.ledger.expiry import kill_jobs
 from brokerage.queries.jobs import live_jobs
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release

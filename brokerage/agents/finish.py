@@ -5,9 +5,9 @@ Leaves them in a final state. Next: children and users.
 
 from __future__ import annotations
 
-from broker_site.agency.look import look
-from broker_site.agency.run import Run, agent
-from brokerage.ledger.ending import kill_jobs
+from broker_site.foundation.agency.look import look
+from broker_site.foundation.agency.run import Run, agent
+from brokerage.ledger.expiry import kill_jobs
 from brokerage.queries.jobs import live_jobs
 from workqueues.agents.each import each
 from workqueues.catalogue import catalogue
@@ -18,9 +18,9 @@ from workqueues.ledger.holds import kick_children
 from workqueues.models import Task
 from workqueues.queries.endings import dataset_counts, output_names
 from workqueues.queries.parents import parent_facts
-from workqueues.rules.activity import activity_of
-from workqueues.rules.finish import final_status, ready_to_finish
-from workqueues.rules.split_rule import parse
+from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.task.activity import activity_of
+from workqueues.rules.task.finish import final_status, ready_to_finish
 
 BATCH = 50
 

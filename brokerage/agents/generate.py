@@ -8,24 +8,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from broker_site import gdpconfig
-from broker_site.agency.run import Run, agent
-from broker_site.kernel.dice import dice
-from brokerage.agents.deciding import Cycle, Decided, begin
-from brokerage.agents.making import Asked, Placed, make_jobs
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import Run, agent
+from broker_site.foundation.kernel.dice import dice
+from brokerage.agents.decision_cycle import Cycle, Decided, begin
+from brokerage.agents.job_builder import Asked, Placed, make_jobs
 from brokerage.agents.throttling import STATUSES, Throttle
 from brokerage.queries.asks import chunk_of
 from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.feeds import stale_feeds
-from brokerage.queries.places import QueuePlace, queue_places
-from brokerage.queries.supply import Supply, files_wanted, supply
-from brokerage.rules.ask import Ask
-from brokerage.rules.declare import Config, Policy
-from brokerage.rules.job_limits import limits_at, limits_of_task
-from brokerage.rules.placement import Block, Place, block_of, lay_out
-from brokerage.rules.policy_choice import Unusable
-from brokerage.rules.slots import Given, limit_of, own_names, places_of, total_room
-from brokerage.rules.snapshot import Queues
+from brokerage.queries.queue_places_sql import QueuePlace, queue_places
+from brokerage.queries.usable_input import Supply, files_wanted, supply
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.decision.policy_choice import Unusable
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.placement.distribution import Block, Place, block_of, lay_out
+from brokerage.rules.placement.job_limits import limits_at, limits_of_task
+from brokerage.rules.placement.slots import Given, limit_of, own_names, places_of, total_room
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.events import Dropped as DroppedEvents
@@ -34,7 +34,7 @@ from workqueues.ledger.holds import hold, stay
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.ledger.secondaries import load_secondaries
 from workqueues.models import Dataset, Task
-from workqueues.rules.job_parameters import UnresolvedPlaceholder
+from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
 from workqueues.splitters.check import BadPlan
 from workqueues.splitters.protocol import Dropped, JobLimits
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from broker_site import gdpconfig
-from brokerage.rules.decision_record import config_of
-from brokerage.rules.declare import Policy
-from brokerage.rules.policy_config import gathered
+from broker_site.foundation import gdpconfig
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.decision.policy_config import gathered
+from brokerage.rules.decision.record import config_of
 
 
 def policy_config(policy: Policy, vo: str) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from math import inf
 
-from broker_site import gdpconfig
-from broker_site.access.credentials import forget_expired
-from broker_site.agency.run import Run, agent
-from brokerage.ledger.ending import Limit, end_overdue, expire_leases
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.credentials import forget_expired
+from broker_site.foundation.agency.run import Run, agent
+from brokerage.ledger.expiry import Limit, end_overdue, expire_leases
 from brokerage.models import ComputingQueue
-from brokerage.rules.declare import Config
-from brokerage.rules.timeouts import ENDINGS, QueueFacts, limit_s, suspended
+from brokerage.rules.dispatch.timeouts import ENDINGS, QueueFacts, limit_s, suspended
+from brokerage.rules.facts.ask import Config
 
 BATCH = 1000
 DAY_S = 86400.0

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 
-from broker_site import gdpconfig
-from broker_site.agency.run import Run, agent
-from broker_site.kernel import clock
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import Run, agent
+from broker_site.foundation.kernel import clock
 from brokerage.feeds.document import KINDS
 from brokerage.feeds.refresh import refresh_feed
 from brokerage.ledger.feeds import claim, due

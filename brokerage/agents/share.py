@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from broker_site.agency.run import Run, agent
+from broker_site.foundation.agency.run import Run, agent
 from brokerage.queries.share_use import in_use
 from workqueues.ledger.standings import note_queue_standings, note_standings
 from workqueues.models import WorkQueue
 from workqueues.queries.queue_shares import active_queues, shared_queues
 from workqueues.queries.shares import trees
 from workqueues.queries.units import Units
-from workqueues.rules.share_standing import Standing, Use, of_queues, of_tree
-from workqueues.rules.units import RESOURCE
+from workqueues.rules.shares.usage import Standing, Use, of_queues, of_tree
+from workqueues.rules.throttle.units import RESOURCE
 
 
 @agent("share")

@@ -1,7 +1,7 @@
 """Which units may get jobs in a run of generate, and how many: the job throttler at work (seed 001; decisions C1, C6; row J25).
 
-Here: counting, judging, storing and locking for one run. Not here: the verdict (`workqueues.rules.throttle`) and the making of
-jobs (`generate`).
+Here: counting, judging, storing and locking for one run. Not here: the verdict (`workqueues.rules.throttle.throttler`) and the
+making of jobs (`generate`).
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
 
-from broker_site import gdpconfig
-from broker_site.agency.run import Run
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import Run
 from brokerage.queries.unit_jobs import Claimable, claimable_by_group, jobs_by_group
-from brokerage.rules.dry_run import USERS
+from brokerage.rules.decision.dry_run import USERS
 from workqueues.ledger.claims import OpenGroup
 from workqueues.ledger.locks import database_time, release_locks, renew_locks, take_locks
 from workqueues.ledger.verdicts import Judged, record_verdicts
 from workqueues.models import Task
 from workqueues.queries.units import Units
-from workqueues.rules.throttle import Counts, Limits, Verdict, throttled
-from workqueues.rules.throttle_limits import UnitLimits, at_level, component_of, limits_of, total
-from workqueues.rules.units import Group, Unit
+from workqueues.rules.throttle.limits import UnitLimits, at_level, component_of, limits_of, total
+from workqueues.rules.throttle.throttler import Counts, Limits, Verdict, throttled
+from workqueues.rules.throttle.units import Group, Unit
 
 STATUSES = ["ready", "running"]
 """States of tasks that get jobs."""

@@ -11,16 +11,16 @@ from rest_framework import mixins, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from broker_site.access.permissions import visible_vos
-from broker_site.access.problems import Refused
-from broker_site.access.rest import principal
+from broker_site.foundation.access.permissions import visible_vos
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.rest import principal
+from broker_site.foundation.rest.openapi import refusals
+from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.filtering import DecisionFilter
 from brokerage.api.serializers import DecisionShown, DecisionWhole
 from brokerage.models import Decision
 from brokerage.queries.decisions import NotACandidate, NotTold, told, told_why_not, with_snapshot
-from workqueues.api.paging import LARGEST_ID, NewestFirst
 from workqueues.api.tasks import visible_task
-from workqueues.api.telling import refusals
 from workqueues.models import Task
 
 READ = "decision:read"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import django_filters
 
+from broker_site.foundation.rest.filtering import AnyOf, IdFilter, NameFilter, TextFilter
 from brokerage.models import ComputingQueue, Decision, Job, Site
-from brokerage.rules.grid_attributes import QUEUE_STATUSES, QUEUE_TYPES
+from brokerage.rules.grid.attributes import QUEUE_STATUSES, QUEUE_TYPES
 from brokerage.states import JOB
-from workqueues.api.filtering import AnyOf, IdFilter, NameFilter, TextFilter
 
 
 class JobFilter(django_filters.FilterSet):

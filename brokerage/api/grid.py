@@ -11,12 +11,12 @@ from rest_framework import mixins, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from broker_site.foundation.rest.openapi import refusals
+from broker_site.foundation.rest.paging import ByName
 from brokerage.api.filtering import QueueFilter, SiteFilter
 from brokerage.api.serializers import FeedShown, QueueShown, SiteShown
 from brokerage.models import ComputingQueue, Feed, LocalOverride, Site
 from brokerage.queries.jobs import job_counts
-from workqueues.api.paging import ByName
-from workqueues.api.telling import refusals
 
 READ = "grid:read"
 

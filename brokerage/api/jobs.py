@@ -12,15 +12,15 @@ from rest_framework import mixins, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from broker_site.access.permissions import visible_vos
-from broker_site.access.rest import principal
+from broker_site.foundation.access.permissions import visible_vos
+from broker_site.foundation.access.rest import principal
+from broker_site.foundation.rest.openapi import refusals
+from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.filtering import JobFilter
 from brokerage.api.serializers import JobShown, JobWhole
 from brokerage.models import Job
 from brokerage.queries.whole_job import parts_of_job
-from workqueues.api.paging import LARGEST_ID, NewestFirst
 from workqueues.api.tasks import visible_task
-from workqueues.api.telling import refusals
 
 READ = "job:read"
 

@@ -14,23 +14,23 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_POST
 
-from broker_site import gdpconfig
-from broker_site.access.credentials import PILOT_SECONDS, issue_pilot_token
-from broker_site.access.guards import requires
-from broker_site.access.jsonbody import read_object
-from broker_site.access.principal import JobClaim, Principal
-from broker_site.access.problems import Refused
-from broker_site.access.tokens import mint_job_token
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.credentials import PILOT_SECONDS, issue_pilot_token
+from broker_site.foundation.access.guards import requires
+from broker_site.foundation.access.jsonbody import read_object
+from broker_site.foundation.access.principal import JobClaim, Principal
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.tokens import mint_job_token
+from broker_site.foundation.kernel.verdict import Problem
 from brokerage.ledger.lease import Leased, advance, lease, lease_again, renew
 from brokerage.ledger.pilots import register, seen, start_noted
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Pilot
-from brokerage.queries.offer import job_document
+from brokerage.queries.job_document import job_document
 from brokerage.queries.pilots import QUEUES, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
-from brokerage.rules.matching import Resource
-from brokerage.rules.pilot_messages import (
+from brokerage.rules.dispatch.matching import Resource
+from brokerage.rules.dispatch.pilot_messages import (
     Asking,
     BadMessage,
     read_asking,

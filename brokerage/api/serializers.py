@@ -8,7 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from broker_site.kernel import clock
+from broker_site.foundation.kernel import clock
 from brokerage.models import (
     ComputingQueue,
     Decision,

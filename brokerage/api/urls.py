@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.urls import path
 
 from brokerage.api.decisions import Decisions, TaskDecisions
-from brokerage.api.dry_runs import WhatIfs, WhyEmpties
 from brokerage.api.grid import Feeds, Queues, Sites
 from brokerage.api.jobs import Jobs, TaskJobs
+from brokerage.api.what_if import WhatIfs, WhyEmpties
 
 urlpatterns = [
     path("jobs/", Jobs.as_view({"get": "list"}), name="job-list"),

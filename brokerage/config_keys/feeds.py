@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from broker_site.gdpconfig.keys import Key, declare
+from broker_site.foundation.gdpconfig.keys import Key, declare
 
 _HOUR = 3600.0
 _YEAR = 365 * 24 * _HOUR

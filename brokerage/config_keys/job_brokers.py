@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from broker_site.gdpconfig.keys import Key, Type, declare
+from broker_site.foundation.gdpconfig.keys import Key, Type, declare
 
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 

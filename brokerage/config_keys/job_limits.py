@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_site.gdpconfig.keys import Key, declare
+from broker_site.foundation.gdpconfig.keys import Key, declare
 
 SERVER = "pandaserver"
 """The app under which practice keeps the limits of jobs; all other keys are of the app `jedi`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker_site.gdpconfig.keys import Key, declare
+from broker_site.foundation.gdpconfig.keys import Key, declare
 
 _MINUTE, _DAY = 60.0, 86400.0
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker_site.gdpconfig.keys import Key, declare
-from brokerage.rules.generator_choice import generator_key, unusable_generator
-from brokerage.rules.policy_choice import ACTIVITIES, NUCLEUS, key_for, unusable_for
+from broker_site.foundation.gdpconfig.keys import Key, declare
+from brokerage.rules.decision.generator_choice import generator_key, unusable_generator
+from brokerage.rules.decision.policy_choice import ACTIVITIES, NUCLEUS, key_for, unusable_for
 
 _WHAT = {"production": "queues of production tasks", "analysis": "queues of analysis tasks", "nucleus": "nuclei of tasks"}
 

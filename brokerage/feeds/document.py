@@ -1,6 +1,6 @@
 """The bytes of a document of any kind, turned into what the grid tables shall hold.
 
-Not here: where the bytes come from (`fetch`), and the rules (`brokerage.rules.grid_wanted`, `cric`, `cric_metrics`).
+Not here: where the bytes come from (`fetch`), and the rules (`brokerage.rules.grid.update`, `cric`, `cric_metrics`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation.kernel.verdict import Problem
 from brokerage.feeds.grid_document import parse_document
-from brokerage.rules.cric import Known, read_queues, read_sites, read_storages, recognised
-from brokerage.rules.cric_metrics import read_closeness, read_network, read_software
-from brokerage.rules.grid_document import Entry, QueueEntry
-from brokerage.rules.grid_facts import moment
-from brokerage.rules.grid_reading import BadGrid
-from brokerage.rules.grid_wanted import Wanted, read_wanted
+from brokerage.rules.grid.cric import Known, read_queues, read_sites, read_storages, recognised
+from brokerage.rules.grid.cric_metrics import read_closeness, read_network, read_software
+from brokerage.rules.grid.document import Entry, QueueEntry
+from brokerage.rules.grid.measurements import moment
+from brokerage.rules.grid.reading import BadGrid
+from brokerage.rules.grid.update import Wanted, read_wanted
 
 KINDS = ("grid", "cric-sites", "cric-storages", "cric-queues", "software", "network", "closeness")
 """Every kind of document, in the order in which later ones refer to earlier ones."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from broker_site.kernel.verdict import Problem
-from brokerage.rules.grid_document import BadGrid, Grid, read_grid
+from broker_site.foundation.kernel.verdict import Problem
+from brokerage.rules.grid.document import BadGrid, Grid, read_grid
 
 LARGEST = 100_000_000
 """Bytes of a document."""

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from broker_site import gdpconfig
+from broker_site.foundation import gdpconfig
 from brokerage.feeds.document import from_afar, parse, time_of, wanted_of
 from brokerage.feeds.fetch import FeedDown, Fetched, Limits, fetch
 from brokerage.ledger.feeds import note_fault, note_good
@@ -17,7 +17,7 @@ from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_facts import drop_old_links
 from brokerage.models import Feed
 from brokerage.queries.feeds import known_names
-from brokerage.rules.grid_reading import BadGrid
+from brokerage.rules.grid.reading import BadGrid
 
 logger = logging.getLogger(__name__)
 

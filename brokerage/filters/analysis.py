@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags
-from brokerage.rules.declare import Config, Criterion, Eased, Numbers, Verdicts, filter, filters
-from brokerage.rules.naming import named, names_in, near
-from brokerage.rules.needs import scaled_need_mb
-from brokerage.rules.overload import OVERLOAD_KEYS, USER_LIMIT_KEYS, overloaded, user_limit
-from brokerage.rules.snapshot import Queues
-from brokerage.rules.software import Platform, parse_architecture
+from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Verdicts, filter, filters
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Flags
+from brokerage.rules.facts.needs import scaled_need_mb
+from brokerage.rules.facts.overload import OVERLOAD_KEYS, USER_LIMIT_KEYS, overloaded, user_limit
+from brokerage.rules.facts.queue_names import named, names_in, near
+from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.facts.software import Platform, parse_architecture
 
 AUTO = "AUTO"
 ANY_CLOUD = ("", "WORLD", "any")

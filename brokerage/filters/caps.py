@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Columns
-from brokerage.rules.declare import Config, Criterion, Numbers, filters
+from brokerage.rules.decision.declare import Criterion, Numbers, filters
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Columns
 
 QUEUED_OVER_RUNNING = 2
 """Queued jobs or cores may be so many times the cap."""

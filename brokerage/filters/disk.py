@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags
-from brokerage.rules.declare import Config, Numbers, filter
-from brokerage.rules.needs import scaled_need_mb, size_mb
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.declare import Numbers, filter
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Flags
+from brokerage.rules.facts.needs import scaled_need_mb, size_mb
+from brokerage.rules.facts.snapshot import Queues
 
 OUTPUT_FLOOR_MB = 500.0
 """The least room that the production broker keeps for output."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags, Floats, Ints
-from brokerage.rules.declare import Config, Criterion, Eased, Numbers, Verdicts, filter, filters
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Verdicts, filter, filters
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Flags, Floats, Ints
+from brokerage.rules.facts.snapshot import Queues
 
 
 @filters(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags
-from brokerage.rules.declare import Config, Criterion, Eased, Numbers, Verdicts, filter, filters
-from brokerage.rules.locality import LOCALITY_KEYS, may_read_virtually, wants_local_input
-from brokerage.rules.overload import OVERLOAD_KEYS, overloaded
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Verdicts, filter, filters
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Flags
+from brokerage.rules.facts.locality import LOCALITY_KEYS, may_read_virtually, wants_local_input
+from brokerage.rules.facts.overload import OVERLOAD_KEYS, overloaded
+from brokerage.rules.facts.snapshot import Queues
 
 
 @filters(Criterion("locality", "{missing_files} files of the input are not there"), keys=LOCALITY_KEYS)

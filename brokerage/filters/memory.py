@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags
-from brokerage.rules.declare import Config, Criterion, Numbers, filters
-from brokerage.rules.needs import cores_at, memory_mb
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.declare import Criterion, Numbers, filters
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Flags
+from brokerage.rules.facts.needs import cores_at, memory_mb
+from brokerage.rules.facts.snapshot import Queues
 
 Within = tuple[tuple[Flags | bool, Flags | bool], Numbers]
 

@@ -6,11 +6,11 @@ from math import nan
 
 import numpy as np
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags, Floats
-from brokerage.rules.declare import Config, Criterion, Eased, Numbers, Verdicts, filter, filters
-from brokerage.rules.output_storages import all_meant, tokens_to_place
-from brokerage.rules.snapshot import Nuclei
+from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Verdicts, filter, filters
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Flags, Floats
+from brokerage.rules.facts.snapshot import Nuclei
+from brokerage.rules.grid.output_storages import all_meant, tokens_to_place
 
 GB_PER_HS06_DAY = 0.25 / 10 / 24 / 3600
 """Output that tasks will still write to their nucleus, GB per HS06 s that remains: 0.25 GB per day of a core of 10 HS06."""

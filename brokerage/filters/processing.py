@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags
-from brokerage.rules.declare import Config, Numbers, filter
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.declare import Numbers, filter
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Flags
+from brokerage.rules.facts.snapshot import Queues
 
 
 @filter("processing", "it does not take work of the type {processing_type}")

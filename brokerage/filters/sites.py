@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags
-from brokerage.rules.declare import Config, Criterion, Numbers, filter, filters
-from brokerage.rules.naming import named, names_in, near
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.declare import Criterion, Numbers, filter, filters
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Flags
+from brokerage.rules.facts.queue_names import named, names_in, near
+from brokerage.rules.facts.snapshot import Queues
 
 
 @filter("nonpreassigned", "the task runs only at {site}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags
-from brokerage.rules.declare import Config, Criterion, Numbers, filter, filters
-from brokerage.rules.needs import walltime_at
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.declare import Criterion, Numbers, filter, filters
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Flags
+from brokerage.rules.facts.needs import walltime_at
+from brokerage.rules.facts.snapshot import Queues
 
 SHORT = Criterion("shortwalltime", "a job takes {walltime_s:.0f} s, the queue gives {maxtime:.0f}", gap=("walltime_s", "maxtime"))
 LONG = Criterion(

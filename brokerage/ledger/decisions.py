@@ -12,12 +12,12 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from brokerage.models import Decision, GridPart, GridSnapshot
-from brokerage.rules.ask import Ask
-from brokerage.rules.decision_record import encode, sameness
-from brokerage.rules.declare import Policy
-from brokerage.rules.pipeline import Decision as Decided
-from brokerage.rules.world import World
-from brokerage.rules.world_record import Own, compressed, packed
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.decision.pipeline import Decision as Decided
+from brokerage.rules.decision.record import encode, sameness
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.stored_snapshot import Own, compressed, packed
 
 KEPT_SNAPSHOTS = 50
 """How many of the newest snapshots are kept whatever refers to them."""

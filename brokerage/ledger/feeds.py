@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from brokerage.models import Feed
-from brokerage.rules.cric import storable
-from brokerage.rules.grid_wanted import Wanted
+from brokerage.rules.grid.cric import storable
+from brokerage.rules.grid.update import Wanted
 
 LONGEST_FAULT = 2000
 

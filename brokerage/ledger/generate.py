@@ -12,9 +12,9 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from broker_site.kernel.machine import NEW
+from broker_site.foundation.kernel.machine import NEW
+from broker_site.foundation.sql.copying import cell, copy_lines, escaped
 from workqueues.ledger.claims import hold_claim
-from workqueues.ledger.copying import cell, copy_lines, escaped
 from workqueues.ledger.events import NewRange, insert_ranges, settle_file_states
 from workqueues.ledger.moves import Stale, move_dataset, move_task
 from workqueues.ledger.secondaries import advance

@@ -14,18 +14,18 @@ from typing import Any
 from django.db import models, transaction
 from django.db.models.functions import Now
 
-from broker_site.access.auditing import audit
-from broker_site.access.principal import SYSTEM, Principal
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.principal import SYSTEM, Principal
+from broker_site.foundation.kernel.verdict import Problem
 from brokerage.ledger.grid_change import Change, What
 from brokerage.ledger.grid_facts import bring_facts
 from brokerage.ledger.grid_lock import take_turns
 from brokerage.ledger.grid_overrides import Overrides
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
-from brokerage.rules.grid_document import Entry, QueueEntry
-from brokerage.rules.grid_overrides import Kind
-from brokerage.rules.grid_reading import BadGrid
-from brokerage.rules.grid_wanted import Wanted
+from brokerage.rules.grid.document import Entry, QueueEntry
+from brokerage.rules.grid.overrides import Kind
+from brokerage.rules.grid.reading import BadGrid
+from brokerage.rules.grid.update import Wanted
 
 MODELS: Mapping[Kind, type[models.Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
 GONE: Mapping[Kind, Mapping[str, Any]] = {

@@ -10,7 +10,7 @@ from django.db.models import Model
 
 from brokerage.ledger.grid_change import Change
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Software
-from brokerage.rules.grid_wanted import Wanted
+from brokerage.rules.grid.update import Wanted
 
 OLDEST = timedelta(days=7)
 """How long metrics of links are kept."""

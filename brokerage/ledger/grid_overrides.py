@@ -1,7 +1,7 @@
 """Overrides of operators as they are set, changed, ended and kept by imports.
 
 The row that an override is about has its value; the override keeps what the document says beneath. So readers of the grid need
-not know of overrides. Not here: which values are allowed (`brokerage.rules.grid_overrides`).
+not know of overrides. Not here: which values are allowed (`brokerage.rules.grid.overrides`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from django.db import transaction
 from django.db.models import Model
 from django.db.models.functions import Now
 
-from broker_site.access.auditing import audit
-from broker_site.access.principal import SYSTEM, Principal
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.principal import SYSTEM, Principal
 from brokerage.ledger.grid_lock import take_turns
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
-from brokerage.rules.grid_overrides import Kind, in_column, laid_over, read_override, value_in
+from brokerage.rules.grid.overrides import Kind, in_column, laid_over, read_override, value_in
 
 PLACES: Mapping[str, type[Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
 

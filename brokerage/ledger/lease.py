@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
-from workqueues.queries.prepared import Prepared
+from broker_site.foundation.sql.prepared import Prepared
 
 
 @dataclass(frozen=True, slots=True)

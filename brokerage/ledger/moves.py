@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from broker_site.foundation.sql.prepared import Call, Prepared
 from brokerage.states import JOB, LEASED
-from workqueues.queries.prepared import Call, Prepared
 
 ANY_EPOCH = -1
 

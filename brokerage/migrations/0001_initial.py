@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),
                 ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('columns', models.BinaryField(help_text='compressed columns; brokerage.rules.snapshot reads them')),
+                ('columns', models.BinaryField(help_text='compressed columns; brokerage.rules.facts.snapshot reads them')),
                 ('digest', models.CharField(db_index=True, help_text='sha256 of columns', max_length=64)),
             ],
         ),
@@ -201,7 +201,7 @@ class Migration(migrations.Migration):
                 ('n_candidates', models.IntegerField()),
                 ('n_chosen', models.IntegerField()),
                 ('ask', models.JSONField(help_text='what was asked')),
-                ('record', models.BinaryField(help_text='first criteria, verdict bits, weights; brokerage.rules.decision_record reads it')),
+                ('record', models.BinaryField(help_text='first criteria, verdict bits, weights; brokerage.rules.decision.record reads it')),
                 ('config', models.JSONField(default=dict, help_text='configuration values the decision used')),
                 ('config_revision', models.IntegerField(default=0)),
                 ('seed', models.CharField(max_length=64)),

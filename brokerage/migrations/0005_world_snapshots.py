@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
                         max_length=64, primary_key=True, serialize=False, help_text="sha256 of the part before it is compressed"
                     ),
                 ),
-                ("content", models.BinaryField(help_text="compressed; brokerage.rules.world_record reads it")),
+                ("content", models.BinaryField(help_text="compressed; brokerage.rules.world.stored_snapshot reads it")),
             ],
         ),
         migrations.RemoveField("gridsnapshot", "columns"),
@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
             "decision",
             "own",
             models.BinaryField(
-                default=b"", help_text="what it knew beyond the snapshot, compressed; brokerage.rules.world_record reads it"
+                default=b"", help_text="what it knew beyond the snapshot, compressed; brokerage.rules.world.stored_snapshot reads it"
             ),
         ),
         migrations.AddField(

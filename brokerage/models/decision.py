@@ -11,7 +11,7 @@ class GridPart(models.Model):
     """A part of snapshots that changes seldom, stored once: the grid with its software, or the links."""
 
     digest = models.CharField(max_length=64, primary_key=True, help_text="sha256 of the part before it is compressed")
-    content = models.BinaryField(help_text="compressed; brokerage.rules.world_record reads it")
+    content = models.BinaryField(help_text="compressed; brokerage.rules.world.stored_snapshot reads it")
 
     def __str__(self) -> str:
         return self.digest
@@ -41,9 +41,9 @@ class Decision(models.Model):
     n_candidates = models.IntegerField()
     n_chosen = models.IntegerField()
     ask = models.JSONField(help_text="what was asked")
-    record = models.BinaryField(help_text="first criteria, verdict bits, weights; brokerage.rules.decision_record reads it")
+    record = models.BinaryField(help_text="first criteria, verdict bits, weights; brokerage.rules.decision.record reads it")
     own = models.BinaryField(
-        default=b"", help_text="what it knew beyond the snapshot, compressed; brokerage.rules.world_record reads it"
+        default=b"", help_text="what it knew beyond the snapshot, compressed; brokerage.rules.world.stored_snapshot reads it"
     )
     sameness = models.CharField(
         max_length=64, default="", db_default="", help_text="digest of policy, candidates, first criteria and outcome"

@@ -30,8 +30,8 @@ from brokerage.filters.memory import memory
 from brokerage.filters.shares import zero_share_unless_bound
 from brokerage.filters.software import software
 from brokerage.filters.walltime import a_day_unless_merging, walltime_between
-from brokerage.rules.declare import Best, BrokeragePolicy, PendingFor, policy
-from brokerage.rules.merging import as_merging
+from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
+from brokerage.rules.facts.merging import as_merging
 from brokerage.weights.analysis import running_over_all_queued
 
 

@@ -10,7 +10,7 @@ from brokerage.filters.processing import processing_type
 from brokerage.filters.sites import preassigned_only, site_lists
 from brokerage.filters.status import online
 from brokerage.filters.walltime import walltime_within
-from brokerage.rules.declare import Best, BrokeragePolicy, PendingFor, policy
+from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
 from brokerage.weights.running import running_over_waiting
 
 

@@ -14,7 +14,7 @@ from brokerage.filters.nuclei import (
     outputs_have_place,
     space_left,
 )
-from brokerage.rules.declare import BrokeragePolicy, Draw, PendingFor, policy
+from brokerage.rules.decision.declare import BrokeragePolicy, Draw, PendingFor, policy
 from brokerage.weights.nucleus import input_there as part_of_input
 from brokerage.weights.nucleus import less_work_ahead, not_from_tape
 

@@ -20,8 +20,8 @@ from brokerage.filters.software import software
 from brokerage.filters.status import online
 from brokerage.filters.storage import endpoints_up
 from brokerage.filters.walltime import a_day_for_the_unknown, walltime_above, walltime_below
-from brokerage.rules.declare import Best, BrokeragePolicy, PendingFor, policy
-from brokerage.rules.merging import as_merging
+from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
+from brokerage.rules.facts.merging import as_merging
 from brokerage.weights.production import data_availability, network, running_over_queued, t1
 
 

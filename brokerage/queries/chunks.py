@@ -13,12 +13,12 @@ from typing import Any
 from django.db import connection
 from django.db.models import prefetch_related_objects
 
-from broker_site import gdpconfig
+from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import Input, inputs_taken
-from brokerage.queries.supply import InputFile
-from brokerage.rules.dry_run import activity_of
-from brokerage.rules.job_counts import ENDED
-from brokerage.rules.world_record import Own
+from brokerage.queries.usable_input import InputFile
+from brokerage.rules.decision.dry_run import activity_of
+from brokerage.rules.world.job_counts import ENDED
+from brokerage.rules.world.stored_snapshot import Own
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
 from workqueues.models import Dataset, Task
 

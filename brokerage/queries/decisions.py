@@ -11,16 +11,17 @@ from django.db.models import QuerySet
 
 import brokerage.policies  # noqa: F401 - declares the policies that stored decisions name
 from brokerage.models import Decision
-from brokerage.rules.ask import Ask, BadAsk
-from brokerage.rules.columns import Columns
-from brokerage.rules.decision_record import BadRecord, Record, decode
-from brokerage.rules.declare import POLICIES, Config, Policy
-from brokerage.rules.dry_run import scope_of
-from brokerage.rules.explain import Explanation, explain
-from brokerage.rules.policy_config import component_of
-from brokerage.rules.why_not import WhyNot, why_not
-from brokerage.rules.world import World
-from brokerage.rules.world_record import BadWorld, Own, document, table, unpacked, with_own
+from brokerage.rules.decision.candidates import table
+from brokerage.rules.decision.declare import POLICIES, Policy
+from brokerage.rules.decision.dry_run import scope_of
+from brokerage.rules.decision.policy_config import component_of
+from brokerage.rules.decision.record import BadRecord, Record, decode
+from brokerage.rules.explain.explanation import Explanation, explain
+from brokerage.rules.explain.why_not import WhyNot, why_not
+from brokerage.rules.facts.ask import Ask, BadAsk, Config
+from brokerage.rules.facts.columns import Columns
+from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.stored_snapshot import BadWorld, Own, document, unpacked, with_own
 
 
 class NotTold(Exception):

@@ -10,21 +10,21 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import brokerage.policies  # noqa: F401 - declares the policies
-from broker_site import gdpconfig
-from broker_site.kernel import clock
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.kernel import clock
 from brokerage.queries.asks import chunk_of, task_ask
 from brokerage.queries.chunks import Batch, CannotAsk, load_batch
 from brokerage.queries.feeds import stale_feeds
-from brokerage.queries.supply import peek
+from brokerage.queries.usable_input import peek
 from brokerage.queries.world import load_world
-from brokerage.rules.ask import Ask
-from brokerage.rules.decision_record import config_of
-from brokerage.rules.declare import Policy
-from brokerage.rules.dry_run import activity_of, scope_of
-from brokerage.rules.policy_choice import NUCLEUS, policy_chosen
-from brokerage.rules.policy_config import gathered
-from brokerage.rules.world import World
-from brokerage.rules.world_record import Own
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.decision.dry_run import activity_of, scope_of
+from brokerage.rules.decision.policy_choice import NUCLEUS, policy_chosen
+from brokerage.rules.decision.policy_config import gathered
+from brokerage.rules.decision.record import config_of
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.stored_snapshot import Own
 from workqueues.models import Task
 from workqueues.states import TASK
 
@@ -37,7 +37,7 @@ class NothingToAsk(Exception):
 
 
 class Question(NamedTuple):
-    """What is asked: the table is `brokerage.rules.dry_run.table_for(policy, ask, world, config_for)`."""
+    """What is asked: the table is `brokerage.rules.decision.dry_run.table_for(policy, ask, world, config_for)`."""
 
     policy: Policy
     ask: Ask

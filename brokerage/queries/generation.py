@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from broker_site import gdpconfig
-from brokerage.rules.dry_run import activity_of
-from brokerage.rules.generator_choice import generator_chosen
+from broker_site.foundation import gdpconfig
+from brokerage.rules.decision.dry_run import activity_of
+from brokerage.rules.decision.generator_choice import generator_chosen
 from workqueues.models import Task, TaskParams
 from workqueues.splitters.generation import STANDARD, Generation
 from workqueues.splitters.generator import GeneratorTask

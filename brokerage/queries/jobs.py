@@ -7,7 +7,7 @@ from collections import defaultdict
 from django.db import connection
 
 from brokerage.models import Job
-from brokerage.rules.settlement import Seen
+from brokerage.rules.dispatch.settlement import Seen
 
 
 def live_jobs(task_id: int) -> list[Seen]:

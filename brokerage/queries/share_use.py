@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from brokerage.rules.snapshot import CORE_POWER
-from workqueues.rules.share_standing import NOTHING, Use
+from brokerage.rules.facts.snapshot import CORE_POWER
+from workqueues.rules.shares.usage import NOTHING, Use
 
 _USE = """
 WITH grouped AS MATERIALIZED (

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from workqueues.queries.turns import STANDINGS, TURN
-from workqueues.queries.work import WORK
-from workqueues.rules.throttle import Counts
-from workqueues.rules.units import Group
+from workqueues.queries.agent_work import WORK
+from workqueues.queries.serving_order import STANDINGS, TURN
+from workqueues.rules.throttle.throttler import Counts
+from workqueues.rules.throttle.units import Group
 
 _JOBS = """
 WITH grouped AS MATERIALIZED (

@@ -12,8 +12,8 @@ from threading import Lock
 
 from django.db import connection
 
-from brokerage.rules.matching import Requirement, Resource, Waiting, fitting, rank
-from workqueues.queries.turns import PLACE, STANDINGS
+from brokerage.rules.dispatch.matching import Requirement, Resource, Waiting, fitting, rank
+from workqueues.queries.serving_order import PLACE, STANDINGS
 
 FRESH_S = 0.5
 """How old the list may be.

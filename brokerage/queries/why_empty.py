@@ -12,9 +12,9 @@ from django.db import connections
 
 from brokerage.models import ComputingQueue, Decision
 from brokerage.queries.decisions import as_stored, with_snapshot
-from brokerage.rules.decision_record import BadRecord, decode
-from brokerage.rules.declare import POLICIES
-from brokerage.rules.why_empty import Load, Seen, WhyEmpty, why_empty
+from brokerage.rules.decision.declare import POLICIES
+from brokerage.rules.decision.record import BadRecord, decode
+from brokerage.rules.explain.why_empty import Load, Seen, WhyEmpty, why_empty
 from workqueues.states import TASK
 
 MOST = 500

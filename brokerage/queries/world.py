@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from broker_site.kernel import clock
+from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, QueueStorage, Site, Software, StorageEndpoint
-from brokerage.rules.dry_run import USERS
-from brokerage.rules.grid_attributes import QUEUE, SITE, STORAGE
-from brokerage.rules.grid_document import Entry, Grid, QueueEntry
-from brokerage.rules.grid_facts import ALL, SLOT, WORK, Facts
-from brokerage.rules.link_columns import WINDOWS
-from brokerage.rules.remaining_work import remaining_work
-from brokerage.rules.world import World
+from brokerage.rules.decision.dry_run import USERS
+from brokerage.rules.facts.remaining_work import remaining_work
+from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
+from brokerage.rules.grid.document import Entry, Grid, QueueEntry
+from brokerage.rules.grid.measurements import ALL, SLOT, WORK, Facts
+from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.link_columns import WINDOWS
 
 WORKING = ("ready", "scouting", "running", "pending")
 """States of tasks whose remaining work counts at their nucleus (facts on the brokerage 5)."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Floats
-from brokerage.rules.declare import Config, weight
-from brokerage.rules.remaining_work import LEAST
-from brokerage.rules.snapshot import Nuclei
+from brokerage.rules.decision.declare import weight
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Floats
+from brokerage.rules.facts.remaining_work import LEAST
+from brokerage.rules.facts.snapshot import Nuclei
 
 TAPE_ONLY = 0.001
 """Weight of a nucleus that has some of the input on tape only."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from brokerage.rules.ask import VERY_HIGH_PRIORITY, Ask
-from brokerage.rules.columns import Floats
-from brokerage.rules.declare import Config, weight
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.declare import weight
+from brokerage.rules.facts.ask import VERY_HIGH_PRIORITY, Ask, Config
+from brokerage.rules.facts.columns import Floats
+from brokerage.rules.facts.snapshot import Queues
 
 MUCH_IO_KBPS = 500.0
 NUCLEUS_FIRST = 100.0

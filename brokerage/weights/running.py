@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Floats
-from brokerage.rules.declare import Config, weight
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.declare import weight
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Floats
+from brokerage.rules.facts.snapshot import Queues
 
 
 @weight("running_over_waiting")

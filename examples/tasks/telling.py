@@ -11,9 +11,9 @@ from typing import Any
 
 from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
 from brokerage.queries.decisions import StoredDecision, as_stored, told, with_snapshot
-from brokerage.rules.explain import Explanation
-from brokerage.rules.job_limits import limits_at, limits_of_task
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.explain.explanation import Explanation
+from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.placement.job_limits import limits_at, limits_of_task
 from workqueues.models import (
     Dataset,
     EventRange,
@@ -28,8 +28,8 @@ from workqueues.models import (
 from workqueues.models.share import Standing
 from workqueues.queries.shares import PATTERNS, trees
 from workqueues.queries.work_queues import WorkQueues
-from workqueues.rules.job_size import GB, Budget
-from workqueues.rules.split_rule import parse
+from workqueues.rules.jobs.job_size import GB, Budget
+from workqueues.rules.jobs.split_rule import parse
 
 SAID = {True: "holds", False: "does not hold", None: "not known"}
 

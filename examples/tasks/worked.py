@@ -75,7 +75,7 @@ def prepare() -> None:
     """Grid, work queues, shares, limits, datasets, and the tasks of others with jobs that wait and run."""
     from django.core.management import call_command
 
-    from broker_site import gdpconfig
+    from broker_site.foundation import gdpconfig
     from brokerage.models import ComputingQueue
     from examples.tasks import scene
     from workqueues.models import GlobalShare, WorkQueue
@@ -125,7 +125,7 @@ def submit(params: dict[str, Any]) -> int:
     """Submit a task as the REST view does: its number."""
     from workqueues.ledger.submit import submit as submitted
     from workqueues.rules.refine import validate
-    from workqueues.rules.submission import first_columns
+    from workqueues.rules.task.submission import first_columns
 
     if problems := validate(params):
         raise SystemExit(f"{params['taskName']}: {problems[0].field}: {problems[0].message}")
@@ -135,7 +135,7 @@ def submit(params: dict[str, Any]) -> int:
 
 def run(*agents: str) -> None:
     """Each agent once."""
-    from broker_site.agency.run import run_agent
+    from broker_site.foundation.agency.run import run_agent
 
     for name in agents:
         if run_agent(name, looked=True) is None:
@@ -168,7 +168,7 @@ def start(task_name: str) -> Leased:
 def fail(leased: Leased) -> None:
     """The payload of a running job ends badly."""
     from brokerage.ledger.settle import settle_job
-    from brokerage.rules.settlement import Report
+    from brokerage.rules.dispatch.settlement import Report
 
     report = Report("failed", error_code="PAYLOAD_EXIT", error_message="exit code 1", exit_code=1)
     settle_job(leased.job_id, leased.epoch, report, "pilot")
@@ -176,7 +176,7 @@ def fail(leased: Leased) -> None:
 
 def drive_by_work_queues() -> None:
     """The other model of shares, for the last step."""
-    from broker_site import gdpconfig
+    from broker_site.foundation import gdpconfig
     from examples.tasks.scene import VO
 
     gdpconfig.set_override("shares", "SHARE_MODEL", "work_queue", vo=VO, who=WHO, why="worked task")

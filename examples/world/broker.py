@@ -63,7 +63,7 @@ def submit_all() -> dict[int, str]:
     from workqueues.ledger.submit import submit
     from workqueues.models import CatalogueDataset, CatalogueFile, Replica
     from workqueues.rules.refine import validate
-    from workqueues.rules.submission import first_columns
+    from workqueues.rules.task.submission import first_columns
 
     there = StorageEndpoint.objects.filter(state="ACTIVE").order_by("name")
     disks = list(there.filter(is_tape=False, type="DATADISK").values_list("name", flat=True))
@@ -88,7 +88,7 @@ def submit_all() -> dict[int, str]:
 
 def run_agents() -> int:
     """The agents up to generation, until no task is left that none of them has looked at: how many rounds."""
-    from broker_site.agency.run import run_agent
+    from broker_site.foundation.agency.run import run_agent
     from workqueues.models import Task
 
     for number in range(1, MOST_ROUNDS + 1):
@@ -119,7 +119,7 @@ def tell(kinds: dict[int, str]) -> None:
 def first_criteria() -> dict[str, tuple[int, Counter[str]]]:
     """Policy -> its decisions, and how many candidates each criterion was the first to skip."""
     from brokerage.models import Decision
-    from brokerage.rules.decision_record import decode
+    from brokerage.rules.decision.record import decode
 
     found: dict[str, tuple[int, Counter[str]]] = {}
     for policy, packed in Decision.objects.values_list("policy", "record"):

@@ -10,11 +10,11 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Columns
-from brokerage.rules.declare import Policy
-from brokerage.rules.explain import Explanation, Skipped, about, explain
-from brokerage.rules.why_not import Check, WhyNot, why_not
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.explain.explanation import Explanation, Skipped, about, explain
+from brokerage.rules.explain.why_not import Check, WhyNot, why_not
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.facts.columns import Columns
 from monitoring.explain.narrow import SIZE, Narrow
 from monitoring.queries.decisions import StoredDecision
 

@@ -32,7 +32,7 @@ class Narrow:
         return bool(self.name or self.criterion or self.show)
 
     def takes(self, name: str, marks: str, criteria: tuple[str, ...]) -> bool:
-        """Whether a candidate with these symbols (see `brokerage.rules.explain`) is shown."""
+        """Whether a candidate with these symbols (see `brokerage.rules.explain.explanation`) is shown."""
         if self.name and not _like(self.name.lower(), name.lower()):
             return False
         if self.show and (self.show == "chosen") != (marks.count(".") == len(marks)):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from broker_site import gdpconfig
-from broker_site.agency.models import Agent
-from broker_site.gdpconfig import KEYS
-from broker_site.kernel import clock
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.models import Agent
+from broker_site.foundation.gdpconfig import KEYS
+from broker_site.foundation.kernel import clock
 from monitoring.queries.database import alias
 
 Health = Literal["well", "failing", "late", "off", "never"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from broker_site.access.permissions import VoScope
+from broker_site.foundation.access.permissions import VoScope
 from brokerage.states import JOB
 from monitoring.queries.database import rows, seen_by
 from workqueues.states import TASK

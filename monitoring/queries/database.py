@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connections
 from psycopg2 import errorcodes
 
-from broker_site.access.permissions import VoScope
+from broker_site.foundation.access.permissions import VoScope
 
 
 def alias() -> str:

@@ -8,10 +8,10 @@ from datetime import datetime
 from brokerage.models import Decision
 from brokerage.queries.decisions import StoredDecision as Whole
 from brokerage.queries.decisions import as_stored, with_snapshot
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Columns
-from brokerage.rules.decision_record import Record
-from brokerage.rules.declare import Config, Policy
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.decision.record import Record
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Columns
 from monitoring.queries.database import alias
 
 MOST = 30

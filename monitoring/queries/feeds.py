@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker_site.kernel import clock
+from broker_site.foundation.kernel import clock
 from brokerage.queries.feeds import feed_states
 from monitoring.queries.database import alias
 

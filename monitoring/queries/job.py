@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from broker_site.access.permissions import VoScope
+from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import Job, JobInput, JobRetryHistory, Pilot
 from monitoring.queries.database import alias
 from workqueues.models import CatalogueFile, EventRange, File, Replica

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from broker_site.access.permissions import VoScope
+from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import Job
 from monitoring.queries.database import alias
 

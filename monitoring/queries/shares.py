@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from broker_site.access.permissions import VoScope
+from broker_site.foundation.access.permissions import VoScope
 from monitoring.queries.database import alias
 from workqueues.models import GlobalShare, ShareStanding, WorkQueueStanding
 from workqueues.models.share import Standing
 from workqueues.queries.shares import trees
 from workqueues.queries.units import Units
-from workqueues.rules.share_tree import walk
+from workqueues.rules.shares.tree import walk
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from broker_site.access.permissions import VoScope
+from broker_site.foundation.access.permissions import VoScope
 from brokerage.states import JOB
 from monitoring.queries.database import alias, rows
 from monitoring.queries.tasks import Files, files_of
 from workqueues.models import Dataset, Task
-from workqueues.rules.dataset_attributes import read_attributes
-from workqueues.rules.finish import MASTER_TYPES
+from workqueues.rules.jobs.dataset_attributes import read_attributes
+from workqueues.rules.task.finish import MASTER_TYPES
 from workqueues.states import INPUT_TYPES
 
 MOST_JOBS = 100_000

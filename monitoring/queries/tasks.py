@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from broker_site.access.permissions import VoScope
+from broker_site.foundation.access.permissions import VoScope
 from monitoring.queries.database import alias
 from workqueues.models import Dataset, Task
-from workqueues.rules.finish import MASTER_TYPES
+from workqueues.rules.task.finish import MASTER_TYPES
 
 
 @dataclass(frozen=True, slots=True)

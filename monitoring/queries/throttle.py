@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from broker_site.access.permissions import VoScope
+from broker_site.foundation.access.permissions import VoScope
 from monitoring.queries.database import rows, seen_by
 
 RIBBON_H = 24

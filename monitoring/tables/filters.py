@@ -9,11 +9,11 @@ import django_filters
 from django.db.models import QuerySet
 from django.forms import CheckboxSelectMultiple, IntegerField, TextInput
 
+from broker_site.foundation.sql.wildcards import named
 from brokerage.models import Job
 from brokerage.states import JOB
 from monitoring.wording import WORDS
 from workqueues.models import Task
-from workqueues.queries.wildcards import named
 
 ANY = "*"
 LARGEST_ID = 2**63 - 1

@@ -12,8 +12,8 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from broker_site.access.trace import trace_id as current_trace_id
-from broker_site.kernel import clock
+from broker_site.foundation.access.trace import trace_id as current_trace_id
+from broker_site.foundation.kernel import clock
 from monitoring.charts.bars import progress_bar, share_bar
 from monitoring.charts.ribbon import throttle_ribbon
 from monitoring.queries.tasks import Files

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from broker_site.access.guards import open_access
+from broker_site.foundation.access.guards import open_access
 
 COOKIE = "appearance"
 CHOICES = ("auto", "light", "dark")

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
-from broker_site.access.problems import problem_response
+from broker_site.foundation.access.problems import problem_response
 from monitoring.views.page import wants_data
 
 

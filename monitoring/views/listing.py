@@ -9,10 +9,10 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from broker_site.access.permissions import VoScope
-from broker_site.access.problems import problem_response
-from broker_site.kernel import clock
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation.access.permissions import VoScope
+from broker_site.foundation.access.problems import problem_response
+from broker_site.foundation.kernel import clock
+from broker_site.foundation.kernel.verdict import Problem
 from monitoring.tables import keyset
 from monitoring.tables.exports import MOST, csv_answer, json_answer
 from monitoring.tables.filters import ANY, ListFilter

@@ -12,11 +12,11 @@ from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
-from broker_site.access.authentication import authenticate
-from broker_site.access.guards import page_requires
-from broker_site.access.permissions import VoScope, visible_vos
-from broker_site.access.problems import problem_response
-from broker_site.kernel import clock
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.guards import page_requires
+from broker_site.foundation.access.permissions import VoScope, visible_vos
+from broker_site.foundation.access.problems import problem_response
+from broker_site.foundation.kernel import clock
 from monitoring.queries.database import ran_too_long
 from monitoring.tables.selection import unknown
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from broker_site.access.authentication import authenticate
-from broker_site.access.permissions import VoScope, may
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.permissions import VoScope, may
 from monitoring.explain.decision import tell
 from monitoring.explain.waiting import DECIDED, speaks_for
 from monitoring.queries.changes import task_moves

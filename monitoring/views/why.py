@@ -6,15 +6,15 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from broker_site.access.permissions import VoScope
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation.access.permissions import VoScope
+from broker_site.foundation.kernel.verdict import Problem
 from brokerage.queries.dry_run import NothingToAsk
-from brokerage.queries.try_again import tried_again
-from brokerage.rules.edits import BadEdits
+from brokerage.queries.what_if import tried_again
+from brokerage.rules.explain.edits import BadEdits
 from monitoring.explain.decision import MARKS, Told, tell
-from monitoring.explain.dry_run import FIELDS, asked_edits, form_fields, moves, side_by_side, weighed
 from monitoring.explain.narrow import HOW, PARAMETERS, SHOWN, read_narrow
 from monitoring.explain.waiting import Standing, agent_in_turn, headline, reasons, speaks_for
+from monitoring.explain.what_if import FIELDS, asked_edits, form_fields, moves, side_by_side, weighed
 from monitoring.queries.agents import agent_rows
 from monitoring.queries.database import alias
 from monitoring.queries.decisions import StoredDecision, decisions_of, stored_decision

@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from broker_site.access.authentication import forget_verified
-from broker_site.access.credentials import ensure_user
-from broker_site.access.models import User
+from broker_site.foundation.access.authentication import forget_verified
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.access.models import User
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from rest_framework.routers import SimpleRouter
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSet
 
-from broker_site.access.guards import requires
+from broker_site.foundation.access.guards import requires
 
 
 def unguarded(request: HttpRequest) -> HttpResponse:

@@ -18,13 +18,13 @@ from rest_framework.routers import SimpleRouter
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSet
 
-from broker_site.access.auditing import audit
-from broker_site.access.guards import open_access, page_requires, requires
-from broker_site.access.jsonbody import TASK_BODY_LIMIT, read_object
-from broker_site.access.permissions import visible_vos
-from broker_site.access.problems import Refused
-from broker_site.access.rest import Open, permission, principal
-from broker_site.access.throttles import SubmitThrottle
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.guards import open_access, page_requires, requires
+from broker_site.foundation.access.jsonbody import TASK_BODY_LIMIT, read_object
+from broker_site.foundation.access.permissions import visible_vos
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.rest import Open, permission, principal
+from broker_site.foundation.access.throttles import SubmitThrottle
 
 
 def _caller(request: HttpRequest) -> JsonResponse:

@@ -7,10 +7,10 @@ import re
 import pytest
 from django.test import Client
 
-from broker_site.access.authentication import principal_of_token
-from broker_site.access.credentials import ensure_user, issue_enrolment, issue_user_token
-from broker_site.access.models import Audit, Credential, Role, User
-from broker_site.access.tokens import BadToken
+from broker_site.foundation.access.authentication import principal_of_token
+from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_user_token
+from broker_site.foundation.access.models import Audit, Credential, Role, User
+from broker_site.foundation.access.tokens import BadToken
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sample_site")]
 

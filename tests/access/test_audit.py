@@ -9,10 +9,10 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
 
-from broker_site.access.authentication import principal_of_token
-from broker_site.access.credentials import ensure_user, issue_enrolment, issue_pilot_token, issue_user_token
-from broker_site.access.models import Audit, User
-from broker_site.access.tokens import mint_job_token
+from broker_site.foundation.access.authentication import principal_of_token
+from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_pilot_token, issue_user_token
+from broker_site.foundation.access.models import Audit, User
+from broker_site.foundation.access.tokens import mint_job_token
 
 Bearer = Callable[[str], Client]
 JSON = "application/json"

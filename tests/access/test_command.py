@@ -7,9 +7,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from broker_site.access.authentication import principal_of_token
-from broker_site.access.models import Credential, User
-from broker_site.access.tokens import BadToken
+from broker_site.foundation.access.authentication import principal_of_token
+from broker_site.foundation.access.models import Credential, User
+from broker_site.foundation.access.tokens import BadToken
 
 pytestmark = pytest.mark.django_db
 

@@ -12,9 +12,9 @@ from django.db import connection, transaction
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from broker_site.access import authentication
-from broker_site.access.authentication import principal_of_token
-from broker_site.access.credentials import (
+from broker_site.foundation.access import authentication
+from broker_site.foundation.access.authentication import principal_of_token
+from broker_site.foundation.access.credentials import (
     ensure_user,
     forget_expired,
     give_role,
@@ -24,10 +24,10 @@ from broker_site.access.credentials import (
     revoke,
     take_role,
 )
-from broker_site.access.models import Audit, Credential, User
-from broker_site.access.problems import Refused
-from broker_site.access.tokens import BadToken, mint_job_token
-from broker_site.kernel import clock
+from broker_site.foundation.access.models import Audit, Credential, User
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.tokens import BadToken, mint_job_token
+from broker_site.foundation.kernel import clock
 
 Bearer = Callable[[str], Client]
 TASKS, MATCH, REGISTER = "/api/v1/tasks/", "/api/v1/pilots/match/", "/api/v1/pilots/"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from broker_site import gdpconfig
-from broker_site.access.credentials import issue_user_token
-from broker_site.access.models import Credential, User
-from broker_site.agency.run import new_run
-from broker_site.kernel import clock
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.credentials import issue_user_token
+from broker_site.foundation.access.models import Credential, User
+from broker_site.foundation.agency.run import new_run
+from broker_site.foundation.kernel import clock
 from brokerage.agents.reap import Forgetting, reap
 
 

@@ -9,12 +9,12 @@ import pytest
 from django.test import Client
 from django.urls import resolve
 
-from broker_site.access.credentials import ensure_user, issue_enrolment, issue_user_token
-from broker_site.access.models import User
-from broker_site.access.permissions import ADMIN, OPEN
-from broker_site.access.routes import permission_of, routes
-from broker_site.access.tokens import mint_job_token
-from broker_site.access.trace import TraceFilter
+from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_user_token
+from broker_site.foundation.access.models import User
+from broker_site.foundation.access.permissions import ADMIN, OPEN
+from broker_site.foundation.access.routes import permission_of, routes
+from broker_site.foundation.access.tokens import mint_job_token
+from broker_site.foundation.access.trace import TraceFilter
 
 Bearer = Callable[[str], Client]
 

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from broker_site.logs import OneLine
+from broker_site.foundation.logs import OneLine
 
 
 @pytest.mark.django_db

@@ -9,9 +9,9 @@ from django.core.cache import cache
 from django.test import Client
 from pytest_django import Settings
 
-from broker_site.access import throttles
-from broker_site.access.credentials import ensure_user, issue_user_token
-from broker_site.access.models import User
+from broker_site.foundation.access import throttles
+from broker_site.foundation.access.credentials import ensure_user, issue_user_token
+from broker_site.foundation.access.models import User
 
 Bearer = Callable[[str], Client]
 

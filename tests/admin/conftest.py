@@ -9,9 +9,9 @@ from django.db import transaction
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
-from broker_site.access.credentials import ensure_user
-from broker_site.agency.models import Agent
-from broker_site.agency.run import new_run, run_agent
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.agency.models import Agent
+from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
 from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOverride, Measured, Software
 from tests.builders import grid, parameters, submitted

@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from broker_site.access.credentials import ensure_user
-from broker_site.access.models import Audit
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.access.models import Audit
 from brokerage.models import Job
 from tests.builders import parameters, submitted
 from tests.flow.steps import run_agents

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from broker_site.access.models import Audit
+from broker_site.foundation.access.models import Audit
 from brokerage.ledger import decisions
 from brokerage.models import Decision, GridSnapshot
 from workqueues.models import Task

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from broker_site.access.models import Audit
+from broker_site.foundation.access.models import Audit
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from tests.builders import grid
 

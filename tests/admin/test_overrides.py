@@ -12,8 +12,8 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from broker_site.access.models import Audit
-from broker_site.kernel import clock
+from broker_site.foundation.access.models import Audit
+from broker_site.foundation.kernel import clock
 from brokerage.ledger.grid_overrides import end_expired
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
 from tests.grid.conftest import GOOD

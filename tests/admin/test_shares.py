@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from broker_site.access.credentials import ensure_user
-from broker_site.access.models import Audit
-from broker_site.gdpconfig import set_override
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.access.models import Audit
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents, take

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from broker_site.access.models import Audit
+from broker_site.foundation.access.models import Audit
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from workqueues.models import Task, WorkQueue

@@ -9,12 +9,12 @@ import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 
-from broker_site import gdpconfig
-from broker_site.agency.models import Agent
-from broker_site.agency.run import run_agent
-from broker_site.beat import AGENTS
-from broker_site.beat_scheduler import PeriodScheduler
 from broker_site.celery import app
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.models import Agent
+from broker_site.foundation.agency.run import run_agent
+from broker_site.roof.beat import AGENTS
+from broker_site.roof.beat_scheduler import PeriodScheduler
 
 pytestmark = pytest.mark.django_db
 

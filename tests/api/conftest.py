@@ -8,7 +8,7 @@ import pytest
 from django.core.cache import cache
 from pytest_django import Settings
 
-from broker_site.access.authentication import forget_verified
+from broker_site.foundation.access.authentication import forget_verified
 from tests.api.people import Person, person
 
 

@@ -17,12 +17,12 @@ from django.urls import converters
 from django.urls.resolvers import RegexPattern, RoutePattern
 from django.utils.regex_helper import normalize
 
-from broker_site.access.authentication import principal_of_token
-from broker_site.access.credentials import ensure_user, issue_enrolment, issue_pilot_token, issue_user_token, revoke
-from broker_site.access.models import User
-from broker_site.access.permissions import ADMIN, OPEN, PERMISSIONS
-from broker_site.access.routes import ANY, Route
-from broker_site.access.tokens import mint_job_token
+from broker_site.foundation.access.authentication import principal_of_token
+from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_pilot_token, issue_user_token, revoke
+from broker_site.foundation.access.models import User
+from broker_site.foundation.access.permissions import ADMIN, OPEN, PERMISSIONS
+from broker_site.foundation.access.routes import ANY, Route
+from broker_site.foundation.access.tokens import mint_job_token
 
 VO = "atlas"
 QUEUE = "MATRIX"

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.test import Client
 
-from broker_site.access.credentials import ensure_user, issue_user_token
+from broker_site.foundation.access.credentials import ensure_user, issue_user_token
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from broker_site.access.credentials import ensure_user
-from broker_site.access.models import Audit
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.access.models import Audit
 from brokerage.models import Job
 from tests.api.people import Person, faults, person
 from tests.builders import grid, parameters, submitted

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from brokerage.models import ComputingQueue, Decision, GridSnapshot
-from brokerage.rules.edits import PARAMETERS
+from brokerage.rules.explain.edits import PARAMETERS
 from tests.api.people import Person, faults
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents

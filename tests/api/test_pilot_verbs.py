@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from broker_site.access.credentials import issue_enrolment
-from broker_site.access.tokens import mint_job_token
-from brokerage.ledger.ending import expire_leases
+from broker_site.foundation.access.credentials import issue_enrolment
+from broker_site.foundation.access.tokens import mint_job_token
+from brokerage.ledger.expiry import expire_leases
 from brokerage.models import Job, Pilot
 from brokerage.queries.pilots import QUEUES
 from brokerage.queries.waiting import WAITING

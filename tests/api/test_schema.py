@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.test import Client
 from pytest_django import Settings
 
-from broker_site.access.routes import routes
+from broker_site.foundation.access.routes import routes
 from tests.api.people import Person
 from workqueues.rules.task_parameters import TASK_PARAMETERS, not_yet
 

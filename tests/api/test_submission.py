@@ -8,8 +8,8 @@ import pytest
 from django.core.cache import cache
 from pytest_django import Settings
 
-from broker_site import gdpconfig
-from broker_site.access.models import Audit
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.models import Audit
 from tests.api.people import Person, faults, person
 from tests.builders import catalogue_dataset, parameters, reading
 from workqueues.models import CatalogueFile, Submission, Task, TaskChange, TaskParams

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from broker_site.kernel import clock
+from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, Decision, Feed, GridSnapshot, Job, LocalOverride, Site, StorageEndpoint
 from tests.api.people import Person, faults, ids, refused
 from tests.builders import grid, parameters, submitted

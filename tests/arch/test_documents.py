@@ -13,9 +13,9 @@ from django.core.management import get_commands
 from django.urls import Resolver404, resolve
 
 from broker_site.env import Env
-from broker_site.gdpconfig.keys import KEYS
-from broker_site.management.commands.states import MACHINES
-from brokerage.rules.declare import FILTERS, POLICIES
+from broker_site.foundation.gdpconfig.keys import KEYS
+from broker_site.roof.management.commands.states import MACHINES
+from brokerage.rules.decision.declare import FILTERS, POLICIES
 from tests.arch.source import ROOT, files, read
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")

@@ -15,16 +15,19 @@ TEXT_AT = {"Prepared": 2}
 
 ALLOWED = {
     (
-        "workqueues/queries/prepared.py",
+        "broker_site/foundation/sql/prepared.py",
         "Prepared.run",
     ): "PREPARE and EXECUTE around a text that is checked where Prepared is made",
-    ("workqueues/queries/prepared.py", "Prepared.ensure"): "PREPARE around a text that is checked where Prepared is made",
+    ("broker_site/foundation/sql/prepared.py", "Prepared.ensure"): "PREPARE around a text that is checked where Prepared is made",
     (
-        "workqueues/queries/prepared.py",
+        "broker_site/foundation/sql/prepared.py",
         "run_together",
     ): "EXECUTE statements whose values mogrify has quoted, joined into one round trip",
     ("brokerage/queries/invariants/__init__.py", "look_at"): "the statement is one of the constants in INVARIANTS",
-    ("workqueues/ledger/copying.py", "copy_lines"): "table and columns; test_what_is_copied_to_is_constant holds its callers",
+    (
+        "broker_site/foundation/sql/copying.py",
+        "copy_lines",
+    ): "table and columns; test_what_is_copied_to_is_constant holds its callers",
 }
 """Where a statement has a part that the rules below cannot follow: (file, function) -> why it is a constant all the same."""
 
@@ -41,7 +44,7 @@ def test_no_statement_is_put_together_from_values() -> None:
 def test_what_is_copied_to_is_constant() -> None:
     for module in product():
         for node, scope in walked(module):
-            own = module.path == "workqueues/ledger/copying.py"
+            own = module.path == "broker_site/foundation/sql/copying.py"
             if called(node) in ("copy_rows", "copy_lines") and isinstance(node, ast.Call) and not own:
                 parts = [p for part in node.args[:2] for p in (part.elts if isinstance(part, ast.List) else [part])]
                 assert all(_is_constant(module, part, scope) for part in parts), f"{module.path}:{node.lineno}"

@@ -30,7 +30,7 @@ MOVES = {
     ("workqueues/ledger/define.py", "_datasets"): "datasets are born",
     ("workqueues/ledger/outputs.py", "_made"): "concrete datasets are born",
     ("workqueues/ledger/feed.py", "add_files"): "input files are born, by COPY",
-    ("brokerage/ledger/reserving.py", "_pick_seeds"): f"ready -> picked; {_FILES}",
+    ("brokerage/ledger/reservation.py", "_pick_seeds"): f"ready -> picked; {_FILES}",
     ("brokerage/ledger/generate.py", "_use_inputs"): f"picked -> running; {_FILES}",
     ("brokerage/ledger/settle.py", "_USES"): "uses of files (live -> used, returned): the unique indexes rule them",
     ("workqueues/ledger/picking.py", "_PICK"): f"ready, partial -> picked; {_FILES}",

@@ -7,7 +7,7 @@ import ast
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from broker_site.beat import AGENTS
+from broker_site.roof.beat import AGENTS
 from tests.arch.source import APPS, Module, called, product
 
 SAYS = ("takes", "leaves", "next")

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import psutil
 import psycopg2
 
-from broker_site.embedded.process import Identity
-from broker_site.supervisor import System
+from broker_site.roof.embedded.process import Identity
+from broker_site.roof.supervisor import System
 from tests.chaos.history import History, wall_time
 
 SMOKE: Mapping[str, int] = {

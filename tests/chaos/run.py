@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from broker_site.embedded.instance import ROOT
-from broker_site.embedded.place import STATE, make_folder
-from broker_site.supervisor import Pilot, System, running
+from broker_site.roof.embedded.instance import ROOT
+from broker_site.roof.embedded.place import STATE, make_folder
+from broker_site.roof.supervisor import Pilot, System, running
 from tests.chaos.campaign import QUEUES, Campaign
 from tests.chaos.faults import SMOKE, STOP, STOPS, Faults
 from tests.chaos.history import History

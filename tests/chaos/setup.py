@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management import call_command
 from django.db import connections, transaction
 
-from broker_site.access.credentials import ensure_user, issue_enrolment, issue_user_token
-from broker_site.gdpconfig import set_override
+from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_user_token
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from tests.chaos.campaign import QUEUES, VO, Campaign, InputFile, endpoint, overrides, write_files
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from broker_site.supervisor import System
-from broker_site.supervisor.child import Child, Spec
+from broker_site.roof.supervisor import System
+from broker_site.roof.supervisor.child import Child, Spec
 from tests.chaos.campaign import Campaign
 from tests.chaos.history import History, wall_time
 from tests.chaos.watching import Watch

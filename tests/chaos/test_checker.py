@@ -12,8 +12,8 @@ from django.db import connection
 from psycopg2.extensions import make_dsn
 
 from brokerage.models import Job
-from brokerage.queries.offer import job_document
-from brokerage.rules.settlement import Report, ReportedOutput
+from brokerage.queries.job_document import job_document
+from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.builders import grid, reading
 from tests.chaos.checker import check
 from tests.flow.steps import end, run_agents, take

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker_site.conformance.cases import Case, read_cases
-from broker_site.conformance.registry import Values, mappings
-from broker_site.conformance.runner import failure, not_yet
+from broker_site.roof.conformance.cases import Case, read_cases
+from broker_site.roof.conformance.registry import Values, mappings
+from broker_site.roof.conformance.runner import failure, not_yet
 
 HERE = Path(__file__).resolve().parent
 OWN = sorted((HERE / "cases").glob("*.json"))

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from broker_site.conformance.policies import CHECKS, check_policy
+from broker_site.roof.conformance.policies import CHECKS, check_policy
 from brokerage.policies.analysis import Analysis
 from brokerage.policies.generic import Generic
 from brokerage.policies.nucleus import Nucleus
 from brokerage.policies.production import Production
-from brokerage.rules.ask import Ask
-from brokerage.rules.declare import Criterion, Filter, PendingFor, Policy, Weight
+from brokerage.rules.decision.declare import Criterion, Filter, PendingFor, Policy, Weight
+from brokerage.rules.facts.ask import Ask
 
 OURS: list[Policy] = [Production, Analysis, Generic, Nucleus]
 

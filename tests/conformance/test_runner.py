@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from broker_site.conformance.cases import BadCases, Case, alike, differences, read_cases
-from broker_site.conformance.registry import families
-from broker_site.conformance.runner import failure, main, not_yet, run_cases
+from broker_site.roof.conformance.cases import BadCases, Case, alike, differences, read_cases
+from broker_site.roof.conformance.registry import families
+from broker_site.roof.conformance.runner import failure, main, not_yet, run_cases
 
 Write = Callable[[Any], str]
 

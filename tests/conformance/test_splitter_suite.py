@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from broker_site.conformance.splitters import CHECKS, check_splitter
+from broker_site.roof.conformance.splitters import CHECKS, check_splitter
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.choice import OURS, SPLITTERS, Declared

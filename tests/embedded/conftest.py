@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from broker_site.embedded import Instance
-from broker_site.embedded.place import STATE, shared_folder
+from broker_site.roof.embedded import Instance
+from broker_site.roof.embedded.place import STATE, shared_folder
 
 Make = Callable[..., Instance]
 

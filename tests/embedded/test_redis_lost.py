@@ -11,8 +11,8 @@ import pytest
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from broker_site.embedded import Instance
-from broker_site.supervisor import System, running
+from broker_site.roof.embedded import Instance
+from broker_site.roof.supervisor import System, running
 
 pytestmark = pytest.mark.servers
 INSTANCE = "redis-lost"

@@ -19,9 +19,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from broker_site.embedded import Instance, NoPlace, NotStarted, Services, redis_server
-from broker_site.embedded.place import STATE, shared_folder
-from broker_site.embedded.process import Identity, gone
+from broker_site.roof.embedded import Instance, NoPlace, NotStarted, Services, redis_server
+from broker_site.roof.embedded.place import STATE, shared_folder
+from broker_site.roof.embedded.process import Identity, gone
 from tests.embedded.conftest import Make
 
 pytestmark = pytest.mark.servers
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 USER_PROCESS = """
 import signal, sys
 from pathlib import Path
-from broker_site.embedded import Instance
+from broker_site.roof.embedded import Instance
 instance = Instance("one", root=Path(sys.argv[1]), environ={})
 instance.start(follow=sys.argv[2] == "follow")
 print(instance.postgres.identity().pid, instance.redis.identity().pid, flush=True)

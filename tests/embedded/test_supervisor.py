@@ -17,10 +17,10 @@ import psutil
 import psycopg2
 import pytest
 
-from broker_site.embedded import Instance
-from broker_site.embedded.process import Identity, gone
-from broker_site.supervisor import NotRunning, Pilot, System, running
-from broker_site.supervisor.system import MARKER
+from broker_site.roof.embedded import Instance
+from broker_site.roof.embedded.process import Identity, gone
+from broker_site.roof.supervisor import NotRunning, Pilot, System, running
+from broker_site.roof.supervisor.system import MARKER
 
 pytestmark = pytest.mark.servers
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +29,7 @@ INSTANCE = f"supervised-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 
 SUPERVISOR = f"""
 import signal
-from broker_site.supervisor import running
+from broker_site.roof.supervisor import running
 with running({INSTANCE!r}, prepare=lambda system: (), worker=False) as system:
     pids = [pid for child in system.children.values() for pid in child.pids()]
     print(*pids, flush=True)

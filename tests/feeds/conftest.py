@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker_site import gdpconfig
+from broker_site.foundation import gdpconfig
 
 Answer = Callable[["Handler"], None]
 

@@ -14,10 +14,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from broker_site import gdpconfig
-from broker_site.access.credentials import ensure_user
-from broker_site.agency.run import BODIES, new_run
-from broker_site.kernel import clock
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.agency.run import BODIES, new_run
+from broker_site.foundation.kernel import clock
 from brokerage.feeds.refresh import last_copy, refresh_feed
 from brokerage.models import ComputingQueue, Feed, Link, LocalOverride, Site, Software, StorageEndpoint
 from brokerage.queries.feeds import feed_states, stale_feeds

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from broker_site.kernel import clock
+from broker_site.foundation.kernel import clock
 from brokerage.models import Feed, Job
 from brokerage.queries.dry_run import NothingToAsk, current_question
 from tests.builders import grid, parameters, submitted

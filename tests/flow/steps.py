@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import uuid4
 
-from broker_site.agency.run import run_agent
+from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger.lease import Leased, advance, lease
 from brokerage.ledger.settle import Ended, settle_job
 from brokerage.models import ComputingQueue
-from brokerage.queries.offer import job_document
+from brokerage.queries.job_document import job_document
 from brokerage.queries.waiting import WAITING
-from brokerage.rules.settlement import Report, ReportedOutput
+from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.builders import pilot
 
 ROUND = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "share", "refresh")

@@ -9,12 +9,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from brokerage.ledger.ending import expire_leases
+from brokerage.ledger.expiry import expire_leases
 from brokerage.ledger.lease import lease, lease_again, renew
 from brokerage.ledger.settle import settle_job
 from brokerage.models import Job, JobInput, JobResult
 from brokerage.queries.waiting import WAITING
-from brokerage.rules.settlement import Report, ReportedOutput
+from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.builders import catalogue_dataset, grid, parameters, pilot, reading, submitted
 from tests.flow.steps import BAD, end, good, run_agents, run_jobs, take, try_take
 from workqueues.ledger.moves import Stale

@@ -8,10 +8,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from broker_site.kernel.machine import NotAllowed
+from broker_site.foundation.kernel.machine import NotAllowed
 from brokerage.ledger.lease import renew
 from brokerage.models import ComputingQueue, Job
-from brokerage.rules.settlement import Report
+from brokerage.rules.dispatch.settlement import Report
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.ledger.commands import command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_site.agency.run import new_run, run_agent
+from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.models import JobSpec
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from workqueues.ledger.claims import claim_tasks

@@ -10,8 +10,8 @@ import pytest
 from brokerage.ledger.lease import Leased
 from brokerage.models import ComputingQueue, Job, JobInput, JobRetryHistory, JobSpec
 from brokerage.queries.invariants import look
-from brokerage.queries.offer import job_document
-from brokerage.rules.settlement import Report
+from brokerage.queries.job_document import job_document
+from brokerage.rules.dispatch.settlement import Report
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, try_take
 from tests.flow.test_bad_inputs import PRODUCTION, with_files_on_disk

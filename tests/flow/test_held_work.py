@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_site.agency.run import run_agent
+from broker_site.foundation.agency.run import run_agent
 from brokerage.agents.generate import BATCH
 from brokerage.models import Job
 from tests.builders import grid, parameters, submitted

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from brokerage.queries.offer import job_document
+from brokerage.queries.job_document import job_document
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents, take
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, OutputTemplate, Task

@@ -9,7 +9,7 @@ import pytest
 
 from brokerage.models import ComputingQueue, JobSpec
 from brokerage.queries.invariants import check
-from brokerage.queries.offer import job_document
+from brokerage.queries.job_document import job_document
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, Task

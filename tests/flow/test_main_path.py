@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brokerage.models import Decision, Job, JobRetryHistory
-from brokerage.queries.offer import job_document
+from brokerage.queries.job_document import job_document
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, run_agents, run_jobs
 from workqueues.models import CatalogueFile, Dataset, File, TaskChange

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
-from broker_site.access.credentials import issue_enrolment
-from broker_site.agency.run import run_agent
+from broker_site.foundation.access.credentials import issue_enrolment
+from broker_site.foundation.agency.run import run_agent
 from brokerage.models import ComputingQueue, Job
 from examples.demo.campaign import FILES_OF_EVENTS, SOFTWARE, prefix, tasks
 from examples.demo.check import Registered, check_histogram, check_storage

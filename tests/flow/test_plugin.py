@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from broker_site.gdpconfig import forget, set_override
+from broker_site.foundation.gdpconfig import forget, set_override
 from brokerage.models import Decision, Job
 from brokerage.plugins import GROUP, declaring, load
 from brokerage.queries.dry_run import NothingToAsk
-from brokerage.queries.offer import job_document
-from brokerage.queries.try_again import tried_again
-from brokerage.rules import generator_choice, policy_choice
-from brokerage.rules.declare import POLICIES, Weight
+from brokerage.queries.job_document import job_document
+from brokerage.queries.what_if import tried_again
+from brokerage.rules.decision import generator_choice, policy_choice
+from brokerage.rules.decision.declare import POLICIES, Weight
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents
 from tests.plugin_package import install

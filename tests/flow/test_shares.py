@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker_site import gdpconfig
-from broker_site.agency.run import run_agent
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import run_agent
 from brokerage.models import Job
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import ROUND, run_agents, take
@@ -79,7 +79,7 @@ def test_a_share_that_is_removed_takes_its_standing_along(halves: None) -> None:
 
 
 def test_every_agent_of_the_table_is_run_by_the_steps() -> None:
-    from broker_site.beat import AGENTS
+    from broker_site.roof.beat import AGENTS
 
     assert set(ROUND) == {agent.name for agent in AGENTS}
 

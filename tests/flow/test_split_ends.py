@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brokerage.models import JobSpec
-from brokerage.queries.supply import files_wanted
+from brokerage.queries.usable_input import files_wanted
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents, run_jobs
 from workqueues.models import CatalogueFile, Dataset

@@ -9,7 +9,7 @@ import pytest
 from django.db.models import F, Sum
 
 from brokerage.models import ComputingQueue, Job, JobInput, JobRetryHistory, JobSpec
-from brokerage.queries.supply import peek
+from brokerage.queries.usable_input import peek
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.models import CatalogueFile, Dataset, EventRange, File, FileChange, Replica, Task

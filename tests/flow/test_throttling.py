@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from broker_site import gdpconfig
-from broker_site.agency.run import new_run, run_agent
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
 from brokerage.models import ComputingQueue, Job
 from tests.builders import grid, parameters, submitted

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 from django.db import connection, connections
 
-from broker_site import gdpconfig
-from broker_site.agency.run import new_run, run_agent
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
 from brokerage.models import Job
 from tests.builders import grid, parameters, submitted

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker_site import gdpconfig
-from broker_site.gdpconfig import Key, keys
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.gdpconfig import Key, keys
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
-from broker_site import gdpconfig
-from broker_site.gdpconfig import keys
-from broker_site.gdpconfig.models import Change, Override
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.gdpconfig import keys
+from broker_site.foundation.gdpconfig.models import Change, Override
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("declared")]
 

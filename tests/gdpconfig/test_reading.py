@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pytest
 from django.db import connection, transaction
 
-from broker_site import gdpconfig
-from broker_site.gdpconfig import reading
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.gdpconfig import reading
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -26,7 +26,7 @@ OTHER_PROCESS = """
 import sys, time
 import django
 django.setup()
-from broker_site import gdpconfig
+from broker_site.foundation import gdpconfig
 seen, limit = None, time.monotonic() + 20
 while time.monotonic() < limit:
     now = gdpconfig.value("gdpconfig", "CACHE_PERIOD")

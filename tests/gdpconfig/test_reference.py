@@ -6,7 +6,7 @@ from io import StringIO
 
 from django.core.management import call_command
 
-from broker_site.gdpconfig import KEYS
+from broker_site.foundation.gdpconfig import KEYS
 
 
 def test_the_reference_has_a_line_for_every_key_without_a_database() -> None:

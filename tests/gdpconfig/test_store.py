@@ -11,9 +11,9 @@ from django.db import DatabaseError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker_site import gdpconfig
-from broker_site.gdpconfig import BadConfig, keys
-from broker_site.gdpconfig.models import Change, Override, Revision
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.gdpconfig import BadConfig, keys
+from broker_site.foundation.gdpconfig.models import Change, Override, Revision
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("declared")]
 

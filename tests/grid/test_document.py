@@ -9,11 +9,11 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from broker_site.embedded.instance import ROOT
+from broker_site.roof.embedded.instance import ROOT
 from brokerage.feeds.grid_document import parse_grid
-from brokerage.rules.grid_document import BadGrid, read_grid
-from brokerage.rules.grid_schema import schema
-from brokerage.rules.grid_wanted import read_wanted
+from brokerage.rules.grid.document import BadGrid, read_grid
+from brokerage.rules.grid.schema import schema
+from brokerage.rules.grid.update import read_wanted
 from tests.grid.faults import FAULTS, SCHEMA_CANNOT_TELL
 
 SCHEMA = Path(ROOT / "docs" / "reference" / "grid.schema.json")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from broker_site.access.models import Audit
+from broker_site.foundation.access.models import Audit
 from brokerage.models import ComputingQueue, Link, Site, Software, StorageEndpoint
 from tests.grid import cric
 from tests.grid.conftest import GOOD

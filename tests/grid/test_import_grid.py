@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from broker_site.access.models import Audit
-from broker_site.embedded.instance import ROOT
+from broker_site.foundation.access.models import Audit
+from broker_site.roof.embedded.instance import ROOT
 from brokerage.models import (
     ComputingQueue,
     DeclaredSlots,

@@ -11,12 +11,12 @@ from threading import Thread
 import pytest
 from django.db import connection, connections, transaction
 
-from broker_site.kernel import clock
+from broker_site.foundation.kernel import clock
 from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_lock import take_turns
 from brokerage.ledger.grid_overrides import end_expired, end_override, set_override
 from brokerage.models import ComputingQueue, LocalOverride
-from brokerage.rules.grid_wanted import Wanted, read_wanted
+from brokerage.rules.grid.update import Wanted, read_wanted
 from tests.grid.conftest import GOOD
 
 TIMES = 15

@@ -15,10 +15,10 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from django.core.management import call_command
 
-from broker_site.embedded.instance import ROOT
+from broker_site.roof.embedded.instance import ROOT
 from brokerage.models import ComputingQueue, Link, Site, Software
 from brokerage.queries.world import load_world
-from brokerage.rules.grid_attributes import (
+from brokerage.rules.grid.attributes import (
     ACCESS_STATES,
     ACCESSES,
     FURTHER,
@@ -29,11 +29,11 @@ from brokerage.rules.grid_attributes import (
     STORAGE,
     Table,
 )
-from brokerage.rules.grid_columns import places, queue_rows
-from brokerage.rules.grid_document import read_grid
-from brokerage.rules.grid_facts import LINK, MEASURED, SLOT, SOFTWARE_LISTS, SOFTWARE_OBJECTS, moment, read_facts
-from brokerage.rules.grid_schema import schema
-from brokerage.rules.grid_wanted import read_wanted
+from brokerage.rules.grid.document import read_grid
+from brokerage.rules.grid.measurements import LINK, MEASURED, SLOT, SOFTWARE_LISTS, SOFTWARE_OBJECTS, moment, read_facts
+from brokerage.rules.grid.queue_columns import places, queue_rows
+from brokerage.rules.grid.schema import schema
+from brokerage.rules.grid.update import read_wanted
 from examples.grids.make_world import world, written
 
 WORLD = Path(ROOT / "examples" / "grids" / "world.json")

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from workqueues.queries.prepared import Prepared
+from broker_site.foundation.sql.prepared import Prepared
 
 Node = Mapping[str, Any]
 PLANNED = ("SELECT", "(SELECT", "UPDATE", "DELETE", "WITH", "INSERT")

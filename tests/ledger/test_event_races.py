@@ -9,12 +9,12 @@ from functools import partial
 import pytest
 from django.db import connection, connections
 
-from broker_site.agency.run import run_agent
-from brokerage.ledger.ending import kill_jobs
+from broker_site.foundation.agency.run import run_agent
+from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job
 from brokerage.queries.invariants import check
-from brokerage.rules.settlement import Report, Seen
+from brokerage.rules.dispatch.settlement import Report, Seen
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, good, run_agents, run_jobs, try_take
 from tests.flow.test_bad_inputs import PRODUCTION

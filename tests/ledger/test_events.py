@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 from django.db import IntegrityError, transaction
 
-from broker_site.agency.run import run_agent
+from broker_site.foundation.agency.run import run_agent
 from brokerage.queries.invariants import look
-from brokerage.rules.settlement import Ending, Report
+from brokerage.rules.dispatch.settlement import Ending, Report
 from tests.cutting import Generator, Part, Shared, cut, end, shared
 from workqueues.ledger.commands import command
 from workqueues.ledger.events import Dropped, NewRange, drop, insert_ranges

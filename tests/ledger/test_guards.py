@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.models import CheckConstraint, Model
 
-from broker_site.kernel.machine import Machine
+from broker_site.foundation.kernel.machine import Machine
 from brokerage.models import ComputingQueue, Job, Site, TaskQueue
 from brokerage.states import JOB, LEASED
 from workqueues.models import Dataset, EventRange, File, Task

@@ -17,18 +17,18 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, connections, transaction
 
-from broker_site.agency.models import Agent
-from broker_site.agency.run import new_run, run_agent
-from broker_site.gdpconfig import set_override
-from broker_site.kernel.machine import NotAllowed
-from brokerage.ledger.ending import expire_leases, kill_jobs
+from broker_site.foundation.agency.models import Agent
+from broker_site.foundation.agency.run import new_run, run_agent
+from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.kernel.machine import NotAllowed
+from brokerage.ledger.expiry import expire_leases, kill_jobs
 from brokerage.ledger.lease import Leased, lease, renew
-from brokerage.ledger.reserving import Requirements, task_queues
+from brokerage.ledger.reservation import Requirements, task_queues
 from brokerage.ledger.settle import Ended, settle_job
 from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobResult
 from brokerage.queries.invariants import check
 from brokerage.queries.jobs import live_jobs
-from brokerage.rules.settlement import Seen
+from brokerage.rules.dispatch.settlement import Seen
 from tests.builders import catalogue_dataset, grid, pilot, reading, submitted
 from tests.flow.steps import BAD, good, run_agents, take, try_take
 from workqueues.ledger.claims import claim_tasks

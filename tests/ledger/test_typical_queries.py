@@ -13,18 +13,19 @@ from django.db.models import F
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
-from broker_site.access.authentication import forget_verified
-from broker_site.access.permissions import VoScope
-from broker_site.agency.run import BODIES, new_run
+from broker_site.foundation.access.authentication import forget_verified
+from broker_site.foundation.access.permissions import VoScope
+from broker_site.foundation.agency.run import BODIES, new_run
+from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger import lease, moves, settle
-from brokerage.ledger.ending import expire_leases
-from brokerage.ledger.reserving import reserve
+from brokerage.ledger.expiry import expire_leases
+from brokerage.ledger.reservation import reserve
 from brokerage.models import Job, JobRetryHistory
-from brokerage.queries import offer
+from brokerage.queries import job_document as offer
 from brokerage.queries.decisions import latest
 from brokerage.queries.jobs import job_counts, live_jobs
 from brokerage.queries.pilots import outcomes
-from brokerage.queries.supply import peek
+from brokerage.queries.usable_input import peek
 from brokerage.queries.waiting import WaitingWork
 from brokerage.queries.whole_job import parts_of_job
 from monitoring.queries.counts import longest_waiting
@@ -46,7 +47,6 @@ from workqueues.ledger.holds import kick_children
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import Dataset, File, Task
 from workqueues.queries import pieces, ranges
-from workqueues.queries.prepared import Prepared
 from workqueues.queries.tasks import namesake
 from workqueues.states import TASK
 

@@ -9,7 +9,7 @@ from django.db import InternalError, connections
 from django.test import Client
 from pytest_django import Settings
 
-from broker_site.agency.models import Agent
+from broker_site.foundation.agency.models import Agent
 from monitoring.queries.database import rows
 from monitoring.views import lists
 from tests.pages.scene import visitor

@@ -10,9 +10,9 @@ from django.db import connection
 from django.test import Client, TestCase
 from django.test.utils import CaptureQueriesContext
 
-from broker_site.access.credentials import ensure_user
-from broker_site.agency.models import Agent
-from broker_site.kernel import clock
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.agency.models import Agent
+from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, Decision, GridSnapshot, Job, JobRetryHistory, JobSpec, LocalOverride, Pilot
 from tests.monitoring.answers import MOST_STATEMENTS, text
 from tests.pages.scene import Scene, make_scene, visitor

@@ -13,8 +13,8 @@ from django.db import connection
 from django.test import Client, TestCase
 from django.test.utils import CaptureQueriesContext
 
-from broker_site.access.credentials import ensure_user
-from broker_site.kernel import clock
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.kernel import clock
 from brokerage.models import Feed, Job
 from monitoring.tables import keyset
 from tests.builders import parameters, submitted

@@ -9,12 +9,12 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from broker_site import gdpconfig
-from broker_site.access.credentials import ensure_user
-from broker_site.access.models import Role
-from broker_site.agency.run import new_run, run_agent
-from broker_site.kernel import clock
-from broker_site.management.commands.explain import where
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.access.models import Role
+from broker_site.foundation.agency.run import new_run, run_agent
+from broker_site.foundation.kernel import clock
+from broker_site.roof.management.commands.explain import where
 from brokerage.agents.throttling import Throttle
 from brokerage.models import ComputingQueue, Job
 from tests.builders import grid, parameters, submitted

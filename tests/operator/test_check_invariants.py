@@ -8,7 +8,7 @@ import json
 import pytest
 from django.core.management import call_command
 
-from brokerage.ledger.ending import expire_leases
+from brokerage.ledger.expiry import expire_leases
 from brokerage.queries.invariants import INVARIANTS, look
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs

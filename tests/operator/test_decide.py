@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from broker_site.conformance.cases import alike
-from broker_site.embedded.instance import ROOT
+from broker_site.roof.conformance.cases import alike
+from broker_site.roof.embedded.instance import ROOT
 
 OURS = Path(ROOT) / "examples" / "decide"
 SHARED = Path(os.environ.get("GRIDBROKER_CASES") or ROOT.parent / "shared" / "spec" / "cases").parent / "decide-example"

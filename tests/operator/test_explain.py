@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from broker_site.agency.run import run_agent
-from broker_site.gdpconfig import set_override
+from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.decisions import drop_old_snapshots
 from brokerage.models import ComputingQueue, Decision, GridSnapshot, Pilot
 from tests.builders import grid, parameters, submitted

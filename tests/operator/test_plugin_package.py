@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from broker_site.embedded.instance import ROOT
+from broker_site.roof.embedded.instance import ROOT
 from tests.plugin_package import SOURCE, install
 
 CHOSEN = json.loads((SOURCE / "decide" / "config.json").read_text())

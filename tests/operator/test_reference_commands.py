@@ -7,8 +7,8 @@ import io
 import pytest
 from django.core.management import CommandError, call_command
 
-from broker_site.management.commands.states import MACHINES
-from brokerage.rules.declare import POLICIES
+from broker_site.roof.management.commands.states import MACHINES
+from brokerage.rules.decision.declare import POLICIES
 from brokerage.states import JOB
 
 

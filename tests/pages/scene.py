@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker_site.access.credentials import ensure_user
-from broker_site.access.models import User
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.access.models import User
 from brokerage.models import ComputingQueue
-from brokerage.rules.settlement import Report
+from brokerage.rules.dispatch.settlement import Report
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, try_take
 from workqueues.ledger.commands import command

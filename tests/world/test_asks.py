@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker_site.kernel import clock
+from broker_site.foundation.kernel import clock
 from brokerage.models import Job, JobSpec
 from brokerage.queries.asks import chunk_of, task_ask
 from brokerage.queries.chunks import load_batch
-from brokerage.rules.ask import Chunk
+from brokerage.rules.facts.ask import Chunk
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents
 from workqueues.models import Dataset, Task

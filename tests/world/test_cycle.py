@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.cycle import asked, cycle, fill_grid, fill_jobs, fill_tasks
-from broker_site.agency.run import run_agent
+from broker_site.foundation.agency.run import run_agent
 from brokerage.models import Decision
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import run_agents

@@ -10,13 +10,13 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from broker_site.kernel.clock import now
+from broker_site.foundation.kernel.clock import now
 from brokerage.ledger.lease import lease
 from brokerage.models import ComputingQueue, DeclaredSlots, Job, Link, Measured, Site, Software, StorageEndpoint
 from brokerage.queries.dry_run import NothingToAsk, current_question
 from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_world
-from brokerage.rules.ask import Ask
+from brokerage.rules.facts.ask import Ask
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, run_jobs, take
 from workqueues.models import Task

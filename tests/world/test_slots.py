@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker_site.agency.run import run_agent
+from broker_site.foundation.agency.run import run_agent
 from brokerage.models import ComputingQueue, TaskQueue
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents

@@ -10,15 +10,15 @@ from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from broker_site.agency.run import run_agent
+from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger.decisions import KEPT_SNAPSHOTS, Taken, record_decisions, store_snapshot
 from brokerage.models import ComputingQueue, Decision, GridPart, GridSnapshot, Site, StorageEndpoint
 from brokerage.queries.decisions import latest, stored
 from brokerage.queries.world import load_world
-from brokerage.rules.ask import Ask
-from brokerage.rules.decision_record import encode, replay
-from brokerage.rules.dry_run import answer
-from brokerage.rules.pipeline import decide
+from brokerage.rules.decision.dry_run import answer
+from brokerage.rules.decision.pipeline import decide
+from brokerage.rules.decision.record import encode, replay
+from brokerage.rules.facts.ask import Ask
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, run_agents, run_jobs
 from workqueues.models import Task

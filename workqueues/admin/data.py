@@ -8,8 +8,8 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from broker_site.access.readonlyadmin import ReadOnlyAdmin
-from workqueues.admin.shown import VoFilter, lists, row
+from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
+from broker_site.foundation.adminpages.cells import VoFilter, lists, row
 from workqueues.models import Dataset, EventRange, File, OutputTemplate
 
 TYPES = ("input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib import admin
 from django.utils.safestring import SafeString
 
-from broker_site.access.readonlyadmin import ReadOnlyAdmin
-from workqueues.admin.shown import row
+from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
+from broker_site.foundation.adminpages.cells import row
 from workqueues.models import DatasetChange, FileChange, TaskChange
 
 

@@ -11,14 +11,14 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from broker_site.access.auditedadmin import AuditedAdmin
-from broker_site.access.readonlyadmin import ReadOnlyAdmin
-from workqueues.admin.shown import row
+from broker_site.foundation.access.auditedadmin import AuditedAdmin
+from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
+from broker_site.foundation.adminpages.cells import row
 from workqueues.admin.trying import TryForm
 from workqueues.models import ProcessLock, Submission, Task, WorkQueue
 from workqueues.queries.work_queues import WorkQueues, definition
-from workqueues.rules.task_attributes import ATTRIBUTES, spelled
-from workqueues.rules.work_queue_lint import faults, warnings
+from workqueues.rules.work_queues.lint import faults, warnings
+from workqueues.rules.work_queues.task_attributes import ATTRIBUTES, spelled
 
 FIELDS = (
     "queue_name",

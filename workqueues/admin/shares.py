@@ -13,16 +13,16 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from broker_site.access.auditedadmin import AuditedAdmin
-from broker_site.access.readonlyadmin import ReadOnlyAdmin
-from workqueues.admin.shown import VoFilter
+from broker_site.foundation.access.auditedadmin import AuditedAdmin
+from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
+from broker_site.foundation.adminpages.cells import VoFilter
 from workqueues.admin.trying import TryForm
 from workqueues.models import GlobalShare, ShareStanding, Task, ThrottleVerdict, WorkQueueStanding
 from workqueues.queries.shares import PATTERNS, bad_patterns, trees
-from workqueues.rules.share_mapping import UNDEFINED, Tried, tried
-from workqueues.rules.share_patterns import pattern_fault
-from workqueues.rules.share_tree import BadTree, check, targets, walk
-from workqueues.rules.task_attributes import spelled
+from workqueues.rules.shares.mapping import UNDEFINED, Tried, tried
+from workqueues.rules.shares.patterns import pattern_fault
+from workqueues.rules.shares.tree import BadTree, check, targets, walk
+from workqueues.rules.work_queues.task_attributes import spelled
 
 FIELDS = ("name", "vo", "parent", "value", "position", "throttled", *PATTERNS)
 

@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from broker_site.access.authentication import authenticate
-from broker_site.access.permissions import may
-from broker_site.access.problems import Refused
-from broker_site.access.readonlyadmin import ReadOnlyAdmin
-from workqueues.admin.shown import VoFilter, cut, lists, pretty
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
+from broker_site.foundation.adminpages.cells import VoFilter, cut, lists, pretty
 from workqueues.ledger.orders import give
 from workqueues.models import JobParamsTemplate, Task, TaskParams
 

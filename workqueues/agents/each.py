@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from broker_site import gdpconfig
-from broker_site.agency.run import Run
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import Run
 from workqueues.ledger.holds import stay
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked

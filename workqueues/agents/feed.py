@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from broker_site.agency.run import Run, agent
+from broker_site.foundation.agency.run import Run, agent
 from workqueues.agents.each import each
-from workqueues.agents.filling import CannotFeed, Filled, fill_inputs
+from workqueues.agents.input_loader import CannotFeed, Filled, fill_inputs
 from workqueues.agents.waiting import rest_s
 from workqueues.catalogue import CatalogueUnavailable, Condition, catalogue
 from workqueues.ledger.claims import claim_tasks, release
@@ -19,11 +19,11 @@ from workqueues.ledger.feed import fed, finish_empty, outputs_registered, resolv
 from workqueues.ledger.holds import hold
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Dataset, Task
-from workqueues.queries.held import held_files, reporting_queues
+from workqueues.queries.held_files import held_files, reporting_queues
 from workqueues.queries.parents import parent_facts
-from workqueues.rules.feeding import after_feeding
+from workqueues.rules.jobs.feeding import after_feeding
+from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.refine import TaskPlan, input_names, plan
-from workqueues.rules.split_rule import SplitRules, parse
 
 BATCH = 20
 

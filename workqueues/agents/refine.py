@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from broker_site import gdpconfig
-from broker_site.agency.run import Run, agent
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import Run, agent
 from workqueues.agents.each import each
 from workqueues.agents.waiting import rest_s
 from workqueues.catalogue import catalogue
@@ -17,8 +17,8 @@ from workqueues.models import Task
 from workqueues.queries.parents import parent_facts
 from workqueues.queries.shares import Tree, trees
 from workqueues.queries.work_queues import WorkQueues
+from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.refine import Broken, TaskPlan, Wait, input_names, plan
-from workqueues.rules.resource_type import resource_type
 
 BATCH = 50
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker_site import gdpconfig
+from broker_site.foundation import gdpconfig
 from workqueues.models import Task
-from workqueues.rules.activity import activity_of
-from workqueues.rules.pending import wait_s
+from workqueues.rules.task.activity import activity_of
+from workqueues.rules.task.pending import wait_s
 
 
 def rest_s(task: Task) -> float:

@@ -4,16 +4,16 @@ before, or exhausted after the time-out. Next: whoever works on that state.
 
 from __future__ import annotations
 
-from broker_site import gdpconfig
-from broker_site.agency.look import look
-from broker_site.agency.run import Run, agent
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.look import look
+from broker_site.foundation.agency.run import Run, agent
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.holds import wake as wake_task
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 from workqueues.queries.parents import parent_facts
-from workqueues.rules.pending import woken
+from workqueues.rules.task.pending import woken
 from workqueues.states import TASK
 
 BATCH = 100

@@ -11,13 +11,13 @@ from rest_framework import mixins, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from broker_site.access.permissions import visible_vos
-from broker_site.access.rest import principal
+from broker_site.foundation.access.permissions import visible_vos
+from broker_site.foundation.access.rest import principal
+from broker_site.foundation.rest.openapi import refusals
+from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst, OldestFirst
 from workqueues.api.filtering import DatasetFilter, FileFilter
-from workqueues.api.paging import LARGEST_ID, NewestFirst, OldestFirst
 from workqueues.api.serializers import DatasetShown, FileShown, FileWhole
 from workqueues.api.tasks import visible_task
-from workqueues.api.telling import refusals
 from workqueues.models import Dataset, File, FileChange
 
 READ = "dataset:read"

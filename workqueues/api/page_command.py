@@ -8,11 +8,11 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from broker_site.access.authentication import authenticate
-from broker_site.access.guards import page_requires
-from broker_site.access.permissions import visible_vos
-from broker_site.access.problems import Refused
-from workqueues.api.paging import LARGEST_ID
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.guards import page_requires
+from broker_site.foundation.access.permissions import visible_vos
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.rest.paging import LARGEST_ID
 from workqueues.ledger.orders import COMMANDS, give
 from workqueues.models import Task
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from django.db import transaction
 
-from broker_site import gdpconfig
-from broker_site.access.auditing import audit
-from broker_site.access.permissions import may
-from broker_site.access.principal import Principal
-from broker_site.access.problems import Refused
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.kernel.verdict import Problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.submit import KeyReused, hold_name, submit, submitted_before
 from workqueues.models import Task
@@ -25,7 +25,7 @@ from workqueues.queries.parents import named_parent, parent_of
 from workqueues.queries.tasks import active_tasks, namesake
 from workqueues.rules.refine import Broken, DatasetFacts, check_inputs, input_names, plan, validate
 from workqueues.rules.refine.plan import CORRUPTED
-from workqueues.rules.submission import first_columns
+from workqueues.rules.task.submission import first_columns
 from workqueues.rules.task_parameters import problem
 from workqueues.states import TASK
 

@@ -12,16 +12,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
-from broker_site.access.jsonbody import TASK_BODY_LIMIT
-from broker_site.access.permissions import visible_vos
-from broker_site.access.problems import Refused
-from broker_site.access.rest import principal
-from broker_site.access.throttles import SubmitThrottle
+from broker_site.foundation.access.jsonbody import TASK_BODY_LIMIT
+from broker_site.foundation.access.permissions import visible_vos
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.rest import principal
+from broker_site.foundation.access.throttles import SubmitThrottle
+from broker_site.foundation.rest.openapi import refusals
+from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst, OldestFirst
 from workqueues.api.filtering import TaskFilter
-from workqueues.api.paging import LARGEST_ID, NewestFirst, OldestFirst
 from workqueues.api.serializers import Asked, CommandAsked, FinishAsked, TaskMove, TaskShown, TaskWhole
 from workqueues.api.submission import submit_task
-from workqueues.api.telling import SUBMIT, parameters_schema, refusals
+from workqueues.api.submission_schema import SUBMIT, parameters_schema
 from workqueues.ledger.orders import check_right, give
 from workqueues.models import Dataset, Task, TaskChange
 

@@ -11,11 +11,11 @@ from rest_framework import mixins, serializers, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from broker_site.access.permissions import visible_vos
-from broker_site.access.rest import principal
-from workqueues.api.filtering import AnyOf, IdFilter, TextFilter
-from workqueues.api.paging import NewestFirst
-from workqueues.api.telling import refusals
+from broker_site.foundation.access.permissions import visible_vos
+from broker_site.foundation.access.rest import principal
+from broker_site.foundation.rest.filtering import AnyOf, IdFilter, TextFilter
+from broker_site.foundation.rest.openapi import refusals
+from broker_site.foundation.rest.paging import NewestFirst
 from workqueues.models import ThrottleVerdict
 
 READ = "decision:read"

@@ -13,7 +13,7 @@ from django.db.models import Count, Sum
 from workqueues.catalogue.port import Condition, Copies, storage_paths
 from workqueues.ledger.outputs import close_dataset, register_dataset
 from workqueues.models import CatalogueDataset, CatalogueFile
-from workqueues.rules.feeding import NewFile
+from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.refine import DatasetFacts
 
 CHUNK = 1 << 20

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from workqueues.rules.feeding import NewFile
+from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.refine import DatasetFacts
 
 Condition = Literal["ok", "lost", "broken"]

@@ -9,13 +9,13 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from broker_site.agency.look import look_after_commit
-from broker_site.kernel.machine import NotAllowed
+from broker_site.foundation.agency.look import look_after_commit
+from broker_site.foundation.kernel.machine import NotAllowed
 from workqueues.ledger.claims import hold_claim
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset, Task
 from workqueues.queries.ranges import GIVEN_BACK
-from workqueues.rules.finish import MASTER_TYPES
+from workqueues.rules.task.finish import MASTER_TYPES
 from workqueues.states import TASK
 
 DOING = {"kill": "aborting", "finish": "finishing", "retry": "toretry"}

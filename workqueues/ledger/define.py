@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from broker_site.agency.look import look_after_commit
+from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.claims import hold_claim
 from workqueues.ledger.moves import datasets_born, move_task
 from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQueue

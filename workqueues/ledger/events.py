@@ -1,6 +1,6 @@
 """Event ranges: given to jobs, ended with them; and what that makes of their files (decision F2).
 
-The rules are `workqueues.rules.event_ranges`. Every verb works in the caller's transaction; files are locked after their
+The rules are `workqueues.rules.jobs.event_ranges`. Every verb works in the caller's transaction; files are locked after their
 datasets, ranges only by those who hold the lock of their file.
 """
 
@@ -12,13 +12,13 @@ from typing import Literal, NamedTuple
 
 from django.db import connection, transaction
 
+from broker_site.foundation.sql.copying import copy_rows, take_ids
+from broker_site.foundation.sql.prepared import Prepared, run_together
 from workqueues.ledger.claims import hold_claim
-from workqueues.ledger.copying import copy_rows, take_ids
 from workqueues.ledger.moves import Stale
 from workqueues.models import Dataset, File, FileChange
-from workqueues.queries.prepared import Prepared, run_together
 from workqueues.queries.ranges import GIVEN_BACK, USED_UP, Standing, standing, standings
-from workqueues.rules.event_ranges import file_status
+from workqueues.rules.jobs.event_ranges import file_status
 
 Outcome = Literal["finished", "failed", "returned"]
 """How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled)."""

@@ -11,13 +11,13 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from broker_site.agency.look import look_after_commit
+from broker_site.foundation.agency.look import look_after_commit
+from broker_site.foundation.sql.copying import copy_rows
 from workqueues.ledger.claims import hold_claim
-from workqueues.ledger.copying import copy_rows
 from workqueues.ledger.events import mark_partial
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset, File, FileChange
-from workqueues.rules.feeding import NewFile
+from workqueues.rules.jobs.feeding import NewFile
 from workqueues.states import INPUT_TYPES
 
 

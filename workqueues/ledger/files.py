@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from broker_site.foundation.sql.prepared import Call, Prepared
 from workqueues.ledger.events import Outcome, end_ranges
 from workqueues.models import FileChange
-from workqueues.queries.prepared import Call, Prepared
 from workqueues.queries.ranges import Standing
-from workqueues.rules.attempts import after_try
-from workqueues.rules.event_ranges import file_status
+from workqueues.rules.jobs.event_ranges import file_status
+from workqueues.rules.task.attempts import after_try
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.db import connection, transaction
 
-from broker_site.agency.look import look_after_commit
+from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.claims import hold_claim
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset
-from workqueues.rules.finish import Ending
+from workqueues.rules.task.finish import Ending
 from workqueues.states import INPUT_TYPES, TASK
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from django.db import connection
 
-from workqueues.rules.units import Unit
+from workqueues.rules.throttle.units import Unit
 
 CLOUD = "default"
 

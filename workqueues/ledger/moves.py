@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import F
 from django.db.models.functions import Now
 
-from broker_site.kernel.machine import NEW
+from broker_site.foundation.kernel.machine import NEW
 from workqueues.models import Dataset, DatasetChange, Task, TaskChange
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, OUTPUT_DATASET, TASK
 

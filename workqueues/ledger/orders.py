@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from broker_site.access.auditing import audit
-from broker_site.access.permissions import may
-from broker_site.access.principal import Principal
-from broker_site.access.problems import Refused
-from broker_site.kernel.machine import NotAllowed
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.kernel.machine import NotAllowed
 from workqueues.ledger.commands import DOING, command
 from workqueues.models import Task
 from workqueues.states import TASK

@@ -9,7 +9,7 @@ from django.db.models import F
 from workqueues.ledger.picking import Picked, take_files
 from workqueues.models import Dataset, Task
 from workqueues.queries.secondaries import SecondaryFiles, SecondaryRow, all_files, secondaries_of
-from workqueues.rules.dataset_attributes import Attributes, read_attributes
+from workqueues.rules.jobs.dataset_attributes import Attributes, read_attributes
 from workqueues.splitters.protocol import Files, Secondary
 
 MOST_FILES = 20_000

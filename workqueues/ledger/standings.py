@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from workqueues.models import GlobalShare, ShareStanding, WorkQueue, WorkQueueStanding
-from workqueues.rules.share_standing import Standing
+from workqueues.rules.shares.usage import Standing
 
 AMOUNTS = ("hs06_running", "hs06_queued", "jobs_running", "jobs_queued", "cores_running", "cores_queued")
 COLUMNS = ("at", "place", "above", "percent", "target", "entitled", *AMOUNTS)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 
-from broker_site.agency.look import look_after_commit
+from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.moves import task_born
 from workqueues.models import Submission, Task, TaskParams
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from django.db import connection, transaction
 
 from workqueues.models import ThrottleVerdict
-from workqueues.rules.throttle import Counts, Limits, Verdict
-from workqueues.rules.throttle_limits import UnitLimits
-from workqueues.rules.units import Unit
+from workqueues.rules.throttle.limits import UnitLimits
+from workqueues.rules.throttle.throttler import Counts, Limits, Verdict
+from workqueues.rules.throttle.units import Unit
 
 KEPT = 1000
 """Verdicts of a unit that are kept, and how long: both bound the history."""

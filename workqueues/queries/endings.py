@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workqueues.models import Dataset
-from workqueues.rules.finish import DatasetCounts
+from workqueues.rules.task.finish import DatasetCounts
 
 
 def dataset_counts(task_id: int) -> list[DatasetCounts]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
-from workqueues.queries.prepared import Prepared
-from workqueues.rules.event_ranges import KEPT, LIVE, Free, Try, free_events
+from broker_site.foundation.sql.prepared import Prepared
+from workqueues.rules.jobs.event_ranges import KEPT, LIVE, Free, Try, free_events
 
 
 class CutFile(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from workqueues.models import Task, WorkQueue
-from workqueues.rules.work_queue_shares import Shared
+from workqueues.rules.work_queues.queue_shares import Shared
 
 ACTIVE = ("ready", "scouting", "running")
 """States of tasks that make their work queue active; one with jobs in it is active as well."""

@@ -1,12 +1,12 @@
-"""How the events of files stand: SQL that counts their ranges. What follows from the counts: `workqueues.rules.event_ranges`."""
+"""How the events of files stand: SQL that counts their ranges. What follows from them: `workqueues.rules.jobs.event_ranges`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from workqueues.queries.prepared import Call, Prepared, Rows
-from workqueues.rules.event_ranges import KEPT, LIVE
+from broker_site.foundation.sql.prepared import Call, Prepared, Rows
+from workqueues.rules.jobs.event_ranges import KEPT, LIVE
 
 
 def _listed(states: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from workqueues.models import Dataset, File
-from workqueues.rules.finish import MASTER_TYPES
+from workqueues.rules.task.finish import MASTER_TYPES
 from workqueues.splitters.protocol import Secondary
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from workqueues.models import GlobalShare
-from workqueues.rules.share_mapping import UNDEFINED, Leaf, leaf_of
-from workqueues.rules.share_patterns import pattern_fault
-from workqueues.rules.share_tree import Node
+from workqueues.rules.shares.mapping import UNDEFINED, Leaf, leaf_of
+from workqueues.rules.shares.patterns import pattern_fault
+from workqueues.rules.shares.tree import Node
 
 PATTERNS = ("prod_source_label", "working_group", "campaign", "processing_type", "trans_path")
 

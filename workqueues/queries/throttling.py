@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db import connections
 
 from workqueues.models import Task, ThrottleVerdict
+from workqueues.queries.agent_work import WORK
 from workqueues.queries.units import Units
-from workqueues.queries.work import WORK
-from workqueues.rules.units import Group, Unit
+from workqueues.rules.throttle.units import Group, Unit
 
 STATUSES = ("ready", "running")
 """States of tasks for which jobs are made."""

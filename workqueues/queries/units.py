@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker_site import gdpconfig
+from broker_site.foundation import gdpconfig
 from workqueues.models import GlobalShare, WorkQueue
-from workqueues.rules.units import Group, Model, QueueOfUnit, Unit, unit_of
+from workqueues.rules.throttle.units import Group, Model, QueueOfUnit, Unit, unit_of
 
 
 @dataclass(frozen=True, slots=True)

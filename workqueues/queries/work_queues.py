@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import Any
 
 from workqueues.models import WorkQueue
-from workqueues.rules.criteria import BadCriteria
-from workqueues.rules.criteria.variables import BadVariables
-from workqueues.rules.task_attributes import attributes_of
-from workqueues.rules.work_queue_lint import Definition
-from workqueues.rules.work_queue_mapping import Mapping as Mapped
-from workqueues.rules.work_queue_mapping import Queue, choose
+from workqueues.rules.work_queues.criteria import BadCriteria
+from workqueues.rules.work_queues.criteria.variables import BadVariables
+from workqueues.rules.work_queues.lint import Definition
+from workqueues.rules.work_queues.mapping import Mapping as Mapped
+from workqueues.rules.work_queues.mapping import Queue, choose
+from workqueues.rules.work_queues.task_attributes import attributes_of
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.costs import lines, running
 from workqueues.splitters.cutter import Cutter, Ground, bounds_of, ceiling_of, first_pieces
 from workqueues.splitters.protocol import Files, JobLimits, Secondary, Split

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.costs import lines, running
 from workqueues.splitters.cutter import (
     AS_MANY,

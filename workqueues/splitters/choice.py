@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from broker_site.kernel.registry import Registry
-from workqueues.rules.split_rule import SplitRules
+from broker_site.foundation.kernel.registry import Registry
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.protocol import Splitter

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import accumulate
 from math import lcm
 
-from workqueues.rules.job_size import Budget
+from workqueues.rules.jobs.job_size import Budget
 
 DIGITS = 14
 """Significant digits of a price or a budget; what floats have behind them is an error of theirs."""

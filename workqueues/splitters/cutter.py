@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.costs import Line
 from workqueues.splitters.protocol import Dropped, Files, JobLimits, JobPlan, Portion, Split
 from workqueues.splitters.secondaries import Short, Stocks

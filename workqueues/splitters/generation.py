@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workqueues.rules.job_parameters import JobFill
-from workqueues.rules.job_size import Budget
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.job_parameters import JobFill
+from workqueues.rules.jobs.job_size import Budget
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.check import BadPlan, check_split, storable
 from workqueues.splitters.choice import OURS, SPLITTERS, Declared, Kind
 from workqueues.splitters.generator import GENERATORS, GeneratorTask, JobGenerator, Standard

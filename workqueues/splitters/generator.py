@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from broker_site.kernel.registry import Registry
-from workqueues.rules.job_parameters import JobFill
-from workqueues.rules.split_rule import SplitRules
+from broker_site.foundation.kernel.registry import Registry
+from workqueues.rules.jobs.job_parameters import JobFill
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.choice import splitter_name
 from workqueues.splitters.protocol import JobLimits
 

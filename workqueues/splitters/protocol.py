@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple, Protocol
 
-from workqueues.rules.dataset_attributes import Attributes
-from workqueues.rules.job_size import Budget
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.dataset_attributes import Attributes
+from workqueues.rules.jobs.job_size import Budget
+from workqueues.rules.jobs.split_rule import SplitRules
 
 
 @dataclass(frozen=True, slots=True)

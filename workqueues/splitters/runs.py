@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import add
 
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.protocol import Files
 
 WHOLE = 3

@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.costs import running
 from workqueues.splitters.protocol import Files, Portion, Secondary
 from workqueues.splitters.runs import WHOLE

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from broker_site.kernel.machine import Machine
+from broker_site.foundation.kernel.machine import Machine
 from brokerage.states import JOB, LEASED
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, OUTPUT_DATASET, TASK
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from broker_site.conformance import splitters
-from broker_site.conformance.policies import CHECKS
-from broker_site.gdpconfig import Config
-from brokerage.rules.ask import Ask
-from brokerage.rules.pipeline import decide, skips
-from brokerage.rules.policy_config import gathered
-from brokerage.rules.snapshot import Queues
+from broker_site.foundation.gdpconfig import Config
+from broker_site.roof.conformance import splitters
+from broker_site.roof.conformance.policies import CHECKS
+from brokerage.rules.decision.pipeline import decide, skips
+from brokerage.rules.decision.policy_config import gathered
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.facts.snapshot import Queues
 from gridbroker_lab.policy import LabProduction
 from gridbroker_lab.runs import LabJobs, lab_runs
-from workqueues.rules.job_parameters import JobFill
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.job_parameters import JobFill
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.choice import SPLITTERS
 from workqueues.splitters.generator import GeneratorTask
 from workqueues.splitters.protocol import Files, JobLimits

@@ -12,7 +12,7 @@ import psycopg2
 from django.apps import AppConfig
 from django.db import connection, transaction
 
-from brokerage.rules.settlement import Report
+from brokerage.rules.dispatch.settlement import Report
 
 INDEXES = ("job_input_one_live", "job_input_used_once")
 GUARDS = {"job_guard": "brokerage_job", "input_file_guard": "workqueues_file", "output_file_guard": "workqueues_file"}

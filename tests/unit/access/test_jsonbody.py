@@ -11,8 +11,8 @@ from django.test import RequestFactory
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from broker_site.access.jsonbody import MAX_DEPTH, MAX_ITEMS, decode, read_json, read_object
-from broker_site.access.problems import Refused
+from broker_site.foundation.access.jsonbody import MAX_DEPTH, MAX_ITEMS, decode, read_json, read_object
+from broker_site.foundation.access.problems import Refused
 
 storable = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
 values = st.recursive(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_site.access.permissions import PERMISSIONS, may, visible_vos
-from broker_site.access.principal import ANONYMOUS, SYSTEM, JobClaim, Principal
-from broker_site.access.roles import ROLES
-from broker_site.kernel.registry import UnknownName
+from broker_site.foundation.access.permissions import PERMISSIONS, may, visible_vos
+from broker_site.foundation.access.principal import ANONYMOUS, SYSTEM, JobClaim, Principal
+from broker_site.foundation.access.roles import ROLES
+from broker_site.foundation.kernel.registry import UnknownName
 
 SUPERUSER = Principal("user", "root", superuser=True, roles={"atlas": frozenset(ROLES)})
 PILOT = Principal("pilot", "pilot 1", queue="ALPHA")

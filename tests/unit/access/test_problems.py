@@ -13,8 +13,8 @@ from django.http import Http404, UnreadablePostError
 from django.test import RequestFactory
 from rest_framework import exceptions
 
-from broker_site.access.problems import Refused, answer_to, problem_response
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation.access.problems import Refused, answer_to, problem_response
+from broker_site.foundation.kernel.verdict import Problem
 
 
 def test_a_problem_has_the_fields_of_the_standard_and_ours() -> None:

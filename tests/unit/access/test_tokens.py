@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from broker_site.access import tokens
-from broker_site.access.principal import JobClaim
-from broker_site.access.tokens import BadToken, mint_job_token, read_job_token
-from broker_site.kernel import clock
+from broker_site.foundation.access import tokens
+from broker_site.foundation.access.principal import JobClaim
+from broker_site.foundation.access.tokens import BadToken, mint_job_token, read_job_token
+from broker_site.foundation.kernel import clock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BIG = 2**63 - 1

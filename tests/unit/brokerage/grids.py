@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from broker_site.gdpconfig.values import Config
+from broker_site.foundation.gdpconfig.values import Config
 from brokerage.config_keys import SERVER
-from brokerage.rules.ask import Ask, Chunk
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.facts.ask import Ask, Chunk
+from brokerage.rules.facts.snapshot import Queues
 
 GRIDS = 10_000 if settings.get_current_profile_name() == "thorough" else 300
 """How many random grids the oracles compare; the profile is chosen with `--hypothesis-profile thorough`."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any
 
-from brokerage.rules.ask import Usage
-from brokerage.rules.output_storages import OutputStorage, written
+from brokerage.rules.facts.ask import Usage
+from brokerage.rules.grid.output_storages import OutputStorage, written
 
 Values = dict[str, Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from brokerage.rules.ask import Ask
+from brokerage.rules.facts.ask import Ask
 
 Row = Mapping[str, Any]
 

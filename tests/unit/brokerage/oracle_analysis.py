@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from brokerage.rules.ask import Ask, Usage
+from brokerage.rules.facts.ask import Ask, Usage
 from tests.unit.brokerage.oracle import megabytes, merged, walltime
 from tests.unit.brokerage.oracle_production import DAY, running
 

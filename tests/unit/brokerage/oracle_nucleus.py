@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from brokerage.rules.ask import Ask
+from brokerage.rules.facts.ask import Ask
 
 Row = Mapping[str, Any]
 

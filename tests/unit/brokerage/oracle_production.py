@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from brokerage.rules.ask import Ask
+from brokerage.rules.facts.ask import Ask
 from tests.unit.brokerage.oracle import means, megabytes, merged, walltime
 
 Row = Mapping[str, Any]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.declare import Policy
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.facts.ask import Ask
 from tests.unit.brokerage import oracle_analysis, oracle_production
 from tests.unit.brokerage.oracle import megabytes, walltime
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from brokerage.policies.analysis import Analysis
-from brokerage.rules.ask import Usage
-from brokerage.rules.decision_record import config_of, decode, encode, replay
-from brokerage.rules.explain import explain
-from brokerage.rules.pipeline import decide, skips
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.pipeline import decide, skips
+from brokerage.rules.decision.record import config_of, decode, encode, replay
+from brokerage.rules.explain.explanation import explain
+from brokerage.rules.facts.ask import Usage
+from brokerage.rules.facts.snapshot import Queues
 from tests.unit.brokerage.grids import CONFIG, ask
 
 IN, NEAR = "", "NEAR"

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from brokerage.rules.ask import Ask, BadAsk, Chunk, ChunkDataset, Usage
+from brokerage.rules.facts.ask import Ask, BadAsk, Chunk, ChunkDataset, Usage
 from tests.unit.brokerage.grids import asks
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from brokerage.policies.generic import Generic
-from brokerage.rules.pipeline import decide
+from brokerage.rules.decision.pipeline import decide
 from tests.unit.brokerage.grids import CONFIG, ask, piloted
 
 NEED = {"ram_count": 4000, "ram_unit": "MB"}

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from brokerage.rules.columns import BadRows
-from brokerage.rules.snapshot import Nuclei, Queues
+from brokerage.rules.facts.columns import BadRows
+from brokerage.rules.facts.snapshot import Nuclei, Queues
 from tests.unit.brokerage.grids import grids
 
 ROWS: list[dict[str, Any]] = [

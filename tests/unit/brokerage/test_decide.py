@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerage.policies.generic import Generic
-from brokerage.rules.ask import Ask
-from brokerage.rules.declare import weight
-from brokerage.rules.pipeline import decide, skips
+from brokerage.rules.decision.declare import weight
+from brokerage.rules.decision.pipeline import decide, skips
+from brokerage.rules.facts.ask import Ask
 from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, piloted
 
 GRID = [

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 
 from brokerage.policies.generic import Generic
 from brokerage.policies.nucleus import Nucleus
-from brokerage.rules.ask import Ask
-from brokerage.rules.decision_record import BadRecord, config_of, decode, encode, replay, same
-from brokerage.rules.pipeline import decide
-from brokerage.rules.snapshot import Nuclei, Queues
+from brokerage.rules.decision.pipeline import decide
+from brokerage.rules.decision.record import BadRecord, config_of, decode, encode, replay, same
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.facts.snapshot import Nuclei, Queues
 from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, piloted, random_case
 
 

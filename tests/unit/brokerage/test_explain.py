@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 
 from brokerage.policies.generic import Generic
-from brokerage.rules.ask import Ask
-from brokerage.rules.decision_record import Record, decode, encode
-from brokerage.rules.declare import BrokeragePolicy
-from brokerage.rules.explain import explain
-from brokerage.rules.pipeline import decide
-from brokerage.rules.snapshot import Queues
-from brokerage.rules.why_not import why_not
+from brokerage.rules.decision.declare import BrokeragePolicy
+from brokerage.rules.decision.pipeline import decide
+from brokerage.rules.decision.record import Record, decode, encode
+from brokerage.rules.explain.explanation import explain
+from brokerage.rules.explain.why_not import why_not
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.facts.snapshot import Queues
 from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, piloted
 
 GRID = piloted(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from brokerage.policies.generic import Generic
-from brokerage.rules.declare import FILTERS, Criterion
-from brokerage.rules.pipeline import decide, skips
+from brokerage.rules.decision.declare import FILTERS, Criterion
+from brokerage.rules.decision.pipeline import decide, skips
 from tests.unit.brokerage.grids import CONFIG, ask, queues
 
 IN = ""

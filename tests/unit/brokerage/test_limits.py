@@ -13,11 +13,11 @@ from brokerage.policies.analysis import Analysis
 from brokerage.policies.generic import Generic
 from brokerage.policies.nucleus import Nucleus
 from brokerage.policies.production import Production
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Columns
-from brokerage.rules.declare import FILTERS, POLICIES, Policy
-from brokerage.rules.pipeline import decide, skips
-from brokerage.rules.snapshot import Nuclei, Queues
+from brokerage.rules.decision.declare import FILTERS, POLICIES, Policy
+from brokerage.rules.decision.pipeline import decide, skips
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.facts.columns import Columns
+from brokerage.rules.facts.snapshot import Nuclei, Queues
 from tests.unit.brokerage import limits
 from tests.unit.brokerage.grids import CONFIG, ask
 from tests.unit.brokerage.sentences import names

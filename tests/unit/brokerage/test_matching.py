@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from brokerage.rules.matching import Requirement, Resource, Waiting, order, suits
+from brokerage.rules.dispatch.matching import Requirement, Resource, Waiting, order, suits
 
 PILOT = Resource("Q", cores=4, memory_mb=8000, disk_mb=10_000, walltime_s=3600, vo="atlas")
 

@@ -9,12 +9,12 @@ import pytest
 
 from brokerage.policies.nucleus import Nucleus
 from brokerage.policies.production import Production
-from brokerage.rules.decision_record import config_of, decode, encode, replay
-from brokerage.rules.hint import able_queues
-from brokerage.rules.output_storages import OutputStorage, written
-from brokerage.rules.pipeline import decide, skips
-from brokerage.rules.remaining_work import remaining_work
-from brokerage.rules.snapshot import Nuclei, Queues
+from brokerage.rules.decision.nucleus_hint import able_queues
+from brokerage.rules.decision.pipeline import decide, skips
+from brokerage.rules.decision.record import config_of, decode, encode, replay
+from brokerage.rules.facts.remaining_work import remaining_work
+from brokerage.rules.facts.snapshot import Nuclei, Queues
+from brokerage.rules.grid.output_storages import OutputStorage, written
 from tests.unit.brokerage.grids import CONFIG, ask
 
 IN, NEAR = "", "NEAR"

@@ -18,11 +18,11 @@ from brokerage.policies.analysis import Analysis
 from brokerage.policies.generic import Generic
 from brokerage.policies.nucleus import Nucleus
 from brokerage.policies.production import Production
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Columns
-from brokerage.rules.declare import Policy
-from brokerage.rules.pipeline import Decision, decide, evidence, skip_of, skips
-from brokerage.rules.snapshot import Nuclei, Queues
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.decision.pipeline import Decision, decide, evidence, skip_of, skips
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.facts.columns import Columns
+from brokerage.rules.facts.snapshot import Nuclei, Queues
 from tests.unit.brokerage import oracle, oracle_analysis, oracle_nucleus, oracle_production, sentences
 from tests.unit.brokerage.grids import ASKS, CONFIG, GRIDS, ROWS, ask
 from tests.unit.brokerage.oracle import merged

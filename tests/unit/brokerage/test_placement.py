@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from broker_site.kernel.dice import dice
-from brokerage.rules.placement import Layout, Place, block_of, draw, lay_out
+from broker_site.foundation.kernel.dice import dice
+from brokerage.rules.placement.distribution import Layout, Place, block_of, draw, lay_out
 from tests.unit.brokerage.grids import CONFIG
-from workqueues.rules.dataset_attributes import read_attributes
-from workqueues.rules.job_size import Budget
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.dataset_attributes import read_attributes
+from workqueues.rules.jobs.job_size import Budget
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.choice import splitter_for
 from workqueues.splitters.protocol import Files, JobLimits, Secondary, Split
 

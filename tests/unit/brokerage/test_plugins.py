@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from broker_site.gdpconfig.keys import KEYS, BadConfig
+from broker_site.foundation.gdpconfig.keys import KEYS, BadConfig
 from brokerage.plugins import GROUP, check_plugins, declaring, load
-from brokerage.rules import policy_choice
-from brokerage.rules.declare import FILTERS, POLICIES, WEIGHTS, policy_for
-from brokerage.rules.generator_choice import NoGenerator, generator_chosen
-from brokerage.rules.policy_choice import NoPolicy, Plugin, policy_chosen, policy_named
+from brokerage.rules.decision import policy_choice
+from brokerage.rules.decision.declare import FILTERS, POLICIES, WEIGHTS, policy_for
+from brokerage.rules.decision.generator_choice import NoGenerator, generator_chosen
+from brokerage.rules.decision.policy_choice import NoPolicy, Plugin, policy_chosen, policy_named
 from workqueues.splitters.choice import SPLITTERS
 from workqueues.splitters.generation import STANDARD
 from workqueues.splitters.generator import GENERATORS
@@ -24,7 +24,7 @@ from workqueues.splitters.generator import GENERATORS
 GOOD = """
 from brokerage.filters.status import online
 from brokerage.policies.generic import Generic
-from brokerage.rules.declare import Best, BrokeragePolicy, PendingFor, filter, policy, weight
+from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, filter, policy, weight
 
 @filter("{vo}_closed", "it is closed")
 def {vo}_closed(ask, queues, config):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker_site.kernel.registry import UnknownName
+from broker_site.foundation.kernel.registry import UnknownName
 from brokerage.policies.generic import Generic
-from brokerage.rules.declare import POLICIES, BrokeragePolicy, policy, policy_for
+from brokerage.rules.decision.declare import POLICIES, BrokeragePolicy, policy, policy_for
 from tests.unit.brokerage.grids import CONFIG
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from brokerage.policies.production import Production
-from brokerage.rules.decision_record import config_of, decode, encode, replay
-from brokerage.rules.pipeline import decide, skips
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.pipeline import decide, skips
+from brokerage.rules.decision.record import config_of, decode, encode, replay
+from brokerage.rules.facts.snapshot import Queues
 from tests.unit.brokerage.grids import CONFIG, ask
 
 IN, NEAR = "", "NEAR"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from brokerage.policies.production import Production
-from brokerage.rules.pipeline import decide
-from brokerage.rules.pseudo_queues import expanded
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.pipeline import decide
+from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.grid.pseudo_queues import expanded
 from tests.unit.brokerage.grids import CONFIG, ask
 
 EIGHT = {"name": "ALPHA", "corecount": 8, "maxrss": 32000, "minrss": 800, "maxwdir": 80000, "site": "A"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from brokerage.rules.pipeline import Choice
-from brokerage.rules.slots import Given, limit_of, places_of, total_room
+from brokerage.rules.decision.pipeline import Choice
+from brokerage.rules.placement.slots import Given, limit_of, places_of, total_room
 from tests.unit.brokerage.grids import CONFIG, queues
 
 MOVING = queues(storage="Q_DISK", assigned=500, activated=3, running=2)

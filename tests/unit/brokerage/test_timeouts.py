@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker_site.gdpconfig.values import Config
+from broker_site.foundation.gdpconfig.values import Config
 from brokerage.config_keys import SERVER
-from brokerage.rules.timeouts import QueueFacts, inactive, limit_s, silence_s, suspended, switches
+from brokerage.rules.dispatch.timeouts import QueueFacts, inactive, limit_s, silence_s, suspended, switches
 from brokerage.states import JOB
 
 LIMITS = Config().component("job_timeout", app=SERVER)

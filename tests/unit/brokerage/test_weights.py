@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from broker_site.kernel.verdict import Skip
+from broker_site.foundation.kernel.verdict import Skip
 from brokerage.policies.generic import Generic
-from brokerage.rules.columns import Columns
-from brokerage.rules.declare import POLICIES, WEIGHTS, Factor, Policy, Weight
-from brokerage.rules.pipeline import Decision, decide, skips
-from brokerage.rules.snapshot import Nuclei, Queues
+from brokerage.rules.decision.declare import POLICIES, WEIGHTS, Factor, Policy, Weight
+from brokerage.rules.decision.pipeline import Decision, decide, skips
+from brokerage.rules.facts.columns import Columns
+from brokerage.rules.facts.snapshot import Nuclei, Queues
 from tests.unit.brokerage.grids import CONFIG, ask, piloted, queues
 
 OURS = ("production", "analysis", "generic", "nucleus")

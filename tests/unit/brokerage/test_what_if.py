@@ -11,15 +11,15 @@ import pytest
 
 import brokerage.config_keys
 import brokerage.policies  # noqa: F401 - declares ours
-from broker_site.gdpconfig.values import from_document
-from brokerage.rules.ask import Ask
-from brokerage.rules.declare import POLICIES, Policy
-from brokerage.rules.edits import BadEdits, Edit, read_edits
-from brokerage.rules.grid_document import read_grid
-from brokerage.rules.grid_facts import read_facts
-from brokerage.rules.policy_config import gathered
-from brokerage.rules.what_if import WhatIf, what_if
-from brokerage.rules.world import World
+from broker_site.foundation.gdpconfig.values import from_document
+from brokerage.rules.decision.declare import POLICIES, Policy
+from brokerage.rules.decision.policy_config import gathered
+from brokerage.rules.explain.edits import BadEdits, Edit, read_edits
+from brokerage.rules.explain.what_if import WhatIf, what_if
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.grid.document import read_grid
+from brokerage.rules.grid.measurements import read_facts
+from brokerage.rules.world.grid_snapshot import World
 
 DOCUMENTS = Path(__file__).parents[3] / "examples" / "decide"
 

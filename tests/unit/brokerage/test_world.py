@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from brokerage.rules.ask import Ask, Chunk, ChunkDataset, Usage
-from brokerage.rules.grid_document import read_grid
-from brokerage.rules.grid_facts import read_facts
-from brokerage.rules.snapshot import Queues
-from brokerage.rules.world import World
+from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset, Usage
+from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.grid.document import read_grid
+from brokerage.rules.grid.measurements import read_facts
+from brokerage.rules.world.grid_snapshot import World
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_site.gdpconfig.keys import BadConfig, Key, Keys
+from broker_site.foundation.gdpconfig.keys import BadConfig, Key, Keys
 
 
 def key(name: str = "NQUEUED_SAT_CAP", **more: Any) -> Key:

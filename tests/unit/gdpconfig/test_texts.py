@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from broker_site.gdpconfig.texts import INT_HIGH, INT_LOW, KINDS, MAX_DEPTH, MAX_TEXT, Nonsense, thawed
+from broker_site.foundation.gdpconfig.texts import INT_HIGH, INT_LOW, KINDS, MAX_DEPTH, MAX_TEXT, Nonsense, thawed
 
 UNICODE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40)
 JSON_VALUES = st.recursive(

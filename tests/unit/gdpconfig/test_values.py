@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from broker_site.gdpconfig.keys import BadConfig, Key, Keys
-from broker_site.gdpconfig.values import Config, Row, from_document, pick
+from broker_site.foundation.gdpconfig.keys import BadConfig, Key, Keys
+from broker_site.foundation.gdpconfig.values import Config, Row, from_document, pick
 
 KEYS = Keys()
 KEYS.declare(
@@ -113,5 +113,5 @@ def test_a_document_is_refused_with_all_its_problems() -> None:
 
 
 def test_declaring_and_reading_documents_needs_no_django() -> None:
-    program = "import sys; import broker_site.gdpconfig as g; g.from_document({}); sys.exit('django' in sys.modules)"
+    program = "import sys; import broker_site.foundation.gdpconfig as g; g.from_document({}); sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from broker_site.kernel import clock
-from broker_site.kernel.dice import dice
-from broker_site.kernel.registry import Registry
+from broker_site.foundation.kernel import clock
+from broker_site.foundation.kernel.dice import dice
+from broker_site.foundation.kernel.registry import Registry
 
 
 def test_the_clock_stops_where_a_test_says_and_goes_on_after() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_site.kernel.machine import Machine, MachineError, NotAllowed
+from broker_site.foundation.kernel.machine import Machine, MachineError, NotAllowed
 from brokerage.states import JOB, LEASED
 from workqueues.states import EVENT, INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, OUTPUT_FILE, TASK
 

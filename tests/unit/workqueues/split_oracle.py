@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 
-from workqueues.rules.job_size import Budget
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.job_size import Budget
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.protocol import Files, JobLimits, Secondary
 
 Part = tuple[int, int, int]

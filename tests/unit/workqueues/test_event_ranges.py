@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.event_ranges import KEPT, LIVE, SPENT, Free, Try, file_status, free_events, used_up
+from workqueues.rules.jobs.event_ranges import KEPT, LIVE, SPENT, Free, Try, file_status, free_events, used_up
 from workqueues.states import EVENT, INPUT_FILE
 
 limit = st.one_of(st.none(), st.integers(1, 4))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.activity import activity_of
-from workqueues.rules.finish import DatasetCounts, completeness, final_status, goal_reached, is_through, ready_to_finish
+from workqueues.rules.task.activity import activity_of
+from workqueues.rules.task.finish import DatasetCounts, completeness, final_status, goal_reached, is_through, ready_to_finish
 
 
 def master(n: int = 10, ok: int = 0, bad: int = 0, **more: Any) -> DatasetCounts:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from workqueues.rules.dataset_attributes import Attributes
-from workqueues.rules.job_parameters import JobFill
-from workqueues.rules.job_size import Budget
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.dataset_attributes import Attributes
+from workqueues.rules.jobs.job_parameters import JobFill
+from workqueues.rules.jobs.job_size import Budget
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.check import BadPlan, check_split
 from workqueues.splitters.choice import SPLITTERS, splitter

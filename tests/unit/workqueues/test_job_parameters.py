@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.job_parameters import JobFill, UnresolvedPlaceholder, file_list, fill, output_name
-from workqueues.rules.placeholders import MalformedText, pieces
+from workqueues.rules.jobs.job_parameters import JobFill, UnresolvedPlaceholder, file_list, fill, output_name
+from workqueues.rules.jobs.placeholders import MalformedText, pieces
 
 JOB = JobFill(
     task_id=42,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.workqueues.examples import Params, constant, generation, pile_up, processing, template
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import (
     Broken,
     DatasetFacts,
@@ -18,7 +19,6 @@ from workqueues.rules.refine import (
     output_names,
     plan,
 )
-from workqueues.rules.split_rule import parse
 
 INPUT = "mc26.gen.boson.EVT"
 SEED = {"type": "template", "param_type": "number"}

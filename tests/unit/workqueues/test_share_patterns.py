@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.share_mapping import UNDEFINED, Leaf, leaf_of
-from workqueues.rules.share_patterns import LONGEST, pattern_fault
+from workqueues.rules.shares.mapping import UNDEFINED, Leaf, leaf_of
+from workqueues.rules.shares.patterns import LONGEST, pattern_fault
 
 
 @pytest.mark.parametrize(

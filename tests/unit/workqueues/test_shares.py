@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workqueues.rules.criteria import parse
-from workqueues.rules.share_tree import BadTree, Node, check, entitlements, order, sums, targets
-from workqueues.rules.work_queue_mapping import Queue, choose
-from workqueues.rules.work_queue_shares import Shared, percentages
+from workqueues.rules.shares.tree import BadTree, Node, check, entitlements, order, sums, targets
+from workqueues.rules.work_queues.criteria import parse
+from workqueues.rules.work_queues.mapping import Queue, choose
+from workqueues.rules.work_queues.queue_shares import Shared, percentages
 
 QUEUES = (
     Queue("rest"),

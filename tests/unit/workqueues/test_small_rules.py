@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_site.gdpconfig import keys
+from broker_site.foundation.gdpconfig import keys
 from workqueues import config_keys  # noqa: F401 - declares the keys
-from workqueues.rules.attempts import Tried, after_try
-from workqueues.rules.feeding import after_feeding, used_part
-from workqueues.rules.pending import wait_s, woken
-from workqueues.rules.pseudo_files import PseudoFile, number_of, pseudo_files
-from workqueues.rules.resource_type import ram_per_core, resource_type
-from workqueues.rules.seeds import choose_seeds, seed_value
-from workqueues.rules.split_rule import SplitRules, parse, written
+from workqueues.rules.jobs.feeding import after_feeding, used_part
+from workqueues.rules.jobs.pseudo_files import PseudoFile, number_of, pseudo_files
+from workqueues.rules.jobs.resource_type import ram_per_core, resource_type
+from workqueues.rules.jobs.seeds import choose_seeds, seed_value
+from workqueues.rules.jobs.split_rule import SplitRules, parse, written
+from workqueues.rules.task.attempts import Tried, after_try
+from workqueues.rules.task.pending import wait_s, woken
 
 
 @pytest.mark.parametrize(

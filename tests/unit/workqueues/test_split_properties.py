@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.workqueues.split_oracle import OracleJob, OracleSplit, Part, slow_split
-from workqueues.rules.dataset_attributes import Attributes
-from workqueues.rules.job_size import Budget
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.dataset_attributes import Attributes
+from workqueues.rules.jobs.job_size import Budget
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Secondary, Split

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from workqueues.rules.dataset_attributes import read_attributes
-from workqueues.rules.job_size import Budget, disk_budgets, walltime_budget
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.dataset_attributes import read_attributes
+from workqueues.rules.jobs.job_size import Budget, disk_budgets, walltime_budget
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.protocol import Files, JobLimits, Portion, Secondary, Split

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.job_size import Budget, job_size_gb, size_budgets
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.job_size import Budget, job_size_gb, size_budgets
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.choice import splitter_for

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.share_standing import NO_TREE, Standing, Use, of_queues, of_tree
-from workqueues.rules.share_tree import Node
-from workqueues.rules.work_queue_shares import Shared
+from workqueues.rules.shares.tree import Node
+from workqueues.rules.shares.usage import NO_TREE, Standing, Use, of_queues, of_tree
+from workqueues.rules.work_queues.queue_shares import Shared
 
 QUEUES = [
     Shared("P", 60, is_partition=True),

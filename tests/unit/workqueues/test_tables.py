@@ -7,8 +7,8 @@ import re
 from django.db.models import CharField, Model
 
 from workqueues.models import Dataset, File, OutputTemplate, Task
-from workqueues.rules import lengths
-from workqueues.rules.split_rule import FLAGS, NUMBERS
+from workqueues.rules.jobs import lengths
+from workqueues.rules.jobs.split_rule import FLAGS, NUMBERS
 from workqueues.rules.task_parameters import TASK_PARAMETERS, find, not_yet
 
 ROWS = re.compile(r"[PJDWSUX]\d{1,2}")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.throttle import PRACTICE, Counts, Limits, throttled
+from workqueues.rules.throttle.throttler import PRACTICE, Counts, Limits, throttled
 
 
 @pytest.mark.parametrize(

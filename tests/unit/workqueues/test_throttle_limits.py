@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import workqueues.config_keys  # noqa: F401 - declares the keys
-from broker_site.gdpconfig import BadConfig, from_document
-from workqueues.rules.throttle import PRACTICE, Counts
-from workqueues.rules.throttle_limits import Found, UnitLimits, at_level, component_of, levels, limit, limits_of
-from workqueues.rules.units import Group, Model, QueueOfUnit, Unit, unit_of
+from broker_site.foundation.gdpconfig import BadConfig, from_document
+from workqueues.rules.throttle.limits import Found, UnitLimits, at_level, component_of, levels, limit, limits_of
+from workqueues.rules.throttle.throttler import PRACTICE, Counts
+from workqueues.rules.throttle.units import Group, Model, QueueOfUnit, Unit, unit_of
 
 QUEUES = {
     1: QueueOfUnit("default"),

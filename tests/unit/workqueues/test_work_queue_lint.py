@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workqueues.rules.work_queue_lint import Definition, warnings
+from workqueues.rules.work_queues.lint import Definition, warnings
 
 
 def told(earlier: str, later: str, **variables: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from broker_site.kernel.verdict import Problem
-from workqueues.rules.task_parameters import nearest, problem
+from broker_site.foundation.kernel.registry import nearest
+from broker_site.foundation.kernel.verdict import Problem
+from workqueues.rules.task_parameters import problem
 
 _FLAGS = {
     "repeat": "repeat",

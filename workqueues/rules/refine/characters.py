@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation.kernel.verdict import Problem
 from workqueues.rules.task_parameters import problem
 
 DEEPEST = 20

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from broker_site.kernel.verdict import Problem
-from workqueues.rules.lengths import TASK
+from broker_site.foundation.kernel.verdict import Problem
+from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.task_parameters import problem
 
 Values = Mapping[str, Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation.kernel.verdict import Problem
 from workqueues.rules.refine.contradictions import cuts_events
 from workqueues.rules.refine.templates import input_items, output_streams, records_of, sequence_of, uses
 from workqueues.rules.refine.types import DatasetFacts, DatasetPlan, Item, OutputTemplatePlan

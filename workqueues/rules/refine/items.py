@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from broker_site.kernel.verdict import Problem
-from workqueues.rules.job_parameters import compiled_name
-from workqueues.rules.lengths import DATASET, FILE_NAME, LARGEST_NUMBERS, TEMPLATE
-from workqueues.rules.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders
+from broker_site.foundation.kernel.registry import nearest
+from broker_site.foundation.kernel.verdict import Problem
+from workqueues.rules.jobs.job_parameters import compiled_name
+from workqueues.rules.jobs.lengths import DATASET, FILE_NAME, LARGEST_NUMBERS, TEMPLATE
+from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders
 from workqueues.rules.refine.attributes import WISHES, input_attributes
 from workqueues.rules.refine.types import Item
-from workqueues.rules.task_parameters import Parameter, found, nearest, problem, read
+from workqueues.rules.task_parameters import Parameter, found, problem, read
 
 PSEUDO_NAMES = ("seq_number", "pseudo_dataset")
 """Dataset names that stand for numbered records, not for files."""

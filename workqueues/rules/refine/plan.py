@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from broker_site.kernel.verdict import Problem
-from workqueues.rules import split_rule
-from workqueues.rules.lengths import TASK
+from broker_site.foundation.kernel.verdict import Problem
+from workqueues.rules.jobs import split_rule
+from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.refine.attributes import shown
 from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
 from workqueues.rules.refine.datasets import check_events, dataset_plans, instantiates, offset_of, template_plans

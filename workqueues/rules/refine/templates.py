@@ -9,14 +9,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from broker_site.kernel.verdict import Problem
-from workqueues.rules.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate, compiled_name
-from workqueues.rules.middle_names import bad_middle_name
-from workqueues.rules.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
+from broker_site.foundation.kernel.registry import nearest
+from broker_site.foundation.kernel.verdict import Problem
+from workqueues.rules.jobs.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate, compiled_name
+from workqueues.rules.jobs.middle_names import bad_middle_name
+from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
 from workqueues.rules.refine.attributes import OF_A_MASTER, shown
 from workqueues.rules.refine.contradictions import MOST_RECORDS, Values, cuts_events, n_records
 from workqueues.rules.refine.types import Item
-from workqueues.rules.task_parameters import nearest, problem
+from workqueues.rules.task_parameters import problem
 
 _LATER_FORMS = "F"
 _HINTS = 20

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation.kernel.verdict import Problem
 
 ItemType = Literal["constant", "input", "pseudo_input", "number", "output", "log"]
 DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log"]

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation.kernel.registry import nearest
+from broker_site.foundation.kernel.verdict import Problem
 from workqueues.rules.refine.characters import check_characters
 from workqueues.rules.refine.contradictions import check_together
 from workqueues.rules.refine.items import read_items
 from workqueues.rules.refine.templates import check_items
-from workqueues.rules.task_parameters import TASK_PARAMETERS, find, nearest, problem, read
+from workqueues.rules.task_parameters import TASK_PARAMETERS, find, problem, read
 
 _MOST = 500
 """Problems that one answer lists."""

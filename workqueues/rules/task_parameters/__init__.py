@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from workqueues.rules.task_parameters import endings, events, identity, inputs, resources
-from workqueues.rules.task_parameters.parameter import Kind, Parameter, Reading, found, nearest, problem, read
+from workqueues.rules.task_parameters.parameter import Kind, Parameter, Reading, found, problem, read
 
-__all__ = ["TASK_PARAMETERS", "Kind", "Parameter", "Reading", "find", "found", "nearest", "not_yet", "problem", "read"]
+__all__ = ["TASK_PARAMETERS", "Kind", "Parameter", "Reading", "find", "found", "not_yet", "problem", "read"]
 
 _ALL = (*identity.PARAMETERS, *inputs.PARAMETERS, *resources.PARAMETERS, *endings.PARAMETERS, *events.PARAMETERS)
 

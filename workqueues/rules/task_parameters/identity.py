@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workqueues.rules.lengths import TASK
+from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.task_parameters.parameter import Parameter
 
 

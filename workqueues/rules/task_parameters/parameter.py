@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal
 
-from broker_site.kernel.verdict import Problem
+from broker_site.foundation.kernel.verdict import Problem
 
 Kind = Literal["text", "int", "number", "flag", "names", "texts", "counts", "object", "text_or_object", "any"]
 
@@ -102,15 +101,6 @@ def found(value: object) -> str:
         text = str(value)
         return f"{kind} {text[:40]!r}" if isinstance(value, str) else f"{kind} {text[:40]}"
     return kind
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like `name`, whatever its case; empty when none is near."""
-    if len(name) > 100:
-        return ""
-    by_lower = {k.lower(): k for k in known}
-    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    return by_lower[near[0]] if near else ""
 
 
 def _flag(value: object) -> Reading:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workqueues.rules.lengths import TASK
+from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.task_parameters.parameter import LARGEST, Parameter
 
 _SIZE_UNIT = r"(bytes|B|kB|MB|GB)(PerEvent)?(Fixed)?"

@@ -8,7 +8,7 @@ from brokerage.filters.memory import memory_uncompensated
 from brokerage.filters.sites import preassigned_only, site_lists
 from brokerage.filters.status import online
 from brokerage.filters.walltime import walltime_within
-from brokerage.rules.declare import Best, BrokeragePolicy, PendingFor, policy
+from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
 from gridbroker_lab.rules import lab_power_left, lab_quiet_enough
 
 

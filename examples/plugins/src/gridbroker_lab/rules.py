@@ -1,15 +1,16 @@
 """A filter and a weight: one expression each over the columns of all queues.
 
-Columns, their units and what 0 means stand in `brokerage.rules.snapshot.Queues`, what a task says in `brokerage.rules.ask.Ask`.
+Columns, their units and what 0 means stand in `brokerage.rules.facts.snapshot.Queues`,
+what a task says in `brokerage.rules.facts.ask.Ask`.
 Names are shared by all packages, so ours begin with `lab_`.
 """
 
 from __future__ import annotations
 
-from brokerage.rules.ask import Ask
-from brokerage.rules.columns import Flags, Floats
-from brokerage.rules.declare import Config, Numbers, filter, weight
-from brokerage.rules.snapshot import Queues
+from brokerage.rules.decision.declare import Numbers, filter, weight
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Flags, Floats
+from brokerage.rules.facts.snapshot import Queues
 
 INTERACTIVE = "interactive"
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from workqueues.rules.job_parameters import JobFill
-from workqueues.rules.split_rule import SplitRules
+from workqueues.rules.jobs.job_parameters import JobFill
+from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.choice import splitter
 from workqueues.splitters.generator import GeneratorTask, JobGenerator, generator

@@ -1,9 +1,0 @@
-"""Django's name for the agency."""
-
-from django.apps import AppConfig
-
-
-class AgencyConfig(AppConfig):
-    name = "broker_site.agency"
-    label = "agency"
-    default_auto_field = "django.db.models.BigAutoField"

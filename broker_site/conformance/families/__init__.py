@@ -1,5 +1,0 @@
-"""The families of conformance cases by the part of the system that decides; importing this package maps all of them."""
-
-from broker_site.conformance.families import analysis, endings, jobs, nucleus, production, shares, splitting
-
-__all__ = ["analysis", "endings", "jobs", "nucleus", "production", "shares", "splitting"]

@@ -1,0 +1,161 @@
+"""Django's admin of users, roles, credentials and the audit."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from broker_site.foundation.access.auditedadmin import AuditedAdmin
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.credentials import issue_enrolment, issue_user_token, revoke
+from broker_site.foundation.access.models import Audit, Credential, Role, User
+from broker_site.foundation.access.roles import ROLES
+
+_DAY_S = 86_400
+
+
+class RoleInline(admin.TabularInline):
+    """Roles on the user's page."""
+
+    model = Role
+    extra = 0
+
+
+@admin.register(User)
+class UserAdmin(AuditedAdmin, DjangoUserAdmin):
+    """Users with their roles; Django's forms for passwords."""
+
+    inlines = [RoleInline]
+    list_display = ["username", "email", "is_active", "is_staff", "is_superuser", "last_login"]
+
+
+@admin.register(Role)
+class RoleAdmin(AuditedAdmin):
+    """Roles of all users, by VO."""
+
+    list_display = ["user", "vo", "role"]
+    list_filter = ["vo", "role"]
+    list_select_related = ["user"]
+    search_fields = ["user__username", "vo"]
+    autocomplete_fields = ["user"]
+
+
+class CredentialForm(forms.ModelForm):
+    """What a new credential is for; the secret is ours to make."""
+
+    kind = forms.ChoiceField(choices=[(k, k) for k in ("user", "enrolment")], help_text="Pilots get their tokens by enrolling.")
+    roles = forms.MultipleChoiceField(
+        choices=[(r, r) for r in ROLES],
+        required=False,
+        help_text="Of a user token: leave only these roles. None: all that the user has.",
+    )
+    days = forms.IntegerField(min_value=1, max_value=3650, required=False, help_text="Days until it expires. Empty: it does not.")
+
+    class Meta:
+        model = Credential
+        fields = ["kind", "user", "vo", "roles", "site", "queue", "days", "note"]
+
+    def clean(self) -> dict[str, Any]:
+        """A user token needs its user, an enrolment its queue."""
+        data = super().clean() or self.cleaned_data
+        if data.get("kind") == "user" and not data.get("user"):
+            self.add_error("user", "A user token needs a user.")
+        if data.get("kind") == "enrolment" and not data.get("queue"):
+            self.add_error("queue", "An enrolment secret needs a computing queue.")
+        return data
+
+
+@admin.register(Credential)
+class CredentialAdmin(admin.ModelAdmin):
+    """Credentials: made here (the secret is shown once), revoked here, never changed or deleted."""
+
+    form = CredentialForm
+    list_display = ["prefix", "kind", "user", "vo", "queue", "subject", "created", "expires_at", "revoked_at", "last_used"]
+    list_filter = ["kind", "vo", ("revoked_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["user"]
+    search_fields = ["prefix", "user__username", "queue", "subject"]
+    autocomplete_fields = ["user"]
+    actions = ["revoke_selected"]
+    show_full_result_count = False
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """The form's fields when adding; what is known of an existing one, its digest apart."""
+        if obj is None:
+            return list(CredentialForm.Meta.fields)
+        return [f.name for f in Credential._meta.concrete_fields if f.name not in ("id", "secret")]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Credentials are looked at, not changed."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Revoke instead; rows are forgotten a month after they expired."""
+        return False
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        """Whoever may change credentials by Django's own permission."""
+        return request.user.has_perm("access.change_credential")
+
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm, change: bool) -> None:
+        """Make the credential; its text is kept for the answer to this request only."""
+        data = form.cleaned_data
+        common = {
+            "vo": data["vo"],
+            "user": data["user"],
+            "seconds": data["days"] * _DAY_S if data["days"] else None,
+            "note": data["note"],
+            "by": authenticate(request),
+        }
+        if data["kind"] == "user":
+            issued = issue_user_token(roles=data["roles"], **common)
+        else:
+            issued = issue_enrolment(data["queue"], site=data["site"], **common)
+        obj.__dict__.update(issued.credential.__dict__)
+        request.issued_text = issued.text  # type: ignore[attr-defined]
+
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
+        """Show the secret instead of redirecting: it must not pass through a cookie or an address."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Credential made",
+            "opts": self.opts,
+            "credential": obj,
+            "text": cast("Any", request).issued_text,
+        }
+        return TemplateResponse(request, "admin/access/credential/issued.html", context, headers={"Cache-Control": "no-store"})
+
+    @admin.action(description="Revoke selected credentials (of enrolments, also their pilots)", permissions=["revoke"])
+    def revoke_selected(self, request: HttpRequest, queryset: QuerySet[Credential]) -> None:
+        """Revoke and tell how many were good before."""
+        count = revoke(queryset, reason="revoked in the admin", by=authenticate(request))
+        self.message_user(request, f"{count} credentials revoked; effective within five seconds.", messages.SUCCESS)
+
+
+@admin.register(Audit)
+class AuditAdmin(admin.ModelAdmin):
+    """The audit, to read."""
+
+    list_display = ["at", "who", "kind", "vo", "act", "object", "outcome", "status", "trace_id"]
+    list_filter = ["outcome", "kind", "vo"]
+    search_fields = ["who", "act", "object", "trace_id"]
+    date_hierarchy = "at"
+    ordering = ["-id"]
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Rows are written by the acts themselves."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Rows are never changed."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Rows are never removed."""
+        return False

@@ -1,0 +1,16 @@
+"""Django's entry to the app; registers the system check of routes and the schema's security schemes."""
+
+from django.apps import AppConfig
+
+
+class AccessConfig(AppConfig):
+    """The app `access`; owner of AUTH_USER_MODEL."""
+
+    name = "broker_site.foundation.access"
+    label = "access"
+    verbose_name = "Access"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Import what registers itself."""
+        from broker_site.foundation.access import checks, openapi  # noqa: F401

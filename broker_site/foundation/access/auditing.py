@@ -1,0 +1,123 @@
+"""The audit: one row for each privileged act, done or refused.
+
+A view writes its row with `audit` in the transaction of the act; the middleware writes one for calls that left none, which is how
+refusals and faults get theirs. Which calls are privileged stands in `permissions` (note `audited`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponseBase
+
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.models import Audit
+from broker_site.foundation.access.permissions import PERMISSIONS
+from broker_site.foundation.access.principal import ANONYMOUS, Principal
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.routes import permission_of
+from broker_site.foundation.access.trace import trace_id
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Call:
+    noted: bool = False
+
+
+_call: ContextVar[_Call | None] = ContextVar("audited_call", default=None)
+
+
+def audit(
+    act: str,
+    principal: Principal,
+    target: str,
+    outcome: str = Audit.Outcome.DONE,
+    *,
+    vo: str = "",
+    reason: str = "",
+    before: Any = None,
+    after: Any = None,
+    status: int | None = None,
+) -> None:
+    """Add one row, in the caller's transaction if there is one.
+
+    `act` is a verb with its kind of object ("task.kill"), `target` the object ("task 7"), `outcome` one of done, refused, failed;
+    `before` and `after` are JSON values of what changed, never secrets.
+    """
+    Audit.objects.create(
+        who=principal.name[:200],
+        kind=principal.kind,
+        prefix=principal.prefix,
+        vo=vo or principal.vo,
+        act=act,
+        object=target[:300],
+        outcome=outcome,
+        status=status,
+        reason=reason[:500],
+        before=before,
+        after=after,
+        trace_id=trace_id(),
+    )
+    call = _call.get()
+    if call is not None:
+        call.noted = True
+
+
+class AuditMiddleware:
+    """Sees to it that each unsafe call of an audited route leaves a row. Stands after authentication."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer, then add the row that is missing."""
+        if request.method in SAFE_METHODS:
+            return self.get_response(request)
+        call = _Call()
+        token = _call.set(call)
+        try:
+            response = self.get_response(request)
+            permission = _audited_permission(request)
+            # A row noted before a refusal may have been rolled back with the rest of the transaction: look.
+            if permission and not (call.noted and (response.status_code < 400 or _row_exists())):
+                _add_row(request, response, permission)
+            return response
+        finally:
+            _call.reset(token)
+
+
+def _audited_permission(request: HttpRequest) -> str:
+    match = request.resolver_match
+    permission = permission_of(match.func, request.method or "") if match is not None else ""
+    return permission if permission in PERMISSIONS and PERMISSIONS[permission].audited else ""
+
+
+def _row_exists() -> bool:
+    return bool(trace_id()) and Audit.objects.filter(trace_id=trace_id()).exists()
+
+
+def _add_row(request: HttpRequest, response: HttpResponseBase, permission: str) -> None:
+    status = response.status_code
+    outcome = Audit.Outcome.DONE if status < 400 else Audit.Outcome.REFUSED if status < 500 else Audit.Outcome.FAILED
+    reason = getattr(response, "problem_title", "")
+    try:
+        audit(permission, _principal(request), f"{request.method} {request.path}", outcome, reason=reason, status=status)
+    except DatabaseError as exc:
+        # The answer stands: with no database the act was not done either, and the log has the trace id.
+        logger.error("no audit row for %s %s, trace id %s: %s", request.method, permission, trace_id(), exc)
+
+
+def _principal(request: HttpRequest) -> Principal:
+    try:
+        return authenticate(request)
+    except Refused:
+        return ANONYMOUS

@@ -1,0 +1,239 @@
+"""From a request to a principal: the bearer token first, else the session.
+
+Rights are read at use: a user's roles for every request, a stored credential at most CACHE_S seconds ago. Not here: what the
+principal may do (`permissions`) and how credentials are made (`credentials`).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.http import HttpRequest, HttpResponseBase
+
+from broker_site.foundation.access.models import Credential, Role, User
+from broker_site.foundation.access.principal import ANONYMOUS, Principal
+from broker_site.foundation.access.problems import not_authenticated
+from broker_site.foundation.access.tokens import JOB_PREFIX, BadToken, digest, looks_stored, read_job_token
+from broker_site.foundation.kernel import clock
+
+CACHE_S = 4.0
+"""How long a process trusts what it read of a credential; a revocation is effective everywhere within five seconds."""
+_CACHE_MOST = 20_000
+_KEEPER = "operator"  # the role on which an enrolment that belongs to a user, and its pilots, stand
+
+_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]+) *", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    """What was read of a stored credential, and until when (monotonic seconds) this process believes it."""
+
+    id: int
+    kind: str
+    prefix: str
+    user_id: int | None
+    vo: str
+    site: str
+    queue: str
+    subject: UUID | None
+    roles: frozenset[str] | None
+    expires_at: datetime | None
+    until: float
+
+
+_verified: dict[str, _Verified] = {}
+_withdrawn: tuple[float, frozenset[int]] = (0.0, frozenset())
+
+
+def authenticate(request: HttpRequest) -> Principal:
+    """Who sent this request; ANONYMOUS when it shows nothing. Also left in `request.principal`.
+
+    Raises Refused(401) when it shows a bearer token that is not good: a bad token never falls back to the session.
+    """
+    known = getattr(request, "principal", None)
+    if known is not None:
+        return cast("Principal", known)
+    principal = _by_bearer(request) if shows_bearer(request) else _by_session(request)
+    request.principal = principal  # type: ignore[attr-defined]
+    return principal
+
+
+def shows_bearer(request: HttpRequest) -> bool:
+    """Whether the request carries a bearer token, good or not."""
+    return request.META.get("HTTP_AUTHORIZATION", "")[:6].lower() == "bearer"
+
+
+def principal_of_token(text: str) -> Principal:
+    """The principal of a token of any kind; BadToken when it is not good."""
+    if text.startswith(JOB_PREFIX):
+        return _job(text)
+    if not looks_stored(text):
+        raise BadToken("this is not a token of ours")
+    verified = _verify(text)
+    if verified.expires_at is not None and verified.expires_at <= clock.now():
+        raise BadToken("the token has expired")
+    return _user_of_token(verified) if verified.kind == Credential.Kind.USER else _worker(verified)
+
+
+def forget_verified() -> None:
+    """Read every credential anew from now on; for this process only."""
+    global _withdrawn
+    _verified.clear()
+    _withdrawn = (0.0, frozenset())
+
+
+class BearerMiddleware:
+    """Takes the cookies from a request that shows a bearer token, and with them the need of a CSRF token.
+
+    A foreign page can make a browser send our cookies but not an Authorization header; a request with the header acts by the
+    header alone. Stands before sessions and CSRF.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer, without cookies if there is a bearer token."""
+        if shows_bearer(request):
+            request.COOKIES = {}
+            request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]
+        return self.get_response(request)
+
+
+def _by_bearer(request: HttpRequest) -> Principal:
+    match = _BEARER.fullmatch(request.META["HTTP_AUTHORIZATION"])
+    if match is None:
+        raise not_authenticated("The Authorization header is malformed.")
+    try:
+        return principal_of_token(match.group(1))
+    except BadToken as exc:
+        raise not_authenticated(f"The token is not accepted: {exc}.") from None
+
+
+def _by_session(request: HttpRequest) -> Principal:
+    user = getattr(request, "user", None)
+    if not isinstance(user, User) or not user.is_active:
+        return ANONYMOUS
+    return Principal("user", user.username, user=user, superuser=user.is_superuser, roles=_roles(user.pk))
+
+
+def _job(text: str) -> Principal:
+    claim = read_job_token(text)
+    if claim.pilot and claim.pilot in _withdrawn_pilots():
+        raise BadToken("its pilot's credential was revoked")
+    return Principal("job", f"job {claim.job_id}, epoch {claim.epoch}", job=claim)
+
+
+def _user_of_token(verified: _Verified) -> Principal:
+    user = User.objects.filter(pk=verified.user_id or 0, is_active=True).first()
+    if user is None:
+        raise BadToken("its user is not active")
+    limited = bool(verified.vo) or verified.roles is not None
+    roles = {
+        vo: held if verified.roles is None else held & verified.roles
+        for vo, held in _roles(user.pk).items()
+        if not verified.vo or vo == verified.vo
+    }
+    return Principal(
+        "user",
+        user.username,
+        user=user,
+        superuser=user.is_superuser and not limited,
+        roles=roles,
+        vo=verified.vo,
+        credential=verified.id,
+        prefix=verified.prefix,
+    )
+
+
+def _worker(verified: _Verified) -> Principal:
+    """An enrolment secret or a pilot; one that belongs to a user stands on that user's role at this moment."""
+    if verified.user_id is not None and not _keepers(verified.vo).filter(pk=verified.user_id).exists():
+        raise BadToken(f"its user is not active or no longer {_KEEPER}")
+    pilot = verified.kind == Credential.Kind.PILOT
+    return Principal(
+        "pilot" if pilot else "enrolment",
+        f"pilot {verified.subject}" if pilot else f"enrolment of {verified.queue}",
+        site=verified.site,
+        queue=verified.queue,
+        vo=verified.vo,
+        subject=verified.subject,
+        credential=verified.id,
+        prefix=verified.prefix,
+    )
+
+
+def _roles(user_id: int) -> dict[str, frozenset[str]]:
+    held: dict[str, set[str]] = {}
+    for vo, role in Role.objects.filter(user_id=user_id).values_list("vo", "role"):
+        held.setdefault(vo, set()).add(role)
+    return {vo: frozenset(roles) for vo, roles in held.items()}
+
+
+def _keepers(vo: str) -> QuerySet[User]:
+    """Users on whom an enrolment for this VO (empty: any) may stand."""
+    roles = Role.objects.filter(user=OuterRef("pk"), role=_KEEPER)
+    return User.objects.filter(Q(is_superuser=True) | Exists(roles.filter(vo=vo) if vo else roles), is_active=True)
+
+
+def _verify(text: str) -> _Verified:
+    key, now = digest(text), time.monotonic()
+    found = _verified.get(key)
+    if found is not None and now < found.until:
+        return found
+    _verified.pop(key, None)
+    row = Credential.objects.filter(secret=key).first()
+    if row is None:
+        raise BadToken("it is unknown")
+    if row.revoked_at is not None:
+        raise BadToken("it was revoked")
+    _note_use(row)
+    if len(_verified) >= _CACHE_MOST:
+        _verified.clear()
+    _verified[key] = verified = _Verified(
+        id=row.pk,
+        kind=row.kind,
+        prefix=row.prefix,
+        user_id=row.user_id,
+        vo=row.vo,
+        site=row.site,
+        queue=row.queue,
+        subject=row.subject,
+        roles=_limit(row.claims.get("roles")),
+        expires_at=row.expires_at,
+        until=now + CACHE_S,
+    )
+    return verified
+
+
+def _limit(roles: Iterable[str] | None) -> frozenset[str] | None:
+    return None if roles is None else frozenset(roles)
+
+
+def _note_use(row: Credential) -> None:
+    today = clock.now().date()
+    if row.last_used != today:
+        Credential.objects.filter(pk=row.pk).update(last_used=today)
+
+
+def _withdrawn_pilots() -> frozenset[int]:
+    """Ids of pilot credentials that are no longer good; job tokens are not stored, so this list is how they die with their
+    pilot.
+    """
+    global _withdrawn
+    now = time.monotonic()
+    if now >= _withdrawn[0]:
+        pilots = Credential.objects.filter(kind=Credential.Kind.PILOT)
+        gone = set(pilots.filter(revoked_at__isnull=False).values_list("pk", flat=True))
+        lent = pilots.filter(revoked_at__isnull=True, user__isnull=False)
+        for vo in lent.values_list("vo", flat=True).distinct():
+            gone.update(lent.filter(vo=vo).exclude(user__in=_keepers(vo)).values_list("pk", flat=True))
+        _withdrawn = (now + CACHE_S, frozenset(gone))
+    return _withdrawn[1]

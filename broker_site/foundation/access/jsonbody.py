@@ -1,0 +1,176 @@
+"""Strict reading of JSON bodies: bounded in size, depth, width and numbers, and free of what PostgreSQL cannot store.
+
+Every fault is a 4xx with the place or the name of the fault. Not here: what the values mean (serializers, rules).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from django.http import HttpRequest, UnreadablePostError
+
+from broker_site.foundation.access.problems import Refused
+
+BODY_LIMIT = 1_000_000
+"""Bytes of an ordinary body."""
+TASK_BODY_LIMIT = 5_000_000
+"""Bytes of a body with task parameters."""
+MAX_DEPTH = 50
+"""Nesting of lists and objects."""
+MAX_ITEMS = 10_000
+"""Members of one list or object."""
+MAX_TOKENS = 250_000
+"""Strings, brackets and commas of one body: bounds the time and memory that its wide parts can take."""
+_INT64 = 1 << 63
+_LONGEST_NUMBER = 400
+
+# A whole string (its escapes included, possessively, so that no input makes the search go back), or a mark of structure.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def read_json(request: HttpRequest, limit: int = BODY_LIMIT) -> Any:
+    """The JSON value in the body of a request of at most `limit` bytes.
+
+    Refused: 415 for another content type, 413 for a longer body, 400 for a broken one.
+    """
+    if request.content_type != "application/json":
+        raise Refused(415, "Wrong content type", "Send application/json.")
+    return decode(_body(request, limit))
+
+
+def read_object(request: HttpRequest, limit: int = BODY_LIMIT, *, empty_ok: bool = False) -> dict[str, Any]:
+    """As `read_json`, for views whose body is an object; with `empty_ok` no body at all means an empty one."""
+    if empty_ok and request.META.get("CONTENT_LENGTH") in (None, "", "0"):
+        return {}
+    value = read_json(request, limit)
+    if not isinstance(value, dict):
+        raise _broken("The body must be a JSON object.")
+    return value
+
+
+def read_stream(stream: Any, declared: object, limit: int) -> bytes:
+    """At most `limit` bytes from an open body; `declared` is the Content-Length header. Refused: 413, or 400 if the body
+    breaks off.
+    """
+    try:
+        length = int(str(declared or 0))
+    except ValueError:
+        raise _broken("Content-Length is not a number.") from None
+    if length > limit:
+        raise _too_large(limit)
+    try:
+        body: bytes = stream.read(limit + 1)
+    except UnreadablePostError:
+        raise _broken("The body broke off.") from None
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def decode(body: bytes) -> Any:
+    """The value of a JSON text; Refused(400) for whatever is not strict JSON within the limits of this module."""
+    if b"\x00" in body:
+        raise _broken("The body holds a NUL character.")
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as exc:
+        raise _broken(f"The body is not UTF-8: byte {exc.start}.") from None
+    _check_structure(body)
+    try:
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as exc:
+        raise _broken(f"{exc.msg}: line {exc.lineno} column {exc.colno} (character {exc.pos}).") from None
+    # Only an escape can bring in what UTF-8 refuses, and only many commas a long list: most bodies need no second look.
+    if b"\\u" in body or body.count(b",") >= MAX_ITEMS:
+        _check_values(value)
+    return value
+
+
+def _body(request: HttpRequest, limit: int) -> bytes:
+    return read_stream(request, request.META.get("CONTENT_LENGTH"), limit)
+
+
+def _check_structure(body: bytes) -> None:
+    """Refuse deep or very wide texts before the parser sees them; the parser recurses, this does not."""
+    openings = body.count(b"[") + body.count(b"{")
+    if openings <= MAX_DEPTH and body.count(b",") + body.count(b'"') <= MAX_ITEMS:
+        return
+    depth = 0
+    for count, match in enumerate(_TOKEN.finditer(body)):
+        mark = body[match.start()]
+        if mark in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _broken(f"Nested deeper than {MAX_DEPTH} levels at byte {match.start()}.")
+        elif mark in b"]}":
+            depth -= 1
+        if count > MAX_TOKENS:
+            raise _broken(f"More than {MAX_TOKENS} values and marks.")
+
+
+def _check_values(value: Any) -> None:
+    for item in _items(value):
+        if isinstance(item, str):
+            if _UNSTORABLE.search(item):
+                raise _broken("A text holds a NUL character or half of a surrogate pair.")
+        elif len(item) > MAX_ITEMS:
+            raise _broken(f"A list or object has more than {MAX_ITEMS} members.")
+
+
+def _items(value: Any) -> Iterator[Any]:
+    """Every text, key, list and object within, without recursion."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            yield item
+            yield from item
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            yield item
+            stack.extend(item)
+        elif isinstance(item, str):
+            yield item
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise _broken(f"The name {twice[:100]!a} stands twice in one object.")
+    return members
+
+
+def _integer(text: str) -> int:
+    number = int(text) if len(text) <= 20 else _INT64
+    if not -_INT64 <= number < _INT64:
+        raise _broken(f"The integer {text[:30]} does not fit into 64 bits.")
+    return number
+
+
+def _float(text: str) -> float:
+    number = float(text) if len(text) <= _LONGEST_NUMBER else math.inf
+    if math.isinf(number):
+        raise _broken(f"The number {text[:30]} is out of range.")
+    return number
+
+
+def _constant(text: str) -> float:
+    raise _broken(f"{text} is not JSON.")
+
+
+def _broken(detail: str) -> Refused:
+    return Refused(400, "Malformed body", detail)
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(413, "Body too large", f"At most {limit} bytes.")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)

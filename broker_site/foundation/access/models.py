@@ -1,0 +1,139 @@
+"""Tables of access: users, their roles per VO, credentials, and the audit. Columns and constraints only."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractUser
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from broker_site.foundation.access.roles import ROLES
+
+_plain_name = RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z", "Letters, digits, dot, hyphen and underscore only.")
+
+
+class User(AbstractUser):
+    """A person or a service that signs in. What it may do stands in its roles; `is_superuser` may everything but submit."""
+
+
+class Role(models.Model):
+    """A user holds a role in one VO. Removing the row takes the right away with the next request."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="roles")
+    vo = models.CharField("VO", max_length=64, validators=[_plain_name])
+    role = models.CharField(max_length=16, choices=[(r, r) for r in ROLES])
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "vo", "role"], name="access_role_once"),
+            models.CheckConstraint(condition=Q(role__in=ROLES), name="access_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user}: {self.role} in {self.vo}"
+
+
+class Credential(models.Model):
+    """A secret that somebody holds; we keep its SHA-256 only.
+
+    Kinds: `user` (stands on its user's roles), `enrolment` (lets a queue's pilots enrol), `pilot` (lets one pilot ask for jobs;
+    made from an enrolment, its `parent`). Revoking an enrolment revokes its pilots; an expired one only enrols nobody any more,
+    which is how a secret is rotated without losing pilots. Job tokens are signed and have no row.
+    """
+
+    class Kind(models.TextChoices):
+        """What a credential is for."""
+
+        USER = "user"
+        ENROLMENT = "enrolment"
+        PILOT = "pilot"
+
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    prefix = models.CharField(max_length=16, help_text="The first characters of the secret, to name it by.")
+    secret = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the secret, hexadecimal.")
+    user = models.ForeignKey(
+        User,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="credentials",
+        help_text="On whose rights the credential stands.",
+    )
+    parent = models.ForeignKey("self", models.RESTRICT, null=True, blank=True, related_name="children")
+    vo = models.CharField(
+        "VO", max_length=64, blank=True, validators=[_plain_name], help_text="Limited to this VO; empty: no limit."
+    )
+    site = models.CharField(max_length=128, blank=True)
+    queue = models.CharField(max_length=128, blank=True, help_text="The computing queue whose pilots enrol or ask with it.")
+    subject = models.UUIDField(null=True, blank=True, help_text="The pilot.")
+    claims = models.JSONField(
+        default=dict, blank=True, help_text='Further limits: {"roles": ["submitter"]} leaves only these roles.'
+    )
+    note = models.CharField(max_length=200, blank=True, help_text="What it is for.")
+    created = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_used = models.DateField(
+        null=True, blank=True, editable=False, help_text="The last day (UTC) on which it was shown to us."
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=~Q(kind="user") | Q(user__isnull=False), name="access_credential_user_has_user"),
+            models.CheckConstraint(condition=~Q(kind="enrolment") | ~Q(queue=""), name="access_credential_enrolment_has_queue"),
+            models.CheckConstraint(
+                condition=~Q(kind="pilot") | Q(subject__isnull=False, parent__isnull=False, expires_at__isnull=False),
+                name="access_credential_pilot_has_all",
+            ),
+            models.CheckConstraint(condition=Q(kind__in=["user", "enrolment", "pilot"]), name="access_credential_kind_known"),
+        ]
+        indexes = [
+            models.Index(fields=["prefix"], name="access_credential_prefix"),
+            models.Index(fields=["subject"], name="access_credential_subject", condition=Q(subject__isnull=False)),
+            models.Index(fields=["id"], name="access_credential_withdrawn", condition=Q(kind="pilot", revoked_at__isnull=False)),
+            models.Index(fields=["expires_at"], name="access_credential_expiry", condition=Q(expires_at__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.prefix}"
+
+
+class Audit(models.Model):
+    """One privileged act, done or refused. Rows are only ever added: a trigger refuses to change or remove them.
+
+    No foreign keys: the row stays true when the user, the credential or the thing is gone.
+    """
+
+    class Outcome(models.TextChoices):
+        """How the act ended."""
+
+        DONE = "done"
+        REFUSED = "refused"
+        FAILED = "failed"
+
+    at = models.DateTimeField(db_default=Now(), editable=False)
+    who = models.CharField(max_length=200, help_text="Name of the user, pilot or job; `system` for operator commands.")
+    kind = models.CharField(max_length=10, help_text="The kind of credential: anonymous, user, enrolment, pilot or job.")
+    prefix = models.CharField(max_length=16, blank=True, help_text="The displayed part of the credential.")
+    vo = models.CharField("VO", max_length=64, blank=True)
+    act = models.CharField(max_length=100)
+    object = models.CharField(max_length=300)
+    outcome = models.CharField(max_length=8, choices=Outcome.choices)
+    status = models.PositiveSmallIntegerField(null=True, blank=True, help_text="HTTP status of the answer, where there was one.")
+    reason = models.CharField(max_length=500, blank=True)
+    before = models.JSONField(null=True, blank=True)
+    after = models.JSONField(null=True, blank=True)
+    trace_id = models.CharField(max_length=32, blank=True)
+
+    class Meta:
+        verbose_name_plural = "audit"
+        indexes = [
+            models.Index(fields=["-at"], name="access_audit_at"),
+            models.Index(fields=["who", "-at"], name="access_audit_who"),
+            models.Index(fields=["object", "-at"], name="access_audit_object"),
+            models.Index(fields=["trace_id"], name="access_audit_trace", condition=~Q(trace_id="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.who}: {self.act} {self.object}: {self.outcome}"

@@ -1,0 +1,64 @@
+"""Who is asking: the value that every guard, view and audit row speaks of. No database here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from broker_site.foundation.access.models import User
+
+Kind = Literal["anonymous", "user", "enrolment", "pilot", "job"]
+"""What a principal is, and so which permissions it can have at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobClaim:
+    """What a job token says: this job, this epoch of its lease, until `expires` (seconds since 1970, UTC).
+
+    `pilot` is the id of the pilot credential that the job was leased with, 0 if the token does not say.
+    """
+
+    job_id: int
+    epoch: int
+    expires: int
+    pilot: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """An authenticated caller, or nobody (`ANONYMOUS`).
+
+    `roles` maps a VO to the roles held there, read from the database for this very request. `site`, `queue` and `vo` bind an
+    enrolment secret or a pilot to its place; an empty `vo` there means any. `subject` is the pilot's id. `credential` and
+    `prefix` name the stored credential that was shown, if any; `prefix` is the part of it that may be displayed.
+    """
+
+    kind: Kind
+    name: str
+    user: User | None = None
+    superuser: bool = False
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    site: str = ""
+    queue: str = ""
+    vo: str = ""
+    subject: UUID | None = None
+    credential: int | None = None
+    prefix: str = ""
+    job: JobClaim | None = None
+
+    @property
+    def key(self) -> str:
+        """A short text that is the same for each call with the same credential: what limits are counted by."""
+        if self.credential is not None:
+            return f"credential:{self.credential}"
+        if self.job is not None:
+            return f"job:{self.job.job_id}"
+        return f"user:{self.user.pk}" if self.user is not None else "anonymous"
+
+
+ANONYMOUS = Principal("anonymous", "anonymous")
+SYSTEM = Principal("anonymous", "system")
+"""Acts of operator commands and agents, for the audit; it has no permission on any route."""

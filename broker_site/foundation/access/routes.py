@@ -1,0 +1,100 @@
+"""Every route of the URL conf with the permission that each of its methods asks for.
+
+Used by the system check, by the audit and by the test that walks all routes. Guards leave their mark here: `MARK` on a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from broker_site.foundation.access.permissions import ADMIN, OPEN
+
+MARK = "access_permission"
+"""Attribute of a guarded view or REST permission class: the name of its permission, or OPEN."""
+ANY = "*"
+"""Stands for the method where a view asks the same for each."""
+
+_HTTP = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One route. `patterns` are the parts of its address, outermost first; `methods` maps a method (or ANY) to a permission,
+    "" = none.
+    """
+
+    patterns: tuple[Any, ...]
+    callback: Callable[..., Any]
+    methods: Mapping[str, str]
+
+    @property
+    def address(self) -> str:
+        """The address as the URL conf writes it."""
+        return "/" + "".join(str(p) for p in self.patterns)
+
+
+def routes(urlconf: str | None = None) -> Iterator[Route]:
+    """All routes of this URL conf, or of the one in the settings."""
+    yield from _walk(get_resolver(urlconf).url_patterns, ())
+
+
+def permission_of(callback: Callable[..., Any], method: str) -> str:
+    """What this method of a route asks for: a permission, OPEN, ADMIN, or "" where nothing is said."""
+    asked = permissions_of(callback)
+    return asked.get(ANY, "") or asked.get("GET" if method == "HEAD" else method, "")
+
+
+def permissions_of(callback: Callable[..., Any]) -> Mapping[str, str]:
+    """Method (or ANY) -> permission of a resolved view."""
+    mark = getattr(callback, MARK, None)
+    if mark is not None:
+        return {ANY: mark}
+    if (
+        hasattr(callback, "model_admin")
+        or isinstance(getattr(callback, "admin_site", None), AdminSite)
+        or _inside_admin(callback)
+    ):
+        return {ANY: ADMIN}
+    owner = getattr(callback, "__self__", None)
+    if isinstance(owner, AdminSite):  # the admin's login page, the only view that it leaves unguarded
+        return {ANY: OPEN}
+    view_class = getattr(callback, "cls", None)
+    return _of_rest(callback, view_class) if view_class is not None else {ANY: ""}
+
+
+def _inside_admin(callback: Any, depth: int = 4) -> bool:
+    """Whether `AdminSite.admin_view` guards this callback: it leaves no mark of its own, so look for it among the wrapped
+    functions.
+    """
+    code = getattr(callback, "__code__", None)
+    if code is None:
+        return False
+    if code.co_qualname == "AdminSite.admin_view.<locals>.inner":
+        return True
+    cells = [cell.cell_contents for cell in callback.__closure__ or ()] if depth else []
+    return any(_inside_admin(inner, depth - 1) for inner in cells)
+
+
+def _of_rest(callback: Any, view_class: Any) -> dict[str, str]:
+    options: Mapping[str, Any] = getattr(callback, "initkwargs", {})
+    for permission_class in options.get("permission_classes", view_class.permission_classes):
+        if mark := getattr(permission_class, MARK, ""):
+            return {ANY: mark}
+    named: Mapping[str, str] = options.get("permissions", getattr(view_class, "permissions", {}))
+    actions: Mapping[str, str] | None = getattr(callback, "actions", None)
+    if actions is not None:
+        return {method.upper(): named.get(action, "") for method, action in actions.items()}
+    return {method: named.get(method.lower(), "") for method in _HTTP if hasattr(view_class, method.lower())}
+
+
+def _walk(patterns: list[Any], before: tuple[Any, ...]) -> Iterator[Route]:
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            yield from _walk(pattern.url_patterns, (*before, pattern.pattern))
+        elif isinstance(pattern, URLPattern):
+            yield Route((*before, pattern.pattern), pattern.callback, permissions_of(pattern.callback))

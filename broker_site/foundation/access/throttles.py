@@ -1,0 +1,71 @@
+"""Limits of requests per credential, counted in the cache (Redis). Without the cache nothing is limited: work goes on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from django.core.cache import cache
+from redis.exceptions import RedisError
+from rest_framework.request import Request
+from rest_framework.settings import api_settings
+from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
+
+from broker_site.foundation.access.rest import principal
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView
+
+_BLIND_S = 5.0
+_blind_until = 0.0
+
+logger = logging.getLogger(__name__)
+
+
+class SubmitThrottle(BaseThrottle):
+    """At most DEFAULT_THROTTLE_RATES["submit"] unsafe requests per credential; more get 429 with Retry-After.
+
+    Windows are fixed: the count starts anew each minute (or hour), for all web processes together.
+    """
+
+    scope = "submit"
+    default_rate = "600/min"
+
+    def __init__(self) -> None:
+        rate = (api_settings.DEFAULT_THROTTLE_RATES or {}).get(self.scope) or self.default_rate
+        self.most, self.seconds = _parsed(str(rate))
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        """Count this request and tell whether it is within the limit."""
+        if request.method in ("GET", "HEAD", "OPTIONS"):
+            return True
+        window = int(time.time() // self.seconds)
+        return _count(f"throttle:{self.scope}:{principal(request).key}:{window}", self.seconds) <= self.most
+
+    def wait(self) -> float:
+        """Seconds until the window ends."""
+        return self.seconds - time.time() % self.seconds
+
+
+def _parsed(rate: str) -> tuple[int, int]:
+    number, seconds = SimpleRateThrottle.parse_rate(SimpleRateThrottle.__new__(SimpleRateThrottle), rate)
+    if not number or not seconds:
+        raise ValueError(f"rate {rate!r}: expected number/unit")
+    return number, seconds
+
+
+def _count(key: str, seconds: int) -> int:
+    """One more for this key; 0 while the cache cannot be reached, without asking it again for a while."""
+    global _blind_until
+    if time.monotonic() < _blind_until:
+        return 0
+    try:
+        cache.add(key, 0, timeout=seconds + 1)
+        return int(cache.incr(key))
+    except ValueError:  # the key ran out between the two calls
+        return 0
+    except (RedisError, OSError) as exc:
+        _blind_until = time.monotonic() + _BLIND_S
+        logger.warning("limits are off, the cache does not answer: %s", exc)
+        return 0

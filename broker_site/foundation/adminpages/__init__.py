@@ -1,0 +1,1 @@
+"""What the admin pages of every app show in the same way."""

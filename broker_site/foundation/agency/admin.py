@@ -1,0 +1,21 @@
+"""The record of the agents, to read."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
+from broker_site.foundation.agency.models import Agent
+
+
+@admin.register(Agent)
+class AgentAdmin(ReadOnlyAdmin):
+    """What each agent did last. Period and switch are keys of the configuration."""
+
+    list_display = ("name", "last_start", "last_success", "rows", "total_rows", "runs", "duration_s", "last_error_at", "fault")
+    ordering = ("name",)
+
+    @admin.display(description="last error")
+    def fault(self, agent: Agent) -> str:
+        """What the last failed run said, cut."""
+        return agent.last_error if len(agent.last_error) <= 80 else f"{agent.last_error[:77]}..."

@@ -1,0 +1,9 @@
+"""Django's name for the agency."""
+
+from django.apps import AppConfig
+
+
+class AgencyConfig(AppConfig):
+    name = "broker_site.foundation.agency"
+    label = "agency"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,125 @@
+"""The history of the configuration: read-only, with the page that reverts."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+
+from broker_site.foundation.gdpconfig.admin.shown import NO_OVERRIDE, at, author, confirm, cut, place
+from broker_site.foundation.gdpconfig.forms import ReasonForm
+from broker_site.foundation.gdpconfig.keys import BadConfig
+from broker_site.foundation.gdpconfig.models import Change, Override
+from broker_site.foundation.gdpconfig.store import revert
+
+
+@admin.register(Change)
+class ChangeAdmin(admin.ModelAdmin):
+    """The history, newest first: nobody edits it; a change can be reverted, which is a change of its own."""
+
+    list_display = ("revision", "key_name", "change", "made_by", "why_shown")
+    list_filter = ("component", "who", "vo")
+    search_fields = ("name", "who", "why", "before", "after")
+    show_full_result_count = False
+    actions = ("revert_selected",)
+    change_form_template = "gdpconfig/change_form.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        """The page that reverts, before the stock ones."""
+        view = self.admin_site.admin_view(self.revert_view)
+        return [path("revert/", view, name="gdpconfig_change_revert"), *super().get_urls()]
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        """Links to the history of one key filter by its name."""
+        return lookup == "name" or super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Never: the store writes history."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Change | None = None) -> bool:
+        """Never."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Change | None = None) -> bool:
+        """Never."""
+        return False
+
+    def has_revert_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may change overrides at all."""
+        return all(request.user.has_perm(f"gdpconfig.{right}_override") for right in ("add", "change", "delete"))
+
+    @admin.display(description="key", ordering="name")
+    def key_name(self, obj: Change) -> str:
+        """Component, name and VO."""
+        return f"{place(obj)} for {obj.vo}" if obj.vo else place(obj)
+
+    @admin.display(description="by", ordering="at")
+    def made_by(self, obj: Change) -> str:
+        """Who made it and when."""
+        return f"{obj.who}, {at(obj.at)}"
+
+    @admin.display(description="change")
+    def change(self, obj: Change) -> str:
+        """The override before and after, cut where they are long."""
+        return f"{cut(obj.before)} \N{RIGHTWARDS ARROW} {cut(obj.after)}"
+
+    @admin.display(description="reason")
+    def why_shown(self, obj: Change) -> str:
+        """The reason, cut where it is long."""
+        return f"reverts {obj.reverts_id}: {cut(obj.why)}" if obj.reverts_id else cut(obj.why)
+
+    @admin.action(description="Revert the selected changes", permissions=["revert"])
+    def revert_selected(self, request: HttpRequest, queryset: QuerySet[Change]) -> HttpResponse:
+        """To the page that shows what reverting would do and asks the reason."""
+        numbers = queryset.values_list("revision", flat=True)
+        query = urlencode({"revision": list(numbers)}, doseq=True)
+        return redirect(f"{reverse('admin:gdpconfig_change_revert')}?{query}")
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """One change, with the way to revert it."""
+        context = {**(extra_context or {}), "may_revert": self.has_revert_permission(request), "revision": object_id}
+        return super().change_view(request, object_id, form_url, context)
+
+    def revert_view(self, request: HttpRequest) -> HttpResponse:
+        """Bring back what the changes of `?revision=` found, newest first, all or none, with a reason."""
+        if not self.has_revert_permission(request):
+            raise PermissionDenied
+        numbers = [int(text) for text in request.GET.getlist("revision") if text.isascii() and text.isdigit() and len(text) < 19]
+        changes = list(Change.objects.filter(revision__in=numbers).order_by("-revision"))
+        if not changes:
+            self.message_user(request, "No change was chosen.", messages.WARNING)
+            return redirect("admin:gdpconfig_change_changelist")
+        form = ReasonForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                with transaction.atomic():
+                    made = [revert(change, who=author(request), why=form.cleaned_data["why"]) for change in changes]
+            except BadConfig as bad:
+                form.add_error(None, str(bad))
+            else:
+                done = len([change for change in made if change is not None])
+                said = f"{done} of {len(changes)} changes reverted." + (
+                    " Where nothing differed, nothing was written." * (done < len(changes))
+                )
+                self.message_user(request, said, messages.SUCCESS)
+                return redirect("admin:gdpconfig_change_changelist")
+        rows = [
+            (f"{change} ({change.vo or 'all VOs'})", _now(change), NO_OVERRIDE if change.before is None else change.before)
+            for change in changes
+        ]
+        return confirm(self, request, form, "Revert changes", "Revert", rows)
+
+
+def _now(change: Change) -> str:
+    override = Override.objects.filter(app=change.app, component=change.component, name=change.name, vo=change.vo).first()
+    return override.value if override else NO_OVERRIDE

@@ -1,0 +1,91 @@
+"""What pages show: every declared key with its default, the overrides and what they lead to, who made them, when and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from broker_site.foundation.gdpconfig import keys
+from broker_site.foundation.gdpconfig.keys import BadConfig, Key
+from broker_site.foundation.gdpconfig.models import Change, Override
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One override. `fault`: why it is not used, empty if it is."""
+
+    name: str
+    vo: str
+    text: str
+    change: Change
+    override_id: int
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """One key and what is set for it. `key` is None for overrides of a key that is no longer declared."""
+
+    app: str
+    component: str
+    name: str
+    key: Key | None
+    settings: tuple[Setting, ...] = ()
+
+    @property
+    def default(self) -> str:
+        """The default as text."""
+        return self.key.write(self.key.default) if self.key else ""
+
+    @property
+    def effective(self) -> str:
+        """The value that holds for all VOs without an override of their own, as text; for a pattern its default."""
+        general = [s.text for s in self.settings if not s.vo and not s.fault and s.name == self.name]
+        return general[0] if general else self.default
+
+
+def effective(component: str | None = None, app: str | None = None, vo: str | None = None) -> list[Effective]:
+    """All keys in the order of app, component and declaration, with their overrides, from the database as it is now (one query).
+
+    vo: only the overrides for this VO and those for all. Overrides of undeclared keys come last.
+    """
+    overrides = Override.objects.select_related("change")
+    if component is not None:
+        overrides = overrides.filter(component=component)
+    if app is not None:
+        overrides = overrides.filter(app=app)
+    if vo is not None:
+        overrides = overrides.filter(vo__in=["", vo])
+    by_key: dict[tuple[str, str, str], list[Setting]] = {}
+    for override in overrides:
+        name, setting = _judged(override)
+        by_key.setdefault((override.app, override.component, name), []).append(setting)
+    rows = [
+        Effective(key.app, key.component, key.name, key, tuple(by_key.pop((key.app, key.component, key.name), ())))
+        for key in _declared(component, app)
+    ]
+    return rows + [Effective(*place, None, tuple(settings)) for place, settings in sorted(by_key.items())]
+
+
+def fault_of(override: Override) -> str:
+    """Why an override is not used, in words: its key is gone or no longer takes the value. Empty where it is used."""
+    try:
+        for key in keys.KEYS.matching(override.component, override.name, override.app):
+            key.read(override.value)
+    except BadConfig as bad:
+        return str(bad)
+    return ""
+
+
+def _declared(component: str | None, app: str | None) -> Iterable[Key]:
+    chosen = (key for key in keys.KEYS if component in (None, key.component) and app in (None, key.app))
+    return sorted(chosen, key=lambda key: (key.app, key.component))
+
+
+def _judged(override: Override) -> tuple[str, Setting]:
+    """The declared name that an override belongs to, and the override with what is wrong with it."""
+    try:
+        name = keys.KEYS.matching(override.component, override.name, override.app)[0].name
+    except BadConfig:
+        name = override.name
+    return name, Setting(override.name, override.vo, override.value, override.change, override.pk, fault_of(override))

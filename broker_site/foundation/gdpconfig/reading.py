@@ -1,0 +1,133 @@
+"""Reading the configuration from the database: one copy per process, checked against the revision at least every two seconds.
+
+Here: the copy. Not here: which override wins (`values`) and writing (`store`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+
+from broker_site.foundation.gdpconfig import keys
+from broker_site.foundation.gdpconfig.keys import APP
+from broker_site.foundation.gdpconfig.values import Config, Row
+
+log = logging.getLogger(__name__)
+
+# Number and writing transaction: after a rollback the same number can come again with other values, but from another transaction.
+Mark = tuple[int, str]
+_NOTHING: Mark = (0, "")
+
+_MARK_SQL = "SELECT number, xmin::text FROM gdpconfig_revision WHERE id = 1"
+# One statement, so that the revision and the overrides are of one moment.
+_LOAD_SQL = """
+SELECT r.number, r.xmin::text, o.app, o.component, o.name, o.vo, o.value
+FROM (VALUES (1)) AS one(id) LEFT JOIN gdpconfig_revision r ON r.id = one.id LEFT JOIN gdpconfig_override o ON TRUE
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    config: Config
+    mark: Mark
+    looked: float
+
+
+_copy: _Copy | None = None
+_lock = threading.Lock()
+
+
+def current() -> Config:
+    """The configuration as committed at most CACHE_PERIOD (below two seconds) ago, frozen: one cycle of an agent works on one.
+
+    Inside a transaction that has itself changed the configuration it is read anew at each call and not kept.
+    """
+    global _copy
+    if _changed_here():
+        return _loaded().config
+    copy = _copy
+    if copy is not None and _fresh(copy):
+        return copy.config
+    with _lock:
+        copy = _copy
+        if copy is None:
+            copy = _loaded()
+        elif not _fresh(copy):
+            now = time.monotonic()
+            copy = _Copy(copy.config, copy.mark, now) if _mark() == copy.mark else _loaded()
+        _copy = copy
+        return copy.config
+
+
+def value(component: str, name: str, /, *, vo: str | None = None, app: str = APP, **parts: str) -> Any:
+    """The typed value of a declared key now: `value("agents", "PERIOD_<agent>", agent="reap")`; None = unset.
+
+    Durations are seconds, sizes bytes, lists tuples, JSON objects read-only mappings. BadConfig for a key that nobody declared.
+    """
+    return current().value(component, name, vo=vo, app=app, **parts)
+
+
+def component(component: str, /, *, vo: str | None = None, app: str = APP) -> Mapping[str, Any]:
+    """All keys of a component now, by their names, for pure rules; see `Config.component`."""
+    return current().component(component, vo=vo, app=app)
+
+
+def revision() -> int:
+    """The revision of the configuration that `value` and `component` answer from; 0 = never changed."""
+    return current().revision
+
+
+def forget() -> None:
+    """Drop the copy of this process: the next reading asks the database. Called after each write here, and between tests."""
+    global _copy
+    with _lock:
+        _copy = None
+
+
+def forget_on_commit() -> None:
+    """Called by the writer inside its transaction: read anew until the transaction ends, and drop the copy when it commits."""
+    transaction.on_commit(forget)
+
+
+def _changed_here() -> bool:
+    """Whether the open transaction of this thread has changed the configuration: its `forget` waits for the commit."""
+    return connection.in_atomic_block and any(waiting[1] is forget for waiting in connection.run_on_commit)
+
+
+def _fresh(copy: _Copy) -> bool:
+    return time.monotonic() - copy.looked < copy.config.value("gdpconfig", "CACHE_PERIOD")
+
+
+def _mark() -> Mark:
+    with connection.cursor() as cursor:
+        cursor.execute(_MARK_SQL)
+        row = cursor.fetchone()
+    return (row[0], row[1]) if row else _NOTHING
+
+
+def _loaded() -> _Copy:
+    now = time.monotonic()
+    with connection.cursor() as cursor:
+        cursor.execute(_LOAD_SQL)
+        rows = cursor.fetchall()
+    number, writer = rows[0][:2]
+    config = Config(number or 0, [Row(*row[2:]) for row in rows if row[2] is not None], keys.KEYS)
+    for row, problem in config.faults:
+        log.warning("override of %s.%s for VO %r is not used: %s", row.component, row.name, row.vo, problem.message)
+    return _Copy(config, (number, writer) if number is not None else _NOTHING, now)
+
+
+def _after_fork() -> None:
+    """A child starts without the parent's lock, which another thread may have held at the fork."""
+    global _lock, _copy
+    _lock, _copy = threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=_after_fork)

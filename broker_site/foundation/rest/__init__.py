@@ -1,0 +1,1 @@
+"""REST tools of every app: pages of lists, filters, and what the OpenAPI document tells."""

@@ -1,0 +1,69 @@
+"""What the OpenAPI document tells beyond the serializers: refusals, and what the interface is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse, inline_serializer
+from rest_framework import serializers
+
+FAULT = inline_serializer(
+    "Fault",
+    {
+        "field": serializers.CharField(help_text="where: a path such as jobParameters[2].dataset"),
+        "rule": serializers.CharField(help_text="which rule: required, unknown, type, range, ..."),
+        "message": serializers.CharField(help_text="in words"),
+    },
+    many=True,
+    required=False,
+)
+
+PROBLEM = inline_serializer(
+    "Problem",
+    {
+        "type": serializers.CharField(),
+        "title": serializers.CharField(help_text="the kind of refusal"),
+        "status": serializers.IntegerField(),
+        "detail": serializers.CharField(help_text="what to do about it"),
+        "trace_id": serializers.CharField(help_text="names this call in the server's logs and in the audit"),
+        "errors": FAULT,
+    },
+)
+
+REASONS: Mapping[int, str] = {
+    400: "The body or the query string is malformed.",
+    401: "No credential, or one that is not accepted.",
+    403: "The credential does not have the right.",
+    404: "There is nothing here, or nothing that you may see.",
+    409: "The state of the task forbids it; the detail names the state and those that accept the command.",
+    410: "What was asked can no longer be made from what is kept.",
+    415: "Only application/json is read.",
+    422: "The body breaks rules; errors has every fault.",
+    429: "Too many requests; Retry-After says how long to wait.",
+    503: "The database or the catalogue does not answer, or a filter took too long.",
+}
+
+
+def refusals(*statuses: int) -> dict[Any, OpenApiResponse]:
+    """The refusals of an operation, 401 and 403 always among them."""
+    told = sorted({401, 403, *statuses})
+    return {(status, "application/problem+json"): OpenApiResponse(PROBLEM, REASONS[status]) for status in told}
+
+
+ABOUT = """Tasks, their datasets and files, jobs, the decisions of the brokerage, and the grid.
+
+Send `Authorization: Bearer <token>`; pages of the same site may use their session with its CSRF token. What belongs to a VO is
+seen by whoever has a role in it; everything else is as if it were not there (404). Lists come in pages: `page_size` (at most
+1000) and the `cursor` of the links `next` and `previous`; a query parameter that a list does not know is refused. Every refusal
+is application/problem+json with `title`, `detail`, `trace_id` and, where a body or query is at fault, `errors`. What is sent uses
+PanDA's names of task parameters; what is read has the names of the database. Times are UTC, sizes in bytes unless the field says
+otherwise. Pilots have their own verbs (`/api/v1/pilots/`, `/api/v1/jobs/<id>/heartbeat/` and `report/`), which are not part of
+this document."""
+"""Description of the whole interface."""
+
+
+def describe(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """Hook of drf-spectacular: put the description in."""
+    result["info"]["description"] = ABOUT
+    return result

@@ -1,0 +1,1 @@
+"""SQL tools of every app: prepared statements, COPY, wildcards."""

@@ -1,0 +1,1 @@
+"""What stands above every app: addresses, the agents' table, operator commands, conformance, and the processes of one machine."""

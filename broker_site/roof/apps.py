@@ -1,0 +1,18 @@
+"""The Django app `broker_site`: operator commands and templates of the site as a whole, and the agents' table."""
+
+from django.apps import AppConfig
+
+
+class BrokerSiteConfig(AppConfig):
+    """Wiring above every other app."""
+
+    name = "broker_site.roof"
+    label = "broker_site"
+    verbose_name = "GridBroker"
+
+    def ready(self) -> None:
+        """Declare policies and agents, so that their Celery tasks are known wherever Django runs."""
+        import broker_site.roof.beat  # noqa: F401
+        from broker_site.celery import app
+
+        app.set_default()

@@ -1,0 +1,66 @@
+"""Celery beat's scheduler: a tick for each agent on the period that the configuration gives it, also after it was changed.
+
+Nothing is kept on disk: a restarted beat ticks everybody at once, which is harmless.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any, cast
+
+from celery.beat import Scheduler
+from celery.schedules import schedule
+from django.db import Error, connection
+
+from broker_site.foundation import gdpconfig
+from broker_site.roof.beat import AGENTS
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 1.0
+"""How soon a changed period has an effect."""
+
+
+class PeriodScheduler(Scheduler):
+    """One entry per agent; periods are read anew every LOOK_EVERY_S, and kept as they are while the database does not answer."""
+
+    looked = float("-inf")
+
+    def setup_schedule(self) -> None:
+        """Begin with the periods of now."""
+        self.follow_configuration()
+
+    def tick(self, *args: Any, **kwargs: Any) -> float:
+        """Send what is due; seconds until the next look."""
+        if time.monotonic() - self.looked >= LOOK_EVERY_S:
+            self.follow_configuration()
+        return min(super().tick(*args, **kwargs), LOOK_EVERY_S)
+
+    def follow_configuration(self) -> None:
+        """Bring the entries to the configured periods."""
+        self.looked = time.monotonic()
+        try:
+            periods = {a.name: float(gdpconfig.value("agents", f"PERIOD_{a.name}")) for a in AGENTS}
+        except Error as error:
+            connection.close()  # a broken one is opened anew at the next look
+            logger.warning("periods stay as they are, the database does not answer: %s", error)
+            return
+        for name, period in periods.items():
+            self._set(name, period)
+
+    def _set(self, name: str, period: float) -> None:
+        entries = cast("dict[str, Any]", self.schedule)
+        known = entries.get(name)
+        if known is not None and known.schedule.run_every.total_seconds() == period:
+            return
+        last = known.last_run_at if known is not None else None
+        entries[name] = self.Entry(
+            name=name,
+            task=f"agent.{name}",
+            schedule=schedule(period, app=self.app),
+            options={"expires": max(2.0, 2 * period)},
+            last_run_at=last,
+            app=self.app,
+        )
+        self._heap = None  # made anew from the entries at the next tick

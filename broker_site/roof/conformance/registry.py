@@ -1,0 +1,91 @@
+"""Which function answers a case: chosen by its family and the keys of what is given and expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker_site.roof.conformance.cases import Case
+
+Given = Mapping[str, Any]
+Answer = Mapping[str, Any]
+
+ANY = "*"
+"""Among the keys that are answered: all of them, as they are names of the case."""
+
+
+class Values(dict[str, Any]):
+    """What a case gives, without its nulls: a key that is null or absent reads as None, not given."""
+
+    def __init__(self, given: Given) -> None:
+        super().__init__({key: value for key, value in given.items() if value is not None})
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+
+class NoFunction(LookupError):
+    """No function is mapped to the family of a case, or none to the keys that it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """One mapping: the keys that must be given, those that may be, those that it answers, and the errors that mean `error`."""
+
+    needed: frozenset[str]
+    allowed: frozenset[str]
+    answered: frozenset[str]
+    errors: tuple[type[Exception], ...]
+    function: Callable[[Given], Answer]
+
+    def takes(self, case: Case) -> bool:
+        """Whether the case has this mapping's keys."""
+        given = case.given.keys() - {"tolerance"}
+        answered = ANY in self.answered or case.expect.keys() <= self.answered | ({"error"} if self.errors else set())
+        return self.needed <= given <= self.allowed and answered
+
+
+_FAMILIES: dict[str, list[Mapped]] = {}
+
+
+def family(
+    name: str, *, given: str, expect: str, errors: tuple[type[Exception], ...] = ()
+) -> Callable[[Callable[[Given], Answer]], Callable[[Given], Answer]]:
+    """Map a family's cases with these keys to a function; keys in [brackets] may be absent.
+
+    The function gets what is given as `Values` (null and absent = None), and renames and converts units, nothing else.
+    """
+    words = given.split()
+    optional = {word.strip("[]") for word in words if word.startswith("[")}
+    needed = frozenset(word for word in words if not word.startswith("["))
+
+    def declare(function: Callable[[Given], Answer]) -> Callable[[Given], Answer]:
+        mapped = Mapped(needed, needed | optional, frozenset(expect.split()), errors, function)
+        _FAMILIES.setdefault(name, []).append(mapped)
+        return function
+
+    return declare
+
+
+def families() -> frozenset[str]:
+    """The families that have a function."""
+    return frozenset(_FAMILIES)
+
+
+def mappings(family: str) -> tuple[Mapped, ...]:
+    """The mappings of a family."""
+    return tuple(_FAMILIES.get(family, ()))
+
+
+def answer(case: Case) -> Answer:
+    """What the real function says to a case. Raises NoFunction, or what the function raises and no mapping calls an error."""
+    if case.family not in _FAMILIES:
+        raise NoFunction(f"the family {case.family!r} is not known")
+    for mapped in _FAMILIES[case.family]:
+        if mapped.takes(case):
+            try:
+                return mapped.function(Values(case.given))
+            except mapped.errors:
+                return {"error": True}
+    raise NoFunction(f"no function of the family {case.family!r} takes these keys")

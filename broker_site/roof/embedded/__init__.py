@@ -1,0 +1,11 @@
+"""Private PostgreSQL and Redis for `make up`, `make demo`, tests and benchmarks, under `.gridbroker/` of the working folder.
+
+Here: where they live, how they start, stop and are found again after a crash. Not here: our own processes
+(`broker_site.roof.supervisor`). Nothing in here knows Django.
+"""
+
+from broker_site.roof.embedded.instance import Instance, Services, attached, quiet
+from broker_site.roof.embedded.place import NoPlace
+from broker_site.roof.embedded.postgres import NotStarted
+
+__all__ = ["Instance", "NoPlace", "NotStarted", "Services", "attached", "quiet"]

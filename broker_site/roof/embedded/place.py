@@ -1,0 +1,209 @@
+"""Where a private instance keeps what it has: `.gridbroker/<instance>/` of the working folder, locks and secrets included.
+
+PostgreSQL refuses to run as root. Then an existing unprivileged user runs it, and if that user cannot reach the working folder or
+the binaries, data and a copy of the binaries go to `/var/tmp/gridbroker-<hash of the folder>`. No mode of an existing folder is
+changed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import pwd
+import secrets
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker_site.roof.embedded.process import Account
+
+STATE = ".gridbroker"
+ELSEWHERE = Path("/var/tmp")  # noqa: S108 - the folder made in it is checked to be ours alone
+LONGEST_SOCKET = 100
+"""Bytes that the path of a Unix socket may have; the system's limit is 104 or 108 with the final zero."""
+
+
+class NoPlace(Exception):
+    """The private servers cannot be put anywhere; the message says why and what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Folders of one instance. `folder`: locks, secrets, logs; `servers`: data and sockets; `software`: PostgreSQL itself."""
+
+    folder: Path
+    servers: Path
+    software: Path
+    account: Account | None
+    note: str
+    """A line for the user when things are not where the manual says, else empty."""
+
+    @property
+    def data(self) -> Path:
+        """PostgreSQL's data folder."""
+        return self.servers / "pg"
+
+    @property
+    def sockets(self) -> Path:
+        """The folder of PostgreSQL's Unix socket."""
+        return self.servers / "run"
+
+    @property
+    def logs(self) -> Path:
+        """The folder of all log files."""
+        return self.folder / "logs"
+
+
+def make_folder(root: Path, instance: str) -> Path:
+    """The instance's folder for locks, secrets and logs, made if need be; NoPlace when it cannot be or is another user's."""
+    folder = root / STATE / instance
+    _make(root / STATE)
+    _make(folder)
+    if (owner := folder.stat().st_uid) != os.geteuid():
+        raise NoPlace(f"{folder} belongs to user {owner}, not to you ({os.geteuid()}); remove it, or run as that user")
+    _make(folder / "logs")
+    return folder
+
+
+def find_place(root: Path, instance: str, software: Path) -> Place:
+    """Make the folders of `instance` under `root`, and choose where its database lives; NoPlace when nothing works."""
+    folder = make_folder(root, instance)
+    if os.geteuid() != 0:
+        return Place(folder, folder, software, None, "")
+    account = _unprivileged(root)
+    if _reaches(account, folder, software):
+        return Place(folder, folder, software, account, "")
+    shared = shared_folder(root)
+    _make_own(shared)
+    _make(shared / instance)
+    copy = _copied(software, shared)
+    if not _reaches(account, shared / instance, copy):
+        raise NoPlace(f"the user {account.name} cannot run PostgreSQL from {shared}; set DATABASE_URL to use another server")
+    note = f"root cannot run PostgreSQL and {account.name} cannot reach {root}: data and binaries are in {shared}"
+    return Place(folder, shared / instance, copy, account, note)
+
+
+def shared_folder(root: Path) -> Path:
+    """Where the servers of `root` live when the unprivileged user cannot reach it."""
+    return ELSEWHERE / f"gridbroker-{hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]}"
+
+
+def give(path: Path, account: Account | None) -> None:
+    """Hand a folder that we just made to the user who runs the server."""
+    if account:
+        os.chown(path, account.uid, account.gid)
+
+
+def _make(folder: Path) -> None:
+    """Make one folder, passable for the unprivileged user when we are root; one that exists stays as it is."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise NoPlace(f"cannot make {folder}: {error.strerror}") from error
+    folder.chmod(0o755 if os.geteuid() == 0 else 0o700)
+
+
+def _make_own(folder: Path) -> None:
+    """Make a folder in a place that everybody may write to, or see that the one there is root's alone."""
+    _make(folder)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise NoPlace(f"{folder} exists but is not a folder that only root can write to; remove it, or set DATABASE_URL")
+
+
+def _unprivileged(root: Path) -> Account:
+    """The owner of the working folder, else nobody, daemon or postgres: the first that exists and is not root."""
+    names: list[str] = []
+    if owner := root.stat().st_uid:
+        try:
+            names.append(pwd.getpwuid(owner).pw_name)
+        except KeyError:
+            names.clear()
+    for name in (*names, "nobody", "daemon", "postgres"):
+        try:
+            found = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        if found.pw_uid:
+            return Account(name, found.pw_uid, found.pw_gid)
+    raise NoPlace("PostgreSQL refuses to run as root, and there is no unprivileged user; set DATABASE_URL to use another server")
+
+
+def _reaches(account: Account, folder: Path, software: Path) -> bool:
+    """Whether the user can enter the folder and run the binary there; tried, not guessed from modes."""
+    try:
+        tried = subprocess.run(
+            ["/bin/sh", "-c", 'cd "$1" && exec "$2" --version', "sh", str(folder), str(software / "bin" / "postgres")],
+            user=account.uid,
+            group=account.gid,
+            extra_groups=[],
+            env={"LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=30,
+            check=False,
+        )
+    except OSError as error:
+        raise NoPlace(
+            f"cannot run anything as {account.name}: {error.strerror}; set DATABASE_URL to use another server"
+        ) from error
+    return tried.returncode == 0
+
+
+def _copied(software: Path, shared: Path) -> Path:
+    """A copy of PostgreSQL's installation and the libraries that the wheel lays beside it; made once per version."""
+    libraries = software.parent.parent / f"{software.parent.name}.libs"
+    stamp = hashlib.sha256(f"{software.resolve()} {(software / 'bin' / 'postgres').stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    target = shared / f"software-{stamp}"
+    # The binaries find their libraries relative to themselves, so the copy keeps the relative places.
+    copy = target / software.parent.name / software.name
+    if target.exists():
+        return copy
+    fresh = Path(f"{target}.{secrets.token_hex(4)}")
+    shutil.copytree(software, fresh / software.parent.name / software.name, symlinks=True)
+    if libraries.exists():
+        shutil.copytree(libraries, fresh / libraries.name, symlinks=True)
+    for part in (fresh, *(p for p in fresh.rglob("*") if not p.is_symlink())):
+        part.chmod(part.stat().st_mode & 0o755 | (0o755 if part.is_dir() else 0o444))
+    try:
+        fresh.rename(target)
+    except OSError:
+        shutil.rmtree(fresh)  # another instance was quicker
+    return copy
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file alone; the system lets go of it when the process ends, however it does."""
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only we can read, whole or not at all."""
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def read_private(path: Path) -> dict[str, object]:
+    """The JSON object that `write_private` wrote; empty when it is missing."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

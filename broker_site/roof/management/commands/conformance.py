@@ -1,0 +1,58 @@
+"""`manage.py conformance FILE... [--policy NAME] [--splitter NAME]`: cases against the real decision functions; suites."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from broker_site.foundation.kernel.registry import UnknownName
+from broker_site.roof.conformance import policies, splitters
+from broker_site.roof.conformance.runner import main
+from brokerage.rules.decision.policy_choice import policy_named
+from workqueues.splitters.choice import SPLITTERS
+
+
+class Command(BaseCommand):
+    """Run files of conformance cases, or a suite for one policy or splitter; exit 1 if anything failed. Needs no database."""
+
+    help = "Run conformance cases: one line per failing case, last line `N passed, M failed`. Or check a policy or splitter."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The files."""
+        parser.add_argument("files", nargs="*", metavar="FILE", help="JSON file of cases")
+        parser.add_argument("--policy", metavar="NAME", help="run the suite for policies on this one, say of a plugin")
+        parser.add_argument("--splitter", metavar="NAME", help="run the suite for splitters on this one")
+        usual = f"{policies.TRIALS} usually, of a splitter {splitters.TRIALS}"
+        parser.add_argument("--trials", type=int, metavar="N", help=f"questions of each check, {usual}")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Run them."""
+        if not (options["files"] or options["policy"] or options["splitter"]):
+            raise CommandError("name files of cases, a policy with --policy or a splitter with --splitter")
+        code = main(options["files"], self.stdout.write) if options["files"] else 0
+        try:
+            if name := options["policy"]:
+                trials = options["trials"] or policies.TRIALS
+                code = max(code, self._suite(f"policy {name}", policies.CHECKS, policy_named(name), trials))
+            if name := options["splitter"]:
+                trials = options["trials"] or splitters.TRIALS
+                code = max(code, self._suite(f"splitter {name}", splitters.CHECKS, SPLITTERS[name], trials))
+        except UnknownName as unknown:
+            raise CommandError(f"{unknown}") from unknown
+        if code:
+            sys.exit(code)
+
+    def _suite(self, what: str, checks: Mapping[str, Callable[[Any, int], None]], asked: Any, trials: int) -> int:
+        failed = 0
+        for check, ask in checks.items():
+            try:
+                ask(asked, trials)
+            except AssertionError as why:
+                failed += 1
+                self.stdout.write(f"{check} FAILED {why}")
+        self.stdout.write(f"{what}: {len(checks) - failed} checks passed, {failed} failed")
+        return 1 if failed else 0

@@ -1,0 +1,82 @@
+"""`manage.py demo`: a real campaign through a private system of its own, checked from outside; ends with one line of figures."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from broker_site.roof import demo
+from broker_site.roof.embedded import NoPlace, NotStarted
+from broker_site.roof.supervisor import NotRunning, Pilot, System, running
+from broker_site.roof.supervisor.local_site import GRID, People, local_pilots, people
+
+LIMIT_S = 300.0
+
+
+class Command(BaseCommand):
+    """Starts the system, submits three chained tasks, shows them run, checks their files, stops everything."""
+
+    help = "Run the demo campaign of examples/demo on private servers and check its output."
+    requires_system_checks = ()
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """CommandError when anything is not as promised."""
+        began = time.monotonic()
+        known: list[People] = []
+
+        def prepare(system: System) -> Sequence[Pilot]:
+            call_command("migrate", verbosity=0, interactive=False)
+            known.append(people(system.folder))
+            call_command("import_grid", str(GRID), verbosity=0)  # also over the grid of an older demo
+            demo.set_pace()
+            return list(local_pilots(system.folder))
+
+        try:
+            with running(settings.ENV.instance, prepare=prepare, port=settings.ENV.port, say=self.stdout.write) as system:
+                self.stdout.write(f"system up after {time.monotonic() - began:.0f} s at {system.url}/, {_pilots(system)} pilots")
+                verdict = self._campaign(demo.Client(system.url, known[0].token))
+        except (NotRunning, NoPlace, NotStarted, demo.Failed) as error:
+            raise CommandError(str(error)) from error
+        self._tell(verdict, time.monotonic() - began)
+
+    def _campaign(self, client: demo.Client) -> demo.Verdict:
+        run = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        ids = demo.submit(client, run)
+        console = Console(file=sys.stdout, soft_wrap=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"))
+        with Progress(*columns, TimeElapsedColumn(), console=console) as bars:
+            shown = {task_id: bars.add_task(f"task {task_id}", total=None, status="") for task_id in ids}
+
+            def show(now: list[demo.Progress]) -> None:
+                for p in now:
+                    bars.update(
+                        shown[p.task_id], description=p.name, total=p.files or None, completed=p.finished, status=p.status
+                    )
+
+            demo.follow(client, ids, show, LIMIT_S)
+        return demo.verdict(ids, run)
+
+    def _tell(self, verdict: demo.Verdict, seconds: float) -> None:
+        for problem in verdict.problems:
+            self.stdout.write(f"problem: {problem}")
+        work = ", ".join(f"{name} {n}" for name, n in verdict.queues.items())
+        self.stdout.write(f"jobs finished at {work}; {verdict.retried} retries")
+        self.stdout.write(f"{seconds:.1f} s in all")
+        self.stdout.write(
+            f"demo: {verdict.tasks} tasks done, {verdict.jobs} jobs finished, {verdict.files} files, {verdict.lost} lost"
+        )
+        if verdict.problems:
+            self.stdout.flush()
+            raise SystemExit(1)
+
+
+def _pilots(system: System) -> int:
+    return sum(name.startswith("pilot-") for name in system.children)

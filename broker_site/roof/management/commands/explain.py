@@ -1,0 +1,190 @@
+"""`manage.py explain [TASK_ID] [--queue NAME] [--what-if NAME=VALUE]`: why a task waits, why a queue is empty, what if."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from broker_site.roof.management.text_report import against, dry_run, empty, head, story
+from brokerage.models import ComputingQueue, Decision
+from brokerage.queries.decisions import NotACandidate, NotTold, as_stored, latest, told, told_why_not
+from brokerage.queries.dry_run import NothingToAsk
+from brokerage.queries.what_if import tried_again
+from brokerage.queries.why_empty import told_why_empty
+from brokerage.rules.explain.edits import BadEdits, read_edits
+from brokerage.rules.explain.why_not import WhyNot
+from workqueues.models import Task
+from workqueues.queries.throttling import held_back
+from workqueues.rules.task.task_status_text import standing
+
+
+class Command(BaseCommand):
+    """Tells from what is stored, or from a dry run; writes nothing."""
+
+    help = (
+        "Tell why a task is where it is, why a queue gets no work, or what would be decided now or if something were different."
+    )
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which task, which queue, what else."""
+        parser.add_argument("task_id", type=int, nargs="?", metavar="TASK_ID")
+        parser.add_argument(
+            "--queue",
+            metavar="NAME",
+            help="with a task: every verdict on this queue (or site, for the choice of the nucleus); alone: why it gets no work",
+        )
+        parser.add_argument("--try-again", action="store_true", help="what would be decided now, without writing anything")
+        parser.add_argument(
+            "--what-if",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="the same with a change, as ramCount=4000, queue.ALPHA.maxrss=8000, config.NQUEUELIMITSITE=5; repeatable",
+        )
+        parser.add_argument(
+            "--export",
+            type=Path,
+            metavar="DIR",
+            help="write task.json, grid.json and config.json of its newest decision, for `decide`",
+        )
+        parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Tell; CommandError where there is no such task or queue, or no decision that knew the queue."""
+        if options["task_id"] is None:
+            found, lines = self._queue(options)
+        elif options["export"] is not None:
+            self._export(_task(options["task_id"]), options["export"])
+            return
+        elif options["try_again"] or options["what_if"]:
+            found, lines = self._dry_run(_task(options["task_id"]), options)
+        else:
+            found, lines = self._task(_task(options["task_id"]), options["queue"])
+        if options["json"]:
+            self.stdout.write(json.dumps(found, indent=1, default=str))
+        else:
+            for line in lines:
+                self.stdout.write(line)
+
+    def _task(self, task: Task, queue: str | None) -> tuple[Any, Iterator[str]]:
+        decisions = latest(task.id)
+        asked = self._asked(decisions, queue) if queue else {}
+        return document(task, decisions, asked), text(task, decisions, asked)
+
+    def _queue(self, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
+        if not options["queue"]:
+            raise CommandError("give a TASK_ID, or --queue NAME to see why that queue gets no work")
+        if options["try_again"] or options["what_if"]:
+            raise CommandError("--try-again and --what-if need a TASK_ID")
+        queue = ComputingQueue.objects.filter(name=options["queue"]).first()
+        if queue is None:
+            raise CommandError(f"there is no queue {options['queue']!r}")
+        found = told_why_empty(queue)
+        return found.to_document(), empty(found)
+
+    def _dry_run(self, task: Task, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
+        if options["queue"]:
+            raise CommandError("--queue tells stored decisions; leave it out for a dry run")
+        try:
+            found = tried_again(task, read_edits(options["what_if"])).told
+        except BadEdits as bad:
+            raise CommandError("\n".join(f"{p.field}: {p.rule}: {p.message}" for p in bad.problems)) from bad
+        except NothingToAsk as nothing:
+            raise CommandError(f"nothing would be decided about task {task.id} now: {nothing}") from nothing
+        return found.to_document(), dry_run(found)
+
+    def _export(self, task: Task, folder: Path) -> None:
+        """Write what the newest decision was taken on, and say how to take it again."""
+        for decision in latest(task.id):
+            if (documents := as_stored(decision).documents()) is None:
+                continue
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                for name, document in documents.items():
+                    (folder / f"{name}.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+            except OSError as error:
+                raise CommandError(f"{error.filename}: {error.strerror}") from error
+            files = " ".join(f"--{name} {shlex.quote(str(folder / f'{name}.json'))}" for name in documents)
+            self.stdout.write(f"decision {decision.id}; it is taken again by")
+            self.stdout.write(f"manage.py decide {files} --policy {decision.policy} --seed {decision.seed}")
+            return
+        raise CommandError(f"no decision about task {task.id} can be exported: none is stored, or its snapshot is no longer kept")
+
+    def _asked(self, decisions: Sequence[Decision], name: str) -> dict[int, WhyNot]:
+        """Decision to its verdicts on the candidate, for those that knew it."""
+        found: dict[int, WhyNot] = {}
+        faults = [] if decisions else ["no decision has been taken for the task yet"]
+        for decision in decisions:
+            try:
+                found[decision.id] = told_why_not(decision, name)
+            except (NotACandidate, NotTold) as no:
+                faults.append(f"decision {decision.id} ({decision.policy}): {no}")
+        if not found:
+            raise CommandError("\n".join(faults))
+        return found
+
+
+def _task(task_id: int) -> Task:
+    task = Task.objects.filter(id=task_id).first()
+    if task is None:
+        raise CommandError(f"there is no task {task_id}")
+    return task
+
+
+def where(task: Task) -> str:
+    """Where the task stands, in one sentence."""
+    return standing(
+        task.status,
+        old_status=task.old_status,
+        reason=task.error_dialog,
+        next_look_at=task.next_look_at,
+        throttled=held_back(task),
+    )
+
+
+def text(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) -> Iterator[str]:
+    """The lines for a terminal."""
+    yield f"Task {task.id} {task.task_name} of {task.user_name} ({task.vo})"
+    yield f"  since {task.status_since:%Y-%m-%d %H:%M:%S} UTC {where(task)}"
+    if not decisions:
+        yield "  no queue has been considered yet: no decision is stored for the task"
+    for decision in decisions:
+        if asked and decision.id not in asked:
+            continue
+        yield ""
+        yield head(decision)
+        yield from against(asked[decision.id]) if asked else story(told(decision))
+
+
+def document(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) -> dict[str, Any]:
+    """The same as JSON data."""
+    found: dict[str, Any] = {
+        "task_id": task.id,
+        "task_name": task.task_name,
+        "status": task.status,
+        "status_since": task.status_since.isoformat(),
+        "standing": where(task),
+        "decisions": [_decision(d, asked.get(d.id)) for d in decisions if not asked or d.id in asked],
+    }
+    return found
+
+
+def _decision(decision: Decision, why_not: WhyNot | None) -> dict[str, Any]:
+    story_of = told(decision)
+    return {
+        "id": decision.id,
+        "policy": decision.policy,
+        "outcome": decision.outcome,
+        "n_times": decision.n_times,
+        "first_at": decision.first_at.isoformat(),
+        "last_at": decision.last_at.isoformat(),
+        "config_revision": decision.config_revision,
+        **({"why_not": why_not.to_document()} if why_not else {"explanation": story_of.to_document() if story_of else None}),
+    }

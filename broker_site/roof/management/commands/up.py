@@ -1,0 +1,80 @@
+"""`manage.py up`: the whole system on this machine, kept running until Ctrl-C; data are kept between runs."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from broker_site.roof.embedded import NoPlace, NotStarted
+from broker_site.roof.supervisor import NotRunning, Pilot, System, running
+from broker_site.roof.supervisor.local_site import People, load_grid, local_pilots, people
+
+
+class Command(BaseCommand):
+    """Starts the system, tells where it is and who may enter, waits."""
+
+    help = "Run web, worker, beat and local pilots on private servers until Ctrl-C."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """How many pilots."""
+        number = parser.add_mutually_exclusive_group()
+        number.add_argument("--pilots", type=int, metavar="N", help="pilots for each local queue (default: as the grid says)")
+        number.add_argument("--no-pilots", action="store_true", help="start no pilot")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run until SIGINT, SIGTERM or SIGHUP; CommandError when something does not come up."""
+        wanted = 0 if options["no_pilots"] else options["pilots"]
+        if wanted is not None and not 0 <= wanted <= 50:
+            raise CommandError("--pilots must be from 0 to 50")
+        told = self._listen()
+        known: list[People] = []
+
+        def prepare(system: System) -> Sequence[Pilot]:
+            call_command("migrate", verbosity=0, interactive=False)
+            known.append(people(system.folder))
+            if load_grid():
+                self._say("loaded the demo grid")
+            return list(local_pilots(system.folder, wanted))
+
+        try:
+            with running(settings.ENV.instance, prepare=prepare, port=settings.ENV.port, say=self._say) as system:
+                self._welcome(system, known[0])
+                told.wait()
+                self._say("stopping ...")
+        except (NotRunning, NoPlace, NotStarted) as error:
+            raise CommandError(str(error)) from error
+
+    def _listen(self) -> threading.Event:
+        """An event that is set by whatever asks this process to end."""
+        told = threading.Event()
+
+        def note(number: int, frame: FrameType | None) -> None:
+            told.set()
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, note)
+        return told
+
+    def _welcome(self, system: System, who: People) -> None:
+        pilots = sum(name.startswith("pilot-") for name in system.children)
+        self._say(f"web, worker, beat and {pilots} pilots run; logs are in {system.folder / 'logs'}")
+        self._say("")
+        self._say(f"  GridBroker  {system.url}/")
+        self._say(f"  user        {who.admin}     password {who.password}     (everything but submitting)")
+        self._say(f"  user        {who.member}      password {who.member_password}     (submits, operates and audits in VO demo)")
+        self._say(f"  token       {who.token}     (of {who.member}; Authorization: Bearer ...)")
+        self._say("")
+        self._say("Ctrl-C stops everything; data are kept.")
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()

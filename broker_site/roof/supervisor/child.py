@@ -1,0 +1,138 @@
+"""One process of the running system: what it is, and starting, watching and ending it.
+
+A child leads a session of its own; what is left of that session when its leader dies is killed before it is started again.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from broker_site.roof.embedded import process
+from broker_site.roof.embedded.process import Identity
+
+ROTATE_BYTES = 10_000_000
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
+SETTLED_S = 20.0
+"""A child that ran so long is started again at once; one that dies sooner waits longer each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a child is. `environment` is all that it gets; `grace_s` is how long it may take to end when told to."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: Path
+    grace_s: float = 10.0
+
+
+class Child:
+    """A process by its name, through all its restarts. Not thread-safe: the supervisor holds its lock around every call."""
+
+    def __init__(self, spec: Spec, logs: Path) -> None:
+        self.spec, self.log = spec, logs / f"{spec.name}.log"
+        self.starts = 0
+        self.began = 0.0
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._identity: Identity | None = None
+        self._wait_s = FIRST_WAIT_S
+        self._again_at: float | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The pid of the leader; None when it is not running."""
+        return self._identity.pid if self._identity and self._identity.alive() else None
+
+    def pids(self) -> list[int]:
+        """The leader and everything it has started, leader first."""
+        if (leader := self.pid) is None:
+            return []
+        try:
+            return [leader, *(each.pid for each in psutil.Process(leader).children(recursive=True))]
+        except psutil.NoSuchProcess:
+            return []
+
+    def start(self) -> None:
+        """Start the process; it is told to end when the thread that called this does."""
+        if self.log.exists() and self.log.stat().st_size > ROTATE_BYTES:
+            self.log.replace(self.log.with_suffix(".log.1"))
+        self._popen = process.launch(
+            self.spec.command,
+            log=self.log,
+            env=self.spec.environment,
+            cwd=self.spec.folder,
+            parent_death=signal.SIGTERM,
+        )
+        self._identity = Identity.of(self._popen.pid)
+        self.starts += 1
+        self.began = time.monotonic()
+        self._again_at = None
+
+    def tend(self) -> str:
+        """Start it again when it has died and its waiting time is over; what happened in words, empty when all is well."""
+        if self._popen is None or (self._identity and self._identity.alive()):
+            return ""
+        now = time.monotonic()
+        if self._again_at is None:
+            process.kill_group(self._popen.pid)
+            self._popen.wait()
+            self._wait_s = FIRST_WAIT_S if now - self.began > SETTLED_S else min(2 * self._wait_s, LONGEST_WAIT_S)
+            self._again_at = now + self._wait_s
+            return f"{self.spec.name} ended with {_ending(self._popen.returncode)}; starting it again in {self._wait_s:.1f} s"
+        if now < self._again_at:
+            return ""
+        try:
+            self.start()
+        except OSError as error:
+            self._again_at = now + LONGEST_WAIT_S
+            return f"{self.spec.name} cannot be started: {error}"
+        return f"{self.spec.name} started again (start {self.starts}, pid {self.pid})"
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the leader, if it runs."""
+        if self._identity:
+            self._identity.signal(number)
+
+    def finish(self, deadline: float) -> None:
+        """Wait until `deadline` (monotonic) for the process to end, then kill exactly its session."""
+        if self._popen is None:
+            return
+        if self._identity:
+            process.gone(self._identity, deadline - time.monotonic())
+        process.kill_group(self._popen.pid)
+        self._popen.wait()
+        self._popen = self._identity = None
+
+
+def leftovers(marker: str, value: str) -> list[Identity]:
+    """Processes whose environment has this marker: children of a supervisor that was killed."""
+    found = []
+    for each in psutil.process_iter():
+        try:
+            if each.environ().get(marker) == value and (identity := Identity.of(each.pid)):
+                found.append(identity)
+        except (psutil.Error, OSError):  # another user's process, or one that has just ended
+            continue
+    return found
+
+
+def end_leftovers(found: Sequence[Identity], grace_s: float = 5.0) -> None:
+    """End these processes: asked first, killed after `grace_s` seconds."""
+    for identity in found:
+        identity.signal(signal.SIGTERM)
+    deadline = time.monotonic() + grace_s
+    for identity in found:
+        if not process.gone(identity, max(0.0, deadline - time.monotonic())):
+            process.stop(identity, [(signal.SIGKILL, 2.0)])
+
+
+def _ending(returncode: int) -> str:
+    return f"exit code {returncode}" if returncode >= 0 else signal.Signals(-returncode).name

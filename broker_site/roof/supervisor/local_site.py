@@ -1,0 +1,109 @@
+"""What a local system needs in its database before it can be used: people, a grid, and secrets for local pilots.
+
+Each function makes what is missing and keeps what is there, so that `up` can be repeated. Secrets lie in files that only the user
+who runs it can read, below the instance's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from django.core.management import call_command
+
+from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_user_token
+from broker_site.foundation.access.models import Credential, User
+from broker_site.foundation.access.roles import ROLES
+from broker_site.foundation.access.tokens import digest
+from broker_site.roof.embedded.instance import ROOT
+from broker_site.roof.embedded.place import read_private, write_private
+from broker_site.roof.supervisor.system import Pilot
+from brokerage.models import ComputingQueue
+
+VO = "demo"
+ADMIN, MEMBER = "admin", "demo"
+GRID = ROOT / "examples" / "grids" / "demo.json"
+SOFTWARE = ROOT / "examples" / "demo" / "software"
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The two accounts of a local system. `admin` may everything but submit; `token` belongs to the member, who may submit."""
+
+    admin: str
+    password: str
+    member: str
+    member_password: str
+    token: str
+
+
+def people(folder: Path) -> People:
+    """The accounts, made on the first run; passwords and token stay the same as long as the instance's folder is kept."""
+    file = folder / "people.json"
+    kept = {name: str(value) for name, value in read_private(file).items()}
+    for name in ("password", "member_password"):
+        kept.setdefault(name, secrets.token_urlsafe(12))
+    if not User.objects.filter(username=ADMIN).exists():
+        ensure_user(ADMIN, password=kept["password"], superuser=True)
+    if not User.objects.filter(username=MEMBER).exists():
+        ensure_user(MEMBER, password=kept["member_password"], roles=[(VO, role) for role in ROLES])
+    if not _good(kept.get("token", "")):
+        kept["token"] = issue_user_token(User.objects.get(username=MEMBER), vo=VO, note="made by manage.py up").text
+    write_private(file, json.dumps(kept))
+    return People(ADMIN, kept["password"], MEMBER, kept["member_password"], kept["token"])
+
+
+def load_grid(file: Path = GRID) -> bool:
+    """Load the grid document when there is no queue yet; whether it was loaded."""
+    if ComputingQueue.objects.exists():
+        return False
+    call_command("import_grid", str(file), verbosity=0)
+    return True
+
+
+def local_pilots(folder: Path, per_queue: int | None = None, software: Path = SOFTWARE) -> Iterator[Pilot]:
+    """Pilots for every queue that has local ones: `per_queue` of them, or as many as the grid says."""
+    for queue in ComputingQueue.objects.filter(local_pilots__gt=0).order_by("name"):
+        secret = _enrolment(folder / "enrolments", queue)
+        for number in range(1, (queue.local_pilots if per_queue is None else per_queue) + 1):
+            slot = f"{_plain(queue)}-{number}"
+            yield Pilot(
+                queue=queue.name,
+                slot=slot,
+                enrolment_file=secret,
+                work=folder / "work" / _plain(queue) / str(number),
+                software=software,
+                options=_shape(queue),
+            )
+
+
+def _shape(queue: ComputingQueue) -> tuple[str, ...]:
+    """The slot's size as the queue gives it; what the queue leaves open stays the pilot's own default."""
+    named = (("--cores", queue.corecount), ("--memory-mb", queue.maxrss), ("--disk-mb", queue.maxwdir))
+    return tuple(part for name, value in named if value for part in (name, str(value)))
+
+
+def _enrolment(folder: Path, queue: ComputingQueue) -> Path:
+    """The file with the queue's enrolment secret; a new secret when there is none that is still good."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    file = folder / _plain(queue)
+    if not (file.exists() and _good(file.read_text(encoding="utf-8").strip())):
+        issued = issue_enrolment(queue.name, site=queue.site_id, note="local pilots")
+        write_private(file, issued.text + "\n")
+    return file
+
+
+def _plain(queue: ComputingQueue) -> str:
+    """The queue's name as part of a path."""
+    return quote(queue.name, safe="")
+
+
+def _good(text: str) -> bool:
+    """Whether this is a credential that the database knows and nobody has revoked."""
+    return (
+        bool(text) and Credential.objects.filter(secret=digest(text), revoked_at__isnull=True, expires_at__isnull=True).exists()
+    )

@@ -1,0 +1,313 @@
+"""The whole system on one machine: private servers, web, worker, beat and local pilots, for `up`, `demo`, tests and chaos.
+
+`running` starts it for the time of a block. Not here: what the database holds when it starts; the caller's `prepare` does that.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg2
+
+from broker_site.roof.embedded import Instance, NoPlace, NotStarted, Services
+from broker_site.roof.embedded.instance import ROOT, Say, quiet
+from broker_site.roof.embedded.place import STATE, read_private, write_private
+from broker_site.roof.embedded.process import free_port, last_lines
+from broker_site.roof.supervisor.child import Child, Spec, end_leftovers, leftovers
+from broker_site.roof.supervisor.watch import Supervisor
+
+MARKER = "GRIDBROKER_SYSTEM"
+"""Variable in every child's environment: the folder of its instance, by which children of a killed supervisor are found."""
+
+WEB_READY_S = 60.0
+WEB_WORKERS, WEB_THREADS, WORKER_PROCESSES = 2, 4, 2
+WEB_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "5000", "GRIDBROKER_LOCK_TIMEOUT_MS": "2000"}
+WORKER_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "30000", "GRIDBROKER_LOCK_TIMEOUT_MS": "5000"}
+SECRET = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FILE", "SECRET_KEY_FALLBACKS")
+"""What a pilot never sees: its payloads inherit its environment."""
+
+QUIET_S = 45.0
+"""No agent began a run for so long (three of the shortest default periods and a margin): the worker consumes nothing."""
+
+
+class NotRunning(Exception):
+    """The system did not come up, or one of its commands failed; the message has the end of its output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """A local pilot to start: its queue, the name of its slot, and where secret, working folder and software are."""
+
+    queue: str
+    slot: str
+    enrolment_file: Path
+    work: Path
+    software: Path
+    options: tuple[str, ...] = ()
+
+
+Prepare = Callable[["System"], Sequence[Pilot]]
+
+
+@dataclass(slots=True)
+class System:
+    """A running system. Names of children: web, worker, beat, pilot-<slot>; `kill` also knows postgres and redis."""
+
+    instance: Instance
+    supervisor: Supervisor
+    services: Services
+    url: str
+    root: Path
+    environment: dict[str, str] = field(repr=False)
+    """What web, worker, beat and operator commands get."""
+
+    @property
+    def folder(self) -> Path:
+        """The instance's folder; logs are in `logs` below it."""
+        return self.instance.folder
+
+    @property
+    def children(self) -> Mapping[str, Child]:
+        """The children by name: `pid`, `pids()`, `starts`, `log`."""
+        return self.supervisor.children
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> int | None:
+        """Send a signal to a child's leader, or to the private server `postgres` or `redis`; the pid that got it."""
+        if name not in ("postgres", "redis"):
+            return self.supervisor.kill(name, number)
+        server = self.instance.postgres if name == "postgres" else self.instance.redis
+        identity = server.identity() if server else None
+        if identity:
+            identity.signal(number)
+        return identity.pid if identity else None
+
+    def manage(self, *arguments: str, seconds: float = 120.0) -> str:
+        """Run `manage.py` with these arguments on this system; what it printed. NotRunning: its exit code was not 0."""
+        ran = subprocess.run(
+            [sys.executable, str(self.root / "manage.py"), *arguments],
+            env=self.environment,
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        if ran.returncode:
+            raise NotRunning(f"manage.py {' '.join(arguments)} ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
+        return ran.stdout
+
+    def add_pilot(self, pilot: Pilot) -> Child:
+        """Start a local pilot and keep it alive."""
+        pilot.work.mkdir(parents=True, exist_ok=True)
+        clean = {name: value for name, value in self.environment.items() if name not in SECRET}
+        command = (
+            *(sys.executable, "-m", "brokerage.pilot", "--server", self.url),
+            *("--queue", pilot.queue, "--slot", pilot.slot, "--enrolment-file", str(pilot.enrolment_file)),
+            *("--work", str(pilot.work), "--software", str(pilot.software), *pilot.options),
+        )
+        return self.supervisor.add(Spec(f"pilot-{pilot.slot}", command, clean, self.root))
+
+
+def migrate(system: System) -> Sequence[Pilot]:
+    """The least that `prepare` can do: make the tables, start no pilot."""
+    system.manage("migrate", "--verbosity", "0")
+    return ()
+
+
+@contextmanager
+def running(
+    instance: str = "system",
+    *,
+    prepare: Prepare = migrate,
+    pilots: Sequence[Pilot] = (),
+    web: bool = True,
+    worker: bool = True,
+    beat: bool = True,
+    fresh: bool = False,
+    port: int | None = None,
+    environment: Mapping[str, str] | None = None,
+    quiet_s: float = QUIET_S,
+    root: Path = ROOT,
+    say: Say = quiet,
+) -> Iterator[System]:
+    """Run the system of this instance for the time of the block.
+
+    `prepare` is called once the servers answer and before anything else runs; the pilots that it returns are started with
+    `pilots`. `fresh` begins with an empty database (a private one only). `port` is the web port (else a free one, that of the
+    last run if possible). `environment` is added to that of every child. `quiet_s` is how long no agent may begin a run before
+    worker and beat are started anew.
+
+    NotRunning, NoPlace, NotStarted: something does not come up; what had started is stopped.
+    """
+    servers = Instance(instance, root=root, say=say)
+    services = servers.start(follow=True)
+    supervisor = Supervisor(servers.folder / "logs", say)
+    try:
+        with _only_one(servers.folder):
+            _clear(servers, fresh=fresh)
+            url = f"http://127.0.0.1:{_web_port(servers.folder, port)}"
+            system = System(servers, supervisor, services, url, root, _environment(servers, services, environment or {}))
+            try:
+                _start(system, prepare, pilots, web=web, worker=worker, beat=beat, quiet_s=quiet_s)
+                yield system
+            finally:
+                supervisor.stop()
+    finally:
+        servers.stop()
+        supervisor.close()
+
+
+def _clear(servers: Instance, *, fresh: bool) -> None:
+    """End the children that a killed supervisor left, and with `fresh` empty the database."""
+    end_leftovers(leftovers(MARKER, str(servers.folder)))
+    if fresh and servers.postgres:
+        servers.postgres.renew_database()
+
+
+def _start(
+    system: System, prepare: Prepare, pilots: Sequence[Pilot], *, web: bool, worker: bool, beat: bool, quiet_s: float
+) -> None:
+    """Prepare the database, then start the children, each when those that it needs are there."""
+    write_private(system.folder / "system.json", json.dumps({"url": system.url, "pid": os.getpid()}))
+    pilots = [*prepare(system), *pilots]
+    supervisor = system.supervisor
+    supervisor.duty(lambda: _revive(system.instance), 0.5)
+    if web:
+        _answers(system, supervisor.add(_web(system)))
+    if worker:
+        supervisor.add(_worker(system))
+    if beat:
+        supervisor.add(_beat(system))
+    if worker and beat:
+        supervisor.duty(lambda: _wake(system, quiet_s), max(1.0, quiet_s / 10))
+    for pilot in pilots:
+        system.add_pilot(pilot)
+
+
+def _web(system: System) -> Spec:
+    host_port = system.url.removeprefix("http://").split(":")
+    command = (
+        *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", host_port[0], "--port", host_port[1]),
+        *("--workers", str(WEB_WORKERS), "--blocking-threads", str(WEB_THREADS), "--respawn-failed-workers"),
+        *("--workers-kill-timeout", "5", "--no-ws", "--log-level", "warning", "broker_site.wsgi:application"),
+    )
+    return Spec("web", command, {**system.environment, **WEB_LIMITS}, system.root)
+
+
+def _worker(system: System) -> Spec:
+    command = (
+        *(sys.executable, "-m", "celery", "-A", "broker_site.celery", "worker", "--pool", "prefork"),
+        *("--concurrency", str(WORKER_PROCESSES), "--without-gossip", "--without-mingle", "--without-heartbeat"),
+        *("--hostname", f"worker-{system.instance.name}@%h", "--loglevel", "WARNING"),
+    )
+    return Spec("worker", command, {**system.environment, **WORKER_LIMITS}, system.root)
+
+
+def _beat(system: System) -> Spec:
+    command = (
+        *(sys.executable, "-m", "celery", "-A", "broker_site.celery", "beat"),
+        *("--scheduler", "broker_site.roof.beat_scheduler:PeriodScheduler"),
+        *("--pidfile", "", "--max-interval", "1", "--loglevel", "WARNING"),
+    )
+    return Spec("beat", command, {**system.environment, **WORKER_LIMITS}, system.root, grace_s=5.0)
+
+
+def _environment(servers: Instance, services: Services, more: Mapping[str, str]) -> dict[str, str]:
+    return {
+        **os.environ,
+        **services.environment(),
+        "DJANGO_SETTINGS_MODULE": "broker_site.settings",
+        "GRIDBROKER_PROFILE": "local",
+        "GRIDBROKER_INSTANCE": servers.name,
+        "PYTHONUNBUFFERED": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        MARKER: str(servers.folder),
+        **more,
+    }
+
+
+def _answers(system: System, web: Child) -> None:
+    """Wait until `/healthz` says 200."""
+    end = time.monotonic() + WEB_READY_S
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(f"{system.url}/healthz", timeout=5) as answer:  # noqa: S310 - our own http URL
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    raise NotRunning(f"the web server did not answer at {system.url}/healthz; {web.log} ends with:\n{last_lines(web.log)}")
+
+
+def _revive(servers: Instance) -> str:
+    """Start private servers that have died; a failure is told and tried again."""
+    try:
+        names = servers.revive(follow=True)
+    except (NoPlace, NotStarted, OSError, psycopg2.Error) as error:
+        return f"a private server cannot be started: {error}"
+    return f"started again: {', '.join(names)}" if names else ""
+
+
+def _wake(system: System, quiet_s: float) -> str:
+    """Restart worker and beat when both have been up for `quiet_s` and no agent has begun a run for as long."""
+    children = [system.children[name] for name in ("worker", "beat")]
+    if any(child.pid is None or time.monotonic() - child.began < quiet_s for child in children):
+        return ""
+    silence = _silence(system.services.database_url)
+    if silence is None or silence < quiet_s:
+        return ""
+    for child in children:
+        system.supervisor.restart(child.spec.name)
+    return f"no agent has begun for {silence:.0f} s: worker and beat started anew"
+
+
+def _silence(database_url: str) -> float | None:
+    """Seconds since any agent last began; None when the database does not say."""
+    try:
+        connection = psycopg2.connect(database_url, connect_timeout=2, options="-c statement_timeout=2000")
+    except psycopg2.OperationalError:
+        return None
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT extract(epoch FROM clock_timestamp() - max(last_start)) FROM agency_agent")
+            row = cursor.fetchone()
+            return float(row[0]) if row and row[0] is not None else None
+    except psycopg2.Error:
+        return None
+    finally:
+        connection.close()
+
+
+def _web_port(folder: Path, wanted: int | None) -> int:
+    """The port asked for, which must be free; else that of the last run if it is free; else any."""
+    if wanted is not None:
+        if free_port(wanted) != wanted:
+            raise NotRunning(f"port {wanted} on 127.0.0.1 is taken; set GRIDBROKER_PORT to another, or to nothing for a free one")
+        return wanted
+    last = str(read_private(folder / "system.json").get("url", "")).rpartition(":")[2]
+    return free_port(int(last) if last.isdecimal() else None)
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """See that one supervisor runs an instance; the lock goes with its process."""
+    with (folder / "supervisor.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            known = read_private(folder / "system.json")
+            where = f"at {known.get('url')} (process {known.get('pid')})"
+            raise NotRunning(f"the system of {folder.parent.parent}/{STATE}/{folder.name} already runs {where}") from None
+        yield

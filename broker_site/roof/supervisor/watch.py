@@ -1,0 +1,122 @@
+"""The supervisor: keeps children and private servers alive until it is told to stop, then ends them in reverse order.
+
+One thread looks after everything five times a second. It knows nothing of what the children do; what else is to be looked after
+(servers, agents that make no progress) comes as functions.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker_site.roof.supervisor.child import Child, Spec
+
+TICK_S = 0.2
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Duty:
+    """Something to look after every `period_s` seconds; it returns what it did in words, or nothing."""
+
+    do: Callable[[], str]
+    period_s: float
+    due: float = 0.0
+
+
+class Supervisor:
+    """Children in the order in which they were added. Safe to call from any thread."""
+
+    def __init__(self, logs: Path, say: Callable[[str], None]) -> None:
+        self._logs, self._say = logs, say
+        self._children: dict[str, Child] = {}
+        self._duties: list[Duty] = []
+        self._lock = threading.RLock()
+        self._stopping, self._closed = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def children(self) -> Mapping[str, Child]:
+        """The children by name."""
+        return dict(self._children)
+
+    def add(self, spec: Spec) -> Child:
+        """Start a child and look after it from now on."""
+        with self._lock:
+            child = self._children[spec.name] = Child(spec, self._logs)
+            child.start()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look_after, name="supervisor", daemon=True)
+                self._thread.start()
+        return child
+
+    def duty(self, do: Callable[[], str], period_s: float) -> None:
+        """Call `do` every `period_s` seconds from the supervisor's thread."""
+        with self._lock:
+            self._duties.append(Duty(do, period_s, time.monotonic() + period_s))
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> int | None:
+        """Send a signal to a child's leader: its pid, None if it was not running. A dead child is started again."""
+        with self._lock:
+            child = self._children[name]
+            pid = child.pid
+            child.signal(number)
+        return pid
+
+    def restart(self, name: str, grace_s: float = 2.0) -> None:
+        """End a child, which may take `grace_s` to end well, and start it at once."""
+        with self._lock:
+            child = self._children[name]
+            child.signal(signal.SIGTERM)
+            child.finish(time.monotonic() + grace_s)
+            child.start()
+
+    def stop(self) -> None:
+        """End all children, the last added first; children whose names have the same first part (`pilot-...`) together."""
+        self._stopping.set()
+        with self._lock:
+            self._end_children()
+
+    def close(self) -> None:
+        """End the supervisor's thread, and with it what that thread has started and nobody has stopped."""
+        self._closed.set()
+        if self._thread:
+            self._thread.join()
+
+    def _end_children(self) -> None:
+        groups: dict[str, list[Child]] = {}
+        for name, child in reversed(self._children.items()):
+            groups.setdefault(name.partition("-")[0], []).append(child)
+        for group in groups.values():
+            for child in group:
+                child.signal(signal.SIGTERM)
+                child.signal(signal.SIGCONT)  # one that a test has stopped could not hear it
+            now = time.monotonic()
+            for child in group:
+                child.finish(now + child.spec.grace_s)
+        self._children.clear()
+
+    def _look_after(self) -> None:
+        """Until `close`: what this thread has started is told to end when the thread does, so it outlives `stop`."""
+        while not self._closed.wait(TICK_S):
+            with self._lock:
+                if self._stopping.is_set():
+                    continue
+                for child in self._children.values():
+                    self._tell(child.tend())
+                now = time.monotonic()
+                for duty in self._duties:
+                    if now >= duty.due:
+                        self._tell(duty.do())
+                        duty.due = time.monotonic() + duty.period_s
+
+    def _tell(self, happened: str) -> None:
+        if happened:
+            logger.info(happened)
+            self._say(happened)

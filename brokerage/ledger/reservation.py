@@ -1,0 +1,115 @@
+"""Numbers that belong to the jobs of one generator and to no others: job ids, serial numbers, seeds; and their task queues.
+
+What is reserved and not used leaves a gap, never a twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from broker_site.foundation.sql.copying import copy_lines, take_ids
+from brokerage.models import TaskQueue
+from workqueues.ledger.claims import hold_claim
+from workqueues.models import Dataset, File, OutputTemplate
+from workqueues.rules.jobs.seeds import choose_seeds
+
+
+class Requirements(NamedTuple):
+    """What makes jobs share a task queue (row D1)."""
+
+    computing_queue_id: int
+    vo: str
+    prod_source_label: str
+    work_queue_id: int
+    gshare: str
+    resource_type: str
+    core_count: int
+    ram_mb: int
+    disk_mb: int
+    walltime_s: int
+
+
+_GROUPED = ", ".join(Requirements._fields)
+
+
+class Seed(NamedTuple):
+    """A picked seed: its row in the seed dataset, and its number there."""
+
+    id: int
+    dataset_id: int
+    number: int
+    attempt_nr: int
+    job_id: int | None
+
+
+class Reserved(NamedTuple):
+    """Job ids, first serial number per template, and seeds in order; no seeds where the task uses none."""
+
+    job_ids: Sequence[int]
+    first_serial: Mapping[int, int]
+    seeds: Sequence[Seed]
+
+
+def reserve(run_id: str, task_id: int, n: int) -> Reserved:
+    """Reserve ids, serial numbers and, where the task uses them, seeds for `n` jobs."""
+    with transaction.atomic():
+        hold_claim(task_id, run_id)
+        seeds = _take_seeds(task_id, n)
+        first: dict[int, int] = {}
+        for template in OutputTemplate.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
+            first[template.id] = template.serial_nr + 1
+            OutputTemplate.objects.filter(id=template.id).update(serial_nr=template.serial_nr + n)
+        return Reserved(take_ids("brokerage_job", n), first, seeds)
+
+
+def _take_seeds(task_id: int, n: int) -> list[Seed]:
+    """The lowest free seeds, then new ones (decision of seed 001, "Random seed assignment"), picked for this run."""
+    dataset = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type="random_seed").first()
+    if dataset is None:
+        return []
+    # Task and type too: the index of a task's files has the newest seed last; by the dataset alone all seeds would be read.
+    known = File.objects.filter(dataset_id=dataset.id, task_id=task_id, type="random_seed")
+    largest = known.order_by("-id").values_list("first_event", flat=True).first() or 0
+    free = known.filter(status="ready").order_by("first_event").values_list("first_event", flat=True)[:n]
+    reused, fresh = choose_seeds([number or 0 for number in free], largest, n)
+    copy_lines(
+        "workqueues_file",
+        ["dataset_id", "task_id", "type", "status", "lfn", "first_event"],
+        (f"{dataset.id}\t{task_id}\trandom_seed\tready\tpseudo_seed_{number}\t{number}" for number in fresh),
+    )
+    chosen = _pick_seeds(dataset.id, n)
+    Dataset.objects.filter(id=dataset.id).update(
+        n_files=F("n_files") + len(fresh),
+        n_files_to_be_used=F("n_files_to_be_used") + len(fresh),
+        n_files_used=F("n_files_used") + len(reused) + len(fresh),
+    )
+    return chosen
+
+
+def _pick_seeds(dataset_id: int, n: int) -> list[Seed]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE workqueues_file SET status = 'picked' WHERE id IN (
+                SELECT id FROM workqueues_file WHERE dataset_id = %s AND status = 'ready' ORDER BY first_event LIMIT %s)
+            RETURNING id, dataset_id, first_event, attempt_nr, job_id
+            """,
+            [dataset_id, n],
+        )
+        return sorted(map(Seed._make, cursor.fetchall()), key=lambda seed: seed.number)
+
+
+def task_queues(requirements: Sequence[Requirements]) -> dict[Requirements, int]:
+    """The task queue of each set of requirements; missing ones are made. Two statements, however many there are.
+
+    In one order for all: two generators that make the same ones would else wait for each other in a circle.
+    """
+    wanted = sorted(set(requirements))
+    TaskQueue.objects.bulk_create([TaskQueue(**r._asdict()) for r in wanted], ignore_conflicts=True)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {_GROUPED}, id FROM brokerage_taskqueue WHERE ({_GROUPED}) IN %s", [tuple(map(tuple, wanted))])
+        return {Requirements(*row): id_ for *row, id_ in cursor.fetchall()}

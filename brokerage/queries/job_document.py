@@ -1,0 +1,104 @@
+"""What a pilot needs to know of the job it got: parameters, inputs with their sources, outputs with their places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from broker_site.foundation.sql.prepared import Prepared
+from workqueues.rules.jobs.job_parameters import compiled_name
+from workqueues.rules.jobs.stored_path import stored_path
+
+_OFFER = Prepared(
+    "offer",
+    "bigint",
+    """
+    SELECT j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
+        coalesce(nullif(s.walltime_s, 0), q.maxtime), s.storage,
+        (SELECT path FROM brokerage_storageendpoint WHERE name = s.storage),
+        (SELECT container_name FROM workqueues_task WHERE id = j.task_id),
+        ARRAY(SELECT json_build_array(f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, place.name, place.path, place.file)
+            FROM brokerage_jobinput i JOIN workqueues_file f ON f.id = i.file_id JOIN workqueues_dataset d ON d.id = f.dataset_id
+            LEFT JOIN LATERAL (
+                SELECT e.name, e.path, r.path AS file, e.site_id <> q.site_id AS away
+                FROM workqueues_cataloguedataset c JOIN workqueues_cataloguefile t ON t.dataset_id = c.id AND t.lfn = f.lfn
+                JOIN workqueues_replica r ON r.file_id = t.id JOIN brokerage_storageendpoint e ON e.name = r.storage
+                WHERE c.name = d.dataset_name AND e.path <> '') AS place ON TRUE
+            WHERE i.job_id = j.id AND f.type = 'input' ORDER BY f.id, place.away, place.name),
+        ARRAY(SELECT json_build_array(f.lfn, d.dataset_name, f.type, 'an' = ANY (string_to_array(d.attributes, ',')),
+                coalesce(d.template_id, d.id))
+            FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
+        ARRAY(SELECT json_build_array(t.dataset_id, t.filename_template, t.source_name)
+            FROM workqueues_outputtemplate t WHERE t.task_id = j.task_id AND t.source_name <> '' ORDER BY t.id)
+    FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id
+        JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+    WHERE j.id = $1
+    """,
+)
+"""Inputs with their replicas on reachable storage, those of the job's own site first; one row for an input without any."""
+
+
+class _Offer(NamedTuple):
+    """The row of `_OFFER`."""
+
+    task_id: int
+    attempt_nr: int
+    queue: str
+    transformation: str
+    parameters: str
+    cores: int
+    memory_mb: int
+    disk_mb: int
+    walltime_s: int
+    storage: str
+    root: str | None
+    container: str | None
+    replicas: Sequence[Sequence[Any]]
+    outputs: Sequence[Sequence[Any]]
+    sources: Sequence[Sequence[Any]]
+
+
+def job_document(job_id: int) -> dict[str, Any]:
+    """The job as the pilot's wire format has it, without lease and token."""
+    offer = _Offer(*_OFFER.run(job_id)[0])
+    if offer.storage and offer.root is None:
+        raise LookupError(f"the storage endpoint {offer.storage} of job {job_id} is gone")
+    return {
+        "id": job_id,
+        "task_id": offer.task_id,
+        "attempt_nr": offer.attempt_nr,
+        "queue": offer.queue,
+        "transformation": offer.transformation,
+        "parameters": offer.parameters,
+        "container": offer.container or None,
+        "cores": offer.cores,
+        "memory_mb": offer.memory_mb,
+        "disk_mb": offer.disk_mb,
+        "walltime_s": offer.walltime_s,
+        "inputs": _inputs(offer.replicas),
+        "outputs": [
+            {
+                "lfn": lfn,
+                "storage": offer.storage,
+                "path": f"{offer.root or ''}/{stored_path(dataset, lfn)}",
+                "type": type_,
+                "optional": optional,
+                "source_name": _source_name(offer.sources, dataset_id, lfn),
+            }
+            for lfn, dataset, type_, optional, dataset_id in offer.outputs
+        ],
+    }
+
+
+def _source_name(sources: Sequence[Sequence[Any]], dataset_id: int, lfn: str) -> str | None:
+    """What the payload calls the file, where the template that named it says so (SOURCENAME of seed 001); None: the same."""
+    return next((name for of, template, name in sources if of == dataset_id and compiled_name(template).may_be(lfn)), None)
+
+
+def _inputs(replicas: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    for file_id, lfn, size, checksum, dataset, storage, root, path in replicas:
+        known = found.setdefault(file_id, {"lfn": lfn, "size": size, "checksum": checksum, "dataset": dataset, "sources": []})
+        if storage is not None:
+            known["sources"].append({"storage": storage, "path": f"{root}/{path or lfn}"})
+    return list(found.values())

@@ -1,0 +1,1 @@
+"""How a decision is declared, taken and kept."""

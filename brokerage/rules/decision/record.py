@@ -1,0 +1,132 @@
+"""The stored form of a decision (decision B16): at most 8 KB at 1,000 candidates, equal decisions give equal bytes.
+
+Stored are the verdict bits (the first criterion of a candidate is its lowest bit), the labels that the bits stand for, what was
+chosen with weights and factors, and the outcome. The ask, the configuration values (`policy.keys`) and the snapshot are kept
+beside it by the ledger. Not here: telling the story (`brokerage.rules.explain.explanation`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker_site.foundation.gdpconfig.texts import thawed
+from broker_site.foundation.kernel.verdict import Kind
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.decision.pipeline import Choice, Decision, decide, first_failed
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Columns
+
+FORMAT = 1
+"""Version of the byte format; a reader refuses any other."""
+
+
+class BadRecord(ValueError):
+    """Bytes that are not a stored decision of this format."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """A stored decision as read: the decision, and the labels, kinds and factor names that its numbers stand for."""
+
+    decision: Decision
+    labels: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    factors: tuple[str, ...]
+
+
+def encode(decision: Decision, policy: Policy) -> bytes:
+    """The bytes of a decision that `policy` made."""
+    head = {
+        "policy": decision.policy,
+        "version": decision.version,
+        "seed": decision.seed,
+        "outcome": decision.outcome,
+        "closest": decision.closest,
+        "wait_s": decision.wait_s,
+        "candidates": decision.candidates,
+        "n": len(decision.first),
+        "labels": [criterion.label for criterion in policy.criteria],
+        "persistent": [criterion.kind == "persistent" for criterion in policy.criteria],
+        "factors": [factor.name for factor in policy.weights],
+        "chosen": [[choice.row, choice.name, choice.weight, list(choice.factors)] for choice in decision.chosen],
+    }
+    if decision.eased:
+        head["eased"] = list(decision.eased)
+    text = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
+    return bytes([FORMAT]) + zlib.compress(struct.pack("<I", len(text)) + text + decision.bits.tobytes(), 9)
+
+
+def decode(packed: bytes) -> Record:
+    """Read `encode`. Raises BadRecord."""
+    if not packed or packed[0] != FORMAT:
+        raise BadRecord("a stored decision of another format")
+    try:
+        raw = zlib.decompress(packed[1:])
+        (size,) = struct.unpack_from("<I", raw)
+        head = json.loads(raw[4 : 4 + size])
+        bits = np.frombuffer(raw, np.uint8, offset=4 + size).reshape(len(head["labels"]), -1)
+        return Record(_decision(head, bits), tuple(head["labels"]), _kinds(head["persistent"]), tuple(head["factors"]))
+    except (zlib.error, struct.error, ValueError, KeyError, TypeError) as error:
+        raise BadRecord(f"a damaged stored decision: {error}") from error
+
+
+def sameness(decision: Decision) -> str:
+    """A digest that is equal for runs that are the same (decision B16): policy, candidates, first criteria and outcome.
+
+    Weights may differ.
+    """
+    head = f"{decision.version} {decision.outcome} {decision.candidates} {len(decision.first)}\n".encode()
+    return hashlib.sha256(head + decision.first.astype("<i2").tobytes()).hexdigest()
+
+
+def same(a: Decision, b: Decision) -> bool:
+    """Whether two runs are the same."""
+    return sameness(a) == sameness(b)
+
+
+def replay(record: Record, policy: Policy, ask: Ask, columns: Columns, config: Config) -> bytes:
+    """Take a stored decision again on its own snapshot, ask and configuration.
+
+    The same bytes, as long as the policy is the same.
+    """
+    return encode(decide(policy, ask, columns, config, record.decision.seed), policy)
+
+
+def config_of(policy: Policy, config: Config) -> dict[str, Any]:
+    """The configuration values that a decision of this policy can have read, as JSON data: what to store beside it.
+
+    Of a pattern (`NQUEUELIMITSITE_<gshare>`) every name that is filled in.
+    """
+    patterns = tuple(key.partition("<")[0] for key in policy.keys if "<" in key)
+    names = [key for key in policy.keys if "<" not in key]
+    names += [name for name in config if patterns and name.startswith(patterns) and name not in names]
+    return {name: thawed(config[name]) for name in names}
+
+
+def _decision(head: Mapping[str, Any], bits: NDArray[np.uint8]) -> Decision:
+    return Decision(
+        policy=head["policy"],
+        version=head["version"],
+        seed=head["seed"],
+        outcome=head["outcome"],
+        chosen=tuple(Choice(row, name, weight, tuple(factors)) for row, name, weight, factors in head["chosen"]),
+        first=first_failed(np.unpackbits(bits, axis=1, count=head["n"]).astype(np.bool_)),
+        bits=bits,
+        closest=head["closest"],
+        wait_s=head["wait_s"],
+        candidates=head["candidates"],
+        eased=tuple(head.get("eased", ())),
+    )
+
+
+def _kinds(persistent: list[bool]) -> tuple[Kind, ...]:
+    return tuple("persistent" if lasting else "temporary" for lasting in persistent)

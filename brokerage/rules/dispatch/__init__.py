@@ -1,0 +1,1 @@
+"""Jobs and pilots: matching, messages, settlement, time limits."""

@@ -1,0 +1,103 @@
+"""Which waiting work suits a pilot, and in which order it is offered.
+
+A task queue is a group of jobs with the same requirement; the ledger tries the task queues in the order given here and takes the
+first job that it can lease. Not here: where shares stand (`workqueues.rules.shares.usage`), and limits between owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from broker_site.foundation.kernel.verdict import Skip
+
+
+class Requirement(NamedTuple):
+    """What every job of a task queue needs.
+
+    The computing queue it was brokered to, and the whole job's resources; 0 = no demand.
+    """
+
+    queue: str
+    cores: int = 1
+    memory_mb: int = 0
+    disk_mb: int = 0
+    walltime_s: int = 0
+    vo: str = ""
+
+
+class Resource(NamedTuple):
+    """What a pilot offers now: its queue and what is left of its slot; 0 = unknown, which sets no condition."""
+
+    queue: str
+    cores: int = 1
+    memory_mb: int = 0
+    disk_mb: int = 0
+    walltime_s: int = 0
+    vo: str = ""
+
+
+class Waiting(NamedTuple):
+    """A task queue with waiting jobs: its id, requirement, the priority of its best waiting job, and how many of its jobs run.
+
+    `place`: that of its share, the least is served first.
+    """
+
+    id: int
+    requirement: Requirement
+    priority: int
+    running: int = 0
+    place: float = 0.0
+
+
+def suits(requirement: Requirement, pilot: Resource) -> Skip | None:
+    """None where a job of the requirement can run in the pilot, else the first thing that forbids it, with the numbers."""
+    if requirement.queue != pilot.queue:
+        return _skip("queue", f"brokered to {requirement.queue}, the pilot runs at {pilot.queue}")
+    if pilot.vo and requirement.vo != pilot.vo:
+        return _skip("vo", f"work of {requirement.vo}, the pilot is of {pilot.vo}")
+    for label, unit, need, has in (
+        ("cores", "cores", requirement.cores, pilot.cores),
+        ("memory", "MB of memory", requirement.memory_mb, pilot.memory_mb),
+        ("disk", "MB of disk", requirement.disk_mb, pilot.disk_mb),
+        ("walltime", "s of walltime", requirement.walltime_s, pilot.walltime_s),
+    ):
+        if 0 < has < need:
+            return Skip(f"-{label}", "temporary", f"a job needs {need} {unit}, the pilot has {has}", {"need": need, "has": has})
+    return None
+
+
+def order(task_queues: Iterable[Waiting], pilot: Resource) -> list[Waiting]:
+    """The task queues that suit the pilot in the order in which they are offered (`rank`)."""
+    return sorted(fitting(task_queues, pilot), key=rank)
+
+
+def rank(waiting: Waiting) -> tuple[float, int, int, int]:
+    """Where a task queue stands among those that suit a pilot; the least comes first.
+
+    By its share, then highest priority of a waiting job, then fewest running jobs, then lowest id (facts on shares 6.1).
+    """
+    return waiting.place, -waiting.priority, waiting.running, waiting.id
+
+
+def fitting(task_queues: Iterable[Waiting], pilot: Resource) -> Iterator[Waiting]:
+    """Those that suit the pilot, in the order given, each looked at only when it is asked for."""
+    queue, cores, memory, disk, walltime, vo = (pilot.queue, *(has or _ANY for has in pilot[1:5]), pilot.vo)
+    for waiting in task_queues:
+        need = waiting.requirement
+        if (
+            need.queue == queue
+            and need.cores <= cores
+            and need.memory_mb <= memory
+            and need.disk_mb <= disk
+            and need.walltime_s <= walltime
+            and (not vo or need.vo == vo)
+        ):
+            yield waiting
+
+
+_ANY = float("inf")
+
+
+def _skip(label: str, reason: str) -> Skip:
+    return Skip(f"-{label}", "persistent", reason)

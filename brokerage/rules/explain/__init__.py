@@ -1,0 +1,1 @@
+"""Decisions told to people: verdicts, why not, why empty, what if."""

@@ -1,0 +1,246 @@
+"""What somebody changes to see what would become of a decision: task parameters, attributes of the grid, configuration values.
+
+Read from `name=value` and checked with the same types as submission, grid document and configuration. Pure; nothing is written.
+Not here: deciding before and after (`what_if`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, get_type_hints
+
+from broker_site.foundation.gdpconfig.keys import APP, KEYS, BadConfig
+from broker_site.foundation.kernel.registry import nearest
+from broker_site.foundation.kernel.verdict import Problem
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.facts.ask import SIGNED, Ask, Chunk, Config
+from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, Table, read_value
+from brokerage.rules.grid.document import Entry, Grid
+from workqueues.rules.task_parameters import TASK_PARAMETERS, Parameter
+
+MOST = 50
+"""Edits at once."""
+EVERY = "*"
+"""Stands for all entries of a part of the grid."""
+_RENAMED = {"current_priority": "priority", "trans_uses": "release"}
+_BY_NAME = {"includedSite": "included_sites", "excludedSite": "excluded_sites", "gshare": "share"}
+_KINDS: Mapping[Any, Any] = {str: "text", int: "int", float: "number", bool: "flag", tuple[str, ...]: "names"}
+_PARTS: Mapping[str, tuple[str, Table]] = {
+    "queue": ("queues", QUEUE),
+    "site": ("sites", SITE),
+    "storage": ("storages", STORAGE),
+}
+_FLAGS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+
+
+class BadEdits(ValueError):
+    """Edits that cannot be made; `problems` has each with its field and rule."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(f"{p.field}: {p.rule}: {p.message}" for p in problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change: `ramCount`, `queue.ALPHA.maxrss`, `storage.ALPHA_DISK.free_gb`, `site.A.state`, `config.NQUEUELIMITSITE`."""
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """An edit that was made: what was there before (None = not given; of several entries the first one's)."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+def _parameters() -> Mapping[str, tuple[str, Parameter]]:
+    """Name of a task parameter, or of a field of the ask -> the field and its type."""
+    found: dict[str, tuple[str, Parameter]] = {}
+    for owner, prefix in ((Ask, ""), (Chunk, "chunk.")):
+        for name, hint in get_type_hints(owner).items():
+            kind = next((k for t, k in _KINDS.items() if hint in (t, t | None)), None)
+            if kind is not None and name not in ("task_id", "vo"):
+                low = -1e9 if name in SIGNED else 0
+                found[prefix + name] = (prefix + name, Parameter(prefix + name, kind, "", low=low, high=1e15))
+    for parameter in TASK_PARAMETERS.values():
+        own = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
+        if own in found and not parameter.row:
+            found[parameter.name] = found[own] = (own, parameter)
+    return MappingProxyType(found | {alias: (own, found[own][1]) for alias, own in _BY_NAME.items()})
+
+
+PARAMETERS = _parameters()
+
+_ALWAYS: Mapping[str, Any] = MappingProxyType(
+    {
+        prefix + own.name: own.default
+        for owner, prefix in ((Ask, ""), (Chunk, "chunk."))
+        for own in fields(owner)
+        if get_type_hints(owner)[own.name] in _KINDS and own.default is not MISSING
+    }
+)
+"""Fields of the ask that always have a value -> the one that stands for nothing."""
+
+NAMES: Mapping[str, str] = MappingProxyType({own: n for n, (own, _) in reversed(list(PARAMETERS.items())) if n != own})
+"""Field of the ask -> the task parameter that sets it."""
+
+
+def read_edits(texts: Iterable[str]) -> tuple[Edit, ...]:
+    """Edits as they come from a command line or an address: `name=value`. BadEdits for a text without name or `=`."""
+    edits, problems = [], []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            problems.append(Problem(text[:100] or "what-if", "form", "expected name=value, as ramCount=4000"))
+        else:
+            edits.append(Edit(name.strip(), value.strip()))
+    if len(edits) > MOST:
+        problems.append(Problem("what-if", "range", f"{len(edits)} edits, at most {MOST} at once"))
+    if problems:
+        raise BadEdits(problems)
+    return tuple(edits)
+
+
+def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[Edited], list[Problem]]:
+    """The ask with the edits of the task; those of grid and configuration are left alone."""
+    done: list[Edited] = []
+    problems: list[Problem] = []
+    for edit in edits:
+        if _place(edit.name) != "task":
+            continue
+        if edit.name not in PARAMETERS:
+            message = f"a task has no {edit.name[:60]!r} that can be changed here"
+            problems.append(_unknown(edit.name, message, edit.name, PARAMETERS))
+            continue
+        own, parameter = PARAMETERS[edit.name]
+        value, problem = _typed(parameter, edit)
+        if problem is not None:
+            problems.append(problem)
+            continue
+        if value is None:
+            value = _ALWAYS.get(own)
+        inner = own.removeprefix("chunk.")
+        before = getattr(ask if inner == own else ask.chunk, inner)
+        done.append(Edited(edit.name, before, value))
+        ask = replace(ask, **{own: value}) if inner == own else replace(ask, chunk=replace(ask.chunk, **{inner: value}))
+    return ask, done, problems
+
+
+def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], list[Problem]]:
+    """The grid with the edits of queues, sites and storages."""
+    done: list[Edited] = []
+    problems: list[Problem] = []
+    for edit in edits:
+        if (place := _place(edit.name)) not in _PARTS:
+            continue
+        part, table = _PARTS[place]
+        name, _, attribute = edit.name.partition(".")[2].rpartition(".")
+        entries: tuple[Any, ...] = getattr(grid, part)
+        at = [i for i, entry in enumerate(entries) if name in (entry.name, EVERY)]
+        known = {k: p for k, p in {**table, **(FURTHER if place == "queue" else {})}.items() if p.kind != "object"}
+        if not at:
+            message = f"the grid has no {place} {name[:60]!r}"
+            problems.append(_unknown(edit.name, message, name, (entry.name for entry in entries)))
+        elif attribute not in known:
+            message = f"a {place} has no attribute {attribute[:60]!r} that can be changed here"
+            problems.append(_unknown(edit.name, message, attribute, known))
+        else:
+            value, problem = _typed(known[attribute], edit)
+            if problem is not None:
+                problems.append(problem)
+                continue
+            done.append(Edited(edit.name, _attribute(entries[at[0]], attribute), value))
+            chosen = frozenset(at)
+            changed = tuple(_with(entry, attribute, value) if i in chosen else entry for i, entry in enumerate(entries))
+            grid = replace(grid, **{part: changed})
+    return grid, done, problems
+
+
+def edited_config(
+    policies: Sequence[Policy], config_for: Callable[[Policy], Config], edits: Sequence[Edit]
+) -> tuple[Callable[[Policy], Config], list[Edited], list[Problem]]:
+    """The configuration with its edits, for the policies that a decision asks; the first is the one that decides."""
+    done: list[Edited] = []
+    problems: list[Problem] = []
+    changes: dict[str, Any] = {}
+    read = list(dict.fromkeys(key for policy in policies for key in policy.keys))
+    for edit in edits:
+        if _place(edit.name) != "config":
+            continue
+        name = edit.name.partition(".")[2]
+        places = [place.rpartition(":") for policy in policies for place in policy.components]
+        found = _key_value(name, edit.value, [(app or APP, component) for app, _, component in places], read)
+        if isinstance(found, Problem):
+            problems.append(replace(found, field=edit.name))
+        else:
+            done.append(Edited(edit.name, config_for(policies[0]).get(name), found[0]))
+            changes[name] = found[0]
+    return lambda policy: {**config_for(policy), **changes}, done, problems
+
+
+def _key_value(name: str, value: Any, places: Sequence[tuple[str, str]], read: Sequence[str]) -> tuple[Any] | Problem:
+    """The typed value of a key that a policy reads, or what is wrong with name or value."""
+    for app, component in reversed(places):
+        try:
+            keys = KEYS.matching(component, name, app)
+        except BadConfig:
+            continue
+        if not any(key.name in read for key in keys):
+            break
+        try:
+            return (keys[0].accept(value),)
+        except BadConfig as bad:
+            return Problem(name, bad.problems[0].rule, bad.problems[0].message)
+    return _unknown(name, f"the decision reads no configuration key {name[:60]!r}", name, read)
+
+
+def _place(name: str) -> str:
+    """Which part of the question an edit is about."""
+    head, dot, _ = name.partition(".")
+    return head if dot and (head in _PARTS or head == "config") else "task"
+
+
+def _typed(parameter: Parameter, edit: Edit) -> tuple[Any, Problem | None]:
+    raw = edit.value
+    if parameter.kind == "flag" and isinstance(raw, str):
+        raw = _FLAGS.get(raw.lower(), raw)
+    if parameter.kind == "texts" and isinstance(raw, str):
+        raw = [item.strip() for item in raw.split(",")] if not raw.startswith("[") else _listed(raw)
+    value, rule, message = read_value(parameter, raw)
+    if parameter.kind == "names" and not rule:
+        value = tuple(value or ())
+    if isinstance(value, Mapping) and parameter.name in TASK_PARAMETERS:
+        value = json.dumps(value)  # as the task keeps it
+    return value, Problem(edit.name, rule, message) if rule else None
+
+
+def _listed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _unknown(field: str, message: str, asked: str, known: Iterable[str]) -> Problem:
+    near = nearest(asked, known)
+    return Problem(field[:100], "unknown", message + (f"; the nearest known one is {near}" if near else ""))
+
+
+def _attribute(entry: Entry, attribute: str) -> Any:
+    columns = entry.columns
+    return columns[attribute] if attribute in columns else (columns.get("attributes") or {}).get(attribute)
+
+
+def _with(entry: Any, attribute: str, value: Any) -> Any:
+    columns = entry.columns
+    if attribute in columns:
+        return replace(entry, columns={**columns, attribute: value})
+    return replace(entry, columns={**columns, "attributes": {**(columns.get("attributes") or {}), attribute: value}})

@@ -1,0 +1,253 @@
+"""The story of a decision as plain data, which command line, REST and pages render: verdict, funnel, matrix, weights.
+
+Sentences and numbers are made here from the snapshot, the ask and the configuration that the decision was taken on; without the
+snapshot, or after the policy has changed, what the record alone says is left. Not here: one candidate in full (`why_not`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from broker_site.foundation.kernel.verdict import Kind, Skip
+from brokerage.rules.decision.declare import Criterion, Policy
+from brokerage.rules.decision.pipeline import evidence, skip_of
+from brokerage.rules.decision.record import Record, config_of
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Columns
+
+PASSED, FIRST, FURTHER = ".", {"persistent": "P", "temporary": "T"}, {"persistent": "p", "temporary": "t"}
+"""Symbols of the matrix: passed; the first criterion that skipped; further ones that would have."""
+
+_CHOICE = {
+    "no_weight": "Every factor of its weight can be computed.",
+    "below_min_weight": "Its weight is not below the least one that is configured.",
+    "low_weight": "Its weight is among the best.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One chosen candidate with its weight and the factors that made it."""
+
+    name: str
+    weight: float
+    factors: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One criterion over all candidates, in the order of the policy.
+
+    `skipped`: how many it was the first to skip; `left`: how many were left after it; `failed`: how many fail it, also where
+    another one was first; `alone`: how many fail nothing else, which is what lifting it would win. `about`: what it asks.
+    """
+
+    criterion: str
+    kind: Kind
+    skipped: int
+    left: int
+    failed: int = 0
+    alone: int = 0
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """One skipped candidate with the first criterion that skipped it."""
+
+    name: str
+    criterion: str
+    kind: Kind
+    reason: str
+    numbers: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a decision came to and why. `matrix` has per candidate one symbol for each of `criteria`.
+
+    `skipped`, `matrix` and `lacks` (everything that the closest candidate fails) are empty where `detailed` is false. `eased` are
+    criteria that gave way, as they would have left nobody. `noun`: what a candidate is. `until`: when the next try is, where the
+    task waits and the time of the decision is known. `hopeless`: every candidate fails something that does not pass with time.
+    `funnel`: the criteria that were the first to skip somebody; `further`: those that skip, but never first. `config`: the values
+    that the policy read.
+    """
+
+    verdict: str
+    policy: str
+    outcome: str
+    wait_s: float
+    candidates: int
+    chosen: tuple[Chosen, ...]
+    funnel: tuple[Step, ...]
+    closest: str
+    detailed: bool = False
+    lacks: tuple[Skipped, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    criteria: tuple[str, ...] = ()
+    matrix: Mapping[str, str] | None = None
+    eased: tuple[str, ...] = ()
+    noun: str = "candidate"
+    until: datetime | None = None
+    hopeless: bool = False
+    further: tuple[Step, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_document(self) -> dict[str, Any]:
+        """The same as JSON data."""
+        return asdict(self) | {"until": self.until.isoformat() if self.until else None}
+
+
+def explain(
+    record: Record,
+    policy: Policy | None,
+    ask: Ask | None,
+    columns: Columns | None,
+    config: Config | None,
+    decided_at: datetime | None = None,
+) -> Explanation:
+    """Tell a stored decision from what it was taken on; any of these may be gone. `decided_at` names the time of the next try."""
+    told = _outline(record, policy, columns.noun if columns is not None else "candidate", decided_at)
+    if policy is None or ask is None or columns is None or config is None or not replayable(record, policy, columns):
+        return told
+    found = evidence(policy, ask, columns, config)
+    failed = record.decision.failed()
+    skipped = tuple(
+        skipped_of(name, skip_of(found[first], row))
+        for row, (name, first) in enumerate(zip(columns.name.tolist(), record.decision.first.tolist(), strict=True))
+        if first >= 0
+    )
+    lacks: tuple[Skipped, ...] = ()
+    if told.closest:
+        row = columns.index[told.closest]
+        lacks = tuple(skipped_of(told.closest, skip_of(found[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
+    return replace(
+        told,
+        verdict=verdict(told, lacks),
+        detailed=True,
+        lacks=lacks,
+        skipped=skipped,
+        criteria=tuple(f"-{label}" for label in record.labels),
+        matrix=_matrix(record, columns),
+        config=config_of(policy, config),
+    )
+
+
+def replayable(record: Record, policy: Policy, columns: Columns) -> bool:
+    """Whether numbers can be made again: the same policy version, and rows that stand for the same candidates."""
+    return (record.decision.version, record.decision.candidates) == (policy.version, columns.fingerprint)
+
+
+def about(policy: Policy, criterion: Criterion) -> str:
+    """What a criterion asks: the first sentence of its rule, or what the choice asks."""
+    for rule in policy.rules:
+        if criterion in rule.criteria:
+            return rule.doc.strip().partition("\n")[0].partition(" Source:")[0].replace("`", "")
+    return _CHOICE.get(criterion.label, "")
+
+
+def _outline(record: Record, policy: Policy | None, noun: str, decided_at: datetime | None) -> Explanation:
+    decision = record.decision
+    funnel, further = _steps(record, policy if policy is not None and policy.version == decision.version else None)
+    lasting = np.array([kind == "persistent" for kind in record.kinds])
+    pending = decision.outcome == "pending"
+    told = Explanation(
+        verdict="",
+        policy=decision.policy,
+        outcome=decision.outcome,
+        wait_s=decision.wait_s,
+        candidates=len(decision.first),
+        chosen=tuple(
+            Chosen(choice.name, choice.weight, dict(zip(record.factors, choice.factors, strict=True)))
+            for choice in decision.chosen
+        ),
+        funnel=tuple(funnel),
+        closest=decision.closest,
+        eased=tuple(dict.fromkeys(f"-{record.labels[i]}" for i in decision.eased)),
+        noun=noun,
+        until=decided_at + timedelta(seconds=decision.wait_s) if pending and decided_at is not None else None,
+        hopeless=pending and len(decision.first) > 0 and bool(decision.failed()[lasting].any(axis=0).all()),
+        further=tuple(further),
+    )
+    return replace(told, verdict=verdict(told, ()))
+
+
+def _steps(record: Record, policy: Policy | None) -> tuple[list[Step], list[Step]]:
+    """The criteria that were first to skip somebody, and those that only skip whom another one skips before."""
+    failed, first = record.decision.failed(), record.decision.first
+    counts = np.bincount(first[first >= 0], minlength=len(record.labels)).tolist()
+    alone = (failed & (failed.sum(axis=0) == 1)).sum(axis=1).tolist()
+    left = len(first)
+    funnel, further = [], []
+    for i, count in enumerate(counts):
+        left -= count
+        said = about(policy, policy.criteria[i]) if policy is not None else ""
+        step = Step(f"-{record.labels[i]}", record.kinds[i], count, left, int(failed[i].sum()), alone[i], said)
+        if count:
+            funnel.append(step)
+        elif step.failed:
+            further.append(step)
+    return funnel, further
+
+
+def verdict(told: Explanation, lacks: Sequence[Skipped]) -> str:
+    """The decision in one line; `lacks`: what the closest candidate fails, where that is known."""
+    count = told.candidates
+    nouns = told.noun if count == 1 else f"{told.noun}s"
+    if told.outcome == "assign":
+        best = told.chosen[0]
+        return f"{len(told.chosen)} of {count} {nouns} taken; the best is {best.name} with the weight {best.weight:.4g}"
+    when = f"until {told.until:%H:%M:%S} UTC" if told.until is not None else f"for {_duration(told.wait_s)}"
+    if not count:
+        return f"Pending {when}: there is no {told.noun} at all"
+    passed = f"none of {count} {nouns} can ever take it" if told.hopeless else f"0 of {count} {nouns} passed"
+    return f"Pending {when}: {passed}; the closest is {told.closest}{_lacking(lacks, told.hopeless)}"
+
+
+def _lacking(lacks: Sequence[Skipped], hopeless: bool) -> str:
+    """What the closest candidate fails: the first in words, what lasts before what passes, the others by name."""
+    if not lacks:
+        return ""
+    first = next((lack for lack in lacks if not hopeless or lack.kind == "persistent"), lacks[0])
+    others = list(dict.fromkeys(lack.criterion for lack in lacks if lack is not first))
+    more = f", and it fails {', '.join(others)}" if others else ""
+    return f": {first.reason} ({first.criterion}){more}"
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= size:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} s"
+
+
+def _matrix(record: Record, columns: Columns) -> dict[str, str]:
+    further = np.array([FURTHER[kind] for kind in record.kinds])
+    symbols = np.where(record.decision.failed(), further[:, None], PASSED).T
+    rows = ["".join(row) for row in symbols.tolist()]
+    first = record.decision.first.tolist()
+    return {
+        name: row if i < 0 else f"{row[:i]}{FIRST[record.kinds[i]]}{row[i + 1 :]}"
+        for name, row, i in zip(columns.name.tolist(), rows, first, strict=True)
+    }
+
+
+def skipped_of(name: str, skip: Skip) -> Skipped:
+    """A skip of this candidate as JSON can hold it."""
+    return Skipped(name, skip.criterion, skip.kind, skip.reason, plain(skip.numbers))
+
+
+def plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers as JSON can hold them."""
+    return {name: finite(value) for name, value in numbers.items()}
+
+
+def finite(value: Any) -> Any:
+    """JSON has no name for what is not a number: null."""
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,110 @@
+"""Why one candidate was chosen or not: every criterion with its numbers, what each depends on, and the weight it has.
+
+Here: one candidate of one decision as plain data. Not here: the decision as a whole (`explain`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from broker_site.foundation.kernel.verdict import Kind
+from brokerage.rules.decision.declare import Filter, Policy
+from brokerage.rules.decision.pipeline import Evidence, at, evidence, skip_of
+from brokerage.rules.decision.record import Record
+from brokerage.rules.explain.explanation import Skipped, about, finite, plain, replayable, skipped_of
+from brokerage.rules.explain.remedies import Remedy, remedies
+from brokerage.rules.explain.rule_inputs import Reads, reads
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.columns import Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one criterion said of one candidate; the reason is empty where it passed.
+
+    `about`: what the rule asks, in a sentence. `need` and `limit`: the two numbers that decide, where the criterion names them.
+    `depends_on`: what would change the verdict, the most telling first; empty where it passed.
+    """
+
+    criterion: str
+    kind: Kind
+    passed: bool
+    reason: str
+    numbers: Mapping[str, Any]
+    about: str = ""
+    need: float | None = None
+    limit: float | None = None
+    depends_on: tuple[Remedy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Every verdict on one candidate, in the order of the policy; `first` is None where it was chosen.
+
+    `weight` is the one that it has, or would have had if nothing had skipped it; None where it cannot be computed.
+    """
+
+    name: str
+    chosen: bool
+    weight: float | None
+    factors: Mapping[str, float | None]
+    first: Skipped | None
+    checks: tuple[Check, ...]
+
+    def to_document(self) -> dict[str, Any]:
+        """The same as JSON data."""
+        return asdict(self)
+
+
+def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: Config, name: str) -> WhyNot:
+    """Every verdict on one candidate. KeyError if the snapshot does not have it, ValueError if the policy has changed since."""
+    if not replayable(record, policy, columns):
+        raise ValueError("the decision was taken by another version of the policy or on another snapshot")
+    row = columns.index[name]
+    found, failed = evidence(policy, ask, columns, config), record.decision.failed()[:, row].tolist()
+    taken = policy.prepare(ask, config)
+    rules: list[Filter | None] = [rule for rule in policy.rules for _ in rule.criteria]
+    rules += [None] * (len(found) - len(rules))
+    watched: dict[str, Reads] = {}
+    checks = []
+    for evident, bad, rule in zip(found, failed, rules, strict=True):
+        check = _check(evident, row, not bad, policy)
+        if bad and rule is not None:
+            if rule.name not in watched:
+                watched[rule.name] = reads(rule, taken, columns, config)
+            check = _with_remedies(check, evident, watched[rule.name], taken, columns, config, row)
+        checks.append(check)
+    first = int(record.decision.first[row])
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        factors = {weight.name: at(weight(taken, columns, config), row) for weight in policy.weights}
+    return WhyNot(
+        name=name,
+        chosen=first < 0,
+        weight=finite(found[-1][1]["weight"][row].item()),
+        factors={factor: finite(value) for factor, value in factors.items()},
+        first=skipped_of(name, skip_of(found[first], row)) if first >= 0 else None,
+        checks=tuple(checks),
+    )
+
+
+def _check(found: Evidence, row: int, passed: bool, policy: Policy) -> Check:
+    criterion, numbers = found
+    reason = "" if passed else skip_of(found, row).reason
+    # `what` says why a weight cannot be computed, also where it can.
+    compared = plain({name: at(value, row) for name, value in numbers.items() if name != "what" or not passed})
+    need, limit = (compared.get(name) for name in criterion.gap or ("", ""))
+    label = f"-{criterion.label}"
+    return Check(label, criterion.kind, passed, reason, compared, about(policy, criterion), _number(need), _number(limit))
+
+
+def _with_remedies(check: Check, found: Evidence, seen: Reads, ask: Ask, columns: Columns, config: Config, row: int) -> Check:
+    depends = remedies(found[0], seen, ask, columns, config, row, check.numbers)
+    return replace(check, depends_on=depends)
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,72 @@
+"""What the grid tables shall hold, whatever it was read from.
+
+Here: the value that documents and feeds are turned into, and our own document as one. Not here: CRIC's documents (`cric`), the
+writing (`brokerage.ledger.grid`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from brokerage.rules.grid.document import STORED, Entry, QueueEntry, read_grid
+from brokerage.rules.grid.measurements import Entries, Facts, read_facts
+from brokerage.rules.grid.reading import Reading
+
+ONCE: Mapping[str, tuple[str, ...]] = {
+    "links": ("from", "to", "activity"),
+    "slots": ("queue", "share", "resource_type"),
+    "measured": ("queue",),
+}
+"""What an entry of each list has for itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Rows of each table; None: the table stays as it is.
+
+    faulty: kind -> name -> fault, entries that keep their last good version. merged: rows that links and software do not speak of
+    stay too.
+    """
+
+    sites: Sequence[Entry] | None = None
+    storages: Sequence[Entry] | None = None
+    queues: Sequence[QueueEntry] | None = None
+    links: Entries | None = None
+    slots: Entries | None = None
+    measured: Entries | None = None
+    software: Mapping[str, Mapping[str, Any]] | None = None
+    merged: bool = False
+    faulty: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        parts = (self.sites, self.storages, self.queues, self.links, self.slots, self.measured, self.software)
+        return sum(len(part) for part in parts if part is not None)
+
+
+def read_wanted(document: object) -> Wanted:
+    """Our own document. Raises BadGrid with every fault; rules as `read_grid` and `read_facts`, and duplicate."""
+    grid = read_grid(document)
+    if not isinstance(document, Mapping):
+        return Wanted()
+    facts = read_facts(document, grid, STORED)
+    _once(facts)
+    found = {part: getattr(facts, part) for part in STORED if document.get(part) is not None}
+    return replace(Wanted(grid.sites, grid.storages, grid.queues, notes=grid.notes), **found)
+
+
+def _once(facts: Facts) -> None:
+    """Refuse lists in which two entries speak of the same."""
+    reading = Reading()
+    for part, names in ONCE.items():
+        seen: dict[tuple[Any, ...], int] = {}
+        for position, entry in enumerate(getattr(facts, part)):
+            key = tuple(entry[name] for name in names)
+            if key in seen:
+                reading.fault(f"{part}[{position}]", "duplicate", f"{part}[{seen[key]}] has the same {', '.join(names)}")
+            seen[key] = position
+    reading.end()

@@ -1,0 +1,1 @@
+"""How many jobs go to which of the chosen queues."""

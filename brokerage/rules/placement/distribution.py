@@ -1,0 +1,175 @@
+"""Which of the chosen queues gets the next block of jobs, and which jobs these are (facts on the brokerage 8.1; decision B13).
+
+A queue is drawn in proportion to its weight among those that still have room; what a queue is given counts as queued there and
+lowers its weight, so that the blocks of one task spread as the weights say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from random import Random
+
+from brokerage.rules.facts.ask import Config
+from workqueues.splitters.protocol import Dropped, Files, JobLimits, JobPlan, Secondary, Split
+
+MOST_USES = 500_000
+"""Files that jobs made at once read, from which on no more jobs are: each reads all of a secondary dataset that is not split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One chosen queue: its weight, jobs queued there, and how many may be; `inf` = no cap."""
+
+    name: str
+    weight: float
+    queued: int = 0
+    cap: float = inf
+
+    def filled(self, jobs: int) -> Place:
+        """The place after it was given so many jobs: more queued, and a weight that is lower in proportion."""
+        queued = self.queued + jobs
+        return replace(self, queued=queued, weight=self.weight * (self.queued + 1) / (queued + 1))
+
+
+def block_of(scouts: bool, config: Config) -> int:
+    """How many jobs go to one queue before the next is drawn. `config`: component jobbroker."""
+    return int(config["SCOUTS_PER_BLOCK" if scouts else "JOBS_PER_BLOCK"])
+
+
+def draw(places: Sequence[Place], dice: Random) -> Place | None:
+    """A place with room, drawn in proportion to the weights; None when none has room."""
+    roomy = [place for place in places if place.queued < place.cap and place.weight > 0]
+    if not roomy:
+        return None
+    left = dice.random() * sum(place.weight for place in roomy)
+    for place in roomy:
+        left -= place.weight
+        if left < 0:
+            return place
+    return roomy[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Jobs for one queue; they name positions in the pieces of the whole chunk."""
+
+    queue: str
+    jobs: tuple[JobPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Blocks in the order of drawing, and why no more jobs were made.
+
+    `dropped`: events that no job takes, by the task's own rules.
+    """
+
+    blocks: tuple[Block, ...]
+    reason: str = ""
+    dropped: tuple[Dropped, ...] = ()
+
+
+@dataclass(slots=True)
+class _Cutting:
+    """How far the pieces of a chunk are cut: the position of the next one, and how many of its events are taken.
+
+    `per_job`: pieces that a job takes, as far as is known.
+    """
+
+    files: Files
+    secondaries: Sequence[Secondary]
+    per_job: int
+    at: int = 0
+    skip: int = 0
+
+    def take(self, cut: Cut, limits: JobLimits, most: int) -> Split:
+        """The next jobs within these limits, by a window that is made larger where it is too small for a single job."""
+        reach = most * self.per_job + 1
+        while True:
+            window = self.files.window(self.at, self.at + reach, self.skip)
+            split = cut(window, limits, most, self.secondaries)
+            if split.jobs or split.unfit or self.at + reach >= len(self.files):
+                self.per_job = max((job.n_files for job in split.jobs), default=self.per_job)
+                return self._moved(window, split)
+            reach *= 4
+
+    def _moved(self, window: Files, split: Split) -> Split:
+        """Go on behind the jobs: they and what is dropped, with positions in the whole chunk."""
+        at, skip = self.at, self.skip
+        jobs = tuple(
+            job._replace(
+                start=job.start + at,
+                stop=job.stop + at,
+                skip=job.skip + skip if job.start == 0 else job.skip,
+                upto=job.upto + skip if job.stop == 1 and job.upto else job.upto,
+            )
+            for job in split.jobs
+        )
+        dropped = tuple(
+            d._replace(position=d.position + at)
+            if d.position
+            else Dropped(at, d.skip + skip, d.upto + skip if d.upto else 0, d.reason)
+            for d in split.dropped
+        )
+        moved = len(window) - split.left
+        self.at, self.skip = at + moved, split.skip if moved else skip + split.skip
+        self.secondaries = split.secondaries
+        return replace(split, jobs=jobs, dropped=dropped)
+
+
+Cut = Callable[[Files, JobLimits, int, Sequence[Secondary]], Split]
+"""Cuts pieces into at most so many jobs within the limits of a queue."""
+
+
+def lay_out(
+    files: Files,
+    secondaries: Sequence[Secondary],
+    cut: Cut,
+    limits_at: Callable[[str], JobLimits],
+    places: Sequence[Place],
+    most: int,
+    block: int,
+    dice: Random,
+    per_job: int = 20,
+) -> Layout:
+    """Jobs cut from the pieces within the limits of the queue that each block of them is drawn for, at most so many.
+
+    `per_job`: pieces that a job probably takes; a block that would need more of them may have fewer jobs.
+
+    Queues where nothing waits get the first jobs, one each in random order: an idle queue starts at once and shows soon how it
+    runs (facts on the brokerage 8.1, queues without weight). A queue for which nothing can be cut is barred until another took
+    some.
+    """
+    now = {place.name: place for place in places}
+    idle = _idle(places, dice)
+    cutting, blocks, dropped = _Cutting(files, secondaries, per_job), list[Block](), list[Dropped]()
+    barred: set[str] = set()
+    reason, made, uses = "", 0, 0
+    while made < most and cutting.at < len(files) and uses < MOST_USES:
+        first = bool(idle)
+        place = now[idle.pop()] if first else draw([p for p in now.values() if p.name not in barred], dice)
+        if place is None:
+            break
+        split = cutting.take(cut, limits_at(place.name), 1 if first else min(block, most - made))
+        reason = split.reason
+        dropped += split.dropped
+        if not split.jobs:
+            if not (split.unfit or split.dropped):
+                break
+            barred |= {place.name} if split.unfit else set()
+            continue
+        blocks.append(Block(place.name, split.jobs))
+        barred.clear()
+        made += len(split.jobs)
+        uses += sum(job.n_files + sum(portion.n for portion in job.others) for job in split.jobs)
+        now[place.name] = place.filled(len(split.jobs))
+    return Layout(tuple(blocks), reason, tuple(dropped))
+
+
+def _idle(places: Sequence[Place], dice: Random) -> list[str]:
+    """The queues where nothing waits, in random order."""
+    idle = [place.name for place in places if place.queued == 0 and place.cap >= 1]
+    dice.shuffle(idle)
+    return idle

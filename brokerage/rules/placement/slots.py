@@ -1,0 +1,156 @@
+"""How many more jobs may wait at a queue, and the requirements that a job states there. Source: facts on splitting 8.1."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from brokerage.rules.decision.pipeline import Choice
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.needs import job_walltime_s, memory_mb, output_mb, size_mb, slot_cores, slot_power
+from brokerage.rules.facts.overload import queue_limit
+from brokerage.rules.facts.snapshot import BUSY, JOBS, Queues
+from brokerage.rules.placement.distribution import Place
+from brokerage.rules.placement.job_limits import walltime_per_byte
+
+RAM_STEP_MB, DISK_STEP_MB, WALLTIME_STEP_S = 100, 500, 600
+"""Requirements are rounded up to these, so that jobs of nearly equal needs share a task queue."""
+
+ANALYSIS = "analysis"
+"""Activity of the policies by which a queue is full when it is overloaded."""
+
+
+class Slot(NamedTuple):
+    """What a job asks of a pilot: cores, MB, MB, s; 0 = no demand."""
+
+    core_count: int
+    ram_mb: int
+    disk_mb: int
+    walltime_s: int
+
+
+class Given:
+    """Jobs given to queues since the grid was looked at, by share; a pseudo-queue counts as its unified queue."""
+
+    def __init__(self) -> None:
+        self._jobs: Counter[tuple[str, str]] = Counter()
+        self._all: Counter[str] = Counter()
+
+    def add(self, share: str, queue: str, jobs: int) -> None:
+        """Count jobs of a share."""
+        self._jobs[share, queue] += jobs
+        self._all[queue] += jobs
+
+    def at(self, queue: str, share: str | None) -> int:
+        """Jobs given to a queue: of a share, or (None) of all."""
+        return self._all[queue] if share is None else self._jobs[share, queue]
+
+    def queues(self) -> Iterable[str]:
+        """Those that were given any."""
+        return self._all
+
+
+def limit_of(activity: str, share: str | None, config: Config) -> int:
+    """Jobs that may always wait at a queue, for a policy of this activity: of analysis at least until a queue is overloaded.
+
+    `config`: component jobbroker.
+    """
+    own = config.get(f"NQUEUELIMITSITE_{share}") if share else None
+    limit = int(config["NQUEUELIMITSITE"] if own is None else own)
+    return max(limit, int(queue_limit(0))) if activity == ANALYSIS else limit
+
+
+def total_room(queues: Queues, limit: int, given: Given, share: str | None) -> int:
+    """Jobs that may still be made for all queues together; parts of a unified queue have the room of the whole.
+
+    As nothing is known of the input yet, jobs whose input moves take no room.
+    """
+
+    def free(table: Queues) -> tuple[int, dict[str, int]]:
+        """All room, and that of each queue."""
+        names = own_names(table)
+        left = np.maximum(table.cap(limit) - table.waiting_or_defined, 0).tolist()
+        by_queue = dict(zip(names, left, strict=True))
+        return sum(by_queue.values()), by_queue
+
+    total, by_queue = queues.derived(("room", limit), free, ("name", "unified_name", *JOBS, *BUSY))
+    return total - sum(min(given.at(queue, share), by_queue.get(queue, 0)) for queue in given.queues())
+
+
+def own_names(queues: Queues) -> list[str]:
+    """For each row the queue under whose name its jobs are counted: of a pseudo-queue the unified one."""
+    return queues.derived(
+        ("own_names",),
+        lambda table: np.where(table.is_pseudo, table.unified_name, table.name).tolist(),
+        ("name", "unified_name"),
+    )
+
+
+def places_of(chosen: Iterable[Choice], queues: Queues, limit: int | None, given: Given, share: str | None) -> list[Place]:
+    """The chosen queues that can take outputs, with what waits there and how much may; `limit` None: no cap.
+
+    Of several parts of one unified queue the best. Jobs whose input moves count where that of the task must move too (decision
+    B9). What was given meanwhile counts as waiting and lowers the weight.
+    """
+    found: dict[str, Place] = {}
+    names = own_names(queues)
+    for choice in chosen:
+        queue = names[choice.row]
+        if queue not in found and queues.storage[choice.row]:
+            waiting = int(queues.queued[choice.row])
+            cap = inf if limit is None else float(queues.cap(limit)[choice.row])
+            found[queue] = Place(choice.name, choice.weight, waiting, cap).filled(given.at(queue, share))
+    return list(found.values())
+
+
+class SlotsAt:
+    """What the jobs of an ask require of a slot at one queue: rounded up, within the limits of the queue.
+
+    `ask` as the policy prepared it. Memory counts times `compensation`, as the policy compared it: a job asks for no more than
+    what the queue was found to give. What all jobs have in common is worked out once.
+    """
+
+    def __init__(self, ask: Ask, queues: Queues, row: int, compensation: float) -> None:
+        here = slice(row, row + 1)
+        cores = slot_cores(ask, queues.corecount[here])
+        self._ask = ask
+        self._cores = int(cores[0]) if ask.core_count == 0 else max(ask.core_count or 1, 1)
+        self._ram = _up(float(memory_mb(ask, cores)[0]) * compensation, RAM_STEP_MB, float(queues.maxrss[row]))
+        self._most_disk, self._most_time = float(queues.maxwdir[row]), float(queues.maxtime[row])
+        self._work_mb = size_mb(ask.work_disk_count, ask.work_disk_unit)
+        self._power = float(slot_power(ask, queues)[row])
+        self._per_byte = walltime_per_byte(ask)
+        self._known: dict[tuple[int, int], Slot] = {}
+
+    def of(self, input_bytes: int, n_events: int) -> Slot:
+        """That of a job with so much input and so many events."""
+        if (found := self._known.get((input_bytes, n_events))) is None:
+            found = self._known[input_bytes, n_events] = self._made(input_bytes, n_events)
+        return found
+
+    def _made(self, input_bytes: int, n_events: int) -> Slot:
+        input_mb = input_bytes / 1e6
+        disk = input_mb + output_mb(self._ask, n_events, input_mb) + self._work_mb
+        return Slot(
+            self._cores,
+            self._ram,
+            _up(min(disk, self._most_disk) if self._most_disk else disk, DISK_STEP_MB, self._most_disk),
+            _up(self._walltime_s(input_bytes, n_events), WALLTIME_STEP_S, self._most_time),
+        )
+
+    def _walltime_s(self, input_bytes: int, n_events: int) -> float:
+        """Expected walltime, s; 0 where it is not known."""
+        if self._per_byte:
+            return self._per_byte * input_bytes
+        if self._ask.walltime_s:
+            return self._ask.walltime_s
+        return job_walltime_s(self._ask, n_events, self._power) or 0.0
+
+
+def _up(need: float, step: int, limit: float) -> int:
+    rounded = -(-int(-(-need // 1)) // step) * step
+    return int(min(rounded, limit)) if 0 < limit < rounded and need <= limit else rounded

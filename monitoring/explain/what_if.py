@@ -1,0 +1,117 @@
+"""A dry run as its page shows it: what is asked for, and both funnels side by side. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from brokerage.rules.explain.edits import PARAMETERS, Edit, read_edits
+from brokerage.rules.explain.explanation import Chosen, Explanation
+from brokerage.rules.explain.what_if import WhatIf
+from brokerage.rules.facts.ask import Ask
+
+FIELDS = {
+    "ramCount": "Memory",
+    "coreCount": "Cores",
+    "walltime_s": "Walltime of a job, s",
+    "currentPriority": "Priority",
+    "site": "Only these queues",
+}
+"""Edits that have a field of their own in the form; all others are lines of `change`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of the form: its present value stands where nothing is typed."""
+
+    name: str
+    label: str
+    value: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """One criterion in both funnels; None where it was not the first to skip anybody there."""
+
+    criterion: str
+    about: str
+    skipped: int | None
+    left: int
+    skipped_then: int | None
+    left_then: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """One candidate that is chosen now or then, with its weights."""
+
+    name: str
+    now: float | None
+    then: float | None
+
+
+def asked_edits(sent: Mapping[str, str]) -> tuple[Edit, ...]:
+    """The edits of an address: the fields that hold something, then one for each line of `change`. Raises BadEdits."""
+    own = [f"{name}={sent[name]}" for name in FIELDS if sent.get(name, "").strip()]
+    return read_edits([*own, *(line for line in sent.get("change", "").splitlines() if line.strip())])
+
+
+def form_fields(sent: Mapping[str, str], ask: Ask | None) -> list[Field]:
+    """The fields with what was typed and what holds now."""
+    found = []
+    for name, label in FIELDS.items():
+        now = getattr(ask, PARAMETERS[name][0]) if ask is not None else None
+        unit = f", {ask.ram_unit or 'MB'}" if name == "ramCount" and ask is not None else ""
+        found.append(Field(name, label + unit, sent.get(name, "").strip(), _said(now)))
+    return found
+
+
+def side_by_side(told: WhatIf) -> list[Sides]:
+    """Each criterion that is the first to skip somebody now or then, in the order of the policy."""
+    if told.after is None:
+        return []
+    now, then = _steps(told.before), _steps(told.after)
+    order = {label: i for i, label in enumerate(told.before.criteria or told.after.criteria)}
+    labels = sorted({*now, *then}, key=lambda label: order.get(label, len(order)))
+    rows, left, left_then = [], told.before.candidates, told.after.candidates
+    for label in labels:
+        skipped, left, help_now = now.get(label, (None, left, ""))
+        skipped_then, left_then, help_then = then.get(label, (None, left_then, ""))
+        rows.append(Sides(label, help_now or help_then, skipped, left, skipped_then, left_then))
+    return rows
+
+
+def moves(told: WhatIf) -> list[tuple[str, str, int]]:
+    """(verdict now, verdict then, how many candidates), the most first."""
+    counted = Counter((change.before, change.after) for change in told.changed)
+    return [(*pair, n) for pair, n in counted.most_common()]
+
+
+def weighed(told: WhatIf) -> Iterator[Weighed]:
+    """Whoever is chosen on one side, in the order of then."""
+    if told.after is None:
+        return
+    now, then = _weights(told.before.chosen), _weights(told.after.chosen)
+    for name in dict.fromkeys([*then, *now]):
+        yield Weighed(name, now.get(name), then.get(name))
+
+
+def _steps(story: Explanation) -> dict[str, tuple[int | None, int, str]]:
+    """Criterion -> skipped, left after it, what it asks; criteria with one label are one."""
+    found: dict[str, tuple[int | None, int, str]] = {}
+    for step in story.funnel:
+        before = found.get(step.criterion, (0, 0, ""))[0] or 0
+        found[step.criterion] = (before + step.skipped, step.left, step.about)
+    return found
+
+
+def _weights(chosen: Sequence[Chosen]) -> dict[str, float]:
+    return {choice.name: choice.weight for choice in chosen}
+
+
+def _said(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""What jobs are made of: sizes, parameters, names, seeds, event ranges."""

@@ -1,0 +1,42 @@
+"""The middle name of outputs: fields of the name of the input, which `${MIDDLENAME}` stands for (addNthFieldToLFN).
+
+A name is cut at its dots, and the first field has the number 1. Source: facts on task parameters 2.1, 2.2 and 3.2 (AN, UF).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from workqueues.rules.jobs.job_parameters import compiled_name
+from workqueues.rules.jobs.lengths import DATASET, FILE_NAME, LARGEST_NUMBERS
+from workqueues.rules.jobs.split_rule import SplitRules
+
+
+def middle_name(rules: SplitRules, dataset_name: str, lfn: str) -> str:
+    """For a job of this master dataset whose first master file is `lfn`; empty where the task asks for none.
+
+    Fields that the name does not have are left out; the refiner and the feeder let no such name pass.
+    """
+    return fields_of(lfn if rules.fields_of_file else dataset_name, rules.name_fields)
+
+
+def fields_of(name: str, numbers: Sequence[int]) -> str:
+    """The fields with these numbers, in that order, joined by dots."""
+    parts = name.split(".")
+    return ".".join(parts[n - 1] for n in numbers if n <= len(parts))
+
+
+def bad_middle_name(template: str, source: str, numbers: Sequence[int]) -> str:
+    """What is wrong with the file names that a template gives with these fields of `source`, a dataset or file; empty if
+    nothing is.
+    """
+    there = source.count(".") + 1
+    if max(numbers) > there:
+        return f"{source[:100]} has {there} fields between dots, field {max(numbers)} is asked for"
+    longest = compiled_name(template).name(*LARGEST_NUMBERS, fields_of(source, numbers))
+    if not re.fullmatch(FILE_NAME, longest):
+        return f"with fields of {source[:100]} the file name is {longest[:60]!r}: only letters, digits and . _ + - are allowed"
+    if len(longest) > DATASET["lfn"]:
+        return f"with fields of {source[:100]} the file name has {len(longest)} characters, the limit is {DATASET['lfn']}"
+    return ""

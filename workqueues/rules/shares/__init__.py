@@ -1,0 +1,1 @@
+"""The tree of global shares: mapping, patterns, use."""

@@ -1,0 +1,66 @@
+"""Which leaf of the share tree a task belongs to (facts on shares 6.1, tagging; row J2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from workqueues.rules.shares.patterns import LONGEST, pattern_fault
+
+UNDEFINED = "Undefined"
+"""The share of a task that no leaf takes."""
+
+BLANK = frozenset({"working_group"})
+"""Attributes of which a task that has none has an empty one; others are not compared then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf: attribute of tasks -> regular expression that must match its beginning. No expression matches everything."""
+
+    name: str
+    patterns: tuple[tuple[str, str], ...] = ()
+
+
+class Tried(NamedTuple):
+    """One leaf that was looked at: the attribute that did not match, with expression and value; without one it takes the task."""
+
+    leaf: str
+    attribute: str = ""
+    pattern: str = ""
+    have: str = ""
+
+
+def leaf_of(leaves: Sequence[Leaf], task: Mapping[str, Any]) -> str:
+    """The first leaf that takes a task, by its columns; UNDEFINED where none does."""
+    return next((each.leaf for each in tried(leaves, task) if not each.attribute), UNDEFINED)
+
+
+def tried(leaves: Sequence[Leaf], task: Mapping[str, Any]) -> Iterator[Tried]:
+    """Every leaf that is looked at, in order, up to the one that takes the task."""
+    for leaf in leaves:
+        against = next(_against(leaf, task), Tried(leaf.name))
+        yield against
+        if not against.attribute:
+            return
+
+
+def _against(leaf: Leaf, task: Mapping[str, Any]) -> Iterator[Tried]:
+    for attribute, pattern in leaf.patterns:
+        have = (task.get(attribute) or "")[:LONGEST]
+        if (have or attribute in BLANK) and not _matches(pattern, have):
+            yield Tried(leaf.name, attribute, pattern, have)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    compiled = _compiled(pattern)
+    return compiled is not None and compiled.match(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """The expression; None for one that may not be used (`pattern_fault`), which matches nothing."""
+    return None if pattern_fault(pattern) else re.compile(pattern)

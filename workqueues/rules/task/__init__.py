@@ -1,0 +1,1 @@
+"""A task's own course: waiting, attempts, its end, and its state in words."""

@@ -1,0 +1,165 @@
+"""When a task is through, and how it ends. Source: facts on timeouts and endings 5.1, 5.2 (decision tables); decision E1.
+
+Here: the decisions. Not here: what happens to its datasets and children then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from workqueues.rules.task.activity import Activity
+
+MASTER_TYPES = ("input", "pseudo_input")
+JUDGED = ("running", "scouting", "ready", "throttled", "preprocessing")
+"""States of a task in which it may be through."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetCounts:
+    """The counters of one dataset of a task.
+
+    `mutable`: files may still come and are looked for. `excluded`: no longer an input of the task. Counters: facts on datasets
+    1.2.4.
+    """
+
+    type: str
+    status: str
+    master: bool = True
+    n_files: int = 0
+    n_files_to_be_used: int = 0
+    n_files_used: int = 0
+    n_files_finished: int = 0
+    n_files_failed: int = 0
+    n_events: int = 0
+    n_events_used: int = 0
+    mutable: bool = False
+    excluded: bool = False
+
+
+class Readiness(NamedTuple):
+    """`target`: the state the task goes to, None to wait; `reason` in words."""
+
+    target: Literal["prepared", "defined", "registered", "scouted"] | None
+    reason: str
+
+
+class Ending(NamedTuple):
+    """The state a task ends in (or `exhausted`), and why."""
+
+    status: Literal["done", "finished", "failed", "broken", "aborted", "exhausted"]
+    reason: str
+
+
+def masters(datasets: Iterable[DatasetCounts]) -> list[DatasetCounts]:
+    """The datasets whose files decide: master inputs that are not excluded."""
+    return [d for d in datasets if d.master and d.type in MASTER_TYPES and not d.excluded]
+
+
+def is_through(dataset: DatasetCounts) -> bool:
+    """Whether no file of the dataset is left to be used or under way."""
+    if dataset.status in ("done", "broken") or dataset.excluded:
+        return True
+    settled = dataset.n_files_finished + dataset.n_files_failed
+    untouched = dataset.n_files_used == 0 < dataset.n_files_to_be_used
+    return dataset.n_files_to_be_used <= settled and not untouched
+
+
+def ready_to_finish(status: str, datasets: Sequence[DatasetCounts]) -> Readiness:
+    """Whether a task in `status` has nothing left to do with its inputs, and where it goes then; the caller knows that it is
+    unlocked.
+    """
+    if status not in JUDGED:
+        return Readiness(None, f"a task that is {status} is not judged")
+    inputs = masters(datasets)
+    if not inputs:
+        return Readiness(None, "it has no input dataset yet")
+    if waiting := [d for d in inputs if not is_through(d)]:
+        open_files = sum(max(0, d.n_files_to_be_used - d.n_files_finished - d.n_files_failed) for d in waiting)
+        return Readiness(None, f"{open_files} files are not finished or given up")
+    if status == "scouting":
+        return Readiness("scouted", "all scouts have ended")
+    if any(d.mutable for d in inputs):
+        return Readiness("defined", "all known files are through; more may come")
+    if any(d.status == "ready" and d.n_files > d.n_files_finished + d.n_files_failed for d in inputs):
+        return Readiness(None, "some files of its inputs have not been used")
+    if status == "preprocessing" and any(d.n_files == d.n_files_finished for d in inputs):
+        return Readiness("registered", "the preprocessing job has finished")
+    return Readiness("prepared", "all files are finished or given up")
+
+
+def completeness(datasets: Iterable[DatasetCounts]) -> int:
+    """Per mille of the master inputs that are done: by events where they are known, else by files; 0 without any."""
+    inputs = masters(datasets)
+    events, files = sum(d.n_events for d in inputs), sum(d.n_files for d in inputs)
+    if events:
+        return 1000 * sum(d.n_events_used for d in inputs) // events
+    return 1000 * sum(d.n_files_finished for d in inputs) // files if files else 0
+
+
+def goal_reached(goal: int | None, datasets: Sequence[DatasetCounts], *, untried_files: int, output_events: int) -> bool:
+    """Whether a running or pending task has reached its goal (per mille) and may be finished softly (decision D10).
+
+    With known input events it is judged by `output_events`, those of the first output, else by finished files. Not while files
+    may still come, nor while `untried_files`, ready files of the masters without a failure, are left.
+    """
+    inputs = masters(datasets)
+    if goal is None or not inputs or untried_files or any(d.mutable for d in inputs):
+        return False
+    if events := sum(d.n_events for d in inputs):
+        return 1000 * output_events >= goal * events
+    return completeness(datasets) >= goal and any(d.n_files_finished for d in inputs)
+
+
+def final_status(
+    status: str,
+    datasets: Sequence[DatasetCounts],
+    *,
+    activity: Activity = "generic",
+    parent: str | None = None,
+    goal: int | None = None,
+    use_exhausted: bool = False,
+    fail_goal_unreached: bool = False,
+) -> Ending:
+    """How a task in prepared, passed, tobroken or aborting ends. `parent`: its parent's status, None without one; `goal` per
+    mille.
+    """
+    if status == "tobroken":
+        return Ending("broken", "it was found broken")
+    if status == "aborting":
+        return Ending("aborted", "it was killed")
+    raw = _by_counts(datasets, activity, parent)
+    if raw.status != "finished":
+        return raw
+    done = completeness(datasets)
+    passed = status == "passed"
+    if use_exhausted and not passed:
+        if activity == "production" and (goal is None or done < goal):
+            return Ending("exhausted", f"{raw.reason}; {_percent(done)} done, somebody has to look")
+        return raw
+    if fail_goal_unreached and done < (1000 if goal is None else goal):
+        return Ending("failed", f"{raw.reason}; {_percent(done)} done, the goal is {_percent(1000 if goal is None else goal)}")
+    return raw
+
+
+def _by_counts(datasets: Sequence[DatasetCounts], activity: Activity, parent: str | None) -> Ending:
+    inputs = masters(datasets)
+    files, good = sum(d.n_files for d in inputs), sum(d.n_files_finished for d in inputs)
+    if files == 0 == good and activity == "generic":
+        return Ending("failed", "its input has no files")
+    if files == good:
+        if parent is None or (parent == "done" and not any(d.mutable for d in inputs)):
+            return Ending("done", f"all {files} files were processed")
+        if parent in ("failed", "broken", "aborted"):
+            return Ending("failed", f"all {files} files were processed, but its parent is {parent}")
+        return Ending("finished", f"all {files} files were processed, but its parent is {parent}")
+    if good == 0:
+        if events := sum(d.n_events_used for d in inputs):
+            return Ending("finished", f"no file was processed whole, but {events} events of {files} files")
+        return Ending("failed", f"none of {files} files was processed")
+    return Ending("finished", f"{good} of {files} files were processed")
+
+
+def _percent(per_mille: int) -> str:
+    return f"{per_mille / 10:g} %"

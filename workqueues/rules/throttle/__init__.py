@@ -1,0 +1,1 @@
+"""How many new jobs a unit may have."""

@@ -1,0 +1,1 @@
+"""Work queues: the criteria language, mapping, shares, lint."""
