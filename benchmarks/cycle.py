@@ -51,7 +51,7 @@ def cycle(tasks: list[int]) -> Line:
     """One cycle, measured."""
     from broker_site.foundation.agency.run import new_run
     from brokerage.agents.decision_cycle import begin
-    from brokerage.models import Decision, GridSnapshot
+    from brokerage.models import Decision, StoredSnapshot
     from brokerage.queries.asks import chunk_of
     from brokerage.queries.usable_input import supply
     from workqueues.models import File, Task
@@ -81,7 +81,7 @@ def cycle(tasks: list[int]) -> Line:
         len(d.record) + len(d.own) + len(json.dumps(d.ask)) + len(json.dumps(d.config))
         for d in Decision.objects.filter(task_id__in=tasks)
     ]
-    snapshot = GridSnapshot.objects.select_related("grid", "links").order_by("-id")[0]
+    snapshot = StoredSnapshot.objects.select_related("grid", "links").order_by("-id")[0]
     return {
         "seconds": round(stored - began, 2),
         "load_s": round(loaded - began, 2),

@@ -232,13 +232,13 @@ LOGGING = {
     },
     "filters": {
         "trace": {"()": "broker_site.foundation.access.trace.TraceFilter"},
-        "no_fault_of_ours": {"()": "broker_site.foundation.logs.NoFaultOfOurs"},
+        "external_fault": {"()": "broker_site.foundation.logs.ExternalFault"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["trace"]}},
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
         "django.request": {"level": "ERROR"},
-        "django.security.DisallowedHost": {"filters": ["no_fault_of_ours"]},
+        "django.security.DisallowedHost": {"filters": ["external_fault"]},
         "celery": {"level": "WARNING"},  # at INFO it tells of every tick
         "kombu": {"level": "WARNING"},
     },

@@ -20,7 +20,7 @@ class OneLine(logging.Formatter):
         return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
 
 
-class NoFaultOfOurs(logging.Filter):
+class ExternalFault(logging.Filter):
     """Makes a warning without a traceback of what a logger has as an error: anybody can send what it is about."""
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -1,6 +1,6 @@
 """Django's admin of supply: the grid to edit, each edit audited; jobs, pilots and decisions to read."""
 
-from brokerage.admin.decisions import DecisionAdmin, GridPartAdmin, GridSnapshotAdmin
+from brokerage.admin.decisions import DecisionAdmin, GridPartAdmin, StoredSnapshotAdmin
 from brokerage.admin.grid import ComputingQueueAdmin, QueueStorageAdmin, SiteAdmin, StorageEndpointAdmin
 from brokerage.admin.grid_facts import DeclaredSlotsAdmin, LinkAdmin, MeasuredAdmin, SoftwareAdmin
 from brokerage.admin.grid_feeds import FeedAdmin
@@ -21,7 +21,6 @@ __all__ = [
     "DeclaredSlotsAdmin",
     "FeedAdmin",
     "GridPartAdmin",
-    "GridSnapshotAdmin",
     "JobAdmin",
     "JobChangeAdmin",
     "JobInputAdmin",
@@ -36,5 +35,6 @@ __all__ = [
     "SiteAdmin",
     "SoftwareAdmin",
     "StorageEndpointAdmin",
+    "StoredSnapshotAdmin",
     "TaskQueueAdmin",
 ]

@@ -17,7 +17,7 @@ from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
 from broker_site.foundation.adminpages.cells import pretty, row
 from brokerage.ledger.decisions import pin
-from brokerage.models import Decision, GridPart, GridSnapshot
+from brokerage.models import Decision, GridPart, StoredSnapshot
 from brokerage.queries.decisions import told, with_snapshot
 
 
@@ -104,8 +104,8 @@ class DecisionAdmin(ReadOnlyAdmin):
         return pretty(decision.config)
 
 
-@admin.register(GridSnapshot)
-class GridSnapshotAdmin(ReadOnlyAdmin):
+@admin.register(StoredSnapshot)
+class StoredSnapshotAdmin(ReadOnlyAdmin):
     """Snapshots of the grid."""
 
     list_display = ("id", "at", "size", "grid_id", "links_id")
@@ -113,12 +113,12 @@ class GridSnapshotAdmin(ReadOnlyAdmin):
     search_fields = ("=grid__digest",)
     search_help_text = "Number, or digest of the grid."
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[GridSnapshot]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[StoredSnapshot]:
         """Without what it holds, with its size."""
         return super().get_queryset(request).annotate(bytes=Length("moment")).defer("moment")
 
     @admin.display(description="size, bytes", ordering="bytes")
-    def size(self, snapshot: GridSnapshot) -> int:
+    def size(self, snapshot: StoredSnapshot) -> int:
         """Compressed."""
         return int(getattr(snapshot, "bytes", 0))
 

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from broker_site.foundation.access.auditedadmin import AuditedAdmin
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel import clock
-from brokerage.feeds.fetch import FeedDown, checked
+from brokerage.feeds.fetch import FeedUnavailable, checked
 from brokerage.feeds.refresh import limits
 from brokerage.models import Feed
 from brokerage.queries.feeds import state_of
@@ -43,8 +43,8 @@ class FeedForm(ModelForm):
             if "://" in place:
                 checked(place, limits().hosts)
             elif not any(Path(place).is_relative_to(folder) for folder in limits().folders) or ".." in Path(place).parts:
-                raise FeedDown("the file is not in a folder listed in FEED_FOLDERS")
-        except FeedDown as down:
+                raise FeedUnavailable("the file is not in a folder listed in FEED_FOLDERS")
+        except FeedUnavailable as down:
             raise forms.ValidationError(str(down), code="place") from None
         return place
 

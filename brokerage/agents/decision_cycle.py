@@ -24,13 +24,13 @@ from brokerage.rules.decision.candidates import table_of_nuclei, table_of_queues
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.dry_run import activity_of, scope_of
 from brokerage.rules.decision.nucleus_hint import able_queues, where_able
-from brokerage.rules.decision.pipeline import Decision, decide
+from brokerage.rules.decision.pipeline import PolicyDecision, decide
 from brokerage.rules.decision.policy_choice import policy_chosen
 from brokerage.rules.facts.ask import Ask, Chunk
 from brokerage.rules.facts.columns import Columns
 from brokerage.rules.facts.snapshot import Nuclei, Queues
-from brokerage.rules.world.grid_snapshot import World
-from brokerage.rules.world.stored_snapshot import Own
+from brokerage.rules.world.grid_snapshot import GridSnapshot
+from brokerage.rules.world.stored_snapshot import TaskFacts
 from workqueues.models import Task
 
 T = TypeVar("T", bound=Columns)
@@ -45,9 +45,9 @@ logger = logging.getLogger(__name__)
 class Decided(Generic[T]):
     """A decision with the table that it was taken on."""
 
-    decision: Decision
+    decision: PolicyDecision
     ask: Ask
-    own: Own
+    own: TaskFacts
     columns: T
 
 
@@ -55,13 +55,13 @@ class Decided(Generic[T]):
 class Cycle:
     """One run: the world, and what its tasks read, loaded once for all of them; decisions wait here to be stored together."""
 
-    world: World
+    world: GridSnapshot
     batch: Batch
     revision: int
     added: list[dict[str, Any]] = field(default_factory=list)
     _taken: list[Taken] = field(default_factory=list)
     _snapshot: int | None = None
-    _worlds: dict[str, World] = field(default_factory=dict)
+    _worlds: dict[str, GridSnapshot] = field(default_factory=dict)
     _configs: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
     def policy(self, task: Task, activity: str = "") -> Policy:
@@ -74,7 +74,7 @@ class Cycle:
             self._configs[policy.name, vo] = policy_config(policy, vo)
         return self._configs[policy.name, vo]
 
-    def world_for(self, prod_source_label: str) -> World:
+    def world_for(self, prod_source_label: str) -> GridSnapshot:
         """The grid as tasks of this label see it: those of users may have other storages."""
         scope = scope_of(prod_source_label)
         return self._worlds.setdefault(scope, self.world.scoped(scope))
@@ -83,17 +83,17 @@ class Cycle:
         """The ask for a chunk, with what only the grid knows."""
         return self.world.completed(task_ask(task, chunk, self.world.now))
 
-    def decide_queues(self, policy: Policy, ask: Ask, own: Own, seed: str) -> Decided[Queues]:
+    def decide_queues(self, policy: Policy, ask: Ask, own: TaskFacts, seed: str) -> Decided[Queues]:
         """Decide where the jobs of a chunk go, and keep the decision to be stored."""
         columns = table_of_queues(self.world_for(ask.prod_source_label), own, policy, ask)
         return Decided(self._decide(policy, ask, own, columns, seed), ask, own, columns)
 
-    def decide_nucleus(self, policy: Policy, ask: Ask, own: Own, seed: str) -> Decided[Nuclei]:
+    def decide_nucleus(self, policy: Policy, ask: Ask, own: TaskFacts, seed: str) -> Decided[Nuclei]:
         """Decide where the output of a task is collected, and keep the decision to be stored."""
         columns = table_of_nuclei(self.world_for(ask.prod_source_label), own, ask)
         return Decided(self._decide(policy, ask, own, columns, seed), ask, own, columns)
 
-    def _decide(self, policy: Policy, ask: Ask, own: Own, columns: Columns, seed: str) -> Decision:
+    def _decide(self, policy: Policy, ask: Ask, own: TaskFacts, columns: Columns, seed: str) -> PolicyDecision:
         config = self.config(policy, ask.vo)
         decision = decide(policy, ask, columns, config, seed)
         self._taken.append(Taken(ask, decision, policy, config, own))
@@ -108,13 +108,13 @@ class Cycle:
                 there[replica["dataset"]] += replica["files"]
         return all(there[dataset.name] >= dataset.files for dataset in decided.ask.chunk.datasets)
 
-    def where_able(self, task: Task, ask: Ask, own: Own) -> str:
+    def where_able(self, task: Task, ask: Ask, own: TaskFacts) -> str:
         """In words where the jobs of a task could run at all."""
         brokers = self.policy(task)
         whole = self.world_for(ask.prod_source_label).knowing(own.replicas, own.ended)
         return where_able(brokers, ask, whole.queues(ask, per_share=brokers.per_share), self.config(brokers, ask.vo))
 
-    def hinted(self, task: Task, ask: Ask, own: Own) -> Own:
+    def hinted(self, task: Task, ask: Ask, own: TaskFacts) -> TaskFacts:
         """With the queues of each nucleus that could run the jobs, and the work that this cycle has brought to each."""
         brokers = self.policy(task)
         whole = self.world_for(ask.prod_source_label).knowing(own.replicas, own.ended)

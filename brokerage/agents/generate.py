@@ -12,13 +12,13 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.kernel.dice import dice
 from brokerage.agents.decision_cycle import Cycle, Decided, begin
-from brokerage.agents.job_builder import Asked, Placed, make_jobs
+from brokerage.agents.job_builder import JobAtQueue, PreparedAsk, make_jobs
 from brokerage.agents.throttling import STATUSES, Throttle
 from brokerage.queries.asks import chunk_of
 from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.feeds import stale_feeds
 from brokerage.queries.queue_places_sql import QueuePlace, queue_places
-from brokerage.queries.usable_input import Supply, files_wanted, supply
+from brokerage.queries.usable_input import UsableInput, files_wanted, supply
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.policy_choice import Unusable
 from brokerage.rules.facts.ask import Ask, Config
@@ -146,7 +146,7 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
         return Outcome(0, Wait(str(error), config["PENDING_GENERIC"], pending=True))
 
 
-def _taken(run: Run, task: Task, dataset: Dataset, most: int) -> Supply:
+def _taken(run: Run, task: Task, dataset: Dataset, most: int) -> UsableInput:
     """What is picked for at most so many jobs."""
     dataset.refresh_from_db(fields=["n_files_used", "n_files_to_be_used"])  # a dead run's files, and those of jobs, came back
     files = take_files(run.id, task.id, dataset.id, min(files_wanted(task, dataset, most), MOST_FILES))
@@ -155,7 +155,7 @@ def _taken(run: Run, task: Task, dataset: Dataset, most: int) -> Supply:
     return replace(there, others=others)
 
 
-def _without_jobs(run: Run, task: Task, there: Supply, wait_s: float) -> Outcome:
+def _without_jobs(run: Run, task: Task, there: UsableInput, wait_s: float) -> Outcome:
     """Not even the smallest job can be made of what was taken: it is given up where the task's rules drop it, else it waits."""
     split = there.cut(there.columns, JobLimits(there.max_files), None, there.secondaries)
     _give_up(run, task, there, split.dropped)
@@ -184,7 +184,7 @@ def _share(task: Task, per_share: bool) -> str | None:
     return (task.gshare or None) if per_share else None
 
 
-def _place(run: Run, task: Task, there: Supply, decided: Decided[Queues], now: Round, most: int) -> Outcome:
+def _place(run: Run, task: Task, there: UsableInput, decided: Decided[Queues], now: Round, most: int) -> Outcome:
     """Cut jobs for the chosen queues and make them."""
     queues, config = decided.columns, gdpconfig.component("jobbroker", vo=task.vo)
     number = now.cycle.store()
@@ -202,13 +202,13 @@ def _place(run: Run, task: Task, there: Supply, decided: Decided[Queues], now: R
     layout = lay_out(there.columns, there.secondaries, there.cut, limits.__getitem__, places, most, block, dice(task.id, number))
     placed = _placed(layout.blocks, queues, now, task.gshare)
     _give_up(run, task, there, layout.dropped)
-    make_jobs(run, task, there, placed, Asked(ask, compensation, queues), number)
+    make_jobs(run, task, there, placed, PreparedAsk(ask, compensation, queues), number)
     if placed or layout.dropped:
         return Outcome(len(placed))
     return Outcome(0, Wait(layout.reason or FULL, config["PENDING_GENERIC"] if layout.reason else FULL_WAIT_S, pending=False))
 
 
-def _give_up(run: Run, task: Task, there: Supply, dropped: Sequence[Dropped]) -> None:
+def _give_up(run: Run, task: Task, there: UsableInput, dropped: Sequence[Dropped]) -> None:
     """Record what no job will ever take, by the task's own rules, with the reason; whole files have no count of events."""
     found: dict[str, list[DroppedEvents]] = defaultdict(list)
     for position, skip, upto, reason in dropped:
@@ -235,14 +235,14 @@ def _places(task: Task, decided: Decided[Queues], now: Round, policy: Policy) ->
     return ready, "" if ready else f"the input is not at the chosen queues ({names}), and nothing moves it there yet"
 
 
-def _placed(blocks: Sequence[Block], queues: Queues, now: Round, share: str) -> list[Placed]:
+def _placed(blocks: Sequence[Block], queues: Queues, now: Round, share: str) -> list[JobAtQueue]:
     """The jobs with the queues they go to; the round remembers what each queue was given."""
-    placed: list[Placed] = []
+    placed: list[JobAtQueue] = []
     names = own_names(queues)
     for block in blocks:
         row = queues.index[block.queue]
         place = replace(now.places[names[row]], storage=str(queues.storage[row]))
-        placed += [Placed(place, row, job) for job in block.jobs]
+        placed += [JobAtQueue(place, row, job) for job in block.jobs]
         now.given.add(share, names[row], len(block.jobs))
     return placed
 

@@ -13,7 +13,7 @@ from broker_site.foundation.agency.run import Run
 from brokerage.ledger.generate import Dealt, InputUse, NewJob, OutputName, generate
 from brokerage.ledger.reservation import Requirements, Reserved, reserve, task_queues
 from brokerage.queries.queue_places_sql import QueuePlace
-from brokerage.queries.usable_input import InputFile, Supply
+from brokerage.queries.usable_input import InputFile, UsableInput
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.slots import Slot, SlotsAt
@@ -28,7 +28,7 @@ from workqueues.rules.jobs.seeds import seed_value
 from workqueues.splitters.protocol import JobPlan
 
 
-class Placed(NamedTuple):
+class JobAtQueue(NamedTuple):
     """One job to be: the queue it goes to, the queue's row in the snapshot, and its part of the input."""
 
     place: QueuePlace
@@ -36,7 +36,7 @@ class Placed(NamedTuple):
     job: JobPlan
 
 
-class Asked(NamedTuple):
+class PreparedAsk(NamedTuple):
     """What was asked, as the policy prepared it; the factor by which the policy takes its memory; the table it was asked of."""
 
     ask: Ask
@@ -44,7 +44,7 @@ class Asked(NamedTuple):
     queues: Queues
 
 
-class Got(NamedTuple):
+class JobInputs(NamedTuple):
     """What a job gets of the master dataset: whole files, and ranges of events of others.
 
     `tries`: the most that any of it had before; `previous`: jobs that had any of it. `lfns` of all its files; `skip`: events of
@@ -60,7 +60,9 @@ class Got(NamedTuple):
     first_event: int = 0
 
 
-def make_jobs(run: Run, task: Task, there: Supply, placed: Sequence[Placed], asked: Asked, decision_id: int) -> None:
+def make_jobs(
+    run: Run, task: Task, there: UsableInput, placed: Sequence[JobAtQueue], asked: PreparedAsk, decision_id: int
+) -> None:
     """Make the placed jobs of a claimed task; raises Stale if the claim is gone, UnresolvedPlaceholder if a job lacks a value,
     BadPlan if the generator gives no text."""
     if not placed:
@@ -79,7 +81,7 @@ def _collected_later() -> Iterator[None]:
         gc.enable()
 
 
-def _make(run: Run, task: Task, there: Supply, placed: Sequence[Placed], asked: Asked, decision_id: int) -> None:
+def _make(run: Run, task: Task, there: UsableInput, placed: Sequence[JobAtQueue], asked: PreparedAsk, decision_id: int) -> None:
     reserved = reserve(run.id, task.id, len(placed))
     maker = _Maker(task, there, asked, reserved, run.who)
     slots = [maker.slot(p) for p in placed]
@@ -90,7 +92,7 @@ def _make(run: Run, task: Task, there: Supply, placed: Sequence[Placed], asked: 
     generate(run.id, task.id, jobs, run.who, decision_id, maker.written(placed), cut, dealt(there, placed))
 
 
-def dealt(there: Supply, placed: Sequence[Placed]) -> list[Dealt]:
+def dealt(there: UsableInput, placed: Sequence[JobAtQueue]) -> list[Dealt]:
     """How many files of each secondary dataset that is not used up were dealt out to the jobs."""
     return [
         Dealt(other.dataset_id, sum(p.job.others[n].n for p in placed))
@@ -108,8 +110,8 @@ class _Maker:
     """What all jobs of one round have in common: templates compiled once, filled per job."""
 
     task: Task
-    there: Supply
-    asked: Asked
+    there: UsableInput
+    asked: PreparedAsk
     reserved: Reserved
     who: str
     _slots: dict[int, SlotsAt] = field(default_factory=dict)
@@ -123,13 +125,13 @@ class _Maker:
         self._templates = list(OutputTemplate.objects.filter(task_id=self.task.id).order_by("id"))
         self._by_id = {f.id: f for f in self.there.files} if self.there.pieces else {}
 
-    def slot(self, p: Placed) -> Slot:
+    def slot(self, p: JobAtQueue) -> Slot:
         """What the job asks of a pilot."""
         if p.row not in self._slots:
             self._slots[p.row] = SlotsAt(self.asked.ask, self.asked.queues, p.row, self.asked.compensation)
         return self._slots[p.row].of(p.job.size, p.job.n_events)
 
-    def job(self, i: int, p: Placed, s: Slot, task_queue_id: int) -> NewJob:
+    def job(self, i: int, p: JobAtQueue, s: Slot, task_queue_id: int) -> NewJob:
         """The i-th job."""
         job_id = self.reserved.job_ids[i]
         got = self._cut(job_id, p.job) if self.there.pieces else self._whole(p.job)
@@ -160,16 +162,16 @@ class _Maker:
             previous_jobs=previous,
         )
 
-    def written(self, placed: Sequence[Placed]) -> Counter[int]:
+    def written(self, placed: Sequence[JobAtQueue]) -> Counter[int]:
         """Output dataset -> how many files of it the jobs make."""
         queues = Counter(p.place.name for p in placed)
         return sum((Counter({dataset: n}) for queue, n in queues.items() for _, dataset in self._outputs_at(queue)), Counter())
 
-    def _whole(self, job: JobPlan) -> Got:
+    def _whole(self, job: JobPlan) -> JobInputs:
         """Files as they are."""
         files = self.there.files[job.start : job.stop]
         dataset_id = self.there.dataset.id
-        return Got(
+        return JobInputs(
             [InputUse(f.id, dataset_id, f.attempt_nr, True) for f in files],
             [],
             max([f.attempt_nr for f in files], default=0),
@@ -178,10 +180,10 @@ class _Maker:
             first_event=files[0].first_event or 0 if files else 0,
         )
 
-    def _cut(self, job_id: int, job: JobPlan) -> Got:
+    def _cut(self, job_id: int, job: JobPlan) -> JobInputs:
         """Events of files; of those whose events nobody counted, the whole."""
         dataset_id = self.there.dataset.id
-        got = Got([], [], 0, set(), [])
+        got = JobInputs([], [], 0, set(), [])
         for position in range(job.start, job.stop):
             piece = self.there.pieces[position]
             skip = job.skip if position == job.start else 0
@@ -213,7 +215,7 @@ class _Maker:
         dataset = self.there.dataset
         return {dataset.stream_name: [str(number_of(lfn)) for lfn in lfns] if dataset.type == "pseudo_input" else lfns}
 
-    def _written(self, i: int, p: Placed, got: Got, streams: dict[str, list[str]]) -> tuple[list[OutputName], str]:
+    def _written(self, i: int, p: JobAtQueue, got: JobInputs, streams: dict[str, list[str]]) -> tuple[list[OutputName], str]:
         """Outputs and job parameters of the i-th job."""
         outputs, serial, rules = [], 0, self.there.rules
         middle = middle_name(rules, self.there.dataset.dataset_name, got.lfns[0] if got.lfns else "")

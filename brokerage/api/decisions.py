@@ -19,7 +19,7 @@ from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.filtering import DecisionFilter
 from brokerage.api.serializers import DecisionShown, DecisionWhole
 from brokerage.models import Decision
-from brokerage.queries.decisions import NotACandidate, NotTold, told, told_why_not, with_snapshot
+from brokerage.queries.decisions import NotACandidate, NotReproducible, told, told_why_not, with_snapshot
 from workqueues.api.tasks import visible_task
 from workqueues.models import Task
 
@@ -81,5 +81,5 @@ def _why_not(decision: Decision, name: str) -> dict[str, Any] | None:
         return told_why_not(decision, name).to_document()
     except NotACandidate as unknown:
         raise Refused(404, "Not a candidate", f"{unknown}.") from None
-    except NotTold as gone:
+    except NotReproducible as gone:
         raise Refused(410, "No longer kept", f"{gone}.") from None

@@ -1,8 +1,8 @@
 """Fetching one feed, from a listed host or a file in a listed folder, within one deadline and one size.
 
-Here: bytes in, or `FeedDown` with the reason. Not here: what the bytes mean (`document`) and what becomes of them (`refresh`).
-Only the standard library: redirections are followed to listed hosts alone, no proxy of the environment is used, nothing is asked
-of a host before it is found on the list.
+Here: bytes in, or `FeedUnavailable` with the reason. Not here: what the bytes mean (`document`) and what becomes of them
+(`refresh`). Only the standard library: redirections are followed to listed hosts alone, no proxy of the environment is used,
+nothing is asked of a host before it is found on the list.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REDIRECTIONS = (301, 302, 303, 307, 308)
 _OK = 200
 
 
-class FeedDown(Exception):
+class FeedUnavailable(Exception):
     """The feed gave nothing; the text says why."""
 
 
@@ -51,7 +51,7 @@ class Fetched:
 
 
 def fetch(place: str, limits: Limits) -> Fetched:
-    """The document at an http(s) address or an absolute path. Raises FeedDown."""
+    """The document at an http(s) address or an absolute path. Raises FeedUnavailable."""
     if "://" not in place:
         return _file(place, limits)
     deadline = time.monotonic() + limits.timeout_s
@@ -61,28 +61,28 @@ def fetch(place: str, limits: Limits) -> Fetched:
             return found
         target = urljoin(place, found)
         if place.startswith("https:") and not target.startswith("https:"):
-            raise FeedDown("redirected from https to something else")
+            raise FeedUnavailable("redirected from https to something else")
         place = target
-    raise FeedDown(f"redirected more than {MOST_REDIRECTIONS} times")
+    raise FeedUnavailable(f"redirected more than {MOST_REDIRECTIONS} times")
 
 
 def checked(place: str, hosts: Sequence[str]) -> SplitResult:
-    """The parts of an address that may be asked. Raises FeedDown."""
+    """The parts of an address that may be asked. Raises FeedUnavailable."""
     try:
         parts = urlsplit(place)
         port = parts.port
     except ValueError as error:
-        raise FeedDown(f"not an address: {error}") from None
+        raise FeedUnavailable(f"not an address: {error}") from None
     if parts.scheme not in PORTS or not parts.hostname:
-        raise FeedDown("not an http or https address")
+        raise FeedUnavailable("not an http or https address")
     if parts.username is not None or parts.password is not None:
-        raise FeedDown("an address with a user or password")
+        raise FeedUnavailable("an address with a user or password")
     default = PORTS[parts.scheme]
     host, port = parts.hostname.lower(), port or default
     known = {entry.strip().lower() for entry in hosts}
     shown = f"[{host}]" if ":" in host else host
     if f"{shown}:{port}" not in known and not (port == default and (shown in known or host in known)):
-        raise FeedDown(f"the host {shown}:{port} is not listed in FEED_HOSTS")
+        raise FeedUnavailable(f"the host {shown}:{port} is not listed in FEED_HOSTS")
     return parts
 
 
@@ -141,7 +141,7 @@ def _left(deadline: float) -> float:
 
 
 def _ask(parts: SplitResult, limits: Limits, deadline: float) -> Fetched | str:
-    """The document, or where it is said to be. Raises FeedDown."""
+    """The document, or where it is said to be. Raises FeedUnavailable."""
     watched = None
     try:
         watched = _Watched(parts, deadline)
@@ -155,17 +155,17 @@ def _ask(parts: SplitResult, limits: Limits, deadline: float) -> Fetched | str:
         if response.status in _REDIRECTIONS:
             return response.getheader("Location") or ""
         if response.status != _OK:
-            raise FeedDown(f"the answer was {response.status} {response.reason}"[:200])
+            raise FeedUnavailable(f"the answer was {response.status} {response.reason}"[:200])
         body = _body(response, limits.max_bytes)
         if watched.expired:
             raise TimeoutError("timeout")
         return Fetched(body, _time(response.getheader("Last-Modified")))
-    except (FeedDown, OSError, http.client.HTTPException, ValueError) as error:
+    except (FeedUnavailable, OSError, http.client.HTTPException, ValueError) as error:
         if isinstance(error, TimeoutError) or (watched is not None and watched.expired):
-            raise FeedDown(f"timeout: no whole answer within {limits.timeout_s:g} s") from None
-        if isinstance(error, FeedDown):
+            raise FeedUnavailable(f"timeout: no whole answer within {limits.timeout_s:g} s") from None
+        if isinstance(error, FeedUnavailable):
             raise
-        raise FeedDown(f"{type(error).__name__}: {error}"[:200]) from None
+        raise FeedUnavailable(f"{type(error).__name__}: {error}"[:200]) from None
     finally:
         if watched is not None:
             watched.close()
@@ -176,10 +176,10 @@ def _body(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
     while chunk := response.read(_CHUNK):
         size += len(chunk)
         if size > max_bytes:
-            raise FeedDown(f"more than {max_bytes} bytes")
+            raise FeedUnavailable(f"more than {max_bytes} bytes")
         chunks.append(chunk)
     if response.length:
-        raise FeedDown(f"truncated: {response.length} bytes are missing")
+        raise FeedUnavailable(f"truncated: {response.length} bytes are missing")
     return b"".join(chunks)
 
 
@@ -195,12 +195,12 @@ def _file(place: str, limits: Limits) -> Fetched:
     try:
         path = Path(place).resolve(strict=True)
         if not Path(place).is_absolute() or not any(path.is_relative_to(Path(f).resolve()) for f in limits.folders):
-            raise FeedDown("the file is not in a folder listed in FEED_FOLDERS")
+            raise FeedUnavailable("the file is not in a folder listed in FEED_FOLDERS")
         known = path.stat()
         if not stat.S_ISREG(known.st_mode):
-            raise FeedDown("not a file")
+            raise FeedUnavailable("not a file")
         if known.st_size > limits.max_bytes:
-            raise FeedDown(f"more than {limits.max_bytes} bytes")
+            raise FeedUnavailable(f"more than {limits.max_bytes} bytes")
         return Fetched(path.read_bytes(), datetime.fromtimestamp(known.st_mtime, UTC))
     except (OSError, ValueError, RuntimeError) as error:
-        raise FeedDown(f"{getattr(error, 'strerror', None) or error}"[:200]) from None
+        raise FeedUnavailable(f"{getattr(error, 'strerror', None) or error}"[:200]) from None

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from broker_site.foundation import gdpconfig
 from brokerage.feeds.document import from_afar, parse, time_of, wanted_of
-from brokerage.feeds.fetch import FeedDown, Fetched, Limits, fetch
+from brokerage.feeds.fetch import FeedUnavailable, Fetched, Limits, fetch
 from brokerage.ledger.feeds import note_fault, note_good
 from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_facts import drop_old_links
@@ -35,7 +35,7 @@ def refresh_feed(feed: Feed, now: datetime) -> int:
     """Fetch, convert and import one feed: how many rows changed."""
     try:
         changed = _use(feed, fetch(feed.place, limits()), now)
-    except FeedDown as down:
+    except FeedUnavailable as down:
         note_fault(feed, str(down), now)
     except BadGrid as bad:
         told = "; ".join(f"{p.field or 'document'}: {p.rule}: {p.message}" for p in bad.problems[:5])
@@ -54,7 +54,7 @@ def _use(feed: Feed, fetched: Fetched, now: datetime) -> int:
         if (mine := _unchanged(feed)) is None:
             return 0
         if mine.data_at is not None and data_at < mine.data_at and fetched.body != last_copy(mine):
-            raise FeedDown(
+            raise FeedUnavailable(
                 f"of {data_at:%Y-%m-%d %H:%M:%S}, older than the copy that we have, of {mine.data_at:%Y-%m-%d %H:%M:%S}"
             )
         changes = import_grid(wanted, source=mine.name, max_loss=gdpconfig.value("feeds", "FEED_MAX_LOSS"))

@@ -11,13 +11,13 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from brokerage.models import Decision, GridPart, GridSnapshot
+from brokerage.models import Decision, GridPart, StoredSnapshot
 from brokerage.rules.decision.declare import Policy
-from brokerage.rules.decision.pipeline import Decision as Decided
+from brokerage.rules.decision.pipeline import PolicyDecision
 from brokerage.rules.decision.record import encode, sameness
 from brokerage.rules.facts.ask import Ask
-from brokerage.rules.world.grid_snapshot import World
-from brokerage.rules.world.stored_snapshot import Own, compressed, packed
+from brokerage.rules.world.grid_snapshot import GridSnapshot
+from brokerage.rules.world.stored_snapshot import TaskFacts, compressed, packed
 
 KEPT_SNAPSHOTS = 50
 """How many of the newest snapshots are kept whatever refers to them."""
@@ -28,18 +28,18 @@ class Taken:
     """One decision to store: `ask` as it was decided on, `config` what was read of the configuration."""
 
     ask: Ask
-    decided: Decided
+    decided: PolicyDecision
     policy: Policy
     config: Mapping[str, Any]
-    own: Own = Own()  # noqa: RUF009 - frozen
+    own: TaskFacts = TaskFacts()  # noqa: RUF009 - frozen
 
 
-def store_snapshot(world: World) -> int:
+def store_snapshot(world: GridSnapshot) -> int:
     """Store what a cycle decides on: id of the snapshot. A grid, or links, equal to stored ones are not stored again."""
     parts = packed(world)
     with transaction.atomic():
         grid, links = (_store_part(part) for part in (parts.grid, parts.links))
-        snapshot = GridSnapshot.objects.create(grid_id=grid, links_id=links, moment=compressed(parts.moment))
+        snapshot = StoredSnapshot.objects.create(grid_id=grid, links_id=links, moment=compressed(parts.moment))
     drop_old_snapshots(snapshot.id)
     return int(snapshot.id)
 

@@ -1,6 +1,6 @@
 """Tables of supply: the grid, jobs, pilots, task queues and decisions. Columns, constraints and indexes; no logic."""
 
-from brokerage.models.decision import Decision, GridPart, GridSnapshot
+from brokerage.models.decision import Decision, GridPart, StoredSnapshot
 from brokerage.models.grid import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
 from brokerage.models.grid_feeds import Feed
@@ -15,7 +15,6 @@ __all__ = [
     "DeclaredSlots",
     "Feed",
     "GridPart",
-    "GridSnapshot",
     "Job",
     "JobChange",
     "JobInput",
@@ -30,5 +29,6 @@ __all__ = [
     "Site",
     "Software",
     "StorageEndpoint",
+    "StoredSnapshot",
     "TaskQueue",
 ]

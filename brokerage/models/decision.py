@@ -17,7 +17,7 @@ class GridPart(models.Model):
         return self.digest
 
 
-class GridSnapshot(models.Model):
+class StoredSnapshot(models.Model):
     """The grid as one cycle saw it."""
 
     id = models.BigAutoField(primary_key=True)
@@ -25,6 +25,9 @@ class GridSnapshot(models.Model):
     grid = models.ForeignKey(GridPart, models.PROTECT, related_name="+", help_text="sites, storages, queues and software")
     links = models.ForeignKey(GridPart, models.PROTECT, related_name="+", help_text="links between sites")
     moment = models.BinaryField(help_text="jobs, pilots and what else changes from cycle to cycle, compressed")
+
+    class Meta:
+        db_table = "brokerage_gridsnapshot"
 
     def __str__(self) -> str:
         return f"{self.id} {self.at:%Y-%m-%dT%H:%M:%SZ}"
@@ -51,7 +54,7 @@ class Decision(models.Model):
     config = models.JSONField(default=dict, help_text="configuration values the decision used")
     config_revision = models.IntegerField(default=0)
     seed = models.CharField(max_length=64)
-    snapshot = models.ForeignKey(GridSnapshot, models.SET_NULL, null=True, blank=True)
+    snapshot = models.ForeignKey(StoredSnapshot, models.SET_NULL, null=True, blank=True)
     pinned = models.BooleanField(default=False, db_default=False, help_text="its snapshot is kept until somebody unpins it")
     n_times = models.IntegerField(default=1, db_default=1, help_text="how many equal decisions in a row")
     first_at = models.DateTimeField(db_default=Now())

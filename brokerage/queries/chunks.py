@@ -18,7 +18,7 @@ from brokerage.queries.asks import Input, inputs_taken
 from brokerage.queries.usable_input import InputFile
 from brokerage.rules.decision.dry_run import activity_of
 from brokerage.rules.world.job_counts import ENDED
-from brokerage.rules.world.stored_snapshot import Own
+from brokerage.rules.world.stored_snapshot import TaskFacts
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
 from workqueues.models import Dataset, Task
 
@@ -63,7 +63,7 @@ class Batch:
         read = [d for d in self.inputs.get(task.id, ()) if d.type == "input" and not (masters_only and d.master_id)]
         return [Input(d.dataset_name, d.master_id is None, *self.sizes.get(d.id, (0, 0))) for d in read]
 
-    def own(self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[InputFile] = ()) -> Own:
+    def own(self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[InputFile] = ()) -> TaskFacts:
         """What is known of the input of a chunk, on these storages, and of the jobs of its task. Raises CannotAsk.
 
         `files` are those of the master; where it is large, or some storage has a part of it only, they are looked for by name.
@@ -78,7 +78,7 @@ class Batch:
                 for copy in copies
                 if copy.storage in storages
             ]
-        return Own(tuple(found), tuple(self.ended.get(task.id, ())))
+        return TaskFacts(tuple(found), tuple(self.ended.get(task.id, ())))
 
     def _copies(self, task: Task, taken: Input, files: Sequence[InputFile]) -> Sequence[Copies]:
         """Where a dataset is; of a master where these files of it are, unless all storages that have any have all."""

@@ -20,11 +20,11 @@ from brokerage.rules.explain.explanation import Explanation, explain
 from brokerage.rules.explain.why_not import WhyNot, why_not
 from brokerage.rules.facts.ask import Ask, BadAsk, Config
 from brokerage.rules.facts.columns import Columns
-from brokerage.rules.world.grid_snapshot import World
-from brokerage.rules.world.stored_snapshot import BadWorld, Own, document, unpacked, with_own
+from brokerage.rules.world.grid_snapshot import GridSnapshot
+from brokerage.rules.world.stored_snapshot import BadSnapshot, TaskFacts, document, unpacked, with_own
 
 
-class NotTold(Exception):
+class NotReproducible(Exception):
     """What is asked about a decision can no longer be made again: its snapshot or its policy is gone."""
 
 
@@ -59,7 +59,7 @@ def basis(decision: Decision) -> Basis:
 
 
 @dataclass(frozen=True)
-class StoredDecision:
+class DecisionFacts:
     """One decision as stored: what was asked and answered, and by `columns()` on what.
 
     `policy`, `ask` and `record` are None where they are gone or have another format by now; `name` is that of the policy.
@@ -84,7 +84,7 @@ class StoredDecision:
         return table(self.world, self.own, self.policy, self.ask)
 
     @cached_property
-    def world(self) -> World | None:
+    def world(self) -> GridSnapshot | None:
         """The snapshot of its cycle; None when that is gone."""
         snapshot = self.row.snapshot
         if snapshot is None:
@@ -92,16 +92,16 @@ class StoredDecision:
         scope = scope_of(self.ask.prod_source_label) if self.ask else ""
         try:
             return unpacked(bytes(snapshot.grid.content), bytes(snapshot.links.content), bytes(snapshot.moment), scope)
-        except BadWorld:
+        except BadSnapshot:
             return None
 
     @cached_property
-    def own(self) -> Own:
+    def own(self) -> TaskFacts:
         """What the decision knew beyond the snapshot."""
         try:
-            return Own.from_bytes(bytes(self.row.own))
-        except BadWorld:
-            return Own()
+            return TaskFacts.from_bytes(bytes(self.row.own))
+        except BadSnapshot:
+            return TaskFacts()
 
     def documents(self) -> dict[str, dict[str, Any]] | None:
         """The documents with which `manage.py decide` takes the decision again: task, grid and config; None without snapshot."""
@@ -114,7 +114,7 @@ class StoredDecision:
         return {"task": self.ask.to_document(), "grid": document(with_own(self.world, self.own)), "config": config}
 
 
-def stored(decision_id: int, using: str = "default") -> StoredDecision | None:
+def stored(decision_id: int, using: str = "default") -> DecisionFacts | None:
     """A decision by its number; None when there is none. `using`: the database to ask, as pages have one that only reads."""
     found = with_snapshot(Decision.objects.using(using)).filter(id=decision_id).first()
     return None if found is None else as_stored(found)
@@ -125,7 +125,7 @@ def with_snapshot(rows: QuerySet[Decision]) -> QuerySet[Decision]:
     return rows.select_related("snapshot__grid", "snapshot__links")
 
 
-def as_stored(row: Decision) -> StoredDecision:
+def as_stored(row: Decision) -> DecisionFacts:
     """The same of a row (`with_snapshot`)."""
     try:
         record = decode(bytes(row.record))
@@ -136,7 +136,7 @@ def as_stored(row: Decision) -> StoredDecision:
     except BadAsk:
         ask = None
     policy = POLICIES.get(row.policy)
-    return StoredDecision(
+    return DecisionFacts(
         row.id, row.task_id, row.policy, policy, ask, row.config, record, row.first_at, row.last_at, row.n_times, row
     )
 
@@ -150,13 +150,13 @@ def told(decision: Decision) -> Explanation | None:
 
 
 def told_why_not(decision: Decision, name: str) -> WhyNot:
-    """Every verdict on one candidate. Raises NotACandidate, NotTold."""
+    """Every verdict on one candidate. Raises NotACandidate, NotReproducible."""
     on = basis(decision)
     if on.record is None or on.policy is None or on.ask is None or on.columns is None:
-        raise NotTold("the snapshot on which the decision was taken is no longer kept")
+        raise NotReproducible("the snapshot on which the decision was taken is no longer kept")
     if name not in on.columns.index:
         raise NotACandidate(f"the decision knew no {on.columns.noun} {name!r}")
     try:
         return why_not(on.record, on.policy, on.ask, on.columns, on.config, name)
     except ValueError as changed:
-        raise NotTold(str(changed)) from changed
+        raise NotReproducible(str(changed)) from changed

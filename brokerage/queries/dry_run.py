@@ -23,8 +23,8 @@ from brokerage.rules.decision.policy_choice import NUCLEUS, policy_chosen
 from brokerage.rules.decision.policy_config import gathered
 from brokerage.rules.decision.record import config_of
 from brokerage.rules.facts.ask import Ask
-from brokerage.rules.world.grid_snapshot import World
-from brokerage.rules.world.stored_snapshot import Own
+from brokerage.rules.world.grid_snapshot import GridSnapshot
+from brokerage.rules.world.stored_snapshot import TaskFacts
 from workqueues.models import Task
 from workqueues.states import TASK
 
@@ -41,7 +41,7 @@ class Question(NamedTuple):
 
     policy: Policy
     ask: Ask
-    world: World
+    world: GridSnapshot
     config: Mapping[str, Any]
 
 
@@ -68,7 +68,7 @@ def current_question(task: Task) -> Question:
     return Question(policy, ask, world.knowing(own.replicas, own.ended), config_for(task.vo, policy))
 
 
-def _asked(task: Task, batch: Batch, world: World, *, whole: bool) -> tuple[Ask, Own]:
+def _asked(task: Task, batch: Batch, world: GridSnapshot, *, whole: bool) -> tuple[Ask, TaskFacts]:
     masters = batch.masters(task)
     if not masters:
         raise NothingToAsk("the datasets of the task are not known yet")

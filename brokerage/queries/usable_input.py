@@ -57,7 +57,7 @@ class InputFile(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Supply:
+class UsableInput:
     """Usable pieces of a master dataset; `files` are distinct.
 
     `columns` describe its pieces; where events are cut `pieces` are these, else they are the files themselves. `generation`: how
@@ -126,7 +126,7 @@ def max_files_of(task: Task) -> int:
     return int(gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
 
 
-def supply(task: Task, dataset: Dataset, files: Sequence[InputFile], others: Sequence[SecondaryFiles] = ()) -> Supply:
+def supply(task: Task, dataset: Dataset, files: Sequence[InputFile], others: Sequence[SecondaryFiles] = ()) -> UsableInput:
     """What these files of a claimed task give; where events are cut, their free events are looked up. Raises NoGenerator."""
     rules, generation = parse(task.split_rule), generation_of(task)
     complete = dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open"
@@ -135,7 +135,7 @@ def supply(task: Task, dataset: Dataset, files: Sequence[InputFile], others: Seq
     columns = _of_pieces(files, pieces, complete) if cut else _of_files(files, complete)
     if len(columns) and not generation.standard:
         columns = replace(columns, names=_names(files, pieces))
-    return Supply(dataset, rules, max_files_of(task), files, pieces, columns, generation, others)
+    return UsableInput(dataset, rules, max_files_of(task), files, pieces, columns, generation, others)
 
 
 def _names(files: Sequence[InputFile], pieces: Sequence[Piece]) -> list[str]:
@@ -165,7 +165,7 @@ def _of_pieces(files: Sequence[InputFile], pieces: Sequence[Piece], complete: bo
     return replace(whole, n_events=events, firsts=firsts, totals=whole.n_events)
 
 
-def peek(task: Task, dataset: Dataset, most: int) -> Supply:
+def peek(task: Task, dataset: Dataset, most: int) -> UsableInput:
     """What the files that would be used next, not picked, give.
 
     Each state is read in the order of the index by state: in the order of ids alone the planner would rather leaf through all

@@ -1,4 +1,4 @@
-"""The grid of this moment from the database: the same `World` that `decide` makes from documents.
+"""The grid of this moment from the database: the same `GridSnapshot` that `decide` makes from documents.
 
 A fixed number of queries, whatever the number of queues, tasks and jobs: sets are counted by PostgreSQL, never row by row here.
 Not here: where the input of tasks is, and how their own jobs ended lately (`brokerage.queries.chunks`), which go with a batch.
@@ -20,7 +20,7 @@ from brokerage.rules.facts.remaining_work import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
 from brokerage.rules.grid.measurements import ALL, SLOT, WORK, Facts
-from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.link_columns import WINDOWS
 
 WORKING = ("ready", "scouting", "running", "pending")
@@ -36,10 +36,10 @@ PAYLOAD_ENDED = ("holding", "transferring", "merging")
 _OF_STORAGE = tuple(column for column in STORAGE if column != "site")
 
 
-def load_world(now: datetime | None = None, scope: str = "") -> World:
+def load_world(now: datetime | None = None, scope: str = "") -> GridSnapshot:
     """The grid with its jobs, pilots and remaining work; `scope` as `analysis` for tasks of users."""
     grid = load_grid()
-    return World(grid, load_facts(grid), now or clock.now(), scope)
+    return GridSnapshot(grid, load_facts(grid), now or clock.now(), scope)
 
 
 def load_grid() -> Grid:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
-from brokerage.queries.decisions import StoredDecision, as_stored, told, with_snapshot
+from brokerage.queries.decisions import DecisionFacts, as_stored, told, with_snapshot
 from brokerage.rules.explain.explanation import Explanation
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.job_limits import limits_at, limits_of_task
@@ -180,7 +180,7 @@ def tell_verdict(title: str) -> None:
     print(f"max_jobs, lock  {verdict.max_jobs}, {'yes' if verdict.lock else 'no'}")
 
 
-def _decision(task_id: int) -> StoredDecision:
+def _decision(task_id: int) -> DecisionFacts:
     return as_stored(with_snapshot(Decision.objects.filter(task_id=task_id)).latest("id"))
 
 

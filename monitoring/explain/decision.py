@@ -16,7 +16,7 @@ from brokerage.rules.explain.why_not import Check, WhyNot, why_not
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.columns import Columns
 from monitoring.explain.narrow import SIZE, Narrow
-from monitoring.queries.decisions import StoredDecision
+from monitoring.queries.decisions import DecisionPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Told:
         return tuple(check for check in self.asked.checks if check.passed) if self.asked is not None else ()
 
 
-def tell(stored: StoredDecision, candidate: str = "", narrow: Narrow | None = None) -> Told:
+def tell(stored: DecisionPage, candidate: str = "", narrow: Narrow | None = None) -> Told:
     """Tell a stored decision; `candidate`: also every verdict on this one; `narrow`: which of the others."""
     if stored.record is None:
         return Told(fault="its record is of a format that is no longer read")
@@ -128,7 +128,7 @@ def tell(stored: StoredDecision, candidate: str = "", narrow: Narrow | None = No
     )
 
 
-def _asked(stored: StoredDecision, policy: Policy | None, ask: Ask | None, columns: Columns | None, name: str) -> WhyNot | None:
+def _asked(stored: DecisionPage, policy: Policy | None, ask: Ask | None, columns: Columns | None, name: str) -> WhyNot | None:
     """Every verdict on one candidate; None where it took no part or the decision can no longer be told in full."""
     if stored.record is None or policy is None or ask is None or columns is None or name not in columns.index:
         return None

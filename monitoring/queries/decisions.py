@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from brokerage.models import Decision
-from brokerage.queries.decisions import StoredDecision as Whole
-from brokerage.queries.decisions import as_stored, with_snapshot
+from brokerage.queries.decisions import DecisionFacts, as_stored, with_snapshot
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.record import Record
 from brokerage.rules.facts.ask import Ask, Config
@@ -38,7 +37,7 @@ class DecisionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredDecision:
+class DecisionPage:
     """A decision with what it was taken on; None for what is gone or has another format by now.
 
     `snapshot_at`: of when the grid is that it saw.
@@ -63,13 +62,13 @@ def decisions_of(task_id: int) -> list[DecisionRow]:
     return [DecisionRow(*row) for row in found.values_list(*_COLUMNS)[:MOST]]
 
 
-def stored_decision(task_id: int, decision_id: int) -> StoredDecision | None:
+def stored_decision(task_id: int, decision_id: int) -> DecisionPage | None:
     """One decision about the task."""
     found = with_snapshot(Decision.objects.using(alias())).filter(task_id=task_id, id=decision_id).first()
     if found is None:
         return None
     whole = as_stored(found)
-    return StoredDecision(
+    return DecisionPage(
         row=DecisionRow(*(getattr(found, column) for column in _COLUMNS)),
         record=whole.record,
         policy=whole.policy,
@@ -81,7 +80,7 @@ def stored_decision(task_id: int, decision_id: int) -> StoredDecision | None:
     )
 
 
-def _columns_of(whole: Whole) -> Columns | None:
+def _columns_of(whole: DecisionFacts) -> Columns | None:
     """The candidates as the decision saw them, kept for who looks at the same decision again: pages are filtered and leafed."""
     key = (whole.id, whole.row.snapshot_id, whole.first_at)
     if key not in _TABLES:

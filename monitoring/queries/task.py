@@ -77,7 +77,7 @@ class JobTally:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFacts:
+class TaskSummary:
     """A task and its surroundings. `task` is the row itself, read only, with its parameters."""
 
     task: Task
@@ -96,10 +96,10 @@ def find_task(task_id: int, scope: VoScope) -> Task | None:
     return Task.objects.using(alias()).select_related(*related).filter(scope.q(), id=task_id).first()
 
 
-def task_facts(task: Task, scope: VoScope) -> TaskFacts:
+def task_facts(task: Task, scope: VoScope) -> TaskSummary:
     """What belongs to a task; four statements."""
     relatives = _relatives(task, scope)
-    return TaskFacts(
+    return TaskSummary(
         task=task,
         parameters=task.params.task_params if hasattr(task, "params") else {},
         job_params_template=task.job_params_template.job_params_template if hasattr(task, "job_params_template") else "",

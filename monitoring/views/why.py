@@ -17,7 +17,7 @@ from monitoring.explain.waiting import Standing, agent_in_turn, headline, reason
 from monitoring.explain.what_if import FIELDS, asked_edits, form_fields, moves, side_by_side, weighed
 from monitoring.queries.agents import agent_rows
 from monitoring.queries.database import alias
-from monitoring.queries.decisions import StoredDecision, decisions_of, stored_decision
+from monitoring.queries.decisions import DecisionPage, decisions_of, stored_decision
 from monitoring.queries.task import Relative, find_task
 from monitoring.queries.waiting import held_files, queue_loads
 from monitoring.views.page import page, scope_of, show
@@ -93,7 +93,7 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
     return show(request, "what_if.html", "tasks", context, status=status, knows=(*FIELDS, "change"))
 
 
-def _chosen(task_id: int, asked: str, newest: int | None) -> StoredDecision | None:
+def _chosen(task_id: int, asked: str, newest: int | None) -> DecisionPage | None:
     if asked:
         found = stored_decision(task_id, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 18 else None
         if found is None:

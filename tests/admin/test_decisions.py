@@ -7,7 +7,7 @@ from django.test import Client
 
 from broker_site.foundation.access.models import Audit
 from brokerage.ledger import decisions
-from brokerage.models import Decision, GridSnapshot
+from brokerage.models import Decision, StoredSnapshot
 from workqueues.models import Task
 
 LIST = "/admin/brokerage/decision/"
@@ -17,8 +17,10 @@ pytestmark = pytest.mark.django_db
 
 def snapshots_after_clearing() -> int:
     """How many snapshots stay when nothing is kept for being new."""
-    decisions.drop_old_snapshots(GridSnapshot.objects.order_by("-id").values_list("id", flat=True)[0] + decisions.KEPT_SNAPSHOTS)
-    return GridSnapshot.objects.count()
+    decisions.drop_old_snapshots(
+        StoredSnapshot.objects.order_by("-id").values_list("id", flat=True)[0] + decisions.KEPT_SNAPSHOTS
+    )
+    return StoredSnapshot.objects.count()
 
 
 def test_a_pinned_decision_keeps_its_snapshot_until_it_is_unpinned(root: Client, worked: Task) -> None:
@@ -33,6 +35,6 @@ def test_a_pinned_decision_keeps_its_snapshot_until_it_is_unpinned(root: Client,
     root.post(LIST, {"action": "unpin", "_selected_action": [first.id]})
     Task.objects.filter(id=first.task_id).delete()
     assert Decision.objects.get(id=first.id).pinned is False
-    GridSnapshot.objects.create(grid=kept.grid, links=kept.links, moment=b"")
-    decisions.drop_old_snapshots(GridSnapshot.objects.latest("id").id + decisions.KEPT_SNAPSHOTS)
-    assert not GridSnapshot.objects.filter(id=kept.id).exists()
+    StoredSnapshot.objects.create(grid=kept.grid, links=kept.links, moment=b"")
+    decisions.drop_old_snapshots(StoredSnapshot.objects.latest("id").id + decisions.KEPT_SNAPSHOTS)
+    assert not StoredSnapshot.objects.filter(id=kept.id).exists()

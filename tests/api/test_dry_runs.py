@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from brokerage.models import ComputingQueue, Decision, GridSnapshot
+from brokerage.models import ComputingQueue, Decision, StoredSnapshot
 from brokerage.rules.explain.edits import PARAMETERS
 from tests.api.people import Person, faults
 from tests.builders import grid, parameters, submitted
@@ -31,7 +31,7 @@ def waiting(db: None) -> Task:
 def contents() -> list[Any]:
     return [
         *Decision.objects.order_by("id").values_list("id", "n_times", "last_at"),
-        *GridSnapshot.objects.order_by("id").values_list("id"),
+        *StoredSnapshot.objects.order_by("id").values_list("id"),
         *Task.objects.order_by("id").values(),
         *TaskChange.objects.order_by("id").values_list("id"),
     ]

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.kernel import clock
-from brokerage.models import ComputingQueue, Decision, Feed, GridSnapshot, Job, LocalOverride, Site, StorageEndpoint
+from brokerage.models import ComputingQueue, Decision, Feed, Job, LocalOverride, Site, StorageEndpoint, StoredSnapshot
 from tests.api.people import Person, faults, ids, refused
 from tests.builders import grid, parameters, submitted
 from tests.cutting import cut, shared
@@ -122,7 +122,7 @@ def test_a_queue_that_the_decision_did_not_know_is_404_and_a_lost_snapshot_410(a
     answer = ada.get(f"decisions/{decision}/", queue="GAMMA")
     faults(answer, 404)
     assert "knew no queue 'GAMMA'" in answer.json()["detail"]
-    GridSnapshot.objects.all().delete()
+    StoredSnapshot.objects.all().delete()
     assert ada.get(f"decisions/{decision}/").json()["explanation"]["detailed"] is False
     faults(ada.get(f"decisions/{decision}/", queue="BETA"), 410)
 

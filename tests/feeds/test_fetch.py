@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from brokerage.feeds.fetch import FeedDown, Limits, fetch
+from brokerage.feeds.fetch import FeedUnavailable, Limits, fetch
 from tests.feeds.conftest import Handler, Place
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -21,7 +21,7 @@ def limits(place: Place, timeout_s: float = 5.0, folders: tuple[str, ...] = ()) 
 
 
 def reason(address: str, of: Limits) -> str:
-    with pytest.raises(FeedDown) as down:
+    with pytest.raises(FeedUnavailable) as down:
         fetch(address, of)
     return str(down.value)
 

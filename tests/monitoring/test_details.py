@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
-from brokerage.models import ComputingQueue, Decision, GridSnapshot, Job, JobRetryHistory, JobSpec, LocalOverride, Pilot
+from brokerage.models import ComputingQueue, Decision, Job, JobRetryHistory, JobSpec, LocalOverride, Pilot, StoredSnapshot
 from tests.monitoring.answers import MOST_STATEMENTS, text
 from tests.pages.scene import Scene, make_scene, visitor
 from workqueues.models import Task
@@ -213,7 +213,7 @@ class Details(TestCase):
 
     def test_a_decision_is_told_as_far_as_it_goes_when_its_snapshot_is_gone_or_it_cannot_be_read(self) -> None:
         Decision.objects.update(snapshot=None)
-        GridSnapshot.objects.all().delete()
+        StoredSnapshot.objects.all().delete()
         page = self.page(f"/tasks/{self.scene.pending.id}/brokerage/")
         self.assertIn("only what the decision itself holds can be told", page)
         self.assertIn("-lowmemory", page)

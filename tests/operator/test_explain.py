@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.decisions import drop_old_snapshots
-from brokerage.models import ComputingQueue, Decision, GridSnapshot, Pilot
+from brokerage.models import ComputingQueue, Decision, Pilot, StoredSnapshot
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from workqueues.ledger.commands import command
@@ -95,7 +95,7 @@ def test_json_has_the_whole_matrix() -> None:
 
 def test_without_its_snapshot_a_decision_tells_what_its_record_has() -> None:
     task = decided()
-    GridSnapshot.objects.all().delete()
+    StoredSnapshot.objects.all().delete()
     drop_old_snapshots(0)
     text = explain(task)
     assert "1 of 3 candidates taken; the best is ALPHA" in text
@@ -134,7 +134,7 @@ def pending() -> Task:
 def contents() -> list[tuple[Any, ...]]:
     return [
         *Decision.objects.order_by("id").values_list("id", "n_times", "last_at"),
-        *GridSnapshot.objects.values_list("id", "at"),
+        *StoredSnapshot.objects.values_list("id", "at"),
         *Task.objects.values_list("id", "status", "status_since", "epoch"),
     ]
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger.decisions import KEPT_SNAPSHOTS, Taken, record_decisions, store_snapshot
-from brokerage.models import ComputingQueue, Decision, GridPart, GridSnapshot, Site, StorageEndpoint
+from brokerage.models import ComputingQueue, Decision, GridPart, Site, StorageEndpoint, StoredSnapshot
 from brokerage.queries.decisions import latest, stored
 from brokerage.queries.world import load_world
 from brokerage.rules.decision.dry_run import answer
@@ -81,8 +81,8 @@ def test_the_grid_is_stored_once_and_old_snapshots_go() -> None:
     for _ in range(KEPT_SNAPSHOTS + 2):
         last = store_snapshot(load_world())
     assert GridPart.objects.count() == 2
-    assert not GridSnapshot.objects.filter(id=first).exists()
-    assert GridSnapshot.objects.count() == KEPT_SNAPSHOTS
+    assert not StoredSnapshot.objects.filter(id=first).exists()
+    assert StoredSnapshot.objects.count() == KEPT_SNAPSHOTS
     ComputingQueue.objects.update(status="offline")
     assert store_snapshot(load_world()) > last
     assert GridPart.objects.count() == 3

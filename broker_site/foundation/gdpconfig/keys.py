@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from broker_site.foundation.gdpconfig.texts import KINDS, UNSET, Nonsense, plain, thawed
+from broker_site.foundation.gdpconfig.texts import KINDS, UNSET, InvalidText, plain, thawed
 from broker_site.foundation.kernel.registry import Registry
 from broker_site.foundation.kernel.verdict import Problem
 
@@ -123,7 +123,7 @@ class Key:
             if self.default is None and text == UNSET:
                 return None
             return self._checked(KINDS[self.type].read(text))
-        except Nonsense as nonsense:
+        except InvalidText as nonsense:
             raise self._bad("type", f"{nonsense}") from None
 
     def accept(self, value: object) -> Any:
@@ -134,7 +134,7 @@ class Key:
             return self.read(value)
         try:
             return self._checked(KINDS[self.type].accept(value))
-        except Nonsense as nonsense:
+        except InvalidText as nonsense:
             raise self._bad("type", f"{nonsense}") from None
 
     def accept_new(self, value: object) -> Any:

@@ -1,7 +1,7 @@
 """How a value of each type is written: text to value and back, for every type that a configuration key can have.
 
 Here: the grammar of the texts alone. Not here: ranges, choices and what a key means (`keys`).
-For every type `read(write(value))` is the value again. A text that says no value raises `Nonsense`, never anything else.
+For every type `read(write(value))` is the value again. A text that says no value raises `InvalidText`, never anything else.
 """
 
 from __future__ import annotations
@@ -50,27 +50,27 @@ _FLOAT = re.compile(rf"[+-]?{_NUMBER_TEXT}")
 _MEASURE = re.compile(rf"({_NUMBER_TEXT})\s*([A-Za-z]+)\s*")
 
 
-class Nonsense(ValueError):
+class InvalidText(ValueError):
     """A text or value that is none of its type; the message is a sentence without the name of the key."""
 
 
 def plain(text: str) -> str:
-    """`text` without blanks around it; Nonsense where it is too long or cannot be stored as UTF-8 text."""
+    """`text` without blanks around it; InvalidText where it is too long or cannot be stored as UTF-8 text."""
     if len(text) > MAX_TEXT:
-        raise Nonsense(f"is longer than {MAX_TEXT} characters")
+        raise InvalidText(f"is longer than {MAX_TEXT} characters")
     if "\x00" in text:
-        raise Nonsense("holds a NUL character")
+        raise InvalidText("holds a NUL character")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Nonsense("is not valid Unicode text") from None
+        raise InvalidText("is not valid Unicode text") from None
     return text.strip()
 
 
 def frozen(value: object, depth: int = 0) -> Any:
-    """A JSON value with read-only objects and tuples for lists, so that one copy can serve all; Nonsense for anything else."""
+    """A JSON value with read-only objects and tuples for lists, so that one copy can serve all; InvalidText for anything else."""
     if depth > MAX_DEPTH:
-        raise Nonsense(f"is nested deeper than {MAX_DEPTH} levels")
+        raise InvalidText(f"is nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, Mapping):
         return MappingProxyType({_member(name): frozen(item, depth + 1) for name, item in value.items()})
     if isinstance(value, list | tuple):
@@ -82,7 +82,7 @@ def frozen(value: object, depth: int = 0) -> Any:
         return value
     if isinstance(value, int | float):
         return _accept_int(value) if isinstance(value, int) else _accept_float(value)
-    raise Nonsense(f"holds {_said(value)}, which JSON cannot say")
+    raise InvalidText(f"holds {_said(value)}, which JSON cannot say")
 
 
 def thawed(value: Any) -> Any:
@@ -96,14 +96,14 @@ def thawed(value: Any) -> Any:
 
 def _member(name: object) -> str:
     if not isinstance(name, str):
-        raise Nonsense(f"has {_said(name)} as a member name")
+        raise InvalidText(f"has {_said(name)} as a member name")
     plain(name)
     return name
 
 
 def _read_int(text: str) -> int:
     if not _INT.fullmatch(text):
-        raise Nonsense(f"{_short(text)} is not a whole number")
+        raise InvalidText(f"{_short(text)} is not a whole number")
     return _accept_int(int(text))
 
 
@@ -111,46 +111,46 @@ def _accept_int(value: object) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Nonsense(f"{_said(value)} is not a whole number")
+        raise InvalidText(f"{_said(value)} is not a whole number")
     if not INT_LOW <= value <= INT_HIGH:
-        raise Nonsense("has a whole number that does not fit into 64 bits")
+        raise InvalidText("has a whole number that does not fit into 64 bits")
     return value
 
 
 def _read_float(text: str) -> float:
     if not _FLOAT.fullmatch(text):
-        raise Nonsense(f"{_short(text)} is not a number")
+        raise InvalidText(f"{_short(text)} is not a number")
     return _accept_float(float(text))
 
 
 def _accept_float(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Nonsense(f"{_said(value)} is not a number")
+        raise InvalidText(f"{_said(value)} is not a number")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise Nonsense("is not a finite number")
+        raise InvalidText("is not a finite number")
     return number
 
 
 def _read_bool(text: str) -> bool:
     word = text.lower()
     if word not in TRUE_WORDS | FALSE_WORDS:
-        raise Nonsense(f"{_short(text)} is neither true nor false")
+        raise InvalidText(f"{_short(text)} is neither true nor false")
     return word in TRUE_WORDS
 
 
 def _accept_bool(value: object) -> bool:
     if not isinstance(value, bool):
-        raise Nonsense(f"{_said(value)} is neither true nor false")
+        raise InvalidText(f"{_said(value)} is neither true nor false")
     return value
 
 
 def _accept_str(value: object) -> str:
     if not isinstance(value, str):
-        raise Nonsense(f"{_said(value)} is not a text")
+        raise InvalidText(f"{_said(value)} is not a text")
     return plain(value)
 
 
@@ -162,17 +162,17 @@ def _measured(text: str, units: Mapping[str, Decimal], example: str) -> Decimal:
     while match := _MEASURE.match(text, position):
         number, unit = match.groups()
         if unit not in units:
-            raise Nonsense(f"has the unknown unit {_short(unit)}; known are {', '.join(units)}")
+            raise InvalidText(f"has the unknown unit {_short(unit)}; known are {', '.join(units)}")
         try:
             with localcontext() as context:
                 context.prec = 120
                 total += Decimal(number) * units[unit]
         except DecimalException:
-            raise Nonsense(f"{_short(text)} is out of bounds") from None
+            raise InvalidText(f"{_short(text)} is out of bounds") from None
         position = match.end()
     if position == 0 or position != len(text):
         bare = _FLOAT.fullmatch(text)
-        raise Nonsense(
+        raise InvalidText(
             f"{_short(text)} has no unit, write it as in {example}" if bare else f"{_short(text)} is not of the form {example}"
         )
     return total
@@ -185,7 +185,7 @@ def _read_duration(text: str) -> float:
 def _accept_duration(value: object) -> float:
     seconds = _accept_float(value)
     if seconds < 0:
-        raise Nonsense("is a negative time")
+        raise InvalidText("is a negative time")
     return seconds + 0.0
 
 
@@ -203,14 +203,14 @@ def _write_duration(seconds: float) -> str:
 def _read_size(text: str) -> int:
     exact = _measured(text, BYTES, "500MB, 1.5GB or 10TB")
     if exact != exact.to_integral_value():
-        raise Nonsense(f"{_short(text)} is not a whole number of bytes")
+        raise InvalidText(f"{_short(text)} is not a whole number of bytes")
     return _accept_size(int(exact))
 
 
 def _accept_size(value: object) -> int:
     size = _accept_int(value)
     if size < 0:
-        raise Nonsense("is a negative size")
+        raise InvalidText("is a negative size")
     return size
 
 
@@ -222,25 +222,25 @@ def _write_size(size: int) -> str:
 def _read_json(text: str) -> Any:
     try:
         return frozen(json.loads(text, parse_constant=_no_constant, parse_float=_read_float, object_pairs_hook=_once))
-    except Nonsense:
+    except InvalidText:
         raise
     except json.JSONDecodeError as error:
-        raise Nonsense(f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        raise InvalidText(f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
-        raise Nonsense(f"is nested deeper than {MAX_DEPTH} levels") from None
+        raise InvalidText(f"is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError:
-        raise Nonsense("is not JSON: a number has too many digits") from None
+        raise InvalidText("is not JSON: a number has too many digits") from None
 
 
 def _no_constant(word: str) -> Any:
-    raise Nonsense(f"is not JSON: {word} is no number")
+    raise InvalidText(f"is not JSON: {word} is no number")
 
 
 def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, item in pairs:
         if name in members:
-            raise Nonsense(f"has the member {_short(name)} twice")
+            raise InvalidText(f"has the member {_short(name)} twice")
         members[name] = item
     return members
 
@@ -257,7 +257,7 @@ def _read_list(text: str) -> tuple[str, ...]:
 
 def _accept_list(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise Nonsense("is not a list of texts")
+        raise InvalidText("is not a list of texts")
     return tuple(frozen(list(value)))
 
 
@@ -287,7 +287,7 @@ class Kind:
     form: str
 
     def read(self, text: str) -> Any:
-        """The value that a text says, blanks around it left out; Nonsense where it says none."""
+        """The value that a text says, blanks around it left out; InvalidText where it says none."""
         return self.parse(plain(text))
 
 

@@ -37,7 +37,7 @@ from broker_site.roof.embedded.postgres import STARTED, Access, NotStarted, Post
 from broker_site.roof.embedded.process import Identity
 from broker_site.roof.embedded.redis_server import RedisServer, find_binary
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DURABLE = frozenset({"up"})
 """Instances whose data outlive a crash of the machine; the others (tests, demo, benchmarks) trade that for speed."""
 TRIES = 3

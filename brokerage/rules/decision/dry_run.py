@@ -15,7 +15,7 @@ from brokerage.rules.decision.pipeline import decide, skips
 from brokerage.rules.decision.record import config_of
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
-from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.grid_snapshot import GridSnapshot
 
 USERS = ("user", "panda")
 """Labels of tasks of users; all other work is production."""
@@ -34,7 +34,7 @@ def scope_of(prod_source_label: str) -> str:
 def table_for(
     policy: Policy,
     ask: Ask,
-    world: World,
+    world: GridSnapshot,
     config_for: Callable[[Policy], Config],
     choose: Callable[[str, str], Policy] = policy_for,
 ) -> Columns:

@@ -39,7 +39,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decision:
+class PolicyDecision:
     """What a policy said of one ask.
 
     `first` has per candidate the index of the first criterion (in `policy.criteria`) that skips it, -1 for the chosen. `bits` has
@@ -66,7 +66,7 @@ class Decision:
         return np.unpackbits(self.bits, axis=1, count=len(self.first)).astype(np.bool_)
 
 
-def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str) -> Decision:
+def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str) -> PolicyDecision:
     """Evaluate every rule for every candidate and choose; `seed` feeds the dice of policies that draw."""
     ask = policy.prepare(ask, config)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -87,7 +87,7 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
     failed[row] = passing
     np.copyto(first, row, where=passing)
     chosen = tuple(map(Choice, rows.tolist(), columns.name[rows].tolist(), weights[rows].tolist(), _factors_of(factors, rows)))
-    return Decision(
+    return PolicyDecision(
         policy=policy.name,
         version=policy.version,
         seed=seed,
@@ -229,12 +229,12 @@ def skip_of(found: Evidence, row: int) -> Skip:
     return Skip(f"-{criterion.label}", criterion.kind, criterion.reason.format(**values), values)
 
 
-def skips(decision: Decision, policy: Policy, ask: Ask, columns: Columns, config: Config) -> dict[str, Skip]:
+def skips(decision: PolicyDecision, policy: Policy, ask: Ask, columns: Columns, config: Config) -> dict[str, Skip]:
     """Every skipped candidate by name, with the first criterion that skipped it; formatted here, so only for who reads."""
     return dict(_skips(decision, evidence(policy, ask, columns, config), columns))
 
 
-def _skips(decision: Decision, found: list[Evidence], columns: Columns) -> Iterator[tuple[str, Skip]]:
+def _skips(decision: PolicyDecision, found: list[Evidence], columns: Columns) -> Iterator[tuple[str, Skip]]:
     for row, (name, first) in enumerate(zip(columns.name.tolist(), decision.first.tolist(), strict=True)):
         if first >= 0:
             yield name, skip_of(found[first], row)

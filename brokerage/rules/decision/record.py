@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from broker_site.foundation.gdpconfig.texts import thawed
 from broker_site.foundation.kernel.verdict import Kind
 from brokerage.rules.decision.declare import Policy
-from brokerage.rules.decision.pipeline import Choice, Decision, decide, first_failed
+from brokerage.rules.decision.pipeline import Choice, PolicyDecision, decide, first_failed
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
 
@@ -37,13 +37,13 @@ class BadRecord(ValueError):
 class Record:
     """A stored decision as read: the decision, and the labels, kinds and factor names that its numbers stand for."""
 
-    decision: Decision
+    decision: PolicyDecision
     labels: tuple[str, ...]
     kinds: tuple[Kind, ...]
     factors: tuple[str, ...]
 
 
-def encode(decision: Decision, policy: Policy) -> bytes:
+def encode(decision: PolicyDecision, policy: Policy) -> bytes:
     """The bytes of a decision that `policy` made."""
     head = {
         "policy": decision.policy,
@@ -79,7 +79,7 @@ def decode(packed: bytes) -> Record:
         raise BadRecord(f"a damaged stored decision: {error}") from error
 
 
-def sameness(decision: Decision) -> str:
+def sameness(decision: PolicyDecision) -> str:
     """A digest that is equal for runs that are the same (decision B16): policy, candidates, first criteria and outcome.
 
     Weights may differ.
@@ -88,7 +88,7 @@ def sameness(decision: Decision) -> str:
     return hashlib.sha256(head + decision.first.astype("<i2").tobytes()).hexdigest()
 
 
-def same(a: Decision, b: Decision) -> bool:
+def same(a: PolicyDecision, b: PolicyDecision) -> bool:
     """Whether two runs are the same."""
     return sameness(a) == sameness(b)
 
@@ -112,8 +112,8 @@ def config_of(policy: Policy, config: Config) -> dict[str, Any]:
     return {name: thawed(config[name]) for name in names}
 
 
-def _decision(head: Mapping[str, Any], bits: NDArray[np.uint8]) -> Decision:
-    return Decision(
+def _decision(head: Mapping[str, Any], bits: NDArray[np.uint8]) -> PolicyDecision:
+    return PolicyDecision(
         policy=head["policy"],
         version=head["version"],
         seed=head["seed"],

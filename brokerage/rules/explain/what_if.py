@@ -20,7 +20,7 @@ from brokerage.rules.explain.edits import BadEdits, Edit, Edited, edited_ask, ed
 from brokerage.rules.explain.explanation import Explanation, explain
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
-from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.grid_snapshot import GridSnapshot
 
 Choose = Callable[[str, str], Policy]
 
@@ -80,7 +80,7 @@ class WhatIf:
 
 
 def decided_now(
-    policy: Policy, ask: Ask, world: World, config_for: Callable[[Policy], Config], seed: str, choose: Choose = policy_for
+    policy: Policy, ask: Ask, world: GridSnapshot, config_for: Callable[[Policy], Config], seed: str, choose: Choose = policy_for
 ) -> Decided:
     """The decision on the world as it is, told. `choose`: VO and activity to the policy of the job broker."""
     ask = world.completed(ask)
@@ -96,7 +96,7 @@ def nuclear(policy: Policy) -> bool:
     return policy.activity == "nucleus"
 
 
-def _jobs(policy: Policy, ask: Ask, world: World, config_for: Callable[[Policy], Config], seed: str) -> Explanation:
+def _jobs(policy: Policy, ask: Ask, world: GridSnapshot, config_for: Callable[[Policy], Config], seed: str) -> Explanation:
     """The decision of the job broker while the nucleus is not chosen."""
     queues, config = at_home(world.queues(ask)), config_of(policy, config_for(policy))
     asked = replace(ask, nucleus=None)
@@ -107,7 +107,7 @@ def _jobs(policy: Policy, ask: Ask, world: World, config_for: Callable[[Policy],
 def what_if(
     policy: Policy,
     ask: Ask,
-    world: World,
+    world: GridSnapshot,
     config_for: Callable[[Policy], Config],
     edits: Sequence[Edit],
     seed: str = "",
@@ -125,7 +125,7 @@ def what_if(
 def edited_question(
     policy: Policy,
     ask: Ask,
-    world: World,
+    world: GridSnapshot,
     config_for: Callable[[Policy], Config],
     edits: Sequence[Edit],
     seed: str,
@@ -140,7 +140,7 @@ def edited_question(
     new_config, of_config, config_faults = edited_config(asked, config_for, edits)
     if faults := [*task_faults, *grid_faults, *config_faults]:
         raise BadEdits(faults)
-    edited = World(new_grid, world.facts, world.now, world.scope) if of_grid else world
+    edited = GridSnapshot(new_grid, world.facts, world.now, world.scope) if of_grid else world
     order = {edit.name: i for i, edit in enumerate(edits)}
     done = sorted([*of_task, *of_grid, *of_config], key=lambda edit: order[edit.name])
     return decided_now(policy, new_ask, edited, new_config, seed, choose), tuple(done)

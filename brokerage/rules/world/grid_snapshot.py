@@ -30,7 +30,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class GridSnapshot:
     """A grid document at one moment. `scope` chooses the storages of queues: `analysis` for tasks of users."""
 
     grid: Grid
@@ -67,7 +67,7 @@ class World:
             ask = replace(ask, container_sources=self._container_sources.get(ask.container_name, ()))
         return replace(ask, usage=self._usage(ask)) if ask.usage == Usage() else ask
 
-    def knowing(self, replicas: Sequence[Mapping[str, Any]], ended: Sequence[Mapping[str, Any]]) -> World:
+    def knowing(self, replicas: Sequence[Mapping[str, Any]], ended: Sequence[Mapping[str, Any]]) -> GridSnapshot:
         """The same world, which also knows where the input of some tasks is and how their jobs ended lately.
 
         What was made of the rest is not made again.
@@ -78,7 +78,7 @@ class World:
         if ended:
             facts = replace(facts, jobs=(*facts.jobs, *ended))
         self._warm()
-        made = object.__new__(World)
+        made = object.__new__(GridSnapshot)
         found = {"_replicas": {**self._replicas, **_grouped(facts.replicas, "dataset")}} if replicas else {}
         if ended:
             known = [job for task_id in {job["task_id"] for job in ended} for job in self._by_task.get(task_id, ())]
@@ -91,9 +91,9 @@ class World:
         _ = self._base, self._nuclei, self._rows, self._readers, self._jobs, self._links, self._starts, self._outputs, self._views
         _ = self._replicas, self._by_task
 
-    def scoped(self, scope: str) -> World:
+    def scoped(self, scope: str) -> GridSnapshot:
         """The same grid as tasks of another scope see it."""
-        return self if scope == self.scope else World(self.grid, self.facts, self.now, scope)
+        return self if scope == self.scope else GridSnapshot(self.grid, self.facts, self.now, scope)
 
     def _usage(self, ask: Ask) -> Usage:
         who = ("group", ask.working_group) if ask.working_group else ("name", ask.user or "")

@@ -16,7 +16,7 @@ from typing import Any
 
 from brokerage.rules.grid.document import FORMAT, Entry, Grid, QueueEntry
 from brokerage.rules.grid.measurements import Facts
-from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.job_counts import ENDED
 
 VERSION = 1
@@ -29,12 +29,12 @@ MOMENT = ("jobs", "pilots", "slots", "workers", "measured", "users", "work")
 Entries = Sequence[Mapping[str, Any]]
 
 
-class BadWorld(ValueError):
+class BadSnapshot(ValueError):
     """Bytes that are no world of this form."""
 
 
 @dataclass(frozen=True, slots=True)
-class PackedWorld:
+class PackedSnapshot:
     """A world in three parts, each JSON, not compressed yet."""
 
     grid: bytes
@@ -43,7 +43,7 @@ class PackedWorld:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class TaskFacts:
     """What a decision knew beyond the snapshot of its cycle.
 
     Where the input of its task is, how jobs of the task ended lately; for the choice of a nucleus the queues there that could run
@@ -57,26 +57,26 @@ class Own:
 
     def to_bytes(self) -> bytes:
         """Compressed; empty where there is nothing."""
-        if self == Own():
+        if self == TaskFacts():
             return b""
         found = {"replicas": _columns(self.replicas), "ended": _columns(self.ended), "added": _columns(self.added)}
         return compressed(_json(found | {"able_queues": self.able_queues}))
 
     @classmethod
-    def from_bytes(cls, packed: bytes) -> Own:
-        """Read it. Raises BadWorld."""
+    def from_bytes(cls, packed: bytes) -> TaskFacts:
+        """Read it. Raises BadSnapshot."""
         if not packed:
             return cls()
         read = _read(packed)
         return cls(_entries(read["replicas"]), _entries(read["ended"]), read["able_queues"], _entries(read["added"]))
 
 
-def packed(world: World) -> PackedWorld:
+def packed(world: GridSnapshot) -> PackedSnapshot:
     """The parts of a world, without what belongs to single tasks."""
     grid, facts = world.grid, world.facts
     running = [job for job in facts.jobs if job["status"] not in ENDED]
     moment = {part: _columns(running if part == "jobs" else getattr(facts, part)) for part in MOMENT}
-    return PackedWorld(
+    return PackedSnapshot(
         _json(
             {
                 "sites": [[site.name, site.columns] for site in grid.sites],
@@ -95,12 +95,12 @@ def compressed(part: bytes) -> bytes:
     return zlib.compress(part, 6)
 
 
-def unpacked(grid: bytes, links: bytes, moment: bytes, scope: str = "") -> World:
-    """The world of three compressed parts. Raises BadWorld."""
+def unpacked(grid: bytes, links: bytes, moment: bytes, scope: str = "") -> GridSnapshot:
+    """The world of three compressed parts. Raises BadSnapshot."""
     of_grid, of_links, of_moment = _read(grid), _read(links), _read(moment)
     try:
         if of_moment["version"] != VERSION:
-            raise BadWorld("a snapshot of another form")
+            raise BadSnapshot("a snapshot of another form")
         facts = Facts(
             now=None,
             links=_entries(of_links["links"]),
@@ -113,12 +113,12 @@ def unpacked(grid: bytes, links: bytes, moment: bytes, scope: str = "") -> World
             tuple(Entry(*entry) for entry in of_grid["storages"]),
             tuple(QueueEntry(name, columns, tuple(map(tuple, roles))) for name, columns, roles in of_grid["queues"]),
         )
-        return World(found, facts, datetime.fromisoformat(of_moment["now"]), scope)
+        return GridSnapshot(found, facts, datetime.fromisoformat(of_moment["now"]), scope)
     except (KeyError, TypeError, ValueError) as error:
-        raise BadWorld(f"a damaged snapshot: {error}") from error
+        raise BadSnapshot(f"a damaged snapshot: {error}") from error
 
 
-def document(world: World) -> dict[str, Any]:
+def document(world: GridSnapshot) -> dict[str, Any]:
     """The grid document of a world, as `manage.py decide` reads it."""
     grid, facts = world.grid, world.facts
     work = facts.total_rw or {}
@@ -134,14 +134,14 @@ def document(world: World) -> dict[str, Any]:
     return found | {part: entries for part, entries in parts.items() if entries}
 
 
-def with_own(world: World, own: Own) -> World:
+def with_own(world: GridSnapshot, own: TaskFacts) -> GridSnapshot:
     """The world as the decision knew it, for a document; what was added to a nucleus counts as its work."""
     whole = world.knowing(own.replicas, own.ended)
     total = dict(whole.facts.total_rw or {})
     for entry in own.added:
         total[entry["nucleus"]] = total.get(entry["nucleus"], 0.0) + entry["rw"]
     facts = replace(whole.facts, total_rw=total, work=(*whole.facts.work, *own.added))
-    return World(whole.grid, facts, whole.now, whole.scope)
+    return GridSnapshot(whole.grid, facts, whole.now, whole.scope)
 
 
 def _flat(entry: Entry) -> dict[str, Any]:
@@ -193,4 +193,4 @@ def _read(packed: bytes) -> Any:
     try:
         return json.loads(zlib.decompress(packed))
     except (zlib.error, ValueError) as error:
-        raise BadWorld(f"a damaged snapshot: {error}") from error
+        raise BadSnapshot(f"a damaged snapshot: {error}") from error

@@ -19,7 +19,7 @@ from brokerage.policies.generic import Generic
 from brokerage.policies.nucleus import Nucleus
 from brokerage.policies.production import Production
 from brokerage.rules.decision.declare import Policy
-from brokerage.rules.decision.pipeline import Decision, decide, evidence, skip_of, skips
+from brokerage.rules.decision.pipeline import PolicyDecision, decide, evidence, skip_of, skips
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.columns import Columns
 from brokerage.rules.facts.snapshot import Nuclei, Queues
@@ -56,7 +56,7 @@ def compare(
     rows: Rows,
     failed: Mapping[str, list[str]],
     said: Mapping[sentences.Named, sentences.Sentence],
-) -> Decision:
+) -> PolicyDecision:
     """Decide by columns, and hold each verdict against the oracle's, and the sentence of each skip against its own."""
     decision = decide(policy, asked, table, config, "1")
     matrix, found, named = decision.failed(), evidence(policy, asked, table, config), sentences.names(policy)

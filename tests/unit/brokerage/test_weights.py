@@ -11,7 +11,7 @@ import pytest
 from broker_site.foundation.kernel.verdict import Skip
 from brokerage.policies.generic import Generic
 from brokerage.rules.decision.declare import POLICIES, WEIGHTS, Factor, Policy, Weight
-from brokerage.rules.decision.pipeline import Decision, decide, skips
+from brokerage.rules.decision.pipeline import PolicyDecision, decide, skips
 from brokerage.rules.facts.columns import Columns
 from brokerage.rules.facts.snapshot import Nuclei, Queues
 from tests.unit.brokerage.grids import CONFIG, ask, piloted, queues
@@ -111,11 +111,11 @@ def test_every_weight_of_our_policies_is_in_the_table() -> None:
 TABLE = piloted([{"name": "NONE", "corecount": 0}, {"name": "SOME", "corecount": 2, "running": 4}])
 
 
-def _decided(divisor: str, factor: Factor) -> tuple[Decision, dict[str, Skip]]:
+def _decided(divisor: str, factor: Factor) -> tuple[PolicyDecision, dict[str, Skip]]:
     return _decided_by(Weight("per_core_test", (), "", factor, divisor))
 
 
-def _decided_by(*weights: Weight, table: Queues = TABLE) -> tuple[Decision, dict[str, Skip]]:
+def _decided_by(*weights: Weight, table: Queues = TABLE) -> tuple[PolicyDecision, dict[str, Skip]]:
     """The generic broker's decision with other weights."""
     odd: Policy = type("Odd", (Generic,), {"weights": weights})
     asked = replace(ask(), core_count=0)

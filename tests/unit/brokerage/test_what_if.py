@@ -19,7 +19,7 @@ from brokerage.rules.explain.what_if import WhatIf, what_if
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.grid.document import read_grid
 from brokerage.rules.grid.measurements import read_facts
-from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.grid_snapshot import GridSnapshot
 
 DOCUMENTS = Path(__file__).parents[3] / "examples" / "decide"
 
@@ -33,7 +33,7 @@ def asked(*edits: str, policy: str = "production") -> WhatIf:
     grid = read_grid(told)
     facts = read_facts(told, grid)
     assert facts.now is not None
-    world = World(grid, facts, facts.now, "analysis" if policy == "analysis" else "")
+    world = GridSnapshot(grid, facts, facts.now, "analysis" if policy == "analysis" else "")
     ask = Ask.from_document(document(policy))
 
     def config_for(some: Policy) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def what_if_of(*edits: Edit) -> WhatIf:
     return what_if(
         POLICIES["production"],
         ask,
-        World(grid, facts, facts.now),
+        GridSnapshot(grid, facts, facts.now),
         lambda some: gathered(some, partial(config.component, vo=ask.vo)),
         edits,
         "0",

@@ -13,7 +13,7 @@ from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset, Usage
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.grid.document import read_grid
 from brokerage.rules.grid.measurements import read_facts
-from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.grid_snapshot import GridSnapshot
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -47,10 +47,10 @@ def document(**parts: Any) -> dict[str, Any]:
     }
 
 
-def world(scope: str = "", **parts: Any) -> World:
+def world(scope: str = "", **parts: Any) -> GridSnapshot:
     whole = document(**parts)
     grid = read_grid(whole)
-    return World(grid, read_facts(whole, grid), NOW, scope)
+    return GridSnapshot(grid, read_facts(whole, grid), NOW, scope)
 
 
 def jobs(queue: str, status: str, n: int, **more: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from broker_site.foundation.gdpconfig.texts import INT_HIGH, INT_LOW, KINDS, MAX_DEPTH, MAX_TEXT, Nonsense, thawed
+from broker_site.foundation.gdpconfig.texts import INT_HIGH, INT_LOW, KINDS, MAX_DEPTH, MAX_TEXT, InvalidText, thawed
 
 UNICODE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40)
 JSON_VALUES = st.recursive(
@@ -60,13 +60,13 @@ def test_a_duration_is_shown_in_its_largest_whole_unit(seconds: float, text: str
 
 
 def test_a_duration_without_unit_is_refused_because_hours_and_seconds_would_be_mixed_up() -> None:
-    with pytest.raises(Nonsense, match=r"'2' has no unit, write it as in 90s"):
+    with pytest.raises(InvalidText, match=r"'2' has no unit, write it as in 90s"):
         KINDS["duration"].read("2")
 
 
 @pytest.mark.parametrize("text", ["", "h", "1 fortnight", "-1s", "1h,", "1e999s", "9" * 60 + "s", "NaN s", "1..5s", "1d 2", "٣s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidText):
         KINDS["duration"].read(text)
 
 
@@ -79,19 +79,19 @@ def test_a_size_is_written_with_its_unit(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["5", "0.3B", "1e30PB", "-5GB", "5gb", "GB"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidText):
         KINDS["size"].read(text)
 
 
 @pytest.mark.parametrize("text", ["", "1.5", "1e3", "0x10", "1_000", "٣", "9223372036854775808", "9" * 5000, "true", "1 2"])
 def test_what_is_no_whole_number_is_refused(text: str) -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidText):
         KINDS["int"].read(text)
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-Infinity", "1e400", "0x1p3", "1,5", "1_0.0", "--1"])
 def test_what_is_no_finite_number_is_refused(text: str) -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidText):
         KINDS["float"].read(text)
 
 
@@ -103,7 +103,7 @@ def test_true_and_false_have_a_few_words_each(text: str, value: bool) -> None:
 
 
 def test_another_word_is_neither_true_nor_false() -> None:
-    with pytest.raises(Nonsense, match="neither true nor false"):
+    with pytest.raises(InvalidText, match="neither true nor false"):
         KINDS["bool"].read("maybe")
 
 
@@ -123,7 +123,7 @@ def test_another_word_is_neither_true_nor_false() -> None:
     ],
 )
 def test_json_that_cannot_be_kept_is_refused_with_the_reason(text: str, reason: str) -> None:
-    with pytest.raises(Nonsense, match=reason):
+    with pytest.raises(InvalidText, match=reason):
         KINDS["json"].read(text)
 
 
@@ -155,13 +155,13 @@ def test_a_list_of_something_else_than_texts_is_refused(text: str) -> None:
     if text.startswith("{"):
         assert KINDS["list"].read(text) == (text,)
     else:
-        with pytest.raises(Nonsense):
+        with pytest.raises(InvalidText):
             KINDS["list"].read(text)
 
 
 def test_a_text_that_the_database_cannot_hold_is_refused() -> None:
     for text in ("a\x00b", "\ud800", "x" * (MAX_TEXT + 1)):
-        with pytest.raises(Nonsense):
+        with pytest.raises(InvalidText):
             KINDS["str"].read(text)
 
 
@@ -227,7 +227,7 @@ def test_no_text_crashes_a_reader_and_what_is_read_can_be_written(name: str, tex
     kind = KINDS[name]
     try:
         value = kind.read(text)
-    except Nonsense as nonsense:
+    except InvalidText as nonsense:
         assert str(nonsense)
         return
     written = kind.write(value)
@@ -240,7 +240,7 @@ def test_no_value_crashes_an_acceptor_and_what_is_accepted_is_read_back(name: st
     kind = KINDS[name]
     try:
         accepted = kind.accept(value)
-    except Nonsense as nonsense:
+    except InvalidText as nonsense:
         assert str(nonsense)
         return
     assert kind.read(kind.write(accepted)) == accepted

@@ -23,7 +23,7 @@ from brokerage.rules.decision.policy_config import gathered
 from brokerage.rules.facts.ask import Ask, BadAsk
 from brokerage.rules.grid.document import BadGrid, read_grid
 from brokerage.rules.grid.measurements import moment, read_facts
-from brokerage.rules.world.grid_snapshot import World
+from brokerage.rules.world.grid_snapshot import GridSnapshot
 
 
 class Command(BaseCommand):
@@ -92,7 +92,7 @@ def _config(file: Path | None) -> Config:
         raise _refused(file, bad.problems) from bad
 
 
-def _world(file: Path, now: str | None, scope: str) -> World:
+def _world(file: Path, now: str | None, scope: str) -> GridSnapshot:
     document = _document(file)
     try:
         grid = read_grid(document)
@@ -103,7 +103,7 @@ def _world(file: Path, now: str | None, scope: str) -> World:
         at = moment(now) if now else facts.now or datetime.now(UTC)
     except ValueError as error:
         raise CommandError(f"--now: expected a time like 2026-11-21T12:00:00Z, found {now!r}") from error
-    return World(grid, facts, at, scope)
+    return GridSnapshot(grid, facts, at, scope)
 
 
 def _refused(file: Path, problems: Sequence[Problem]) -> CommandError:

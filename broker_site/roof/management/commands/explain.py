@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from broker_site.roof.management.text_report import against, dry_run, empty, head, story
 from brokerage.models import ComputingQueue, Decision
-from brokerage.queries.decisions import NotACandidate, NotTold, as_stored, latest, told, told_why_not
+from brokerage.queries.decisions import NotACandidate, NotReproducible, as_stored, latest, told, told_why_not
 from brokerage.queries.dry_run import NothingToAsk
 from brokerage.queries.what_if import tried_again
 from brokerage.queries.why_empty import told_why_empty
@@ -124,7 +124,7 @@ class Command(BaseCommand):
         for decision in decisions:
             try:
                 found[decision.id] = told_why_not(decision, name)
-            except (NotACandidate, NotTold) as no:
+            except (NotACandidate, NotReproducible) as no:
                 faults.append(f"decision {decision.id} ({decision.policy}): {no}")
         if not found:
             raise CommandError("\n".join(faults))

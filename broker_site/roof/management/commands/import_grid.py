@@ -18,7 +18,7 @@ from broker_site.foundation.kernel import clock
 from broker_site.roof.embedded.instance import ROOT
 from broker_site.roof.embedded.place import STATE
 from brokerage.feeds.document import KINDS, from_afar, parse, wanted_of
-from brokerage.feeds.fetch import FeedDown, fetch
+from brokerage.feeds.fetch import FeedUnavailable, fetch
 from brokerage.feeds.grid_document import read_bytes
 from brokerage.feeds.refresh import limits
 from brokerage.ledger.grid import import_grid
@@ -86,7 +86,7 @@ class Command(BaseCommand):
     def _parsed(self, file: str) -> tuple[str, Any]:
         try:
             return parse(fetch(file, limits()).body if is_address(file) else read_bytes(Path(file)))
-        except FeedDown as down:
+        except FeedUnavailable as down:
             raise CommandError(f"{file}: {down}") from down
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from error
