@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from brokerage.filters.cores import cpucore
-from brokerage.filters.disk import output_space, scratch_unscaled
-from brokerage.filters.memory import memory_uncompensated
-from brokerage.filters.sites import nonpreassigned, site_lists
-from brokerage.filters.status import status
-from brokerage.filters.walltime import walltime_generic
-from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
+from brokerage.plugin_api import Best, BrokeragePolicy, PendingFor, policy
+from brokerage.plugin_api.standard_filters import (
+    cpucore,
+    memory_uncompensated,
+    nonpreassigned,
+    output_space,
+    scratch_unscaled,
+    site_lists,
+    status,
+    walltime_generic,
+)
 from gridbroker_lab.rules import lab_power_left, lab_quiet_enough
 
 
