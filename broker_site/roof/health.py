@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from broker_site.foundation import gdpconfig
-from broker_site.foundation.agency.duties import AGENTS, late_after_s
 from broker_site.foundation.access.guards import open_access, requires
+from broker_site.foundation.agency.duties import AGENTS, late_after_s
 
 
 @open_access

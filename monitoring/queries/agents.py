@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from broker_site.foundation import gdpconfig
-from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.duties import AGENTS, AgentDuty, Health, health
+from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
 from monitoring.queries.database import alias
+
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:

@@ -11,9 +11,9 @@ from django.db.models.functions import Now
 
 from broker_site.celery import app
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.duties import AGENTS
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
-from broker_site.foundation.agency.duties import AGENTS
 from broker_site.roof.beat_scheduler import PeriodScheduler
 
 pytestmark = pytest.mark.django_db

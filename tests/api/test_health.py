@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from broker_site.foundation.agency.duties import AGENTS
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
-from broker_site.foundation.agency.duties import AGENTS
 from tests.builders import parameters, submitted
 
 pytestmark = pytest.mark.django_db
