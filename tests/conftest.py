@@ -36,7 +36,7 @@ CHROMIUM_FLAGS = [
 ]
 
 hypothesis_settings.register_profile("thorough")
-"""`--hypothesis-profile thorough`: what a usual run samples is compared in full (`tests/unit/brokerage/grids.py`)."""
+"""`--hypothesis-profile thorough`: what a usual run samples is compared in full (`tests/oracles`)."""
 
 chromium_missing = pytest.StashKey[bool]()
 
