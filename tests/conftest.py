@@ -91,8 +91,14 @@ def _drop_databases_of_dead_runs(url: str) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """Close what the read-only alias left open, so that the test database can be dropped."""
-    yield
+    """Empty only written tables; close what the read-only alias left open, so that the test database can be dropped."""
+    from django.test import TransactionTestCase
+
+    from tests.emptying import empty_tables
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
+        yield
     connections.close_all()
 
 
