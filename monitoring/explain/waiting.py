@@ -13,8 +13,6 @@ from monitoring.queries.waiting import HeldFiles, QueueLoad
 from monitoring.wording import NEXT_AGENT, TASK
 from workqueues.states import TASK as MACHINE
 
-DECIDED = ("pending", "assigning")
-"""States in which a decision may be why a task waits."""
 AFTER = timedelta(seconds=30)
 """Longest time between a decision and the task being put aside for it."""
 SEE_WHY = "; see why"
@@ -68,7 +66,7 @@ def headline(standing: Standing) -> str:
 
 def speaks_for(status: str, status_since: datetime, decision: DecisionRow) -> bool:
     """Whether the newest decision is why the task waits: it found nobody, and the task was put aside right after it."""
-    if decision.outcome != "pending" or status not in DECIDED:
+    if decision.outcome != "pending" or status not in MACHINE.undecided:
         return False
     return status != "pending" or abs(status_since - decision.last_at) < AFTER
 

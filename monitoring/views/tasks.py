@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import VoScope, may
 from monitoring.explain.decision import tell
-from monitoring.explain.waiting import DECIDED, speaks_for
+from monitoring.explain.waiting import speaks_for
 from monitoring.queries.changes import task_moves
 from monitoring.queries.database import alias
 from monitoring.queries.decisions import decisions_of, stored_decision
@@ -65,7 +65,7 @@ def commands(request: HttpRequest, task: Task) -> list[str]:
 
 def _verdict(task: Task) -> str:
     """What the newest decision says, where that is why the task waits."""
-    if task.status not in DECIDED:
+    if task.status not in TASK.undecided:
         return ""
     newest = decisions_of(task.id)[:1]
     if not newest or not speaks_for(task.status, task.status_since, newest[0]):
