@@ -43,6 +43,11 @@ class TaskMachine(Machine):
         return self.states & (self.final - frozenset(self.completed))
 
     @property
+    def resting(self) -> Names:
+        """It goes back to the state before by itself, once its time has come."""
+        return self.accepting("wake") | self.accepting("release")
+
+    @property
     def ending(self) -> Names:
         """Nothing is left to do but to give it its end."""
         return self.accepting("end") | self.accepting("broken")
