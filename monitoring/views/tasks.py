@@ -64,18 +64,3 @@ def commands(request: HttpRequest, task: Task) -> list[Command]:
         for command in COMMANDS.values()
         if task.status in command.states and may(visitor, command.right.permission, task.vo, task.user_name)
     ]
-
-
-def _verdict(task: Task) -> str:
-    """What the newest decision says, where that is why the task waits."""
-    if task.status not in DECIDED:
-        return ""
-    newest = decisions_of(task.id)[:1]
-    if not newest or not speaks_for(task.status, task.status_since, newest[0]):
-        return ""
-    stored = stored_decision(task.id, newest[0].id)
-    told = tell(stored) if stored is not None else None
-    return told.story.verdict if told is not None and told.story is not None else ""
-    if not may(authenticate(request), "task:command", task.vo, task.user_name):
-        return []
-    return [name for name in COMMANDS if task.status in TASK.accepting(name)]
