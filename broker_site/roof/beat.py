@@ -12,7 +12,6 @@ from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
 from brokerage.agents import assign, command, finish, generate, reap, refresh, share  # noqa: F401 - declares them
 from workqueues.agents import feed, refine, wake  # noqa: F401 - declares them
 from workqueues.states import TASK
-from workqueues.states import TASK
 
 for _duty in (
     AgentDuty("refine", OFTEN_S, ("registered",), "turns parameters into datasets, templates and needs"),
