@@ -45,7 +45,7 @@ class TaskMachine(Machine):
     @property
     def resting(self) -> Names:
         """It goes back to the state before by itself, once its time has come."""
-        return self.accepting("wake") | self.accepting("release")
+        return self.accepting("wake") | self.accepting("unthrottle")
 
     @property
     def ending(self) -> Names:

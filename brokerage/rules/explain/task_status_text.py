@@ -113,9 +113,8 @@ def _task(task: TaskStatus) -> list[Reason]:
     if task.status in COMMANDED:
         live = sum(load.waiting + load.leased for load in task.loads)
         jobs = f"; it waits until {_count(live, 'job is', 'jobs are')} gone" if live else ""
-        lines.append(
-            Reason("command", f"{task.command_by or 'Somebody'} asked that the task be {COMMANDED[task.status]}{jobs}.", "off")
-        )
+        who = task.command_by or "somebody"
+        lines.append(Reason("command", f"It is {COMMANDED[task.status]}, as {who} asked{jobs}.", "off"))
     elif task.status == "throttled" and task.throttled_until is not None:
         until = f"{task.throttled_until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         lines.append(Reason("throttled", f"It makes no new jobs until {until}, because too many of its tries failed."))
