@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from broker_site.foundation.agency.duties import AgentDuty, Health
+from workqueues.rules.task.commands import COMMANDS
 from workqueues.rules.task.status_sentences import SENTENCES
 from workqueues.states import TASK
 
-COMMANDED = {"aborting": "killed", "finishing": "finished", "toretry": "retried"}
+COMMANDED = {command.target: command.during for command in COMMANDS.values()}
 """States in which the command agent carries out what somebody asked for."""
 
 AGENT_FAULTS = {"off": "is switched off", "failing": "fails at the moment", "late": "is late", "never": "has not run yet"}
