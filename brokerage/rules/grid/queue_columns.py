@@ -1,6 +1,6 @@
 """Columns made of a grid document: what stands in it for queues and nuclei, whatever the task.
 
-Here: one row for each queue and nucleus. Not here: reading the document (`grid_document`, `grid_facts`), and what depends on the
+Here: one row for each queue and nucleus. Not here: reading the document (`document`, `measurements`), and what depends on the
 task (`world`). Attributes and roles of storage: facts on queues 5.1 to 5.3.
 """
 
