@@ -16,12 +16,12 @@ from typing import Self
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
 from brokerage.queries.unit_jobs import Claimable, claimable_by_group, jobs_by_group
-from brokerage.rules.decision.dry_run import USERS
 from workqueues.ledger.claims import OpenGroup
 from workqueues.ledger.locks import database_time, release_locks, renew_locks, take_locks
 from workqueues.ledger.verdicts import Judged, record_verdicts
 from workqueues.models import Task
 from workqueues.queries.units import Units
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.throttle.limits import UnitLimits, at_level, component_of, limits_of, total
 from workqueues.rules.throttle.throttler import Counts, Limits, Verdict, throttled
 from workqueues.rules.throttle.units import Group, Unit
@@ -105,7 +105,7 @@ def _judged(units: Units, waiting: Mapping[Group, Claimable]) -> Iterator[Judged
     priorities: dict[Unit, int | None] = {}
     for group, tasks in waiting.items():
         unit = units.of(group)
-        best = None if unit.label in USERS else max(tasks.priority, priorities.get(unit) or tasks.priority)
+        best = None if activity_of(unit.label) == "analysis" else max(tasks.priority, priorities.get(unit) or tasks.priority)
         priorities[unit] = best
     shortage = gdpconfig.value("core", "WORK_SHORTAGE")
     for unit, priority in priorities.items():

@@ -16,11 +16,12 @@ from django.db.models import prefetch_related_objects
 from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import Input, inputs_taken
 from brokerage.queries.usable_input import InputFile
-from brokerage.rules.decision.dry_run import activity_of
+from brokerage.rules.facts.remaining_work import remaining_work
 from brokerage.rules.world.job_counts import ENDED
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
 from workqueues.models import Dataset, Task
+from workqueues.rules.jobs.activity import activity_of
 
 INPUTS = ("input", "pseudo_input")
 GB = 1e9
@@ -50,6 +51,13 @@ class Batch:
         """The master datasets of a task."""
         return [dataset for dataset in self.inputs.get(task.id, ()) if dataset.master_id is None]
 
+    def work_at(self, nucleus: str, task: Task) -> dict[str, Any]:
+        """What the task brings to its nucleus, as the part `work` of a grid document has it (HS06 s)."""
+        masters = self.masters(task)
+        events, used = sum(d.n_events or 0 for d in masters), sum(d.n_events_used or 0 for d in masters)
+        work = remaining_work(events, used, task.cpu_time, task.cpu_time_unit)
+        return {"nucleus": nucleus, "share": task.gshare, "priority": task.current_priority, "rw": work}
+
     def taken(self, dataset: Dataset, files: Sequence[InputFile]) -> list[Input]:
         """What a chunk of these files reads, of the master and of its secondaries."""
         return inputs_taken(dataset, files, self.inputs.get(dataset.task_id, ()), self.sizes)
@@ -63,22 +71,22 @@ class Batch:
         read = [d for d in self.inputs.get(task.id, ()) if d.type == "input" and not (masters_only and d.master_id)]
         return [Input(d.dataset_name, d.master_id is None, *self.sizes.get(d.id, (0, 0))) for d in read]
 
-    def own(self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[InputFile] = ()) -> TaskFacts:
+    def task_facts(
+        self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[InputFile] = ()
+    ) -> TaskFacts:
         """What is known of the input of a chunk, on these storages, and of the jobs of its task. Raises CannotAsk.
 
         `files` are those of the master; where it is large, or some storage has a part of it only, they are looked for by name.
         """
         if inputs and self.unavailable:
             raise CannotAsk(f"the catalogue does not answer: {self.unavailable}")
-        found: list[dict[str, Any]] = []
-        for taken in inputs:
-            copies = self._copies(task, taken, files if taken.master else ())
-            found += [
-                {"dataset": taken.name, "storage": copy.storage, "files": copy.files, "gb": copy.size / GB}
-                for copy in copies
-                if copy.storage in storages
-            ]
-        return TaskFacts(tuple(found), tuple(self.ended.get(task.id, ())))
+        replicas = tuple(
+            {"dataset": taken.name, "storage": copy.storage, "files": copy.files, "gb": copy.size / GB}
+            for taken in inputs
+            for copy in self._copies(task, taken, files if taken.master else ())
+            if copy.storage in storages
+        )
+        return TaskFacts(replicas, tuple(self.ended.get(task.id, ())))
 
     def _copies(self, task: Task, taken: Input, files: Sequence[InputFile]) -> Sequence[Copies]:
         """Where a dataset is; of a master where these files of it are, unless all storages that have any have all."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from broker_site.foundation import gdpconfig
-from brokerage.rules.decision.dry_run import activity_of
 from brokerage.rules.decision.generator_choice import generator_chosen
 from workqueues.models import Task, TaskParams
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.splitters.generation import STANDARD, Generation
 from workqueues.splitters.generator import GeneratorTask
 

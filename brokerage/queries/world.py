@@ -15,13 +15,13 @@ from django.db import connection
 
 from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, QueueStorage, Site, Software, StorageEndpoint
-from brokerage.rules.decision.dry_run import USERS
 from brokerage.rules.facts.remaining_work import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
 from brokerage.rules.grid.measurements import ALL, SLOT, WORK, Facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.link_columns import WINDOWS
+from workqueues.rules.jobs.activity import ANALYSIS_LABELS
 
 WORKING = ("ready", "scouting", "running", "pending")
 """States of tasks whose remaining work counts at their nucleus (facts on the brokerage 5)."""
@@ -36,10 +36,10 @@ PAYLOAD_ENDED = ("holding", "transferring", "merging")
 _OF_STORAGE = tuple(column for column in STORAGE if column != "site")
 
 
-def load_world(now: datetime | None = None, scope: str = "") -> GridSnapshot:
-    """The grid with its jobs, pilots and remaining work; `scope` as `analysis` for tasks of users."""
+def load_snapshot(now: datetime | None = None) -> GridSnapshot:
+    """The grid with its jobs, pilots and remaining work."""
     grid = load_grid()
-    return GridSnapshot(grid, load_facts(grid), now or clock.now(), scope)
+    return GridSnapshot(grid, load_facts(grid), now or clock.now())
 
 
 def load_grid() -> Grid:
@@ -119,7 +119,7 @@ def _counted(sites: set[str]) -> _Counted:
     used: dict[tuple[str, str], dict[str, int]] = {}
     starts: dict[str, float] = defaultdict(float)
     with connection.cursor() as cursor:
-        cursor.execute(_JOBS, {"users": list(USERS)})
+        cursor.execute(_JOBS, {"users": list(ANALYSIS_LABELS)})
         for queue, share, kind, status, nucleus, user, group, n, cores, started in cursor:
             found[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
             if started:

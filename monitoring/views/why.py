@@ -8,8 +8,8 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel.verdict import Problem
-from brokerage.queries.dry_run import NothingToAsk
-from brokerage.queries.what_if import tried_again
+from brokerage.queries.what_if import NothingToDecide
+from brokerage.queries.what_if import what_if as ask_what_if
 from brokerage.rules.explain.edits import BadEdits
 from monitoring.explain.decision import MARKS, Told, tell
 from monitoring.explain.narrow import HOW, PARAMETERS, SHOWN, read_narrow
@@ -28,7 +28,7 @@ from workqueues.queries.throttling import held_back
 from workqueues.states import TASK
 
 MOST_CHANGED = 40
-"""Candidates with another verdict that the page of a dry run lists."""
+"""Candidates with another verdict that the page of a what-if lists."""
 
 
 @page("decision:read")
@@ -68,26 +68,26 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
     """What the brokerage would decide now, and what if something were different. A form whose address can be kept."""
     found = found_task(task_id, scope_of(request, "decision:read"))
     problems: tuple[Problem, ...] = ()
-    fault, dry = "", None
+    fault, result = "", None
     try:
-        dry = tried_again(found, asked_edits(request.GET))
+        result = ask_what_if(found, asked_edits(request.GET))
     except BadEdits as bad:
         problems = bad.problems
-    except NothingToAsk as nothing:
+    except NothingToDecide as nothing:
         fault = str(nothing)
     context: dict[str, Any] = {
         "task": found,
-        "dry": dry.told if dry is not None else None,
+        "result": result,
         "problems": problems,
         "fault": fault,
-        "fields": form_fields(request.GET, dry.ask if dry is not None else None),
+        "fields": form_fields(request.GET, result.ask if result is not None else None),
         "change": request.GET.get("change", ""),
         "edited": any(request.GET.get(name) for name in (*FIELDS, "change")),
-        "sides": side_by_side(dry.told) if dry is not None else [],
-        "weighed": list(weighed(dry.told)) if dry is not None else [],
-        "moves": moves(dry.told) if dry is not None else [],
-        "changed": dry.told.changed[:MOST_CHANGED] if dry is not None else (),
-        "more": max(len(dry.told.changed) - MOST_CHANGED, 0) if dry is not None else 0,
+        "sides": side_by_side(result) if result is not None else [],
+        "weighed": list(weighed(result)) if result is not None else [],
+        "moves": moves(result) if result is not None else [],
+        "changed": result.changed[:MOST_CHANGED] if result is not None else (),
+        "more": max(len(result.changed) - MOST_CHANGED, 0) if result is not None else 0,
     }
     status = 400 if problems else 200
     return show(request, "what_if.html", "tasks", context, status=status, knows=(*FIELDS, "change"))

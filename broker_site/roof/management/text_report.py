@@ -1,4 +1,4 @@
-"""Decisions in plain text for a terminal: verdict, funnel, weights, the reason of each queue, dry runs, empty queues."""
+"""Decisions in plain text for a terminal: verdict, funnel, weights, the reason of each queue, what-ifs, empty queues."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def against(told: WhyNot) -> Iterator[str]:
     yield f"    weight {_number(told.weight)} = {factors}{would}"
 
 
-def dry_run(told: WhatIf) -> Iterator[str]:
-    """The lines of a dry run; with edits also what they change."""
+def what_if_report(told: WhatIf) -> Iterator[str]:
+    """The lines of a what-if; with edits also what they change."""
     yield "If the brokerage looked now (nothing is written):"
     yield from story(told.before)
     yield from _jobs(told.jobs)

@@ -15,7 +15,7 @@ from brokerage.rules.decision.declare import POLICIES, Policy, policy_for
 from brokerage.rules.facts.ask import Config
 
 NUCLEUS = "nucleus"
-ACTIVITIES = ("production", "analysis", NUCLEUS)
+ACTIVITIES = ("production", "analysis", "generic", NUCLEUS)
 """What the running system asks policies for; the key POLICY_<activity> of the component `core` names another policy for one."""
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from broker_site.foundation.gdpconfig.values import pick
 from brokerage.rules.facts.ask import Config
+from workqueues.rules.jobs.activity import activity_of
 
 DAY_S = 86400.0
 
@@ -70,7 +71,7 @@ def silence_s(state: str, sub_status: str | None, label: str, queue: QueueFacts,
     if suspended(queue) or not (state in ("starting", "running") or (state == "transferring" and sub_status)):
         return None
     own = f"HEARTBEAT_TIMEOUT_{queue.workflow}"
-    workflow = queue.workflow if own in config else "analysis" if label in ("user", "panda") else "production"
+    workflow = queue.workflow if own in config else "analysis" if activity_of(label) == "analysis" else "production"
     return float(pick(config, "HEARTBEAT_TIMEOUT_<workflow>", workflow=workflow))
 
 

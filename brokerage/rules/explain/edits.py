@@ -7,7 +7,7 @@ Not here: deciding before and after (`what_if`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, get_type_hints
@@ -16,7 +16,8 @@ from broker_site.foundation.gdpconfig.keys import APP, KEYS, BadConfig
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.rules.decision.declare import Policy
-from brokerage.rules.facts.ask import SIGNED, Ask, Chunk, Config
+from brokerage.rules.decision.policy_config import BrokerConfig
+from brokerage.rules.facts.ask import SIGNED, Ask, Chunk
 from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, Table, read_value
 from brokerage.rules.grid.document import Entry, Grid
 from workqueues.rules.task_parameters import TASK_PARAMETERS, Parameter
@@ -53,7 +54,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditResult:
     """An edit that was made: what was there before (None = not given; of several entries the first one's)."""
 
     name: str
@@ -109,9 +110,9 @@ def read_edits(texts: Iterable[str]) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[Edited], list[Problem]]:
+def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[EditResult], list[Problem]]:
     """The ask with the edits of the task; those of grid and configuration are left alone."""
-    done: list[Edited] = []
+    done: list[EditResult] = []
     problems: list[Problem] = []
     for edit in edits:
         if _place(edit.name) != "task":
@@ -129,14 +130,14 @@ def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[Edited], list
             value = _ALWAYS.get(own)
         inner = own.removeprefix("chunk.")
         before = getattr(ask if inner == own else ask.chunk, inner)
-        done.append(Edited(edit.name, before, value))
+        done.append(EditResult(edit.name, before, value))
         ask = replace(ask, **{own: value}) if inner == own else replace(ask, chunk=replace(ask.chunk, **{inner: value}))
     return ask, done, problems
 
 
-def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], list[Problem]]:
+def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[EditResult], list[Problem]]:
     """The grid with the edits of queues, sites and storages."""
-    done: list[Edited] = []
+    done: list[EditResult] = []
     problems: list[Problem] = []
     for edit in edits:
         if (place := _place(edit.name)) not in _PARTS:
@@ -157,7 +158,7 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], 
             if problem is not None:
                 problems.append(problem)
                 continue
-            done.append(Edited(edit.name, _attribute(entries[at[0]], attribute), value))
+            done.append(EditResult(edit.name, _attribute(entries[at[0]], attribute), value))
             chosen = frozenset(at)
             changed = tuple(_with(entry, attribute, value) if i in chosen else entry for i, entry in enumerate(entries))
             grid = replace(grid, **{part: changed})
@@ -165,10 +166,10 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], 
 
 
 def edited_config(
-    policies: Sequence[Policy], config_for: Callable[[Policy], Config], edits: Sequence[Edit]
-) -> tuple[Callable[[Policy], Config], list[Edited], list[Problem]]:
+    config: BrokerConfig, policies: Sequence[Policy], vo: str, edits: Sequence[Edit]
+) -> tuple[BrokerConfig, list[EditResult], list[Problem]]:
     """The configuration with its edits, for the policies that a decision asks; the first is the one that decides."""
-    done: list[Edited] = []
+    done: list[EditResult] = []
     problems: list[Problem] = []
     changes: dict[str, Any] = {}
     read = list(dict.fromkeys(key for policy in policies for key in policy.keys))
@@ -181,9 +182,10 @@ def edited_config(
         if isinstance(found, Problem):
             problems.append(replace(found, field=edit.name))
         else:
-            done.append(Edited(edit.name, config_for(policies[0]).get(name), found[0]))
+            before = next((values[name] for policy in policies if name in (values := config.values(policy, vo))), None)
+            done.append(EditResult(edit.name, before, found[0]))
             changes[name] = found[0]
-    return lambda policy: {**config_for(policy), **changes}, done, problems
+    return BrokerConfig(config.component, changes), done, problems
 
 
 def _key_value(name: str, value: Any, places: Sequence[tuple[str, str]], read: Sequence[str]) -> tuple[Any] | Problem:

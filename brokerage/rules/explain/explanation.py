@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from broker_site.foundation.kernel.verdict import Kind, Skip
+from brokerage.rules.decision.assembly import TaskDecision
 from brokerage.rules.decision.declare import Criterion, Policy
-from brokerage.rules.decision.pipeline import evidence, skip_of
+from brokerage.rules.decision.pipeline import evidence, skip_of, skips
 from brokerage.rules.decision.record import Record, config_of
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
@@ -251,3 +252,31 @@ def plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
 def finite(value: Any) -> Any:
     """JSON has no name for what is not a number: null."""
     return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def decision_document(task_decision: TaskDecision[Any]) -> dict[str, Any]:
+    """A decision as `manage.py decide` prints it: the chosen, best first, and every skipped candidate by name with its first
+    criterion.
+    """
+    decision, inputs = task_decision.decision, task_decision.inputs
+    names = [factor.name for factor in inputs.policy.weights]
+    return {
+        "policy": decision.policy,
+        "outcome": decision.outcome,
+        "chosen": [
+            {"queue": c.name, "weight": c.weight, "factors": dict(zip(names, c.factors, strict=True))} for c in decision.chosen
+        ],
+        "skipped": [
+            {
+                "queue": name,
+                "criterion": skip.criterion,
+                "kind": skip.kind,
+                "reason": skip.reason,
+                "numbers": plain(skip.numbers),
+            }
+            for name, skip in sorted(skips(decision, *inputs).items())
+        ],
+        "closest": decision.closest or None,
+        "wait_s": decision.wait_s,
+        "eased": list(dict.fromkeys(f"-{inputs.policy.criteria[i].label}" for i in decision.eased)),
+    }

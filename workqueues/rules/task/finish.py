@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from workqueues.rules.task.activity import Activity
+from workqueues.rules.jobs.activity import Activity
 
 MASTER_TYPES = ("input", "pseudo_input")
 JUDGED = ("running", "scouting", "ready", "throttled", "preprocessing")

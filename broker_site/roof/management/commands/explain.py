@@ -11,12 +11,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from broker_site.roof.management.text_report import against, dry_run, empty, head, story
+from broker_site.roof.management.text_report import against, empty, head, story, what_if_report
 from brokerage.models import ComputingQueue, Decision
-from brokerage.queries.decisions import NotACandidate, NotReproducible, as_stored, latest, told, told_why_not
-from brokerage.queries.dry_run import NothingToAsk
-from brokerage.queries.what_if import tried_again
-from brokerage.queries.why_empty import told_why_empty
+from brokerage.queries.decisions import NotACandidate, NotReproducible, decision_facts, explanation_of, latest, why_not_of
+from brokerage.queries.what_if import NothingToDecide, what_if
+from brokerage.queries.why_empty import why_empty_of
 from brokerage.rules.explain.edits import BadEdits, read_edits
 from brokerage.rules.explain.why_not import WhyNot
 from workqueues.models import Task
@@ -25,7 +24,7 @@ from workqueues.rules.task.task_status_text import standing
 
 
 class Command(BaseCommand):
-    """Tells from what is stored, or from a dry run; writes nothing."""
+    """Tells from what is stored, or what would be decided now; writes nothing."""
 
     help = (
         "Tell why a task is where it is, why a queue gets no work, or what would be decided now or if something were different."
@@ -64,7 +63,7 @@ class Command(BaseCommand):
             self._export(_task(options["task_id"]), options["export"])
             return
         elif options["try_again"] or options["what_if"]:
-            found, lines = self._dry_run(_task(options["task_id"]), options)
+            found, lines = self._what_if(_task(options["task_id"]), options)
         else:
             found, lines = self._task(_task(options["task_id"]), options["queue"])
         if options["json"]:
@@ -86,24 +85,24 @@ class Command(BaseCommand):
         queue = ComputingQueue.objects.filter(name=options["queue"]).first()
         if queue is None:
             raise CommandError(f"there is no queue {options['queue']!r}")
-        found = told_why_empty(queue)
+        found = why_empty_of(queue)
         return found.to_document(), empty(found)
 
-    def _dry_run(self, task: Task, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
+    def _what_if(self, task: Task, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
         if options["queue"]:
-            raise CommandError("--queue tells stored decisions; leave it out for a dry run")
+            raise CommandError("--queue tells stored decisions; leave it out for --try-again and --what-if")
         try:
-            found = tried_again(task, read_edits(options["what_if"])).told
+            found = what_if(task, read_edits(options["what_if"]))
         except BadEdits as bad:
             raise CommandError("\n".join(f"{p.field}: {p.rule}: {p.message}" for p in bad.problems)) from bad
-        except NothingToAsk as nothing:
+        except NothingToDecide as nothing:
             raise CommandError(f"nothing would be decided about task {task.id} now: {nothing}") from nothing
-        return found.to_document(), dry_run(found)
+        return found.to_document(), what_if_report(found)
 
     def _export(self, task: Task, folder: Path) -> None:
         """Write what the newest decision was taken on, and say how to take it again."""
         for decision in latest(task.id):
-            if (documents := as_stored(decision).documents()) is None:
+            if (documents := decision_facts(decision).documents()) is None:
                 continue
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +122,7 @@ class Command(BaseCommand):
         faults = [] if decisions else ["no decision has been taken for the task yet"]
         for decision in decisions:
             try:
-                found[decision.id] = told_why_not(decision, name)
+                found[decision.id] = why_not_of(decision, name)
             except (NotACandidate, NotReproducible) as no:
                 faults.append(f"decision {decision.id} ({decision.policy}): {no}")
         if not found:
@@ -160,7 +159,7 @@ def text(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) ->
             continue
         yield ""
         yield head(decision)
-        yield from against(asked[decision.id]) if asked else story(told(decision))
+        yield from against(asked[decision.id]) if asked else story(explanation_of(decision))
 
 
 def document(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) -> dict[str, Any]:
@@ -177,7 +176,7 @@ def document(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]
 
 
 def _decision(decision: Decision, why_not: WhyNot | None) -> dict[str, Any]:
-    story_of = told(decision)
+    story_of = explanation_of(decision)
     return {
         "id": decision.id,
         "policy": decision.policy,
