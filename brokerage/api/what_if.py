@@ -28,7 +28,7 @@ from workqueues.api.tasks import visible_task
 READ = "decision:read"
 
 
-class WhatIfAsked(Asked):
+class WhatIfBody(Asked):
     """What is different, as an object of names and values; nothing: how it is now."""
 
     edits = serializers.DictField(
@@ -84,12 +84,12 @@ WHY_EMPTY = inline_serializer(
 class WhatIfs(viewsets.GenericViewSet[Any]):
     """What-ifs about one task."""
 
-    serializer_class = WhatIfAsked
+    serializer_class = WhatIfBody
     permissions = {"ask": READ}
 
     @extend_schema(
         summary="What would be decided now, and what if",
-        request=WhatIfAsked,
+        request=WhatIfBody,
         responses={200: WHAT_IF, **refusals(400, 404, 409, 422)},
     )
     def ask(self, request: Request, task_id: int) -> Response:
@@ -98,7 +98,7 @@ class WhatIfs(viewsets.GenericViewSet[Any]):
         409 where the task has nothing to decide.
         """
         task = visible_task(request, task_id, READ)
-        asked = WhatIfAsked(data=request.data)
+        asked = WhatIfBody(data=request.data)
         asked.is_valid(raise_exception=True)
         edits = [Edit(name, value) for name, value in asked.validated_data["edits"].items()]
         try:

@@ -14,7 +14,7 @@ from brokerage.models import ComputingQueue, Decision
 from brokerage.queries.decisions import decision_facts, with_snapshot
 from brokerage.rules.decision.declare import POLICIES
 from brokerage.rules.decision.record import BadRecord, decode
-from brokerage.rules.explain.why_empty import Load, Seen, WhyEmpty, why_empty
+from brokerage.rules.explain.why_empty import LatestDecision, Load, WhyEmpty, why_empty
 from workqueues.states import TASK
 
 MOST = 500
@@ -49,7 +49,7 @@ def load_of(queue: ComputingQueue, using: str = "default") -> Load:
     return Load(queue.status, waiting, running, pilots)
 
 
-def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[Seen]:
+def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[LatestDecision]:
     known: dict[str, tuple[int, ...] | None] = {}
     for decision_id, task_id, packed in _latest(vos, using):
         try:
@@ -61,7 +61,7 @@ def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[Seen]:
             known[candidates] = _rows(name, candidates, decision_id, using) if len(known) < OLDEST_TABLES else None
         rows = known[candidates]
         if rows is not None:
-            yield Seen(task_id, decision_id, record, rows)
+            yield LatestDecision(task_id, decision_id, record, rows)
 
 
 def _rows(name: str, candidates: str, decision_id: int, using: str) -> tuple[int, ...] | None:

@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import VoScope, may
-from monitoring.explain.decision import tell
+from monitoring.explain.decision import decision_panel
 from monitoring.explain.waiting import DECIDED, speaks_for
 from monitoring.queries.changes import task_moves
 from monitoring.queries.database import alias
@@ -71,5 +71,5 @@ def _verdict(task: Task) -> str:
     if not newest or not speaks_for(task.status, task.status_since, newest[0]):
         return ""
     stored = stored_decision(task.id, newest[0].id)
-    told = tell(stored) if stored is not None else None
-    return told.story.verdict if told is not None and told.story is not None else ""
+    panel = decision_panel(stored) if stored is not None else None
+    return panel.story.verdict if panel is not None and panel.story is not None else ""

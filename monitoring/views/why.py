@@ -11,10 +11,10 @@ from broker_site.foundation.kernel.verdict import Problem
 from brokerage.queries.what_if import NothingToDecide
 from brokerage.queries.what_if import what_if as ask_what_if
 from brokerage.rules.explain.edits import BadEdits
-from monitoring.explain.decision import MARKS, Told, tell
-from monitoring.explain.narrow import HOW, PARAMETERS, SHOWN, read_narrow
+from monitoring.explain.decision import MARKS, DecisionPanel, decision_panel
+from monitoring.explain.matrix_filter import HOW, PARAMETERS, SHOWN, read_matrix_filter
 from monitoring.explain.waiting import Standing, agent_in_turn, headline, reasons, speaks_for
-from monitoring.explain.what_if import FIELDS, asked_edits, form_fields, moves, side_by_side, weighed
+from monitoring.explain.what_if import FIELDS, form_edits, form_fields, funnel_rows, moves, weight_rows
 from monitoring.queries.agents import agent_rows
 from monitoring.queries.database import alias
 from monitoring.queries.decisions import DecisionPage, decisions_of, stored_decision
@@ -39,10 +39,10 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
     decisions = decisions_of(task_id)
     stored = _chosen(task_id, request.GET.get("decision", ""), decisions[0].id if decisions else None)
     candidate = request.GET.get("queue", "")
-    told = tell(stored, candidate, read_narrow(request.GET, stored.row.id)) if stored else None
+    panel = decision_panel(stored, candidate, read_matrix_filter(request.GET, stored.row.id)) if stored else None
     newest = stored is not None and stored.row.id == decisions[0].id
     speaks = stored is not None and newest and speaks_for(found.status, found.status_since, stored.row)
-    standing = _standing(found, scope, told if speaks else None)
+    standing = _standing(found, scope, panel if speaks else None)
     context = {
         "task": found,
         "final": found.status in TASK.final,
@@ -53,7 +53,7 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "decisions": decisions,
         "stored": stored,
         "newest": newest,
-        "told": told,
+        "panel": panel,
         "marks": list(MARKS.values()),
         "hows": HOW,
         "shows": SHOWN,
@@ -70,7 +70,7 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
     problems: tuple[Problem, ...] = ()
     fault, result = "", None
     try:
-        result = ask_what_if(found, asked_edits(request.GET))
+        result = ask_what_if(found, form_edits(request.GET))
     except BadEdits as bad:
         problems = bad.problems
     except NothingToDecide as nothing:
@@ -83,8 +83,8 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "fields": form_fields(request.GET, result.ask if result is not None else None),
         "change": request.GET.get("change", ""),
         "edited": any(request.GET.get(name) for name in (*FIELDS, "change")),
-        "sides": side_by_side(result) if result is not None else [],
-        "weighed": list(weighed(result)) if result is not None else [],
+        "funnel": funnel_rows(result) if result is not None else [],
+        "weights": list(weight_rows(result)) if result is not None else [],
         "moves": moves(result) if result is not None else [],
         "changed": result.changed[:MOST_CHANGED] if result is not None else (),
         "more": max(len(result.changed) - MOST_CHANGED, 0) if result is not None else 0,
@@ -102,7 +102,7 @@ def _chosen(task_id: int, asked: str, newest: int | None) -> DecisionPage | None
     return stored_decision(task_id, newest) if newest is not None else None
 
 
-def _standing(task: Task, scope: VoScope, told: Told | None) -> Standing:
+def _standing(task: Task, scope: VoScope, panel: DecisionPanel | None) -> Standing:
     parent = None
     if task.parent_tid and task.parent_tid != task.id and (known := find_task(task.parent_tid, scope)) is not None:
         parent = Relative(known.id, known.task_name, known.status)
@@ -116,6 +116,6 @@ def _standing(task: Task, scope: VoScope, told: Told | None) -> Standing:
         held=held_files(task.id),
         loads=queue_loads(task.id),
         agent=agent_in_turn(task.status, agent_rows()),
-        verdict=told.story.verdict if told is not None and told.story is not None else "",
+        verdict=panel.story.verdict if panel is not None and panel.story is not None else "",
         throttled=held_back(task, alias()),
     )

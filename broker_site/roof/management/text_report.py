@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from brokerage.models import Decision
-from brokerage.rules.explain.explanation import Chosen, Explanation, Skipped, Step
+from brokerage.rules.explain.explanation import ChosenCandidate, Explanation, SkippedCandidate, Step
 from brokerage.rules.explain.remedies import Remedy
 from brokerage.rules.explain.what_if import WhatIf
 from brokerage.rules.explain.why_empty import WhyEmpty
@@ -159,14 +159,14 @@ def _funnel(steps: Sequence[Step]) -> Iterator[str]:
         yield f"    {step.criterion:{width}}  {step.skipped:>5} skipped, {step.left:>5} left  ({step.kind})"
 
 
-def _chosen(chosen: Sequence[Chosen]) -> Iterator[str]:
+def _chosen(chosen: Sequence[ChosenCandidate]) -> Iterator[str]:
     width = max(len(c.name) for c in chosen)
     for one in chosen:
         factors = " x ".join(f"{name} {value:.4g}" for name, value in one.factors.items())
         yield f"    {one.name:{width}}  weight {one.weight:.4g} = {factors}"
 
 
-def _skipped(skipped: Sequence[Skipped]) -> Iterator[str]:
+def _skipped(skipped: Sequence[SkippedCandidate]) -> Iterator[str]:
     shown = skipped[:MOST_SKIPPED]
     width, label = max(len(s.name) for s in shown), max(len(s.criterion) for s in shown)
     for one in shown:

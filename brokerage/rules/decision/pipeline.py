@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from broker_site.foundation.kernel.dice import dice
 from broker_site.foundation.kernel.verdict import Skip
-from brokerage.rules.decision.closest import closest
 from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Policy
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns, Flags, Floats
@@ -103,10 +102,34 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
 
 
 def _closest(policy: Policy, columns: Columns, failed: Flags, numbers: list[Numbers]) -> str:
-    """The name of the candidate nearest to passing."""
-    compared = [own for rule, own in zip(policy.rules, numbers, strict=True) for _ in rule.criteria]
-    name: str = columns.name[closest(policy.criteria, failed, compared)].item()
+    """The candidate nearest to passing (decision B3), which a pending task is told first.
+
+    The one with the fewest failed persistent criteria, then the smallest relative gap in the first failed one, then by name. The
+    first failed one is the first persistent one where there is any, else the first at all. `numbers`: those of each rule; the
+    criteria of the choice compare none. There is a candidate, and rows are in the order of names.
+    """
+    criteria = policy.criteria
+    compared = [of_rule for rule, of_rule in zip(policy.rules, numbers, strict=True) for _ in rule.criteria]
+    persistent = np.array([criterion.kind == "persistent" for criterion in criteria])
+    lasting = failed[persistent].sum(axis=0)
+    nearest = np.flatnonzero(lasting == lasting.min())
+    first = np.argmax(failed & persistent[:, None] if lasting.min() else failed, axis=0)
+    gaps = np.full(len(columns), np.inf)
+    for i in set(first[nearest].tolist()):
+        if i < len(compared) and (pair := criteria[i].gap) is not None:
+            gap = _relative_gap(compared[i][pair[0]], compared[i][pair[1]], len(columns))
+            gaps[first == i] = gap[first == i]
+    name: str = columns.name[nearest[np.argmin(gaps[nearest])]].item()
     return name
+
+
+def _relative_gap(need: Any, limit: Any, count: int) -> Floats:
+    """How far what is needed is from what there is, in parts of the latter; infinite where that is 0."""
+    wanted = np.broadcast_to(np.asarray(need, dtype=np.float64), count)
+    given = np.broadcast_to(np.asarray(limit, dtype=np.float64), count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.abs(wanted - given) / np.abs(given)
+    return np.where(np.isfinite(gap), gap, np.inf)
 
 
 def able(policy: Policy, ask: Ask, columns: Columns, config: Config) -> Flags:

@@ -33,7 +33,7 @@ _CHOICE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenCandidate:
     """One chosen candidate with its weight and the factors that made it."""
 
     name: str
@@ -59,7 +59,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedCandidate:
     """One skipped candidate with the first criterion that skipped it."""
 
     name: str
@@ -85,12 +85,12 @@ class Explanation:
     outcome: str
     wait_s: float
     candidates: int
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[ChosenCandidate, ...]
     funnel: tuple[Step, ...]
     closest: str
     detailed: bool = False
-    lacks: tuple[Skipped, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    lacks: tuple[SkippedCandidate, ...] = ()
+    skipped: tuple[SkippedCandidate, ...] = ()
     criteria: tuple[str, ...] = ()
     matrix: Mapping[str, str] | None = None
     eased: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ def explain(
         for row, (name, first) in enumerate(zip(columns.name.tolist(), record.decision.first.tolist(), strict=True))
         if first >= 0
     )
-    lacks: tuple[Skipped, ...] = ()
+    lacks: tuple[SkippedCandidate, ...] = ()
     if told.closest:
         row = columns.index[told.closest]
         lacks = tuple(skipped_of(told.closest, skip_of(found[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
@@ -165,7 +165,7 @@ def _outline(record: Record, policy: Policy | None, noun: str, decided_at: datet
         wait_s=decision.wait_s,
         candidates=len(decision.first),
         chosen=tuple(
-            Chosen(choice.name, choice.weight, dict(zip(record.factors, choice.factors, strict=True)))
+            ChosenCandidate(choice.name, choice.weight, dict(zip(record.factors, choice.factors, strict=True)))
             for choice in decision.chosen
         ),
         funnel=tuple(funnel),
@@ -197,7 +197,7 @@ def _steps(record: Record, policy: Policy | None) -> tuple[list[Step], list[Step
     return funnel, further
 
 
-def verdict(told: Explanation, lacks: Sequence[Skipped]) -> str:
+def verdict(told: Explanation, lacks: Sequence[SkippedCandidate]) -> str:
     """The decision in one line; `lacks`: what the closest candidate fails, where that is known."""
     count = told.candidates
     nouns = told.noun if count == 1 else f"{told.noun}s"
@@ -211,7 +211,7 @@ def verdict(told: Explanation, lacks: Sequence[Skipped]) -> str:
     return f"Pending {when}: {passed}; the closest is {told.closest}{_lacking(lacks, told.hopeless)}"
 
 
-def _lacking(lacks: Sequence[Skipped], hopeless: bool) -> str:
+def _lacking(lacks: Sequence[SkippedCandidate], hopeless: bool) -> str:
     """What the closest candidate fails: the first in words, what lasts before what passes, the others by name."""
     if not lacks:
         return ""
@@ -239,9 +239,9 @@ def _matrix(record: Record, columns: Columns) -> dict[str, str]:
     }
 
 
-def skipped_of(name: str, skip: Skip) -> Skipped:
+def skipped_of(name: str, skip: Skip) -> SkippedCandidate:
     """A skip of this candidate as JSON can hold it."""
-    return Skipped(name, skip.criterion, skip.kind, skip.reason, plain(skip.numbers))
+    return SkippedCandidate(name, skip.criterion, skip.kind, skip.reason, plain(skip.numbers))
 
 
 def plain(numbers: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LatestDecision:
     """The latest decision about a task, with the rows of its table that stand for the queue (several for a unified queue)."""
 
     task_id: int
@@ -71,7 +71,7 @@ class WhyEmpty:
         return asdict(self)
 
 
-def why_empty(name: str, load: Load, seen: Iterable[Seen]) -> WhyEmpty:
+def why_empty(name: str, load: Load, seen: Iterable[LatestDecision]) -> WhyEmpty:
     """Count what the decisions say of the queue, and say it in one line."""
     tallies: dict[str, Tally] = {}
     chosen: list[tuple[int, int]] = []
@@ -88,7 +88,7 @@ def why_empty(name: str, load: Load, seen: Iterable[Seen]) -> WhyEmpty:
     return WhyEmpty(name, verdict(load, decisions - absent, len(chosen), ranked), decisions, tuple(chosen), absent, ranked)
 
 
-def _count(one: Seen, tallies: dict[str, Tally]) -> None:
+def _count(one: LatestDecision, tallies: dict[str, Tally]) -> None:
     """Add what a decision said of the row that is nearest to passing; a label that several criteria share counts once."""
     failed = one.record.decision.failed()[:, list(one.rows)]
     nearest = int(np.argmin(failed.sum(axis=0)))

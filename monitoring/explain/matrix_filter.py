@@ -16,7 +16,7 @@ PARAMETERS = ("name", "criterion", "how", "show", "page")
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow:
+class MatrixFilter:
     """What the address asks for. `how`: one of HOW; `show`: one of SHOWN; `page` from 1. `decision` stays in every link."""
 
     decision: str = ""
@@ -27,7 +27,7 @@ class Narrow:
     page: int = 1
 
     @property
-    def asked(self) -> bool:
+    def active(self) -> bool:
         """Whether anything is left out."""
         return bool(self.name or self.criterion or self.show)
 
@@ -62,10 +62,10 @@ class Narrow:
         return f"?{urlencode([(k, v) for k, v in told.items() if v and v != defaults.get(k)])}"
 
 
-def read_narrow(sent: Mapping[str, str], decision: int | None) -> Narrow:
+def read_matrix_filter(sent: Mapping[str, str], decision: int | None) -> MatrixFilter:
     """From the parameters of an address; what makes no sense counts as not given."""
     page = sent.get("page", "")
-    return Narrow(
+    return MatrixFilter(
         decision=str(decision or ""),
         name=sent.get("name", "").strip()[:100],
         criterion=sent.get("criterion", "").strip()[:60],
