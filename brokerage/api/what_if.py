@@ -102,14 +102,14 @@ class WhatIfs(viewsets.GenericViewSet[Any]):
         asked.is_valid(raise_exception=True)
         edits = [Edit(name, value) for name, value in asked.validated_data["edits"].items()]
         try:
-            found = what_if(task, edits)
+            result = what_if(task, edits)
         except BadEdits as bad:
             raise Refused(
                 422, "Edits that cannot be made", "Some edits cannot be made; nothing was decided.", bad.problems
             ) from None
         except NothingToDecide as nothing:
             raise Refused(409, "Nothing to decide", f"Nothing would be decided about the task now: {nothing}.") from None
-        return Response(found.to_document())
+        return Response(result.to_document())
 
 
 @extend_schema(tags=["brokerage"])

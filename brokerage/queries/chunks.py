@@ -110,7 +110,7 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> Batch:
     """What these tasks read, and their parameters; a fixed number of queries. `whole`: sizes of masters too."""
     prefetch_related_objects(list(tasks), "params")
     inputs = inputs_of([task.id for task in tasks])
-    read = [dataset for found in inputs.values() for dataset in found if dataset.type == "input"]
+    read = [dataset for datasets in inputs.values() for dataset in datasets if dataset.type == "input"]
     sized = [dataset.id for dataset in read if whole or dataset.master_id is not None]
     listed = {dataset.dataset_name for dataset in read if whole or dataset.master_id is not None or dataset.n_files < LARGE}
     users = [task for task in tasks if activity_of(task.prod_source_label) == "analysis"]
@@ -126,18 +126,18 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> Batch:
 
 def inputs_of(task_ids: Sequence[int]) -> Mapping[int, list[Dataset]]:
     """Input datasets of tasks that are not excluded, masters before their secondaries."""
-    found: dict[int, list[Dataset]] = defaultdict(list)
+    by_task: dict[int, list[Dataset]] = defaultdict(list)
     rows = Dataset.objects.filter(task_id__in=task_ids, type__in=INPUTS, excluded=False)
     for dataset in sorted(rows, key=lambda d: (d.master_id is not None, d.id)):
-        found[dataset.task_id].append(dataset)
-    return found
+        by_task[dataset.task_id].append(dataset)
+    return by_task
 
 
 def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str, Any]]]:
     """Task and how far back to look (seconds) -> its ended jobs, as the part `jobs` of a grid document has them."""
-    found: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    by_task: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     if not within_s:
-        return found
+        return by_task
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -150,7 +150,7 @@ def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str
             [list(within_s), list(within_s.values()), list(ENDED)],
         )
         for task_id, queue, status, n in cursor:
-            found[task_id].append(
+            by_task[task_id].append(
                 {
                     "queue": queue,
                     "share": "",
@@ -163,7 +163,7 @@ def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str
                     "user": "",
                 }
             )
-    return found
+    return by_task
 
 
 def sizes_of(dataset_ids: Sequence[int]) -> Mapping[int, tuple[int, int]]:

@@ -115,13 +115,13 @@ class _Counted(NamedTuple):
 
 
 def _counted(sites: set[str]) -> _Counted:
-    found: dict[tuple[str, str, str, str, str, str], int] = defaultdict(int)
+    counts: dict[tuple[str, str, str, str, str, str], int] = defaultdict(int)
     used: dict[tuple[str, str], dict[str, int]] = {}
     starts: dict[str, float] = defaultdict(float)
     with connection.cursor() as cursor:
         cursor.execute(_JOBS, {"users": list(ANALYSIS_LABELS)})
         for queue, share, kind, status, nucleus, user, group, n, cores, started in cursor:
-            found[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
+            counts[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
             if started:
                 starts[queue] += started / STARTS_H
             if user and status not in PAYLOAD_ENDED:
@@ -131,7 +131,7 @@ def _counted(sites: set[str]) -> _Counted:
                 sums[f"{state}_jobs"] += n
                 sums[f"{state}_cores"] += cores
     users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))
-    return _Counted(tuple(_job(*place, n) for place, n in found.items()), tuple(users), starts)
+    return _Counted(tuple(_job(*place, n) for place, n in counts.items()), tuple(users), starts)
 
 
 def _job(queue: str, share: str, kind: str, status: str, nucleus: str, user: str, n: int) -> dict[str, Any]:
@@ -209,15 +209,15 @@ def _measured(starts: Mapping[str, float]) -> tuple[Mapping[str, Any], ...]:
 
 def _total(work: Iterable[Mapping[str, Any]], sites: Iterable[str]) -> dict[str, float]:
     """Remaining work at each site, HS06 s."""
-    found = dict.fromkeys(sorted(sites), 0.0)
+    totals = dict.fromkeys(sorted(sites), 0.0)
     for entry in work:
-        found[entry["nucleus"]] += entry["rw"]
-    return found
+        totals[entry["nucleus"]] += entry["rw"]
+    return totals
 
 
 def _work(sites: Container[str]) -> tuple[Mapping[str, Any], ...]:
     """Remaining work of the tasks of each nucleus, by share and priority."""
-    found: dict[tuple[str, str, int], float] = defaultdict(float)
+    remaining: dict[tuple[str, str, int], float] = defaultdict(float)
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -231,5 +231,5 @@ def _work(sites: Container[str]) -> tuple[Mapping[str, Any], ...]:
         )
         for nucleus, share, priority, cpu_time, unit, events, used in cursor:
             if nucleus in sites:
-                found[nucleus, share, priority] += remaining_work(int(events), int(used), cpu_time, unit)
-    return tuple(dict(zip(WORK, (*place, rw), strict=True)) for place, rw in sorted(found.items()))
+                remaining[nucleus, share, priority] += remaining_work(int(events), int(used), cpu_time, unit)
+    return tuple(dict(zip(WORK, (*place, rw), strict=True)) for place, rw in sorted(remaining.items()))

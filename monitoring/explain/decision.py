@@ -142,8 +142,8 @@ def _ranked(story: Explanation, matrix_filter: MatrixFilter) -> list[str]:
     """Chosen ones by weight, then those that fail the fewest criteria, then by name."""
     rank = {choice.name: i for i, choice in enumerate(story.chosen)}
     matrix: Mapping[str, str] = story.matrix or {}
-    found = [name for name, marks in matrix.items() if matrix_filter.takes(name, marks, story.criteria)]
-    return sorted(found, key=lambda name: (rank.get(name, len(rank)), len(matrix[name]) - matrix[name].count("."), name))
+    names = [name for name, marks in matrix.items() if matrix_filter.takes(name, marks, story.criteria)]
+    return sorted(names, key=lambda name: (rank.get(name, len(rank)), len(matrix[name]) - matrix[name].count("."), name))
 
 
 def _rows(story: Explanation, names: list[str]) -> tuple[MatrixRow, ...]:

@@ -40,26 +40,26 @@ class MatrixFilter:
         return not self.criterion or self._fails(marks, criteria)
 
     def _fails(self, marks: str, criteria: tuple[str, ...]) -> bool:
-        own = [mark for mark, criterion in zip(marks, criteria, strict=True) if criterion == self.criterion]
+        marks_of_criterion = [mark for mark, criterion in zip(marks, criteria, strict=True) if criterion == self.criterion]
         if self.how == "first":
-            return any(mark in "PT" for mark in own)
+            return any(mark in "PT" for mark in marks_of_criterion)
         others = (
             len(marks)
-            - len(own)
+            - len(marks_of_criterion)
             - sum(mark == "." for mark, criterion in zip(marks, criteria, strict=True) if criterion != self.criterion)
         )
-        return any(mark != "." for mark in own) and (self.how == "any" or not others)
+        return any(mark != "." for mark in marks_of_criterion) and (self.how == "any" or not others)
 
     def address(self, **changes: Any) -> str:
         """The query string of the page with some parameters changed; a change but of the page begins at its first one."""
-        own = {name: getattr(self, name) for name in ("decision", *PARAMETERS)}
+        parameters = {name: getattr(self, name) for name in ("decision", *PARAMETERS)}
         if "page" not in changes:
-            own["page"] = 1
-        told = {**own, **changes}
-        if not told["criterion"]:
-            told["how"] = ""
+            parameters["page"] = 1
+        parameters = {**parameters, **changes}
+        if not parameters["criterion"]:
+            parameters["how"] = ""
         defaults = {"page": 1, "how": "first"}
-        return f"?{urlencode([(k, v) for k, v in told.items() if v and v != defaults.get(k)])}"
+        return f"?{urlencode([(k, v) for k, v in parameters.items() if v and v != defaults.get(k)])}"
 
 
 def read_matrix_filter(sent: Mapping[str, str], decision: int | None) -> MatrixFilter:

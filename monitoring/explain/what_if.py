@@ -1,4 +1,4 @@
-"""A dry run as its page shows it: what is asked for, and both funnels side by side. Pure."""
+"""A what-if as its page shows it: what is asked for, and both funnels side by side. Pure."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ class WeightRow:
 
 def form_edits(sent: Mapping[str, str]) -> tuple[Edit, ...]:
     """The edits of an address: the fields that hold something, then one for each line of `change`. Raises BadEdits."""
-    own = [f"{name}={sent[name]}" for name in FIELDS if sent.get(name, "").strip()]
-    return read_edits([*own, *(line for line in sent.get("change", "").splitlines() if line.strip())])
+    fields = [f"{name}={sent[name]}" for name in FIELDS if sent.get(name, "").strip()]
+    return read_edits([*fields, *(line for line in sent.get("change", "").splitlines() if line.strip())])
 
 
 def form_fields(sent: Mapping[str, str], ask: Ask | None) -> list[Field]:
     """The fields with what was typed and what holds now."""
-    found = []
+    fields = []
     for name, label in FIELDS.items():
-        now = getattr(ask, PARAMETERS[name][0]) if ask is not None else None
+        value = getattr(ask, PARAMETERS[name][0]) if ask is not None else None
         unit = f", {ask.ram_unit or 'MB'}" if name == "ramCount" and ask is not None else ""
-        found.append(Field(name, label + unit, sent.get(name, "").strip(), _said(now)))
-    return found
+        fields.append(Field(name, label + unit, sent.get(name, "").strip(), _said(value)))
+    return fields
 
 
 def funnel_rows(result: WhatIf) -> list[FunnelRow]:
@@ -100,11 +100,11 @@ def weight_rows(result: WhatIf) -> Iterator[WeightRow]:
 
 def _steps(story: Explanation) -> dict[str, tuple[int | None, int, str]]:
     """Criterion -> skipped, left after it, what it asks; criteria with one label are one."""
-    found: dict[str, tuple[int | None, int, str]] = {}
+    steps: dict[str, tuple[int | None, int, str]] = {}
     for step in story.funnel:
-        before = found.get(step.criterion, (0, 0, ""))[0] or 0
-        found[step.criterion] = (before + step.skipped, step.left, step.about)
-    return found
+        before = steps.get(step.criterion, (0, 0, ""))[0] or 0
+        steps[step.criterion] = (before + step.skipped, step.left, step.about)
+    return steps
 
 
 def _weights(chosen: Sequence[ChosenCandidate]) -> dict[str, float]:

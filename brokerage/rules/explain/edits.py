@@ -64,18 +64,18 @@ class EditResult:
 
 def _parameters() -> Mapping[str, tuple[str, Parameter]]:
     """Name of a task parameter, or of a field of the ask -> the field and its type."""
-    found: dict[str, tuple[str, Parameter]] = {}
+    known: dict[str, tuple[str, Parameter]] = {}
     for owner, prefix in ((Ask, ""), (Chunk, "chunk.")):
         for name, hint in get_type_hints(owner).items():
             kind = next((k for t, k in _KINDS.items() if hint in (t, t | None)), None)
             if kind is not None and name not in ("task_id", "vo"):
                 low = -1e9 if name in SIGNED else 0
-                found[prefix + name] = (prefix + name, Parameter(prefix + name, kind, "", low=low, high=1e15))
+                known[prefix + name] = (prefix + name, Parameter(prefix + name, kind, "", low=low, high=1e15))
     for parameter in TASK_PARAMETERS.values():
-        own = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
-        if own in found and not parameter.row:
-            found[parameter.name] = found[own] = (own, parameter)
-    return MappingProxyType(found | {alias: (own, found[own][1]) for alias, own in _BY_NAME.items()})
+        field_name = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
+        if field_name in known and not parameter.row:
+            known[parameter.name] = known[field_name] = (field_name, parameter)
+    return MappingProxyType(known | {alias: (field_name, known[field_name][1]) for alias, field_name in _BY_NAME.items()})
 
 
 PARAMETERS = _parameters()
@@ -121,17 +121,20 @@ def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[EditResult], 
             message = f"a task has no {edit.name[:60]!r} that can be changed here"
             problems.append(_unknown(edit.name, message, edit.name, PARAMETERS))
             continue
-        own, parameter = PARAMETERS[edit.name]
+        field_name, parameter = PARAMETERS[edit.name]
         value, problem = _typed(parameter, edit)
         if problem is not None:
             problems.append(problem)
             continue
         if value is None:
-            value = _ALWAYS.get(own)
-        inner = own.removeprefix("chunk.")
-        before = getattr(ask if inner == own else ask.chunk, inner)
+            value = _ALWAYS.get(field_name)
+        attribute = field_name.removeprefix("chunk.")
+        before = getattr(ask if attribute == field_name else ask.chunk, attribute)
         done.append(EditResult(edit.name, before, value))
-        ask = replace(ask, **{own: value}) if inner == own else replace(ask, chunk=replace(ask.chunk, **{inner: value}))
+        if attribute == field_name:
+            ask = replace(ask, **{attribute: value})
+        else:
+            ask = replace(ask, chunk=replace(ask.chunk, **{attribute: value}))
     return ask, done, problems
 
 
@@ -178,13 +181,13 @@ def edited_config(
             continue
         name = edit.name.partition(".")[2]
         places = [place.rpartition(":") for policy in policies for place in policy.components]
-        found = _key_value(name, edit.value, [(app or APP, component) for app, _, component in places], read)
-        if isinstance(found, Problem):
-            problems.append(replace(found, field=edit.name))
+        value = _key_value(name, edit.value, [(app or APP, component) for app, _, component in places], read)
+        if isinstance(value, Problem):
+            problems.append(replace(value, field=edit.name))
         else:
             before = next((values[name] for policy in policies if name in (values := config.values(policy, vo))), None)
-            done.append(EditResult(edit.name, before, found[0]))
-            changes[name] = found[0]
+            done.append(EditResult(edit.name, before, value[0]))
+            changes[name] = value[0]
     return BrokerConfig(config.component, changes), done, problems
 
 

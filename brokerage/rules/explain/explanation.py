@@ -114,23 +114,23 @@ def explain(
     decided_at: datetime | None = None,
 ) -> Explanation:
     """Tell a stored decision from what it was taken on; any of these may be gone. `decided_at` names the time of the next try."""
-    told = _outline(record, policy, columns.noun if columns is not None else "candidate", decided_at)
+    outline = _outline(record, policy, columns.noun if columns is not None else "candidate", decided_at)
     if policy is None or ask is None or columns is None or config is None or not replayable(record, policy, columns):
-        return told
-    found = evidence(policy, ask, columns, config)
+        return outline
+    entries = evidence(policy, ask, columns, config)
     failed = record.decision.failed()
     skipped = tuple(
-        skipped_of(name, skip_of(found[first], row))
+        skipped_of(name, skip_of(entries[first], row))
         for row, (name, first) in enumerate(zip(columns.name.tolist(), record.decision.first.tolist(), strict=True))
         if first >= 0
     )
     lacks: tuple[SkippedCandidate, ...] = ()
-    if told.closest:
-        row = columns.index[told.closest]
-        lacks = tuple(skipped_of(told.closest, skip_of(found[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
+    if outline.closest:
+        row = columns.index[outline.closest]
+        lacks = tuple(skipped_of(outline.closest, skip_of(entries[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
     return replace(
-        told,
-        verdict=verdict(told, lacks),
+        outline,
+        verdict=verdict(outline, lacks),
         detailed=True,
         lacks=lacks,
         skipped=skipped,
@@ -158,7 +158,7 @@ def _outline(record: Record, policy: Policy | None, noun: str, decided_at: datet
     funnel, further = _steps(record, policy if policy is not None and policy.version == decision.version else None)
     lasting = np.array([kind == "persistent" for kind in record.kinds])
     pending = decision.outcome == "pending"
-    told = Explanation(
+    outline = Explanation(
         verdict="",
         policy=decision.policy,
         outcome=decision.outcome,
@@ -176,7 +176,7 @@ def _outline(record: Record, policy: Policy | None, noun: str, decided_at: datet
         hopeless=pending and len(decision.first) > 0 and bool(decision.failed()[lasting].any(axis=0).all()),
         further=tuple(further),
     )
-    return replace(told, verdict=verdict(told, ()))
+    return replace(outline, verdict=verdict(outline, ()))
 
 
 def _steps(record: Record, policy: Policy | None) -> tuple[list[Step], list[Step]]:
@@ -197,18 +197,18 @@ def _steps(record: Record, policy: Policy | None) -> tuple[list[Step], list[Step
     return funnel, further
 
 
-def verdict(told: Explanation, lacks: Sequence[SkippedCandidate]) -> str:
+def verdict(story: Explanation, lacks: Sequence[SkippedCandidate]) -> str:
     """The decision in one line; `lacks`: what the closest candidate fails, where that is known."""
-    count = told.candidates
-    nouns = told.noun if count == 1 else f"{told.noun}s"
-    if told.outcome == "assign":
-        best = told.chosen[0]
-        return f"{len(told.chosen)} of {count} {nouns} taken; the best is {best.name} with the weight {best.weight:.4g}"
-    when = f"until {told.until:%H:%M:%S} UTC" if told.until is not None else f"for {_duration(told.wait_s)}"
+    count = story.candidates
+    nouns = story.noun if count == 1 else f"{story.noun}s"
+    if story.outcome == "assign":
+        best = story.chosen[0]
+        return f"{len(story.chosen)} of {count} {nouns} taken; the best is {best.name} with the weight {best.weight:.4g}"
+    when = f"until {story.until:%H:%M:%S} UTC" if story.until is not None else f"for {_duration(story.wait_s)}"
     if not count:
-        return f"Pending {when}: there is no {told.noun} at all"
-    passed = f"none of {count} {nouns} can ever take it" if told.hopeless else f"0 of {count} {nouns} passed"
-    return f"Pending {when}: {passed}; the closest is {told.closest}{_lacking(lacks, told.hopeless)}"
+        return f"Pending {when}: there is no {story.noun} at all"
+    passed = f"none of {count} {nouns} can ever take it" if story.hopeless else f"0 of {count} {nouns} passed"
+    return f"Pending {when}: {passed}; the closest is {story.closest}{_lacking(lacks, story.hopeless)}"
 
 
 def _lacking(lacks: Sequence[SkippedCandidate], hopeless: bool) -> str:

@@ -51,21 +51,23 @@ def remedies(
     criterion: Criterion, inputs: RuleInputs, ask: Ask, table: Columns, config: Config, row: int, numbers: Mapping[str, Any]
 ) -> tuple[Remedy, ...]:
     """What one criterion depends on for one candidate, what it compares first; `numbers` are those of this candidate."""
-    found = [
+    depends_on = [
         *_of_queue(criterion, inputs, table, row, numbers),
         *_of_task(inputs, ask),
         *_of_config(criterion, inputs, config, numbers),
     ]
     named = criterion.gap or ()
-    return tuple(sorted(found, key=lambda remedy: (remedy.enough is None, remedy.where == "moment", remedy.name not in named)))
+    return tuple(
+        sorted(depends_on, key=lambda remedy: (remedy.enough is None, remedy.where == "moment", remedy.name not in named))
+    )
 
 
 def _of_queue(criterion: Criterion, inputs: RuleInputs, table: Columns, row: int, numbers: Mapping[str, Any]) -> Iterator[Remedy]:
     docs = {field.name: field.metadata["doc"] for field in fields(table)}
     queue = table.name[row].item()
-    own = getattr(table, "unified_name", None)
-    if own is not None and own[row]:
-        queue = own[row].item()
+    unified_name = getattr(table, "unified_name", None)
+    if unified_name is not None and unified_name[row]:
+        queue = unified_name[row].item()
     for column in inputs.columns:
         if column in ("name", "unified_name"):
             continue
@@ -79,10 +81,10 @@ def _of_queue(criterion: Criterion, inputs: RuleInputs, table: Columns, row: int
 
 
 def _of_task(inputs: RuleInputs, ask: Ask) -> Iterator[Remedy]:
-    for own in inputs.ask:
-        value = getattr(ask, own)
-        if own in PARAMETERS and value not in (None, "", (), False, 0):
-            name = NAMES.get(own, own)
+    for field_name in inputs.ask:
+        value = getattr(ask, field_name)
+        if field_name in PARAMETERS and value not in (None, "", (), False, 0):
+            name = NAMES.get(field_name, field_name)
             yield Remedy("task", name, value, PARAMETERS[name][1].doc, name)
 
 

@@ -93,11 +93,11 @@ def edited_request(request: DecisionRequest, edits: Sequence[Edit]) -> tuple[Dec
 def _explained(request: DecisionRequest) -> tuple[Explanation, Explanation | None]:
     """The decision in words; where a nucleus is chosen, that of the job broker too."""
     task_decision = decide_task(request)
-    told = _explanation(task_decision.decision, task_decision.inputs, request.snapshot.now)
+    story = _explanation(task_decision.decision, task_decision.inputs, request.snapshot.now)
     if request.policy.activity != NUCLEUS:
-        return told, None
+        return story, None
     inputs = job_broker_inputs(request)
-    return told, _explanation(decide(*inputs, request.seed), inputs, request.snapshot.now)
+    return story, _explanation(decide(*inputs, request.seed), inputs, request.snapshot.now)
 
 
 def _explanation(decision: PolicyDecision, inputs: DecisionInputs[Any], now: datetime) -> Explanation:
@@ -115,7 +115,7 @@ def changes(before: Explanation, after: Explanation) -> Iterator[VerdictChange]:
     yield from sorted(rows, key=lambda change: (change.after != CHOSEN, change.before != CHOSEN, change.name))
 
 
-def _verdicts(told: Explanation) -> Mapping[str, tuple[str, str]]:
+def _verdicts(story: Explanation) -> Mapping[str, tuple[str, str]]:
     """Candidate -> chosen, or the first criterion that skips it, with the reason."""
-    skipped = {skip.name: (skip.criterion, skip.reason) for skip in told.skipped}
-    return skipped | {choice.name: (CHOSEN, f"weight {choice.weight:.4g}") for choice in told.chosen}
+    skipped = {skip.name: (skip.criterion, skip.reason) for skip in story.skipped}
+    return skipped | {choice.name: (CHOSEN, f"weight {choice.weight:.4g}") for choice in story.chosen}

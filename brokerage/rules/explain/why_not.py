@@ -65,18 +65,18 @@ def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: 
     if not replayable(record, policy, columns):
         raise ValueError("the decision was taken by another version of the policy or on another snapshot")
     row = columns.index[name]
-    found, failed = evidence(policy, ask, columns, config), record.decision.failed()[:, row].tolist()
+    entries, failed = evidence(policy, ask, columns, config), record.decision.failed()[:, row].tolist()
     prepared = policy.prepare(ask, config)
     rules: list[Filter | None] = [rule for rule in policy.rules for _ in rule.criteria]
-    rules += [None] * (len(found) - len(rules))
+    rules += [None] * (len(entries) - len(rules))
     inputs: dict[str, RuleInputs] = {}
     checks = []
-    for evident, bad, rule in zip(found, failed, rules, strict=True):
-        check = _check(evident, row, not bad, policy)
+    for entry, bad, rule in zip(entries, failed, rules, strict=True):
+        check = _check(entry, row, not bad, policy)
         if bad and rule is not None:
             if rule.name not in inputs:
                 inputs[rule.name] = rule_inputs(rule, prepared, columns, config)
-            depends = remedies(evident[0], inputs[rule.name], prepared, columns, config, row, check.numbers)
+            depends = remedies(entry[0], inputs[rule.name], prepared, columns, config, row, check.numbers)
             check = replace(check, depends_on=depends)
         checks.append(check)
     first = int(record.decision.first[row])
@@ -85,16 +85,16 @@ def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: 
     return WhyNot(
         name=name,
         chosen=first < 0,
-        weight=finite(found[-1][1]["weight"][row].item()),
+        weight=finite(entries[-1][1]["weight"][row].item()),
         factors={factor: finite(value) for factor, value in factors.items()},
-        first=skipped_of(name, skip_of(found[first], row)) if first >= 0 else None,
+        first=skipped_of(name, skip_of(entries[first], row)) if first >= 0 else None,
         checks=tuple(checks),
     )
 
 
-def _check(found: Evidence, row: int, passed: bool, policy: Policy) -> Check:
-    criterion, numbers = found
-    reason = "" if passed else skip_of(found, row).reason
+def _check(entry: Evidence, row: int, passed: bool, policy: Policy) -> Check:
+    criterion, numbers = entry
+    reason = "" if passed else skip_of(entry, row).reason
     # `what` says why a weight cannot be computed, also where it can.
     compared = plain({name: at(value, row) for name, value in numbers.items() if name != "what" or not passed})
     need, limit = (compared.get(name) for name in criterion.gap or ("", ""))

@@ -58,16 +58,16 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Tell; CommandError where there is no such task or queue, or no decision that knew the queue."""
         if options["task_id"] is None:
-            found, lines = self._queue(options)
+            document, lines = self._queue(options)
         elif options["export"] is not None:
             self._export(_task(options["task_id"]), options["export"])
             return
         elif options["try_again"] or options["what_if"]:
-            found, lines = self._what_if(_task(options["task_id"]), options)
+            document, lines = self._what_if(_task(options["task_id"]), options)
         else:
-            found, lines = self._task(_task(options["task_id"]), options["queue"])
+            document, lines = self._task(_task(options["task_id"]), options["queue"])
         if options["json"]:
-            self.stdout.write(json.dumps(found, indent=1, default=str))
+            self.stdout.write(json.dumps(document, indent=1, default=str))
         else:
             for line in lines:
                 self.stdout.write(line)
@@ -85,19 +85,19 @@ class Command(BaseCommand):
         queue = ComputingQueue.objects.filter(name=options["queue"]).first()
         if queue is None:
             raise CommandError(f"there is no queue {options['queue']!r}")
-        found = why_empty_of(queue)
-        return found.to_document(), empty(found)
+        answer = why_empty_of(queue)
+        return answer.to_document(), empty(answer)
 
     def _what_if(self, task: Task, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
         if options["queue"]:
             raise CommandError("--queue tells stored decisions; leave it out for --try-again and --what-if")
         try:
-            found = what_if(task, read_edits(options["what_if"]))
+            result = what_if(task, read_edits(options["what_if"]))
         except BadEdits as bad:
             raise CommandError("\n".join(f"{p.field}: {p.rule}: {p.message}" for p in bad.problems)) from bad
         except NothingToDecide as nothing:
             raise CommandError(f"nothing would be decided about task {task.id} now: {nothing}") from nothing
-        return found.to_document(), what_if_report(found)
+        return result.to_document(), what_if_report(result)
 
     def _export(self, task: Task, folder: Path) -> None:
         """Write what the newest decision was taken on, and say how to take it again."""
@@ -118,16 +118,16 @@ class Command(BaseCommand):
 
     def _asked(self, decisions: Sequence[Decision], name: str) -> dict[int, WhyNot]:
         """Decision to its verdicts on the candidate, for those that knew it."""
-        found: dict[int, WhyNot] = {}
+        verdicts: dict[int, WhyNot] = {}
         faults = [] if decisions else ["no decision has been taken for the task yet"]
         for decision in decisions:
             try:
-                found[decision.id] = why_not_of(decision, name)
+                verdicts[decision.id] = why_not_of(decision, name)
             except (NotACandidate, NotReproducible) as no:
                 faults.append(f"decision {decision.id} ({decision.policy}): {no}")
-        if not found:
+        if not verdicts:
             raise CommandError("\n".join(faults))
-        return found
+        return verdicts
 
 
 def _task(task_id: int) -> Task:
@@ -164,7 +164,7 @@ def text(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) ->
 
 def document(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) -> dict[str, Any]:
     """The same as JSON data."""
-    found: dict[str, Any] = {
+    return {
         "task_id": task.id,
         "task_name": task.task_name,
         "status": task.status,
@@ -172,7 +172,6 @@ def document(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]
         "standing": where(task),
         "decisions": [_decision(d, asked.get(d.id)) for d in decisions if not asked or d.id in asked],
     }
-    return found
 
 
 def _decision(decision: Decision, why_not: WhyNot | None) -> dict[str, Any]:
