@@ -9,6 +9,7 @@ from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import Decision, Job, Site, StorageEndpoint
 from brokerage.queries.decisions import explanation_of
 from brokerage.queries.what_if import what_if
+from brokerage.rules.explain.explanation import Explanation
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents, take
 from workqueues.models import Task
@@ -33,6 +34,13 @@ def task() -> Task:
     return submitted(parameters("mine", prodSourceLabel="managed", site=None))
 
 
+def told_of(task: Task) -> Explanation:
+    """The last decision about the task."""
+    story = explanation_of(Decision.objects.filter(task_id=task.id).latest("id"))
+    assert story is not None
+    return story
+
+
 @pytest.mark.parametrize("policy", ["generic", "production", "analysis"])
 def test_what_if_tells_the_choice_that_the_broker_makes_next(task: Task, policy: str) -> None:
     set_override("core", "POLICY_production", policy, who="ada", why="test")
@@ -44,12 +52,12 @@ def test_what_if_tells_the_choice_that_the_broker_makes_next(task: Task, policy:
         task.refresh_from_db()
         told[agent] = what_if(task)
         run_agent(agent, looked=True)
-        story = explanation_of(Decision.objects.filter(task_id=task.id).latest("id"))
-        assert story is not None
+        story = told_of(task)
         assert story.chosen
         assert (story.chosen, story.skipped) == (told[agent].before.chosen, told[agent].before.skipped)
     if policy == "generic":
-        assert [choice.name for choice in story.chosen] == ["Q2", "Q1"], "the jobs of all shares count"
+        chosen = told_of(task).chosen
+        assert [choice.name for choice in chosen] == ["Q2", "Q1"], "the jobs of all shares count"
         before_the_nucleus = told["assign"].jobs
         assert before_the_nucleus is not None
-        assert before_the_nucleus.chosen == story.chosen
+        assert before_the_nucleus.chosen == chosen
