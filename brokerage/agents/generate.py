@@ -21,6 +21,7 @@ from brokerage.queries.usable_input import UsableInput, files_wanted, supply
 from brokerage.rules.decision.assembly import TaskDecision, queue_table
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.policy_choice import Unusable
+from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.distribution import Block, Place, block_of, lay_out
@@ -139,7 +140,7 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
             return _without_jobs(run, task, there, config["PENDING_GENERIC"])
         decided: TaskDecision[Queues] = now.cycle.decide(now.cycle.requests.for_queues(task, dataset, there, smallest))
         if decided.decision.outcome == "pending":
-            return Outcome(0, Wait(_verdict(decided), decided.decision.wait_s, pending=True))
+            return Outcome(0, Wait(shortfall(decided), decided.decision.wait_s, pending=True))
         return _place(run, task, there, decided, now, most)
     except (Unusable, BadPlan, CannotAsk, UnresolvedPlaceholder) as error:
         return Outcome(0, Wait(str(error), config["PENDING_GENERIC"], pending=True))
@@ -244,9 +245,3 @@ def _placed(blocks: Sequence[Block], queues: Queues, now: Round, share: str) -> 
         placed += [JobAtQueue(place, row, job) for job in block.jobs]
         now.given.add(share, names[row], len(block.jobs))
     return placed
-
-
-def _verdict(decided: TaskDecision[Queues]) -> str:
-    decision = decided.decision
-    closest = f"; closest is {decision.closest}" if decision.closest else ""
-    return f"0 of {len(decision.first)} queues passed{closest}; see why"

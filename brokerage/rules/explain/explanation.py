@@ -205,10 +205,27 @@ def verdict(story: Explanation, lacks: Sequence[SkippedCandidate]) -> str:
         best = story.chosen[0]
         return f"{len(story.chosen)} of {count} {nouns} taken; the best is {best.name} with the weight {best.weight:.4g}"
     when = f"until {story.until:%H:%M:%S} UTC" if story.until is not None else f"for {_duration(story.wait_s)}"
+    return f"Pending {when}: {_shortfall(count, story.noun, story.hopeless, story.closest, lacks)}"
+
+
+def shortfall(task_decision: TaskDecision[Any]) -> str:
+    """Why a decision that was just taken found nobody: the sentence that is left with the task, and that its decision says."""
+    decision, inputs = task_decision.decision, task_decision.inputs
+    columns, failed = inputs.columns, decision.failed()
+    hopeless = len(columns) > 0 and bool(failed[inputs.policy.lasting].any(axis=0).all())
+    lacks: list[SkippedCandidate] = []
+    if decision.closest:
+        row, entries = columns.index[decision.closest], evidence(*inputs)
+        lacks = [skipped_of(decision.closest, skip_of(entries[i], row)) for i in np.flatnonzero(failed[:, row]).tolist()]
+    return _shortfall(len(columns), columns.noun, hopeless, decision.closest, lacks)
+
+
+def _shortfall(count: int, noun: str, hopeless: bool, closest: str, lacks: Sequence[SkippedCandidate]) -> str:
     if not count:
-        return f"Pending {when}: there is no {story.noun} at all"
-    passed = f"none of {count} {nouns} can ever take it" if story.hopeless else f"0 of {count} {nouns} passed"
-    return f"Pending {when}: {passed}; the closest is {story.closest}{_lacking(lacks, story.hopeless)}"
+        return f"there is no {noun} at all"
+    nouns = noun if count == 1 else f"{noun}s"
+    passed = f"none of {count} {nouns} can ever take it" if hopeless else f"0 of {count} {nouns} passed"
+    return f"{passed}; the closest is {closest}{_lacking(lacks, hopeless)}"
 
 
 def _lacking(lacks: Sequence[SkippedCandidate], hopeless: bool) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, able_queues, job_broker_inputs
 from brokerage.rules.decision.pipeline import decide, skips
+from brokerage.rules.explain.explanation import shortfall
 
 NO_QUEUE = "job"
 """The criterion that skips a nucleus whose queues cannot run the jobs."""
@@ -15,11 +16,10 @@ MOST_NAMED = 3
 
 def why_no_nucleus(request: DecisionRequest, task_decision: TaskDecision[Any]) -> str:
     """The reason with which the task waits."""
-    decision, criteria = task_decision.decision, request.policy.criteria
-    reason = f"0 of {len(decision.first)} nuclei passed" + (f"; closest is {decision.closest}" if decision.closest else "")
-    if any(criteria[row].label == NO_QUEUE for row in decision.first.tolist() if row >= 0):
+    reason, criteria = shortfall(task_decision), request.policy.criteria
+    if any(criteria[row].label == NO_QUEUE for row in task_decision.decision.first.tolist() if row >= 0):
         reason += f"; {where_able(request)}"
-    return f"{reason}; see why"
+    return reason
 
 
 def where_able(request: DecisionRequest) -> str:
