@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, WrapValidator
@@ -78,6 +79,24 @@ def read(model: type[M], data: object, path: str = "", noun: str = "part") -> M:
         raise OutsideDataError(problems(error, model, path, noun)) from None
 
 
+def read_partly(model: type[M], data: Mapping[str, object], path: str = "", noun: str = "part") -> tuple[M, list[Problem]]:
+    """What is right in the data, and what is wrong with the rest. Every field of `model` has a default, none an alias."""
+    fields = model.model_fields
+    unknown = list(islice((name for name in data if name not in fields), MOST_PROBLEMS + 1))
+    try:
+        return model.model_validate(data if not unknown else _part(data, fields) | _part(data, unknown)), []
+    except ValidationError as error:
+        faults = list(problems(error, model, path, noun))
+        if (more := error.error_count() - MOST_PROBLEMS) > 0:
+            faults.append(problem(path, "more", f"at least {more} problems more"))
+        wrong = {detail["loc"][0] for detail in error.errors(include_url=False, include_context=False, include_input=False)}
+    return model.model_validate(_part(data, fields.keys() - wrong)), faults
+
+
+def _part(data: Mapping[str, object], names: Iterable[str]) -> dict[str, object]:
+    return {name: data[name] for name in names if name in data}
+
+
 def problems(error: ValidationError, model: Any, path: str = "", noun: str = "part") -> Iterator[Problem]:
     """What pydantic found, in our words; `model` is a model or the type of a TypeAdapter, the field is the path from the top."""
     hints = 0
@@ -114,6 +133,8 @@ KINDS: Final[Mapping[str, str]] = {
 
 def _in_words(detail: ErrorDetails, model: Any, noun: str, hint: bool) -> tuple[str, str]:
     kind, field = detail["type"], _Declared(model, detail["loc"])
+    if kind == "literal_error" and detail["loc"][-1:] == ("[key]",):
+        return "unknown", f"expected one of {detail['ctx']['expected'].replace(' or ', ', ').replace(chr(39), '')}"
     if kind == "extra_forbidden":
         near = nearest(str(detail["loc"][-1]), field.siblings) if hint else ""
         return "unknown", f"unknown {noun}" + (f"; the nearest known one is {near}" if near else "")
@@ -143,7 +164,7 @@ class _Declared:
             self.siblings = tuple(fields)
             self._info = fields.get(str(part))
             return None if self._info is None else Annotated[self._info.annotation, *self._info.metadata, None]
-        members = next((get_args(t) for t in _parts(at) if get_origin(t) in (dict, list, tuple, Mapping, Sequence)), ())
+        members = next((get_args(t) for t in parts(at) if get_origin(t) in (dict, list, tuple, Mapping, Sequence)), ())
         return members[-1 if members[-1:] != (...,) else 0] if members else None
 
     @property
@@ -209,24 +230,24 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[_Declared, Any, Mapping[str, Any
 """Pydantic's type of error -> our rule, and the line."""
 
 
-def _parts(annotation: Any) -> Iterator[Any]:
+def parts(annotation: Any) -> Iterator[Any]:
     """An annotation and what it is made of, unions and marks opened."""
     yield annotation
     origin = get_origin(annotation)
     if origin is Annotated:
-        yield from _parts(annotation.__origin__)
+        yield from parts(annotation.__origin__)
     elif origin not in (None, Literal, dict, list, tuple):
         for part in get_args(annotation):
-            yield from _parts(part)
+            yield from parts(part)
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    yield from (part for part in _parts(annotation) if isinstance(part, type) and issubclass(part, BaseModel))
+    yield from (part for part in parts(annotation) if isinstance(part, type) and issubclass(part, BaseModel))
 
 
 def _marks(annotation: Any) -> Iterator[Any]:
     """Limits, choices (as texts) and words that belong to an annotation."""
-    for part in _parts(annotation):
+    for part in parts(annotation):
         if get_origin(part) is Annotated:
             for mark in part.__metadata__:
                 yield from mark.metadata if isinstance(mark, FieldInfo) else [mark]
@@ -257,7 +278,7 @@ WHOLE = BeforeValidator(_whole)
 AS_GIVEN = WrapValidator(_as_given)
 """A checked number stays as it came: 8 is not made 8.0."""
 
-Flag = Annotated[bool, Strict(), BeforeValidator(_flag)]
+Flag = Annotated[bool, Strict(), BeforeValidator(_flag, json_schema_input_type=bool | Literal[0, 1])]
 """True or false; 1 and 0 are read too."""
 
 STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=False)
