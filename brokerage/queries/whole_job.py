@@ -1,4 +1,4 @@
-"""Everything that belongs to one job: seven queries at most, whatever it has. REST and the page read it here, with one set of names."""
+"""All that belongs to one job: seven queries at most, whatever it has. REST and the page read it here, with one set of names."""
 
 from __future__ import annotations
 
