@@ -74,16 +74,17 @@ def fault(rule: str, message: str) -> PydanticCustomError:
 
 
 @cache
-def _reader(kind: type[T]) -> TypeAdapter[T]:
+def _reader(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
 def read(kind: type[T], data: object, path: str = "", noun: str = "part") -> T:
     """The data as a model or dataclass declares it. Raises OutsideDataError; `path`: its place; `noun`: what names stand for."""
     try:
-        return _reader(kind).validate_python(data)
+        value: T = _reader(kind).validate_python(data)
     except ValidationError as error:
         raise OutsideDataError(problems(error, kind, path, noun)) from None
+    return value
 
 
 def read_partly(model: type[M], data: Mapping[str, object], path: str = "", noun: str = "part") -> tuple[M, list[Problem]]:
