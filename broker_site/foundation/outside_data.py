@@ -15,7 +15,7 @@ from functools import cache
 from itertools import islice
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError, WrapValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError, ValidationInfo, WrapValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
@@ -287,6 +287,25 @@ def _flag(value: object) -> object:
     return bool(value) if type(value) is int and value in (0, 1) else value
 
 
+def _bounded(value: object, check: Callable[[object], object], info: ValidationInfo) -> object:
+    faults = getattr(info.context, "faults", None)
+    if faults is None:
+        return check(value)
+    if len(faults) >= MOST_PROBLEMS:
+        return None
+    try:
+        return check(value)
+    except ValidationError:
+        faults.append(value)
+        raise
+
+
+BOUNDED = WrapValidator(_bounded)
+"""Marks members of which there may be millions: once 200 were faulty, the others are not looked at.
+
+Where the context of a reading has a list `faults`, that counts them; a reading needs a list of its own.
+"""
+
 WHOLE = BeforeValidator(_whole)
 """8.0 is a whole number too. Limits stand before it: `Annotated[int, Field(ge=0), WHOLE]`."""
 
@@ -298,5 +317,5 @@ Whole = Annotated[int, Strict(), WHOLE]
 Flag = Annotated[bool, Strict(), BeforeValidator(_flag, json_schema_input_type=bool | Literal[0, 1])]
 """True or false; 1 and 0 are read too."""
 
-STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=False)
-"""For models of outside data: no type is guessed, no name is passed over."""
+STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+"""For models of outside data: no type is guessed, no name is passed over; a process that reads none builds no reader."""

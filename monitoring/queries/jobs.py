@@ -14,7 +14,7 @@ from brokerage.models import Job
 from brokerage.states import JOB
 from monitoring.queries.database import alias
 
-BEFORE_PAYLOAD = frozenset(JOB.live) - {"running", "holding", "transferring", "merging"}
+BEFORE_PAYLOAD = JOB.live - JOB.delivering - ["running"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,9 @@ from brokerage.rules.decision.dry_run import activity_of, answer, table_for
 from brokerage.rules.decision.policy_choice import NoPolicy, policy_chosen, policy_named
 from brokerage.rules.decision.policy_config import gathered
 from brokerage.rules.facts.ask import Ask
-from brokerage.rules.grid.document import BadGrid, Grid, read_grid
-from brokerage.rules.grid.measurements import Facts, moment, read_facts
+from brokerage.rules.grid.attributes import moment
+from brokerage.rules.grid.document import Grid, read_grid
+from brokerage.rules.grid.measurements import Facts, read_facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ def _read(file: Path, reader: Callable[[Any], T]) -> T:
         return reader(load_document(file))
     except OSError as error:
         raise CommandError(f"{file}: {error.strerror or error}") from error
-    except (OutsideDataError, BadGrid) as bad:
+    except OutsideDataError as bad:
         lines = [f"{p.field or 'document'}: {p.rule}: {p.message}" for p in bad.problems]
         raise CommandError("\n".join([f"{file} is refused:", *lines])) from bad
 
