@@ -59,8 +59,12 @@ def test_a_registration_and_an_ask_say_what_the_pilot_offers_within_limits() -> 
     told = faults(Registration, {"queue": "A" * 61, "host": "", "cores": 0, "memory_mb": 1.5, "disk_mb": -1})
     assert told["cores"] == ("range", "expected 1 to 10000, found the number 0")
     assert {field: rule for field, (rule, _) in told.items()} == {
-        **{"queue": "length", "host": "required", "slot": "required"},
-        **{"cores": "range", "memory_mb": "type", "disk_mb": "range"},
+        "queue": "length",
+        "host": "required",
+        "slot": "required",
+        "cores": "range",
+        "memory_mb": "type",
+        "disk_mb": "range",
     }
     assert faults(Asking, {"request": "7"}) == {"request": ("type", "must be a UUID")}
     assert read(Asking, {"request": str(UUID(int=7))}) == Asking(request=UUID(int=7))
