@@ -81,7 +81,7 @@ def _reader(kind: Any) -> TypeAdapter[Any]:
 def read(kind: type[T], data: object, path: str = "", noun: str = "part") -> T:
     """The data as a model or dataclass declares it. Raises OutsideDataError; `path`: its place; `noun`: what names stand for."""
     try:
-        value: T = _reader(kind).validate_python(data)
+        value: T = _reader(kind).validate_python(data)  # type: ignore[arg-type]  # a type is hashable
     except ValidationError as error:
         raise OutsideDataError(problems(error, kind, path, noun)) from None
     return value
