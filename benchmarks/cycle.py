@@ -53,7 +53,7 @@ def cycle(tasks: list[int]) -> Line:
     from brokerage.agents.decision_cycle import begin
     from brokerage.models import Decision, StoredSnapshot
     from brokerage.queries.asks import chunk_of
-    from brokerage.queries.usable_input import supply
+    from brokerage.queries.usable_input import usable_input
     from workqueues.models import File, Task
 
     with asked() as statements:
@@ -69,7 +69,7 @@ def cycle(tasks: list[int]) -> Line:
             dataset = now.batch.masters(task)[0]
             taken = files[dataset.id]
             inputs = now.batch.taken(dataset, taken)
-            jobs = supply(task, dataset, taken).smallest()
+            jobs = usable_input(task, dataset, taken).smallest()
             own = now.batch.own(task, inputs, now.world.storages, taken)
             ask = now.ask(task, chunk_of(inputs, jobs, taken))
             decided = now.decide_queues(now.policy(task), ask, own, f"{task.id}.{task.epoch}")

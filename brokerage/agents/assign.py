@@ -15,7 +15,7 @@ from brokerage.rules.facts.snapshot import Nuclei
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.feed import assign as assign_task
-from workqueues.ledger.holds import stay
+from workqueues.ledger.holds import retry_later
 from workqueues.models import Task
 from workqueues.splitters.check import BadPlan
 
@@ -49,7 +49,7 @@ def assign_one(run: Run, task: Task, cycle: Cycle) -> bool:
         decided = _decide(task, cycle)
     except (Unusable, BadPlan, CannotAsk) as error:
         wait_s = gdpconfig.value("taskbrokerage", "PENDING_NUCLEUS", vo=task.vo)
-        stay(run.id, task.id, str(error), wait_s)
+        retry_later(run.id, task.id, str(error), wait_s)
         return True
     decision = decided.decision
     if decision.outcome == "assign":
@@ -59,7 +59,7 @@ def assign_one(run: Run, task: Task, cycle: Cycle) -> bool:
         rw = _work(task, cycle)
         cycle.added.append({"nucleus": nucleus, "share": task.gshare, "priority": task.current_priority, "rw": rw})
     else:
-        stay(run.id, task.id, _reason(task, cycle, decided), decision.wait_s)
+        retry_later(run.id, task.id, _reason(task, cycle, decided), decision.wait_s)
     return True
 
 

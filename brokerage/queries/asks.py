@@ -8,8 +8,8 @@ from datetime import datetime
 from math import ceil
 from typing import Any, NamedTuple
 
-from brokerage.queries.usable_input import InputFile
 from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset
+from brokerage.rules.placement.usable_input import InputFile
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.split_rule import parse

@@ -15,8 +15,8 @@ from django.db.models import prefetch_related_objects
 
 from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import Input, inputs_taken
-from brokerage.queries.usable_input import InputFile
 from brokerage.rules.decision.dry_run import activity_of
+from brokerage.rules.placement.usable_input import InputFile
 from brokerage.rules.world.job_counts import ENDED
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue

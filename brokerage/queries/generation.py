@@ -1,10 +1,12 @@
-"""How the jobs of a task are made: the generator that the configuration names for it, with what that is told of the task."""
+"""How the jobs of a task are made: the generator that the configuration names for it, with what that is told of the task; and
+the queues that jobs can go to."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 
 from broker_site.foundation import gdpconfig
+from brokerage.models import ComputingQueue
 from brokerage.rules.decision.dry_run import activity_of
 from brokerage.rules.decision.generator_choice import generator_chosen
 from workqueues.models import Task, TaskParams
@@ -18,10 +20,10 @@ def generation_of(task: Task) -> Generation:
     Ours is told nothing more than the number of the task: it looks at nothing else, and the parameters are a row to read.
     """
     generator = generator_chosen(task.vo, activity_of(task.prod_source_label), gdpconfig.component("core", vo=task.vo))
-    return Generation(generator, GeneratorTask(task.id) if generator is STANDARD else _told(task))
+    return Generation(generator, GeneratorTask(task.id) if generator is STANDARD else _generator_task(task))
 
 
-def _told(task: Task) -> GeneratorTask:
+def _generator_task(task: Task) -> GeneratorTask:
     submitted = TaskParams.objects.filter(task_id=task.id).values_list("task_params", flat=True).first() or {}
     return GeneratorTask(
         id=task.id,
@@ -35,3 +37,8 @@ def _told(task: Task) -> GeneratorTask:
         transformation=task.trans_path,
         parameters=MappingProxyType(submitted),
     )
+
+
+def queue_ids() -> dict[str, int]:
+    """Every computing queue by name."""
+    return dict(ComputingQueue.objects.values_list("name", "id"))

@@ -18,7 +18,7 @@ from monitoring.tables.selection import read
 from monitoring.views.page import page, scope_of, show
 from monitoring.wording import WORDS
 from workqueues.models import Task
-from workqueues.queries.throttling import held_back
+from workqueues.queries.throttling import throttle_reason
 from workqueues.states import TASK
 
 JOBS_SHOWN = 50
@@ -37,7 +37,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "task": found,
         "facts": facts,
         "verdict": _verdict(found),
-        "throttled": held_back(found, alias()),
+        "throttled": throttle_reason(found, alias()),
         "word": WORDS["task"][found.status],
         "final": found.status in TASK.final,
         "selection": selection,

@@ -24,7 +24,7 @@ from monitoring.views.page import page, scope_of, show
 from monitoring.views.tasks import found_task
 from monitoring.wording import WORDS
 from workqueues.models import Task
-from workqueues.queries.throttling import held_back
+from workqueues.queries.throttling import throttle_reason
 from workqueues.states import TASK
 
 MOST_CHANGED = 40
@@ -117,5 +117,5 @@ def _standing(task: Task, scope: VoScope, told: Told | None) -> Standing:
         loads=queue_loads(task.id),
         agent=agent_in_turn(task.status, agent_rows()),
         verdict=told.story.verdict if told is not None and told.story is not None else "",
-        throttled=held_back(task, alias()),
+        throttled=throttle_reason(task, alias()),
     )

@@ -13,11 +13,12 @@ from brokerage.queries.invariants import look
 from brokerage.rules.dispatch.settlement import Ending, Report
 from tests.cutting import Generator, Part, Shared, cut, end, shared
 from workqueues.ledger.commands import command
-from workqueues.ledger.events import Dropped, NewRange, drop, insert_ranges
+from workqueues.ledger.events import drop, insert_ranges
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Dataset, EventRange, FileChange
 from workqueues.queries.pieces import free_pieces
+from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange
 
 pytestmark = pytest.mark.django_db
 
@@ -202,7 +203,7 @@ def test_the_database_refuses_events_that_another_job_has() -> None:
 def test_a_whole_file_that_no_job_will_take_is_given_up() -> None:
     of = shared([25, 3])
     generator = Generator(of)
-    drop(generator.run, of.task.id, [Dropped(of.file(1).id, 0, 0)], "too few files", "generate")
+    drop(generator.run, of.task.id, [DroppedEvents(of.file(1).id, 0, 0)], "too few files", "generate")
     generator.leave()
     assert ([of.file(n).status for n in (0, 1)], counters(of)) == (["ready", "failed"], (1, 0, 1, 0))
     assert faults() == []
@@ -264,7 +265,13 @@ def test_events_that_no_job_will_take_are_given_up_with_the_reason() -> None:
     of = shared([25, 3])
     generator = Generator(of)
     long, short = generator.pieces
-    drop(generator.run, of.task.id, [Dropped(long.file_id, 20, 5), Dropped(short.file_id, 0, 3)], "too few events", "generate")
+    drop(
+        generator.run,
+        of.task.id,
+        [DroppedEvents(long.file_id, 20, 5), DroppedEvents(short.file_id, 0, 3)],
+        "too few events",
+        "generate",
+    )
     assert (of.file(0).status, of.file(1).status, counters(of)) == ("picked", "failed", (2, 0, 1, 0))
     made = generator.give([Part(long, 0, 10)], [Part(long, 10, 20)])
     generator.leave()

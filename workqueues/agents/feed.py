@@ -16,7 +16,7 @@ from workqueues.catalogue import CatalogueUnavailable, Condition, catalogue
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
 from workqueues.ledger.feed import fed, finish_empty, outputs_registered, resolve_held
-from workqueues.ledger.holds import hold
+from workqueues.ledger.holds import set_pending
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Dataset, Task
 from workqueues.queries.held_files import held_files, reporting_queues
@@ -43,14 +43,14 @@ def feed_task(run: Run, task: Task) -> bool:
         known = catalogue().look_up(input_names(params))
         planned = plan(params, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
         if not isinstance(planned, TaskPlan):
-            hold(run.id, task.id, planned.reason, rest_s(task), run.who)
+            set_pending(run.id, task.id, planned.reason, rest_s(task), run.who)
             return True
         _register_outputs(run, task)
         _send_on(run, task, planned, fill_inputs(run, task, planned))
     except CannotFeed as error:
         break_task(run.id, task.id, str(error), run.who)
     except CatalogueUnavailable as error:
-        hold(run.id, task.id, f"the catalogue does not answer: {error}", rest_s(task), run.who)
+        set_pending(run.id, task.id, f"the catalogue does not answer: {error}", rest_s(task), run.who)
     return True
 
 
@@ -63,7 +63,7 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, filled: Filled) -> None:
         case "go":
             fed(run.id, task.id, "assigning" if task.prod_source_label in ("managed", "test") else "ready", run.who)
         case "wait":
-            hold(run.id, task.id, f"{lack} yet", rest_s(task), run.who)
+            set_pending(run.id, task.id, f"{lack} yet", rest_s(task), run.who)
         case "finish":
             finish_empty(run.id, task.id, run.who)
         case "break":

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from django.db import connection, transaction
 from django.db.models import F
 
-from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.claims import lock_claimed
 from workqueues.models import Dataset
 from workqueues.queries.ranges import GIVEN_BACK
 from workqueues.states import INPUT_TYPES
@@ -53,7 +53,7 @@ def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[P
     Files of which only some events are done come before those that are untouched.
     """
     with transaction.atomic():
-        hold_claim(task_id, run_id)
+        lock_claimed(task_id, run_id)
         dataset = Dataset.objects.select_for_update(no_key=True).get(id=dataset_id)
         wanted = min(limit, dataset.n_files_to_be_used - dataset.n_files_used)
         if wanted <= 0:
@@ -85,7 +85,7 @@ def give_back_picked(run_id: str, task_id: int) -> int:
     job took, and those of a run that died.
     """
     with transaction.atomic():
-        hold_claim(task_id, run_id)
+        lock_claimed(task_id, run_id)
         datasets = list(
             Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES).order_by("id")
         )

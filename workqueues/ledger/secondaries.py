@@ -8,9 +8,9 @@ from django.db.models import F
 
 from workqueues.ledger.picking import Picked, take_files
 from workqueues.models import Dataset, Task
-from workqueues.queries.secondaries import SecondaryFiles, SecondaryRow, all_files, secondaries_of
+from workqueues.queries.secondaries import all_files, secondaries_of
 from workqueues.rules.jobs.dataset_attributes import Attributes, read_attributes
-from workqueues.splitters.protocol import Files, Secondary
+from workqueues.splitters.protocol import Files, Secondary, SecondaryFiles, SecondaryRow
 
 MOST_FILES = 20_000
 """Files of one tracked dataset that are picked at once."""

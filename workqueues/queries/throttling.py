@@ -13,7 +13,7 @@ STATUSES = ("ready", "running")
 """States of tasks for which jobs are made."""
 
 
-def held_back(task: Task, using: str = "default") -> str:
+def throttle_reason(task: Task, using: str = "default") -> str:
     """Why the throttler makes no jobs for a task that has files to use, in words; empty where it does."""
     if task.status not in STATUSES or not _has_work(task.id, using):
         return ""

@@ -20,7 +20,7 @@ from brokerage.queries.why_empty import told_why_empty
 from brokerage.rules.explain.edits import BadEdits, read_edits
 from brokerage.rules.explain.why_not import WhyNot
 from workqueues.models import Task
-from workqueues.queries.throttling import held_back
+from workqueues.queries.throttling import throttle_reason
 from workqueues.rules.task.task_status_text import standing
 
 
@@ -145,7 +145,7 @@ def where(task: Task) -> str:
         old_status=task.old_status,
         reason=task.error_dialog,
         next_look_at=task.next_look_at,
-        throttled=held_back(task),
+        throttled=throttle_reason(task),
     )
 
 
