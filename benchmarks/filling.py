@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.server import Bench
+from workqueues.states import OUTPUT_TYPES
 
 QUEUE = "BENCH"
 STORAGE = "BENCH_DISK"
@@ -32,7 +33,8 @@ def grid(task_queues: int) -> int:
 
     site = Site.objects.create(name="BENCH_SITE")
     storage = StorageEndpoint.objects.create(name=STORAGE, site=site, path="/bench")
-    queue = ComputingQueue.objects.create(name=QUEUE, site=site, maxrss=8000, maxtime=86400, maxwdir=20000, corecount=8)
+    size = {"maxrss": 8000, "maxtime": 86400, "maxwdir": 20000, "corecount": 8}
+    queue = ComputingQueue.objects.create(name=QUEUE, site=site, type="unified", **size)
     for access in ("read_lan", "write_lan"):
         QueueStorage.objects.create(queue=queue, storage=storage, access=access, position=1)
     TaskQueue.objects.bulk_create(
@@ -49,7 +51,7 @@ def task(queue_id: int) -> Place:
     one = Task.objects.create(task_name="bench", user_name="bench", vo="bench", status="registered", trans_path="run.py")
     datasets = [
         Dataset.objects.create(task=one, dataset_name=f"bench.{type_}", type=type_, status="defined", vo="bench")
-        for type_ in ("input", "output", "log")
+        for type_ in ("input", *OUTPUT_TYPES)
     ]
     CatalogueDataset.objects.bulk_create(CatalogueDataset(name=d.dataset_name) for d in datasets)
     return Place(queue_id, one.id, datasets[0].id, (datasets[1].id, datasets[2].id))

@@ -112,10 +112,9 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
             raise NoPlace(split.reason or "its files make no job")
         return 0, None
     decided = _decide(task, dataset, usable, smallest, run_state.cycle)
-    decision = decided.decision
-    if decision.outcome == "pending":
-        closest = f"; closest is {decision.closest}" if decision.closest else ""
-        return 0, Delay(f"0 of {len(decision.first)} queues passed{closest}; see why", decision.wait_s)
+    if decided.decision.outcome == "pending":
+        shortfall = run_state.cycle.shortfall(run_state.cycle.policy(task), decided)
+        return 0, Delay(shortfall, decided.decision.wait_s)
     decision_id = run_state.cycle.store()
     placement = _place(task, usable, decided, decision_id, most, run_state)
     run_state.given.add(task.gshare, Counter(job.queue for job in placement.jobs))

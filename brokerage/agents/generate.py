@@ -6,7 +6,7 @@ from __future__ import annotations
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.dataset_jobs import GenerateRun, jobs_from
 from brokerage.agents.decision_cycle import begin
-from brokerage.agents.throttling import STATUSES, Throttle
+from brokerage.agents.throttling import Throttle
 from brokerage.queries.feeds import stale_feeds
 from brokerage.queries.generation import queue_ids
 from workqueues.agents.each import each
@@ -14,6 +14,7 @@ from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.holds import retry_later, set_pending
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
+from workqueues.states import TASK
 
 BATCH = 20
 
@@ -23,7 +24,7 @@ def generate(run: Run) -> int:
     """Make jobs for every task that has files to use, as the throttler and the room at the queues allow."""
     throttle = Throttle.begin(run, BATCH)
     try:
-        tasks = claim_tasks(run.id, run.claim_s, STATUSES, BATCH, work="unused inputs", order="share", only=throttle.open)
+        tasks = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="unused inputs", order="share", only=throttle.open)
         if not tasks:
             return 0
         run_state = GenerateRun(run, begin(run, tasks), queue_ids(), throttle, stale_feeds(run.now))

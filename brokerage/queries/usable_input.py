@@ -13,9 +13,7 @@ from brokerage.rules.placement.usable_input import InputFile, UsableInput, colum
 from workqueues.models import Dataset, File, Task
 from workqueues.queries.pieces import free_pieces
 from workqueues.rules.jobs.split_rule import parse
-
-USABLE = ("partial", "ready", "picked")
-"""States of files of which jobs can be made."""
+from workqueues.states import INPUT_FILE
 
 
 def max_files_of(task: Task) -> int:
@@ -39,6 +37,6 @@ def peek(task: Task, dataset: Dataset, most: int) -> UsableInput:
     files that are older than those of the dataset.
     """
     usable = File.objects.filter(dataset_id=dataset.id, held="")
-    of_states = [usable.filter(status__range=(state, state)).order_by("status", "id")[:most] for state in USABLE]
+    of_states = [usable.filter(status__range=(state, state)).order_by("status", "id")[:most] for state in INPUT_FILE.usable]
     files = of_states[0].union(*of_states[1:], all=True)
     return usable_input(task, dataset, sorted(files, key=lambda file: file.id)[:most])

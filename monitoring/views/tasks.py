@@ -6,11 +6,10 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import VoScope, may
-from monitoring.explain.decision import tell
-from monitoring.explain.waiting import DECIDED, speaks_for
+from brokerage.queries.task_status import task_status
+from brokerage.rules.explain.task_status_text import headline, reasons
 from monitoring.queries.changes import task_moves
 from monitoring.queries.database import alias
-from monitoring.queries.decisions import decisions_of, stored_decision
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.task import find_task, task_facts
 from monitoring.tables import keyset
@@ -18,11 +17,10 @@ from monitoring.tables.selection import read
 from monitoring.views.page import page, scope_of, show
 from monitoring.wording import WORDS
 from workqueues.models import Task
-from workqueues.queries.throttling import throttle_reason
+from workqueues.rules.task.commands import COMMANDS, Command
 from workqueues.states import TASK
 
 JOBS_SHOWN = 50
-COMMANDS = ("finish", "retry", "kill")
 
 
 @page("task:read")
@@ -31,13 +29,15 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
     scope = scope_of(request)
     found = found_task(task_id, scope)
     facts = task_facts(found, scope)
+    status = task_status(found, alias())
     selection = read(request.GET)
     jobs = visible_jobs(scope_of(request, "job:read")).filter(task_id=task_id)
     context = {
         "task": found,
         "facts": facts,
-        "verdict": _verdict(found),
-        "throttled": throttle_reason(found, alias()),
+        "headline": headline(status),
+        "throttled": bool(status.throttle),
+        "waits": any(reason.tone in ("wait", "bad") for reason in reasons(status)),
         "word": WORDS["task"][found.status],
         "final": found.status in TASK.final,
         "selection": selection,
@@ -56,20 +56,11 @@ def found_task(task_id: int, scope: VoScope) -> Task:
     return found
 
 
-def commands(request: HttpRequest, task: Task) -> list[str]:
+def commands(request: HttpRequest, task: Task) -> list[Command]:
     """The commands that the visitor may give this task in the state that it is in."""
-    if not may(authenticate(request), "task:command", task.vo, task.user_name):
-        return []
-    return [name for name in COMMANDS if task.status in TASK.accepting(name)]
-
-
-def _verdict(task: Task) -> str:
-    """What the newest decision says, where that is why the task waits."""
-    if task.status not in DECIDED:
-        return ""
-    newest = decisions_of(task.id)[:1]
-    if not newest or not speaks_for(task.status, task.status_since, newest[0]):
-        return ""
-    stored = stored_decision(task.id, newest[0].id)
-    told = tell(stored) if stored is not None else None
-    return told.story.verdict if told is not None and told.story is not None else ""
+    visitor = authenticate(request)
+    return [
+        command
+        for command in COMMANDS.values()
+        if task.status in command.states and may(visitor, command.right.permission, task.vo, task.user_name)
+    ]

@@ -23,6 +23,7 @@ from workqueues.rules.jobs.feeding import FileVerdict, LoadedInputs, after_feedi
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import TaskPlan, input_names, plan
 from workqueues.rules.refine.input_files import CannotFeed
+from workqueues.states import TASK
 
 BATCH = 20
 
@@ -31,7 +32,7 @@ BATCH = 20
 def feed(run: Run) -> int:
     """Feed every defined task; ask the catalogue about every held file."""
     fed_tasks = each(run, claim_tasks(run.id, run.claim_s, ["defined"], BATCH), feed_task)
-    holding = claim_tasks(run.id, run.claim_s, ["ready", "running", "scouting"], BATCH, work="held inputs")
+    holding = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="held inputs")
     return fed_tasks + each(run, holding, ask_about_held)
 
 

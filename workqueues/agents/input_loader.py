@@ -11,7 +11,7 @@ from workqueues.rules.jobs.feeding import LoadedInputs
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import DatasetPlan, TaskPlan
 from workqueues.rules.refine.input_files import InputFiles, usable_files
-from workqueues.states import INPUT_TYPES
+from workqueues.states import INPUT_TYPES, MASTER_TYPES
 
 
 def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
@@ -39,5 +39,5 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
             max_failure=planned.max_failure if limited else None,
             tracked=tracked,
         )
-    masters = Dataset.objects.filter(task_id=task.id, type__in=["input", "pseudo_input"], master=None)
+    masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
     return LoadedInputs(sum(masters.values_list("n_files_to_be_used", flat=True)), empty)

@@ -24,7 +24,6 @@ from workqueues.models import Task
 from workqueues.queries.parents import named_parent, parent_of
 from workqueues.queries.tasks import active_tasks, namesake
 from workqueues.rules.refine import Broken, DatasetFacts, check_inputs, input_names, plan, validate
-from workqueues.rules.refine.plan import CORRUPTED
 from workqueues.rules.task.submission import first_columns
 from workqueues.rules.task_parameters import problem
 from workqueues.states import TASK
@@ -98,7 +97,7 @@ def _parent(params: Mapping[str, Any], owner: str) -> tuple[Task | None, list[Pr
     parent = named_parent(vo, owner, name)
     if parent is None:
         return None, [problem("parentTaskName", "parent", f"{owner} has no task of this name in VO {vo}")]
-    if parent.status in CORRUPTED:
+    if parent.status in TASK.corrupted:
         return parent, [problem("parentTaskName", "parent", f"the parent, task {parent.id}, is {parent.status}")]
     return parent, []
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from broker_site.foundation.sql.prepared import Prepared
-from workqueues.rules.jobs.event_ranges import KEPT, LIVE, Free, Piece, Try, free_events, joined_pieces
+from workqueues.rules.jobs.event_ranges import Free, Piece, Try, free_events, joined_pieces
+from workqueues.states import EVENT
 
 
 class CutFile(Protocol):
@@ -37,7 +38,7 @@ def free_pieces(files: Sequence[CutFile]) -> list[Piece]:
     """
     tried: dict[int, list[Try]] = defaultdict(list)
     limits: dict[int, tuple[int | None, int | None]] = {}
-    for file_id, max_attempt, max_failure, *about in _RANGES.run([f.id for f in files], [*LIVE, *KEPT]):
+    for file_id, max_attempt, max_failure, *about in _RANGES.run([f.id for f in files], [*EVENT.with_job, *EVENT.processed]):
         tried[file_id].append(Try(*about))
         limits[file_id] = (max_attempt, max_failure)
     found: list[Piece] = []

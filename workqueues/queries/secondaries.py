@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from workqueues.models import Dataset, File
-from workqueues.rules.task.finish import MASTER_TYPES
 from workqueues.splitters.protocol import SecondaryRow
+from workqueues.states import MASTER_TYPES
 
 
 def secondaries_of(master: Dataset) -> list[Dataset]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from broker_site.foundation.kernel.machine import Machine
 from brokerage.rules.facts.job_kind import BUILT_KINDS, JobKind
-from brokerage.states import JOB, LEASED
+from brokerage.states import JOB
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, OUTPUT_DATASET, TASK
 
 
@@ -29,7 +29,7 @@ def arrows(machine: Machine) -> list[str]:
 PARAMETERS: Mapping[str, Any] = {
     "task_final": sorted(TASK.final),
     "job_final": sorted(JOB.final),
-    "leased": list(LEASED),
+    "leased": list(JOB.leased),
     "known_kinds": [kind.value for kind in JobKind],
     "built_kinds": [kind.value for kind in BUILT_KINDS],
     "input_types": list(INPUT_TYPES),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -69,7 +70,7 @@ def test_a_task_whose_files_are_not_as_it_needs_them_can_never_run(
 def test_partners_keep_only_the_numbers_that_all_of_them_have() -> None:
     low = DatasetPlan("low", "input", master_index=0, attributes="ic")
     high = DatasetPlan("high", "input", master_index=0, attributes="ic")
-    catalogued = {"in.data": files(1, 1), "low": files(1, 1, 1), "high": files(1)}
+    catalogued: dict[str, Sequence[NewFile]] = {"in.data": files(1, 1), "low": files(1, 1, 1), "high": files(1)}
     usable = usable_files(catalogued, [MASTER, low, high])
     assert {name: len(of) for name, of in usable.items()} == {"in.data": 2, "low": 1, "high": 1}
 

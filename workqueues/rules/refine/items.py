@@ -18,6 +18,7 @@ from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, Ma
 from workqueues.rules.refine.attributes import WISHES, input_attributes
 from workqueues.rules.refine.types import Item
 from workqueues.rules.task_parameters import Parameter, found, problem, read
+from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
 
 PSEUDO_NAMES = ("seq_number", "pseudo_dataset")
 """Dataset names that stand for numbered records, not for files."""
@@ -74,10 +75,10 @@ KEYS: Mapping[str, Parameter] = {
 
 _BELONG: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("attributes", *WISHES), ("input",)),
-    "offset": ("number", "pseudo_input", "output", "log"),
-    "allowNoOutput": ("output", "log"),
+    "offset": ("number", "pseudo_input", *OUTPUT_TYPES),
+    "allowNoOutput": OUTPUT_TYPES,
     "num_records": ("pseudo_input",),
-    "pseudo": ("input", "pseudo_input"),
+    "pseudo": MASTER_TYPES,
     "sourceName": ("output",),
 }
 """Keys that only items of these types may have."""
@@ -140,7 +141,7 @@ def _item(path: str, raw: object, in_log: bool) -> tuple[Item | None, list[Probl
     values, problems = _keys(path, raw)
     kind = _kind(path, raw, values, in_log, problems)
     value = values.get("value")
-    if "value" not in raw and kind in ("constant", "output", "log", "number", ""):
+    if "value" not in raw and kind in ("constant", *OUTPUT_TYPES, "number", ""):
         problems.append(problem(f"{path}.value", "required", "an item needs its text"))
     text = value if isinstance(value, str) else ""
     if not kind:
@@ -219,7 +220,7 @@ def _kind(path: str, raw: Mapping[str, object], values: Mapping[str, object], in
         if raw.get("param_type") is None:
             problems.append(problem(f"{path}.param_type", "required", "a template says what it stands for"))
         return ""
-    allowed = ("log",) if in_log else ("input", "pseudo_input", "number", "output", "log")
+    allowed = ("log",) if in_log else (*MASTER_TYPES, "number", *OUTPUT_TYPES)
     if kind in allowed:
         return str(kind)
     why = " (made by the system itself)" if kind in _MADE_BY_US or str(kind).startswith(("trn_", "tmpl_")) else ""
@@ -264,14 +265,14 @@ def _bad_name(kind: str, name: str) -> tuple[str, str] | None:
 
 def _text(field: str, kind: str, text: str, problems: list[Problem]) -> tuple[str, str]:
     """The stream of an input and the file-name template of an output, from the item's text."""
-    if kind in ("output", "log"):
+    if kind in OUTPUT_TYPES:
         return "", _file_name(field, text, problems) if text else ""
     try:
         marks = placeholders(text)
     except MalformedText as wrong:
         problems.append(problem(field, "template", str(wrong)))
         return "", ""
-    if kind not in ("input", "pseudo_input"):
+    if kind not in MASTER_TYPES:
         return "", ""
     names = [n for mark in marks for n in mark.names if n not in (*NUMBERS, TASK_ID, MIDDLE_NAME)]
     stream = names[0] if names else ""
@@ -314,7 +315,7 @@ def command_line(items: Sequence[Item], stream_of: Mapping[str, str]) -> str:
         if item.hidden or not item.on_command_line:
             continue
         value = item.value
-        if item.type in ("output", "log"):
+        if item.type in OUTPUT_TYPES:
             head, equals, _ = value.rpartition("=")
             value = f"{head}{equals}${{{stream_of[item.path]}}}"
         text += value + (" " if item.padding else "")

@@ -29,9 +29,8 @@ from workqueues.rules.refine.types import (
 )
 from workqueues.rules.refine.validate import read_values, validate
 from workqueues.rules.task_parameters import TASK_PARAMETERS, problem
-
-COMPLETED = ("done", "finished")
-CORRUPTED = ("broken", "aborted", "failed")
+from workqueues.states import OUTPUT_TYPES
+from workqueues.states import TASK as MACHINE
 
 
 def input_names(params: Mapping[str, object]) -> tuple[str, ...]:
@@ -49,7 +48,7 @@ def output_names(params: Mapping[str, object]) -> tuple[str, ...]:
     if instantiates(values):
         return ()
     items, _ = read_items(params)
-    return tuple(dict.fromkeys(name for item in items if item.type in ("output", "log") for name in item.names))
+    return tuple(dict.fromkeys(name for item in items if item.type in OUTPUT_TYPES for name in item.names))
 
 
 def check_inputs(params: Mapping[str, object], parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> list[Problem]:
@@ -130,9 +129,9 @@ def _parent(values: Mapping[str, Any], parent: ParentFacts | None) -> Wait | Bro
         return None
     if parent is None:
         return Broken((problem("parentTaskName", "parent", f"no task of this name: {name}"),))
-    if parent.status in CORRUPTED:
+    if parent.status in MACHINE.corrupted:
         return Broken((problem("parentTaskName", "parent", f"the parent, task {parent.task_id}, is {parent.status}"),))
-    if parent.status not in COMPLETED:
+    if parent.status not in MACHINE.completed:
         return Wait(f"waiting for the parent, task {parent.task_id}, which is {parent.status}", clock=False)
     return None
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from broker_site.foundation.kernel.verdict import Problem
+from workqueues.states import MASTER_TYPES, DatasetType, OutputType
 
 ItemType = Literal["constant", "input", "pseudo_input", "number", "output", "log"]
-DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class DatasetPlan:
     @property
     def master(self) -> bool:
         """Whether jobs are cut from its files."""
-        return self.type in ("input", "pseudo_input") and self.master_index is None
+        return self.type in MASTER_TYPES and self.master_index is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class OutputTemplatePlan:
     filename_template: str
     stream_name: str
     serial_nr: int = 0
-    out_type: Literal["output", "log"] = "output"
+    out_type: OutputType = "output"
     source_name: str = ""
     optional: bool = False
 

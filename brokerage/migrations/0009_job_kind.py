@@ -6,7 +6,7 @@ KINDS = ("normal", "scout", "build", "preprocess", "merge", "event_service", "es
 
 
 class Migration(migrations.Migration):
-    dependencies = [("brokerage", "0007_stored_snapshots")]
+    dependencies = [("brokerage", "0008_grid_attributes")]
 
     operations = [
         migrations.AddField(
