@@ -55,13 +55,15 @@ def cycle(tasks: list[int]) -> Line:
     from brokerage.queries.asks import chunk_of
     from brokerage.queries.usable_input import usable_input
     from workqueues.models import File, Task
+    from workqueues.rules.jobs.event_ranges import InputFile
 
     with asked() as statements:
         began = time.monotonic()
         rows = list(Task.objects.filter(id__in=tasks).order_by("id"))
         now = begin(new_run("generate"), rows)
-        files: dict[int, list[File]] = {}
-        for file in File.objects.filter(task_id__in=tasks).order_by("id"):
+        files: dict[int, list[InputFile]] = {}
+        of_tasks = File.objects.filter(task_id__in=tasks).order_by("id")
+        for file in map(InputFile._make, of_tasks.values_list(*InputFile._fields)):
             files.setdefault(file.dataset_id, []).append(file)
         loaded = time.monotonic()
         outcomes: dict[str, int] = {}

@@ -9,9 +9,9 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset
-from brokerage.rules.placement.usable_input import InputFile
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
+from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.task_parameters import TASK_PARAMETERS, read
 from workqueues.splitters.protocol import JobPlan

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from broker_site.foundation import gdpconfig
 from brokerage.queries.generation import generation_of
-from brokerage.rules.placement.usable_input import InputFile, UsableInput, columns_of, cuts_events
+from brokerage.rules.placement.usable_input import UsableInput, columns_of, cuts_events
 from workqueues.models import Dataset, File, Task
 from workqueues.queries.pieces import free_pieces
+from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.states import INPUT_FILE
 
@@ -36,7 +37,7 @@ def peek(task: Task, dataset: Dataset, most: int) -> UsableInput:
     Each state is read in the order of the index by state: in the order of ids alone the planner would rather leaf through all
     files that are older than those of the dataset.
     """
-    usable = File.objects.filter(dataset_id=dataset.id, held="")
+    usable = File.objects.filter(dataset_id=dataset.id, held="").values_list(*InputFile._fields)
     of_states = [usable.filter(status__range=(state, state)).order_by("status", "id")[:most] for state in INPUT_FILE.usable]
-    files = of_states[0].union(*of_states[1:], all=True)
-    return usable_input(task, dataset, sorted(files, key=lambda file: file.id)[:most])
+    files = sorted(map(InputFile._make, of_states[0].union(*of_states[1:], all=True)))
+    return usable_input(task, dataset, files[:most])

@@ -18,7 +18,7 @@ from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Dataset, EventRange, File, FileChange
 from workqueues.queries.pieces import free_pieces
-from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange
+from workqueues.rules.jobs.event_ranges import DroppedEvents, InputFile, NewRange
 
 pytestmark = pytest.mark.django_db
 
@@ -33,9 +33,14 @@ def states(of: Shared) -> list[str]:
     return list(EventRange.objects.filter(task_id=of.task.id).order_by("id").values_list("status", flat=True))
 
 
+def record(file: File) -> InputFile:
+    """The file as a generator picks it."""
+    return InputFile(file.id, file.dataset_id, file.lfn, n_events=file.n_events)
+
+
 def free(of: Shared) -> list[tuple[int, int]]:
     """First event and number of the free pieces of the first file."""
-    return [(piece.first, piece.n_events) for piece in free_pieces([of.file()])]
+    return [(piece.first, piece.n_events) for piece in free_pieces([record(of.file())])]
 
 
 def counters(of: Shared) -> tuple[int, int, int, int]:
@@ -363,7 +368,7 @@ def test_a_random_walk_agrees_with_a_model_in_memory(seed: int) -> None:
             past = Counter(zip(model.tries[n], model.failures[n], strict=True))
             assert file.attempt_nr == max(tries for tries, _ in past)
             assert file.failed_attempt == max(failures for _, failures in past)
-            found = [e for p in free_pieces([file]) for e in range(p.first, p.first + p.n_events)]
+            found = [e for p in free_pieces([record(file)]) for e in range(p.first, p.first + p.n_events)]
             assert found == model.free(n)
         assert counters(of)[3] == sum(sum(done) for done in model.done)
         assert faults() == []

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Protocol
 
 from broker_site.foundation.sql.prepared import Prepared
-from workqueues.rules.jobs.event_ranges import Free, Piece, Try, free_events, joined_pieces
+from workqueues.rules.jobs.event_ranges import Free, InputFile, Piece, Try, free_events, joined_pieces
 from workqueues.states import EVENT
-
-
-class CutFile(Protocol):
-    """What must be known of a file (a read-only view: a row or a light record does)."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def n_events(self) -> int | None: ...
-
 
 _RANGES = Prepared(
     "ranges_of_files",
@@ -31,7 +20,7 @@ _RANGES = Prepared(
 )
 
 
-def free_pieces(files: Sequence[CutFile]) -> list[Piece]:
+def free_pieces(files: Sequence[InputFile]) -> list[Piece]:
     """The free pieces of `files`, in order of file id and first event; one statement.
 
     They stay free while the caller holds the claim and the files are picked: the end of other jobs only adds to them.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from workqueues.rules.jobs.event_ranges import DroppedEvents, Piece
+from workqueues.rules.jobs.event_ranges import DroppedEvents, InputFile, Piece
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.choice import Kind
 from workqueues.splitters.generation import Generation
@@ -41,31 +41,6 @@ class MasterDataset(Protocol):
     def n_files_to_be_used(self) -> int: ...
     @property
     def n_events(self) -> int | None: ...
-
-
-class InputFile(Protocol):
-    """What cutting must know of a file: a row, or the light record of a picked one."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def lfn(self) -> str: ...
-    @property
-    def fsize(self) -> int | None: ...
-    @property
-    def n_events(self) -> int | None: ...
-    @property
-    def first_event(self) -> int | None: ...
-    @property
-    def boundary_id(self) -> int | None: ...
-    @property
-    def lumi_block_nr(self) -> int | None: ...
-    @property
-    def attempt_nr(self) -> int: ...
-    @property
-    def ram_count(self) -> int: ...
-    @property
-    def job_id(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from brokerage.rules.placement.slots import Slot
 from brokerage.rules.placement.usable_input import UsableInput, columns_of
 from tests.unit.brokerage.grids import CONFIG, ask, piloted, queues
 from workqueues.rules.jobs.dataset_attributes import read_attributes
-from workqueues.rules.jobs.event_ranges import Free, Piece
+from workqueues.rules.jobs.event_ranges import Free, InputFile, Piece
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.generation import STANDARD, Generation
 from workqueues.splitters.generator import GeneratorTask
@@ -43,22 +43,13 @@ class Master(NamedTuple):
     n_events: int | None = None
 
 
-class File(NamedTuple):
-    """A picked file."""
-
-    id: int
-    lfn: str
-    attempt_nr: int = 0
-    job_id: int | None = None
-    first_event: int | None = None
-    n_events: int | None = 100
-    fsize: int | None = 10**9
-    boundary_id: int | None = None
-    lumi_block_nr: int | None = None
-    ram_count: int = 0
+def file(number: int, lfn: str, attempt_nr: int = 0, job_id: int | None = None, **more: Any) -> InputFile:
+    """A picked file of 1 GB and 100 events."""
+    about = {"fsize": 10**9, "n_events": 100, "attempt_nr": attempt_nr, "job_id": job_id, **more}
+    return InputFile(number, IN, lfn, **about)
 
 
-def usable(files: Sequence[File], rules: SplitRules, pieces: Sequence[Piece] | None = None, **more: Any) -> UsableInput:
+def usable(files: Sequence[InputFile], rules: SplitRules, pieces: Sequence[Piece] | None = None, **more: Any) -> UsableInput:
     """Input that our own generator cuts."""
     columns = columns_of(files, pieces, complete=True, named=False)
     generation = Generation(STANDARD, GeneratorTask(1))
@@ -82,7 +73,7 @@ def built(
 
 
 def test_a_job_of_whole_files_has_them_with_their_tries_and_goes_on_from_their_last_jobs() -> None:
-    source = usable([File(1, "a"), File(2, "b", 2, 90), File(3, "c", 1, 80)], SplitRules(files_per_job=3))
+    source = usable([file(1, "a"), file(2, "b", 2, 90), file(3, "c", 1, 80)], SplitRules(files_per_job=3))
     (job,) = built(source, source.cut_anywhere().jobs, "--in ${IN} --out ${OUTPUT0} --try ${ATTEMPTNR}")
     assert job.inputs == [InputUse(1, IN, 0, True), InputUse(2, IN, 2, True), InputUse(3, IN, 1, True)]
     assert (job.attempt_nr, job.previous_jobs, job.ranges, job.kind) == (3, {80, 90}, [], JobKind.NORMAL)
@@ -92,14 +83,14 @@ def test_a_job_of_whole_files_has_them_with_their_tries_and_goes_on_from_their_l
 
 
 def test_serial_numbers_count_on_over_all_queues_and_each_queue_has_its_own_datasets() -> None:
-    source = usable([File(i, f"f{i}") for i in range(4)], SplitRules(files_per_job=1))
+    source = usable([file(i, f"f{i}") for i in range(4)], SplitRules(files_per_job=1))
     jobs = built(source, source.cut_anywhere().jobs, "${SN/P}", at=("Q", "R"))
     assert [job.outputs[1] for job in jobs] == [OutputName(LOG + i % 2, "log", f"mc._0000{11 + i}.log") for i in range(4)]
     assert [job.parameters for job in jobs] == ["000041", "000042", "000043", "000044"]
 
 
 def test_a_job_of_events_has_a_range_for_each_run_of_one_past() -> None:
-    files = [File(1, "a", first_event=500), File(2, "b", 1, 60, n_events=0)]
+    files = [file(1, "a", first_event=500), file(2, "b", 1, 60, n_events=0)]
     pieces = [Piece(1, 20, 80, (Free(20, 50, 1, 1, 70), Free(50, 100))), Piece(2, 0, 0)]
     source = usable(files, SplitRules(events_per_job=40), pieces)
     (job,) = built(source, [JobPlan(0, 2, skip=10)], "${SKIPEVENTS} ${FIRSTEVENT}")
@@ -112,7 +103,7 @@ def test_a_job_of_events_has_a_range_for_each_run_of_one_past() -> None:
 
 
 def test_seeds_go_to_jobs_in_their_order_and_count_no_try() -> None:
-    source = usable([File(i, f"f{i}") for i in range(3)], SplitRules(files_per_job=1, random_seed=100))
+    source = usable([file(i, f"f{i}") for i in range(3)], SplitRules(files_per_job=1, random_seed=100))
     seeds = [Seed(60 + i, SEEDS, number, 2, 33) for i, number in enumerate((4, 9, 12))]
     jobs = built(source, source.cut_anywhere().jobs, "${RNDMSEED}", seeds)
     assert [job.parameters for job in jobs] == ["104", "109", "112"]
@@ -121,7 +112,7 @@ def test_seeds_go_to_jobs_in_their_order_and_count_no_try() -> None:
 
 
 def test_numbered_records_stand_for_their_numbers() -> None:
-    records = [File(1, "pseudo_000007", first_event=601)]
+    records = [file(1, "pseudo_000007", first_event=601)]
     source = usable(records, SplitRules(), dataset=Master("pseudo_input", stream_name="SEQNUMBER"))
     (job,) = built(source, [JobPlan(0, 1, n_events=100)], "${SEQNUMBER} ${FIRSTEVENT} ${MAXEVENTS}")
     assert job.parameters == "7 601 100"
@@ -136,7 +127,7 @@ def test_files_of_secondary_datasets_are_dealt_out_round_the_end(
     rows = [SecondaryRow(i, 20, f"s{i}", 5, 0, 1, 55, None, tracked) for i in (21, 22)]
     secondary = Secondary(read_attributes(attributes), Files([21, 22]))
     assert secondary.rule.tracked == tracked
-    source = usable([File(1, "a")], SplitRules(), others=[SecondaryFiles(20, "IN2", secondary, rows)])
+    source = usable([file(1, "a")], SplitRules(), others=[SecondaryFiles(20, "IN2", secondary, rows)])
     plan = JobPlan(0, 1, others=(Portion(1, 3),))
     (job,) = built(source, [plan], "${IN2/L}")
     assert [use.file_id for use in job.inputs] == [1, 22, 21, 22]
@@ -147,7 +138,7 @@ def test_files_of_secondary_datasets_are_dealt_out_round_the_end(
 
 @given(st.integers(0, 40), st.integers(1, 7), st.lists(st.integers(0, 3), min_size=40, max_size=40))
 def test_every_file_is_in_exactly_one_job_and_every_name_is_given_once(n: int, per_job: int, tries: list[int]) -> None:
-    source = usable([File(i, f"f{i:02}", tries[i]) for i in range(n)], SplitRules(files_per_job=per_job))
+    source = usable([file(i, f"f{i:02}", tries[i]) for i in range(n)], SplitRules(files_per_job=per_job))
     jobs = built(source, source.cut_anywhere().jobs, at=("Q", "R"))
     assert [use.file_id for job in jobs for use in job.inputs] == list(range(n))
     assert len({(o.type, o.lfn) for job in jobs for o in job.outputs}) == 2 * len(jobs)
@@ -168,7 +159,7 @@ def test_every_free_event_is_in_exactly_one_range(runs: list[list[int]], per_job
         for length in lengths:
             ends.append(ends[-1] + length)
         parts = tuple(Free(first, stop, tries) for tries, (first, stop) in enumerate(pairwise(ends)))
-        files.append(File(i, f"f{i}", n_events=ends[-1]))
+        files.append(file(i, f"f{i}", n_events=ends[-1]))
         pieces.append(Piece(i, gap, ends[-1] - gap, parts))
     source = usable(files, SplitRules(events_per_job=per_job), pieces)
     jobs = built(source, source.cut_anywhere().jobs)
@@ -179,14 +170,14 @@ def test_every_free_event_is_in_exactly_one_range(runs: list[list[int]], per_job
 
 def test_what_is_dropped_is_told_by_reason_as_events_or_as_a_whole_file() -> None:
     dropped = [Dropped(0, 5, 0, "short"), Dropped(1, 0, 4, "odd"), Dropped(1, 6, 0, "short")]
-    files = [File(3, "a"), File(4, "b")]
+    files = [file(3, "a"), file(4, "b")]
     cut = usable(files, SplitRules(events_per_job=9), [Piece(3, 10, 20), Piece(4, 0, 8)])
     assert cut.dropped_events(dropped) == {"short": [(3, 15, 15), (4, 6, 2)], "odd": [(4, 0, 4)]}
     assert usable(files, SplitRules()).dropped_events(dropped[:1]) == {"short": [(3, 0, 0)]}
 
 
 def test_jobs_for_a_part_of_a_unified_queue_are_made_at_the_whole() -> None:
-    source = usable([File(i, f"f{i}") for i in range(4)], SplitRules(files_per_job=2))
+    source = usable([file(i, f"f{i}") for i in range(4)], SplitRules(files_per_job=2))
     table = piloted([{"name": "Q/score", "unified_name": "Q", "storage": "Q_DISK", "corecount": 1}])
     chosen = [ChosenQueue("Q/score", 1.0)]
     placement = place_jobs(source, ask(), table, chosen, {"Q": 12}, 10, CONFIG, dice(1), 1.0)

@@ -25,6 +25,22 @@ class Try(NamedTuple):
     keeps: bool
 
 
+class InputFile(NamedTuple):
+    """A file that jobs may get. Size in bytes; None where unknown. `job_id`: the job that had it before."""
+
+    id: int
+    dataset_id: int
+    lfn: str
+    fsize: int | None = None
+    n_events: int | None = None
+    first_event: int | None = None
+    boundary_id: int | None = None
+    lumi_block_nr: int | None = None
+    attempt_nr: int = 0
+    ram_count: int = 0
+    job_id: int | None = None
+
+
 class Free(NamedTuple):
     """Events of one file that no job has, all with the same past: tries, failures, and the last job that had them."""
 
