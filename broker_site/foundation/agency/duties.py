@@ -14,7 +14,7 @@ OFTEN_S = 10.0
 """Default period of the agents that run most often."""
 
 LATE_PERIODS = 3
-GRACE_S = 10.0
+GRACE_S = 30.0
 """An agent is late that has not ended a run well for so many of its periods and these seconds."""
 
 
