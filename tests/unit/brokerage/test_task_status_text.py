@@ -76,7 +76,7 @@ def test_the_agent_whose_turn_it_is_is_named_with_what_is_wrong(health: Health, 
 def test_every_live_state_that_an_agent_leaves_has_an_agent_whose_turn_it_is() -> None:
     """States of features that are not built yet have none, nor have those in which a person has to do something."""
     without = {status for status in TASK.live if agent_of(status) is None}
-    not_built = {"rerefine", "topreprocess", "preprocessing", "scouting", "scouted", "toincexec", "paused"}
+    not_built = {"rerefine", "topreprocess", "preprocessing", "scouted", "toincexec", "paused"}
     assert without == {"exhausted"} | not_built
 
 
