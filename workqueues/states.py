@@ -1,8 +1,8 @@
 """The state machines of demand: task, input and output dataset, input and output file, event range.
 
 States are exactly those of seed 001; arrows and their triggers come from the facts on tasks, datasets, files and events (row J5),
-reduced to those states as decision E1 says. Triggers in the database, drawings and permitted commands derive from these tables.
-Sets of states and groups of dataset types that anybody speaks of stand here too, and nowhere else.
+reduced to those states as decision E1 says. Triggers in the database and drawings derive from these tables. Sets of states and
+groups of dataset types that anybody speaks of stand here too, and nowhere else.
 """
 
 from typing import Literal, get_args
@@ -42,7 +42,7 @@ class TaskMachine(Machine):
     @property
     def resting(self) -> Names:
         """It goes back to the state before by itself, once its time has come."""
-        return self.accepting("wake") | self.accepting("release")
+        return self.accepting("wake") | self.accepting("unthrottle")
 
     @property
     def ending(self) -> Names:
@@ -68,17 +68,17 @@ feed         | defined                                                       | a
 assign       | assigning                                                     | ready
 generate     | ready                                                         | running scouting
 scouted      | scouting                                                      | scouted
-avalanche    | scouted                                                       | running
+scale_out    | scouted                                                       | running
 refresh      | ready running throttled                                       | defined
 
 # A temporary problem: the state before it is kept in old_status and comes back.
 hold         | registered defined topreprocess preprocessing rerefine        | pending
 hold         | ready running scouting prepared                               | pending
-reassign     | defined assigning ready scouting scouted running exhausted    | pending
+rebroker     | defined assigning ready scouting scouted running exhausted    | pending
 wake         | pending                 | registered defined topreprocess preprocessing rerefine
 wake         | pending                 | assigning ready running scouting prepared
 throttle     | running ready pending                                         | throttled
-release      | throttled                                                     | running ready
+unthrottle   | throttled                                                     | running ready
 
 # The way to the end.
 prepare      | running ready throttled preprocessing rerefine                | prepared
@@ -89,29 +89,29 @@ give_up      | exhausted                                                     | p
 break        | registered rerefine defined ready running scouting            | tobroken
 broken       | tobroken                                                      | broken
 
-# Commands: accepted at once, carried out by the command agent.
-kill         | registered defined assigning ready pending scouting scouted   | aborting
-kill         | running finishing topreprocess preprocessing toretry          | aborting
-kill         | toincexec rerefine paused throttled exhausted                 | aborting
-killed       | aborting                                                      | aborted
-finish       | registered defined assigning ready pending scouting scouted   | finishing
-finish       | running topreprocess preprocessing toretry toincexec          | finishing
-finish       | rerefine paused throttled exhausted                           | finishing
+# What commands cause (rules/task/commands.py), each with a name of its own.
+abort        | registered defined assigning ready pending scouting scouted   | aborting
+abort        | running finishing topreprocess preprocessing toretry          | aborting
+abort        | toincexec rerefine paused throttled exhausted                 | aborting
+aborted      | aborting                                                      | aborted
+stop         | registered defined assigning ready pending scouting scouted   | finishing
+stop         | running topreprocess preprocessing toretry toincexec          | finishing
+stop         | rerefine paused throttled exhausted                           | finishing
 stopped      | finishing                                                     | passed
-retry        | finished failed aborted exhausted                             | toretry
-retry        | exhausted                                                     | running scouting
-retried      | toretry                                                       | ready finished failed aborted
-incexec      | finished failed aborted exhausted done                        | toincexec
-execute      | toincexec                                        | rerefine finished failed aborted done
+reopen       | finished failed aborted exhausted                             | toretry
+carry_on     | exhausted                                                     | running scouting
+reopened     | toretry                                                       | ready finished failed aborted
+extend       | finished failed aborted exhausted done                        | toincexec
+extended     | toincexec                                        | rerefine finished failed aborted done
 refined      | rerefine                                                      | ready
 restart      | done finished exhausted                                       | registered
-pause        | registered defined assigning ready pending scouting scouted   | paused
-pause        | running prepared passed finishing aborting tobroken throttled | paused
-pause        | topreprocess preprocessing toretry toincexec rerefine exhausted | paused
-resume       | paused                  | registered defined assigning ready pending scouting scouted
-resume       | paused                  | running prepared passed finishing aborting tobroken throttled
-resume       | paused                  | topreprocess preprocessing toretry toincexec rerefine exhausted
-resume       | paused                  | done finished failed
+suspend      | registered defined assigning ready pending scouting scouted   | paused
+suspend      | running prepared passed finishing aborting tobroken throttled | paused
+suspend      | topreprocess preprocessing toretry toincexec rerefine exhausted | paused
+continue     | paused                  | registered defined assigning ready pending scouting scouted
+continue     | paused                  | running prepared passed finishing aborting tobroken throttled
+continue     | paused                  | topreprocess preprocessing toretry toincexec rerefine exhausted
+continue     | paused                  | done finished failed
 """,
     final="done finished failed aborted broken",
 )

@@ -12,6 +12,7 @@ from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import kill_children, killed, retried, stopped
 from workqueues.models import Task
+from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import TASK
 
 BATCH = 50
@@ -36,7 +37,7 @@ def carry_out(run: Run, task: Task) -> bool:
         else:
             stopped(run.id, task.id, run.who)
         return True
-    soft = task.status == "finishing" and task.command_comment.startswith("soft")
+    soft = task.status == "finishing" and COMMANDS["finish"].has("soft", task.command_comment)
     doomed = [j for j in live if not (soft and j.status in JOB.spared)]
     kill_jobs(doomed, task.command_by or run.who, f"task command {task.command}")
     release(task.id, run.id)

@@ -17,7 +17,7 @@ from django.core.management import call_command
 
 from broker_site.roof.embedded.instance import ROOT
 from brokerage.models import ComputingQueue, Link, Site, Software
-from brokerage.queries.world import load_world
+from brokerage.queries.world import load_snapshot
 from brokerage.rules.grid.attributes import (
     ACCESS_STATES,
     ACCESSES,
@@ -28,9 +28,10 @@ from brokerage.rules.grid.attributes import (
     SITE,
     STORAGE,
     Table,
+    moment,
 )
 from brokerage.rules.grid.document import read_grid
-from brokerage.rules.grid.measurements import LINK, MEASURED, SLOT, SOFTWARE_LISTS, SOFTWARE_OBJECTS, moment, read_facts
+from brokerage.rules.grid.measurements import LINK, MEASURED, SLOT, SOFTWARE, read_facts
 from brokerage.rules.grid.queue_columns import places, queue_rows
 from brokerage.rules.grid.schema import schema
 from brokerage.rules.grid.update import read_wanted
@@ -106,7 +107,7 @@ def test_every_choice_and_switch_is_used(document: dict[str, Any]) -> None:
 
 def test_software_is_published_in_every_way(document: dict[str, Any]) -> None:
     published = document["software"]
-    assert {part for found in published.values() for part in found} == {*SOFTWARE_LISTS, *SOFTWARE_OBJECTS}
+    assert {part for found in published.values() for part in found} == set(SOFTWARE)
     auto = {name for name, queue in document["queues"].items() if queue.get("releases") == ["AUTO"]}
     assert auto == set(published) - {"ALL"}
     hardware = [part for found in published.values() for part in found.get("architectures", ())]
@@ -141,7 +142,7 @@ def test_what_is_loaded_from_the_database_is_what_the_document_says(document: di
     call_command("import_grid", str(WORLD), verbosity=0)
     grid, now = read_grid(document), moment(document["now"])
     facts = replace(read_facts(document, grid), pilots=())
-    loaded = load_world(now)
+    loaded = load_snapshot(now)
     wanted = {row["name"]: row for row in queue_rows(grid, facts, now, places(grid))}
     found = {row["name"]: row for row in queue_rows(loaded.grid, loaded.facts, now, places(loaded.grid))}
     assert found == wanted

@@ -112,11 +112,17 @@ class Machine:
 
     def accepting(self, event: str) -> Names:
         """The states in which `event` can happen, in the order of the table."""
-        return Names(t.source for t in self.transitions if t.event == event and t.source != NEW)
+        return Names(t.source for t in self._arrows(event) if t.source != NEW)
 
     def outcomes(self, event: str) -> Names:
         """The states to which `event` can lead, in the order of the table."""
-        return Names(t.target for t in self.transitions if t.event == event)
+        return Names(t.target for t in self._arrows(event))
+
+    def _arrows(self, event: str) -> list[Transition]:
+        """Those of one event; MachineError for an event that the table does not have, lest a set of states be empty unseen."""
+        if arrows := [t for t in self.transitions if t.event == event]:
+            return arrows
+        raise MachineError(f"{self.name}: there is no event {event!r}")
 
     def guard_sql(self, db_table: str, only: str = "TRUE") -> str:
         """SQL that (re)creates the triggers that refuse every insertion and move that the table does not have.

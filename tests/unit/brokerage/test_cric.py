@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from brokerage.rules.grid.cric import Known, read_queues, read_sites, read_storages, recognised
+from brokerage.rules.grid.attributes import BadGrid, Known
+from brokerage.rules.grid.cric import read_queues, read_sites, read_storages, recognised
 from brokerage.rules.grid.cric_metrics import read_closeness, read_network, read_software
 from brokerage.rules.grid.document import Entry
-from brokerage.rules.grid.reading import BadGrid
 from tests.grid import cric
 from tests.grid.conftest import GOOD
 
@@ -121,6 +121,13 @@ def test_a_faulty_queue_is_told_and_the_others_are_taken(change: dict[str, Any],
     assert list(wanted.faulty["queue"]) == ["EPSILON"]
     assert wanted.faulty["queue"]["EPSILON"].startswith(fault)
     assert len(wanted.queues or ()) == 5
+
+
+def test_however_many_queues_are_faulty_the_good_ones_are_taken_and_no_faulty_one() -> None:
+    faulty = {f"BAD{i}": {"atlas_site": "SITE-A", "astorages": {"read_lan": ["MARS_DISK"]}} for i in range(300)}
+    wanted = read_queues(faulty | cric.QUEUES, KNOWN)
+    assert len(wanted.faulty["queue"]) == 300
+    assert len(wanted.queues or ()) == 6
 
 
 def test_names_that_are_none_are_faults_of_their_entry() -> None:

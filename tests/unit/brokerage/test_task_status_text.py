@@ -60,7 +60,7 @@ def test_a_command_waits_for_the_jobs_to_go() -> None:
     task = replace(
         CALM, status="aborting", command_by="ada", reason="wrong release", loads=(QueueLoad("ALPHA", "online", 1, 2, 3),)
     )
-    assert said(task) == "ada asked that the task be killed; it waits until 3 jobs are gone."
+    assert said(task) == "It is being killed, as ada asked; it waits until 3 jobs are gone."
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,11 @@ def test_every_set_of_states_of_the_machines_is_one() -> None:
             assert set() < set(getattr(machine, name)) < set(machine.states), f"{machine.name}.{name}"
     assert INPUT_TYPES | OUTPUT_TYPES | ("tmpl_output", "tmpl_log") == TYPES
     assert set(MASTER_TYPES) < set(INPUT_TYPES)
+
+
+def test_an_event_that_the_table_does_not_have_is_no_empty_set_of_states() -> None:
+    machine = Machine("door", "open | - | opened\nclose | opened | closed")
+    with pytest.raises(MachineError, match="no event 'slam'"):
+        machine.accepting("slam")
+    with pytest.raises(MachineError, match="no event 'slam'"):
+        machine.outcomes("slam")
