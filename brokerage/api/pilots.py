@@ -6,9 +6,7 @@ epoch).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -23,16 +21,18 @@ from broker_site.foundation.access.principal import JobClaim, Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.outside_data import OutsideDataError, read
+from broker_site.foundation.outside_data import OutsideDataError
 from brokerage.ledger.lease import Leased, advance, lease, lease_again, renew
 from brokerage.ledger.pilots import register, seen, start_noted
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.job_document import job_document
-from brokerage.queries.pilots import QUEUES, local_storages, outcomes
+from brokerage.queries.pilots import QUEUES, QueueFacts, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
-from brokerage.rules.dispatch.pilot_messages import Asking, Heartbeat, PastLeases, Registration, read_report
+from brokerage.rules.dispatch.pilot_messages import Asking, Heartbeat, PastLeases, Registration, read_message
+from brokerage.rules.dispatch.settlement import Report
+from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
@@ -47,7 +47,7 @@ SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
 def register_pilot(request: HttpRequest) -> HttpResponse:
     """A pilot begins: it gets its token and learns its storage. A pilot may only serve the queue of its enrolment."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    asked = _read(request, partial(read, Registration))
+    asked = _read(request, Registration)
     if principal.queue and asked.queue != principal.queue:
         raise Refused(403, "Another queue", f"The enrolment is for {principal.queue}, not for {asked.queue}.")
     queue = ComputingQueue.objects.filter(name=asked.queue).first()
@@ -85,18 +85,17 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
 def match(request: HttpRequest) -> HttpResponse:
     """A pilot asks for a job: 200 with one, or 204 when nothing suits it."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    asked = _read(request, partial(read, Asking))
+    asked = _read(request, Asking)
     queue = QUEUES.named(principal.queue)
     pilot_id = _pilot(principal)
     if queue is None or queue.status not in ("online", "brokeroff", "test"):
         return _nothing()
-    lease_s = _lease_s(queue.workflow)
-    leased = _lease(queue.id, queue.name, pilot_id, asked, lease_s) or lease_again(pilot_id, asked.request, lease_s)
+    leased = _lease(queue, pilot_id, asked, principal.vo) or lease_again(pilot_id, asked.request)
     if leased is None:
         seen(pilot_id)
         return _nothing()
-    token = mint_job_token(leased.job_id, leased.epoch, lease_s + OVERLAP_S, pilot=principal.credential or 0)
-    lease_facts = {"epoch": leased.epoch, "token": token, "lease_s": lease_s}
+    token = mint_job_token(leased.job_id, leased.epoch, leased.lease_s + OVERLAP_S, pilot=principal.credential or 0)
+    lease_facts = {"epoch": leased.epoch, "token": token, "lease_s": leased.lease_s}
     return JsonResponse({"job": job_document(leased.job_id) | lease_facts})
 
 
@@ -105,7 +104,7 @@ def match(request: HttpRequest) -> HttpResponse:
 def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
     """A sign of life prolongs the lease and carries the state; the answer carries the next token and a kill."""
     claim = _claim(request)
-    status = _read(request, partial(read, Heartbeat)).status
+    status = _read(request, Heartbeat).status
     renewed = renew(job_id, claim.epoch)
     if renewed is not None and renewed.status != status:
         moved = advance(job_id, claim.epoch, status, SOURCES[status], f"job:{job_id}")
@@ -123,7 +122,7 @@ def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
 def report(request: HttpRequest, job_id: int) -> HttpResponse:
     """The pilot's last word: the job ends. Said again, it gets the same answer."""
     claim = _claim(request)
-    said = _read(request, read_report)
+    said = _read(request, Report)
     try:
         ended = settle_job(job_id, claim.epoch, said, f"job:{job_id}")
     except Stale:
@@ -139,13 +138,12 @@ def settled(request: HttpRequest) -> HttpResponse:
     Jobs of other queues are not spoken of.
     """
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    return JsonResponse({"outcomes": outcomes(_read(request, partial(read, PastLeases)).jobs, principal.queue)})
+    return JsonResponse({"outcomes": outcomes(_read(request, PastLeases).jobs, principal.queue)})
 
 
-def _read(request: HttpRequest, reader: Callable[[Mapping[str, Any]], T]) -> T:
-    body = read_object(request)
+def _read(request: HttpRequest, kind: type[T]) -> T:
     try:
-        return reader(body)
+        return read_message(kind, read_object(request))
     except OutsideDataError as bad:
         raise Refused(422, "The message breaks rules", str(bad), bad.problems) from None
 
@@ -179,15 +177,13 @@ def _claim(request: HttpRequest) -> JobClaim:
     return principal.job
 
 
-def _lease_s(workflow: str) -> float:
-    name = "HEARTBEAT_TIMEOUT_<workflow>"
-    return float(gdpconfig.value("watcher", name, app="pandaserver", workflow=workflow or "production"))
-
-
-def _lease(queue_id: int, queue_name: str, pilot_id: UUID, asked: Asking, lease_s: float) -> Leased | None:
-    offer = Resource(queue_name, asked.cores, asked.memory_mb, asked.disk_mb, asked.walltime_s)
+def _lease(queue: QueueFacts, pilot_id: UUID, asked: Asking, vo: str) -> Leased | None:
+    """The first job of the best task queue that has one for the pilot; `vo`: the only one whose work it may do, if any."""
+    offer = Resource(queue.name, asked.cores, asked.memory_mb, asked.disk_mb, asked.walltime_s, vo)
+    watcher = gdpconfig.component("watcher", app="pandaserver")
     for fresh in (False, True):
-        offers = WAITING.offers(queue_id, offer, fresh=fresh)
-        if (leased := lease(offers, pilot_id, asked.request, lease_s)) is not None:
-            return leased
+        for waiting in WAITING.offers(queue.id, offer, fresh=fresh):
+            seconds = lease_s(waiting.label, queue.workflow, watcher)
+            if (leased := lease([waiting.id], pilot_id, asked.request, seconds)) is not None:
+                return leased
     return None
