@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
 from broker_site.foundation.outside_data import Whole, fault, read
-from brokerage.rules.dispatch.settlement import LARGEST, MOST_ENTRIES, Report
+from brokerage.rules.dispatch.settlement import LARGEST, MOST_ENTRIES
+
+T = TypeVar("T")
 
 
 def _request(value: object) -> UUID:
@@ -72,6 +74,6 @@ class PastLeases:
     )
 
 
-def read_report(body: Mapping[str, Any]) -> Report:
-    """Read a final report, in which null is as good as nothing. Raises OutsideDataError."""
-    return read(Report, {name: value for name, value in body.items() if value is not None})
+def read_message(kind: type[T], body: Mapping[str, Any]) -> T:
+    """A message as its kind declares it; null is as good as nothing. Raises OutsideDataError."""
+    return read(kind, {name: value for name, value in body.items() if value is not None})

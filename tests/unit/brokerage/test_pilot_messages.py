@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from broker_site.foundation.outside_data import OutsideDataError, read
-from brokerage.rules.dispatch.pilot_messages import Asking, Heartbeat, PastLeases, Registration, read_report
+from broker_site.foundation.outside_data import OutsideDataError
+from brokerage.rules.dispatch.pilot_messages import Asking, Heartbeat, PastLeases, Registration, read_message
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.states import JOB
 
@@ -17,7 +17,7 @@ OUTPUT = {"lfn": "a", "size": 1.0, "checksum": "ad:0000000A", "storage": "ALPHA_
 
 def faults(kind: Any, body: dict[str, Any]) -> dict[str, tuple[str, str]]:
     with pytest.raises(OutsideDataError) as refused:
-        read_report(body) if kind is Report else read(kind, body)
+        read_message(kind, body)
     return {p.field: (p.rule, p.message) for p in refused.value.problems}
 
 
@@ -29,7 +29,7 @@ def test_the_states_of_messages_are_those_of_the_machine() -> None:
 def test_a_report_is_read_with_checksums_alike_texts_cut_and_null_as_nothing() -> None:
     error = {"code": "E" * 50, "message": 7}
     body = {"status": "finished", "outputs": [OUTPUT], "error": error, "exit_code": None, "missing_inputs": None, "later": 1}
-    report = read_report(body | {"metrics": {"cpu_s": 1, "cvmfs": True}, "start_time": "2026-01-01T00:00:00Z"})
+    report = read_message(Report, body | {"metrics": {"cpu_s": 1, "cvmfs": True}, "start_time": "2026-01-01T00:00:00Z"})
     assert [(o.size, o.checksum, o.n_events) for o in report.outputs] == [(1, "0000000a", None)]
     assert (report.error_code, report.error_message, report.exit_code, report.missing_inputs) == ("E" * 40, "", None, [])
     assert report.metrics == {"cpu_s": 1, "cvmfs": True}
@@ -67,10 +67,10 @@ def test_a_registration_and_an_ask_say_what_the_pilot_offers_within_limits() -> 
         "disk_mb": "range",
     }
     assert faults(Asking, {"request": "7"}) == {"request": ("type", "must be a UUID")}
-    assert read(Asking, {"request": str(UUID(int=7))}) == Asking(request=UUID(int=7))
+    assert read_message(Asking, {"request": str(UUID(int=7))}) == Asking(request=UUID(int=7))
 
 
 def test_past_leases_are_pairs_of_numbers() -> None:
-    assert read(PastLeases, {"jobs": [[7, 1]]}).jobs == [(7, 1)]
-    assert read(PastLeases, {}).jobs == []
+    assert read_message(PastLeases, {"jobs": [[7, 1]]}).jobs == [(7, 1)]
+    assert read_message(PastLeases, {}).jobs == []
     assert set(faults(PastLeases, {"jobs": [[7, 1], [7], ["7", 1], [True, 1]]})) == {"jobs[1]", "jobs[2]", "jobs[3]"}
