@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, WrapValidator
@@ -76,6 +77,24 @@ def read(model: type[M], data: object, path: str = "", noun: str = "part") -> M:
         return model.model_validate(data)
     except ValidationError as error:
         raise OutsideDataError(problems(error, model, path, noun)) from None
+
+
+def read_partly(model: type[M], data: Mapping[str, object], path: str = "", noun: str = "part") -> tuple[M, list[Problem]]:
+    """What is right in the data, and what is wrong with the rest. Every field of `model` has a default, none an alias."""
+    fields = model.model_fields
+    unknown = list(islice((name for name in data if name not in fields), MOST_PROBLEMS + 1))
+    try:
+        return model.model_validate(data if not unknown else _part(data, fields) | _part(data, unknown)), []
+    except ValidationError as error:
+        faults = list(problems(error, model, path, noun))
+        if (more := error.error_count() - MOST_PROBLEMS) > 0:
+            faults.append(problem(path, "more", f"at least {more} problems more"))
+        wrong = {detail["loc"][0] for detail in error.errors(include_url=False, include_context=False, include_input=False)}
+    return model.model_validate(_part(data, fields.keys() - wrong)), faults
+
+
+def _part(data: Mapping[str, object], names: Iterable[str]) -> dict[str, object]:
+    return {name: data[name] for name in names if name in data}
 
 
 def problems(error: ValidationError, model: Any, path: str = "", noun: str = "part") -> Iterator[Problem]:

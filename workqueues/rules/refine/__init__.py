@@ -1,7 +1,7 @@
 """Refining: from the parameters of a task to its rows, or to what is wrong with them, or to what it waits for."""
 
 from workqueues.rules.refine.datasets import unknown_events
-from workqueues.rules.refine.plan import check_inputs, input_names, notes, output_names, plan
+from workqueues.rules.refine.plan import CORRUPTED, check_inputs, notes, plan
 from workqueues.rules.refine.types import (
     Broken,
     DatasetFacts,
@@ -9,25 +9,28 @@ from workqueues.rules.refine.types import (
     OutputTemplatePlan,
     ParentFacts,
     Refined,
+    TaskDocument,
     TaskPlan,
     Wait,
 )
-from workqueues.rules.refine.validate import validate
+from workqueues.rules.refine.validate import bounded, read_task, validate
 
 __all__ = [
+    "CORRUPTED",
     "Broken",
     "DatasetFacts",
     "DatasetPlan",
     "OutputTemplatePlan",
     "ParentFacts",
     "Refined",
+    "TaskDocument",
     "TaskPlan",
     "Wait",
+    "bounded",
     "check_inputs",
-    "input_names",
     "notes",
-    "output_names",
     "plan",
+    "read_task",
     "unknown_events",
     "validate",
 ]

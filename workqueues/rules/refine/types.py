@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from broker_site.foundation.kernel.verdict import Problem
+from workqueues.rules.task_parameters import TaskParameters
 
 ItemType = Literal["constant", "input", "pseudo_input", "number", "output", "log"]
 DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log"]
@@ -38,6 +39,29 @@ class Item:
     attributes: str = ""
     n_records: int | None = None
     source_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDocument:
+    """What could be read of a submission: well-typed parameters, items, and what is wrong with the rest."""
+
+    parameters: TaskParameters
+    items: tuple[Item, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the datasets that the task reads."""
+        return tuple(dict.fromkeys(name for item in self.items if item.type == "input" for name in item.names))
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the datasets that the task writes, logs included, known before it is refined; none where it instantiates
+        templates.
+        """
+        if self.parameters.instantiates:
+            return ()
+        return tuple(dict.fromkeys(name for item in self.items if item.type in ("output", "log") for name in item.names))
 
 
 @dataclass(frozen=True, slots=True)
