@@ -133,6 +133,8 @@ KINDS: Final[Mapping[str, str]] = {
 
 def _in_words(detail: ErrorDetails, model: Any, noun: str, hint: bool) -> tuple[str, str]:
     kind, field = detail["type"], _Declared(model, detail["loc"])
+    if kind == "literal_error" and detail["loc"][-1:] == ("[key]",):
+        return "unknown", f"expected one of {detail['ctx']['expected'].replace(' or ', ', ').replace(chr(39), '')}"
     if kind == "extra_forbidden":
         near = nearest(str(detail["loc"][-1]), field.siblings) if hint else ""
         return "unknown", f"unknown {noun}" + (f"; the nearest known one is {near}" if near else "")
@@ -162,7 +164,7 @@ class _Declared:
             self.siblings = tuple(fields)
             self._info = fields.get(str(part))
             return None if self._info is None else Annotated[self._info.annotation, *self._info.metadata, None]
-        members = next((get_args(t) for t in _parts(at) if get_origin(t) in (dict, list, tuple, Mapping, Sequence)), ())
+        members = next((get_args(t) for t in parts(at) if get_origin(t) in (dict, list, tuple, Mapping, Sequence)), ())
         return members[-1 if members[-1:] != (...,) else 0] if members else None
 
     @property
@@ -228,24 +230,24 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[_Declared, Any, Mapping[str, Any
 """Pydantic's type of error -> our rule, and the line."""
 
 
-def _parts(annotation: Any) -> Iterator[Any]:
+def parts(annotation: Any) -> Iterator[Any]:
     """An annotation and what it is made of, unions and marks opened."""
     yield annotation
     origin = get_origin(annotation)
     if origin is Annotated:
-        yield from _parts(annotation.__origin__)
+        yield from parts(annotation.__origin__)
     elif origin not in (None, Literal, dict, list, tuple):
         for part in get_args(annotation):
-            yield from _parts(part)
+            yield from parts(part)
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    yield from (part for part in _parts(annotation) if isinstance(part, type) and issubclass(part, BaseModel))
+    yield from (part for part in parts(annotation) if isinstance(part, type) and issubclass(part, BaseModel))
 
 
 def _marks(annotation: Any) -> Iterator[Any]:
     """Limits, choices (as texts) and words that belong to an annotation."""
-    for part in _parts(annotation):
+    for part in parts(annotation):
         if get_origin(part) is Annotated:
             for mark in part.__metadata__:
                 yield from mark.metadata if isinstance(mark, FieldInfo) else [mark]
@@ -276,7 +278,7 @@ WHOLE = BeforeValidator(_whole)
 AS_GIVEN = WrapValidator(_as_given)
 """A checked number stays as it came: 8 is not made 8.0."""
 
-Flag = Annotated[bool, Strict(), BeforeValidator(_flag)]
+Flag = Annotated[bool, Strict(), BeforeValidator(_flag, json_schema_input_type=bool | Literal[0, 1])]
 """True or false; 1 and 0 are read too."""
 
 STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=False)

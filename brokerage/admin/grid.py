@@ -18,16 +18,15 @@ from django.utils.html import format_html, format_html_join
 from broker_site.foundation.access.auditedadmin import AuditedAdmin
 from brokerage.models import ComputingQueue, LocalOverride, QueueStorage, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import (
-    ACCESS_STATES,
-    ACCESSES,
     FURTHER,
     QUEUE,
     ROLE,
     SITE,
     STORAGE,
+    BadGrid,
     Table,
+    in_a_line,
     name_fault,
-    read_value,
 )
 
 
@@ -44,10 +43,11 @@ class GridForm(ModelForm):
         if not isinstance(attributes, dict):
             raise forms.ValidationError("An object of attributes.", code="type")
         faults = []
-        for name, parameter in self.further.items():
-            _, rule, message = read_value(parameter, attributes.get(name))
-            if rule:
-                faults.append(forms.ValidationError(f"{name}: {message}", code=rule))
+        for name, attribute in self.further.items():
+            try:
+                attribute.read(attributes.get(name))
+            except BadGrid as bad:
+                faults += [forms.ValidationError(f"{name}: {in_a_line(p)}", code=p.rule) for p in bad.problems]
         kept = [name for name in overridden(self.kind, str(self.instance.name or "")) if name in self.further]
         faults += [
             forms.ValidationError(f"{name}: is overridden; change the override", code="overridden")
@@ -68,13 +68,14 @@ class GridForm(ModelForm):
     def clean(self) -> dict[str, Any] | None:
         """Each value by its table."""
         data = super().clean()
-        for name, parameter in self.table.items():
+        for name, attribute in self.table.items():
             if name not in self.cleaned_data or name in self.errors:
                 continue
-            raw = self.cleaned_data[name]
-            _, rule, message = read_value(parameter, raw if isinstance(raw, str | int | float | dict) else None)
-            if rule:
-                self.add_error(name, forms.ValidationError(message, code=rule))
+            try:
+                attribute.read(self.cleaned_data[name])
+            except BadGrid as bad:
+                for p in bad.problems:
+                    self.add_error(name, forms.ValidationError(in_a_line(p), code=p.rule))
         return data
 
 
@@ -86,7 +87,7 @@ class SiteForm(GridForm):
 
     class Meta:
         model = Site
-        fields = ("name", "state", "nucleus", "attributes")
+        fields = ("name", *SITE, "attributes")
 
 
 class StorageForm(GridForm):
@@ -97,19 +98,7 @@ class StorageForm(GridForm):
 
     class Meta:
         model = StorageEndpoint
-        fields = ("name", "site", "type", "state", "is_tape", "free_gb", "expired_gb", "status", "path", "attributes")
-
-    def clean_status(self) -> Any:
-        """Known accesses with known states."""
-        status = self.cleaned_data["status"] or {}
-        if (
-            not isinstance(status, dict)
-            or not status.keys() <= set(ACCESSES)
-            or not set(map(str, status.values())) <= set(ACCESS_STATES)
-        ):
-            told = f"An object of accesses ({', '.join(ACCESSES)}) with {', '.join(ACCESS_STATES)}."
-            raise forms.ValidationError(told, code="choice")
-        return status
+        fields = ("name", *STORAGE, "attributes")
 
     def clean_path(self) -> str:
         """An absolute directory, or none."""
@@ -132,9 +121,9 @@ class QueueForm(GridForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name, parameter in QUEUE.items():
-            if parameter.choices and name in self.fields:
-                self.fields[name] = forms.ChoiceField(choices=[(c, c) for c in parameter.choices], help_text=parameter.doc)
+        for name, attribute in QUEUE.items():
+            if attribute.choices and name in self.fields:
+                self.fields[name] = forms.ChoiceField(choices=[(c, c) for c in attribute.choices], help_text=attribute.doc)
 
 
 class LinkForm(ModelForm):

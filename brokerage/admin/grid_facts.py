@@ -14,8 +14,8 @@ from django.forms import ModelForm
 
 from broker_site.foundation.access.auditedadmin import AuditedAdmin
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Software
-from brokerage.rules.grid.attributes import Table, read_value
-from brokerage.rules.grid.measurements import ALL, LINK, MEASURED, SLOT, software_faults
+from brokerage.rules.grid.attributes import BadGrid, Table, in_a_line
+from brokerage.rules.grid.measurements import ALL, LINK, MEASURED, SLOT, software_problems
 
 
 class FactForm(ModelForm):
@@ -30,9 +30,10 @@ class FactForm(ModelForm):
             if name.startswith("mbps_") and value is not None and value < 0:
                 self.add_error(name, forms.ValidationError("expected a number from 0 on", code="range"))
             elif name in self.table and isinstance(value, int | float):
-                _, rule, message = read_value(self.table[name], value)
-                if rule:
-                    self.add_error(name, forms.ValidationError(message, code=rule))
+                try:
+                    self.table[name].read(value)
+                except BadGrid as bad:
+                    self.add_error(name, forms.ValidationError(in_a_line(bad.problems[0]), code=bad.problems[0].rule))
         return data
 
 
@@ -69,8 +70,8 @@ class SoftwareForm(ModelForm):
         document = self.cleaned_data["document"]
         if not isinstance(document, Mapping):
             raise forms.ValidationError("An object of cmtconfigs, containers, cvmfs, tags, architectures.", code="type")
-        for place in software_faults(document):
-            raise forms.ValidationError(f"{place}: expected a list of texts, in an object of a list: texts", code="type")
+        if faults := [forms.ValidationError(in_a_line(p), code=p.rule) for p in software_problems(document)]:
+            raise forms.ValidationError(faults)
         return document
 
 

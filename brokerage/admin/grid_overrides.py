@@ -15,6 +15,7 @@ from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.grid_overrides import PLACES, end_override, set_override
 from brokerage.models import LocalOverride
+from brokerage.rules.grid.attributes import BadGrid, in_a_line
 from brokerage.rules.grid.overrides import TABLES, read_override
 
 
@@ -42,10 +43,12 @@ class OverrideForm(ModelForm):
             place = "name" if "name" in self.fields else None
             self.add_error(place, forms.ValidationError(f"there is no {kind} {name}", code="reference"))
             return data
-        _, rule, message = read_override(kind, attribute, data.get("value") or "")
-        if rule:
+        try:
+            read_override(kind, attribute, data.get("value") or "")
+        except BadGrid as bad:
             place = "value" if attribute in TABLES[kind] or "attribute" not in self.fields else "attribute"
-            self.add_error(place, forms.ValidationError(f"{rule}: {message}", code=rule))
+            for p in bad.problems:
+                self.add_error(place, forms.ValidationError(f"{p.rule}: {in_a_line(p)}", code=p.rule))
         return data
 
 

@@ -23,6 +23,7 @@ from brokerage.models import (
     StorageEndpoint,
 )
 from brokerage.queries.feeds import state_of
+from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from workqueues.api.serializers import FileShown
 
 JOB_LIST = (
@@ -180,9 +181,7 @@ class QueueShown(serializers.ModelSerializer[ComputingQueue]):
     class Meta:
         model = ComputingQueue
         fields = (
-            "id", "name", "site", "status", "type", "capability", "corecount", "corepower", "maxrss", "minrss", "maxtime",
-            "mintime", "maxwdir", "transferringlimit", "workflow", "catchall", "attributes",
-            "local_pilots", "last_start", "modified_at", "storages", "jobs", "overrides",
+            "id", "name", "site", *QUEUE, "attributes", "last_start", "modified_at", "storages", "jobs", "overrides",
             "source", "good_at", "fault", "fault_since", "gone_at",
         )  # fmt: skip
         read_only_fields = fields
@@ -204,9 +203,7 @@ class StorageShown(serializers.ModelSerializer[StorageEndpoint]):
 
     class Meta:
         model = StorageEndpoint
-        fields = (
-            "name", "type", "state", "is_tape", "free_gb", "expired_gb", "status", "attributes", "source", "fault", "gone_at",
-        )  # fmt: skip
+        fields = ("name", *(name for name in STORAGE if name not in ("site", "path")), "attributes", "source", "fault", "gone_at")
         read_only_fields = fields
 
 
@@ -218,7 +215,7 @@ class SiteShown(serializers.ModelSerializer[Site]):
 
     class Meta:
         model = Site
-        fields = ("name", "state", "nucleus", "attributes", "source", "fault", "gone_at", "storages", "queues")
+        fields = ("name", *SITE, "attributes", "source", "fault", "gone_at", "storages", "queues")
         read_only_fields = fields
 
 

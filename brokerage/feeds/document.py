@@ -5,18 +5,17 @@ Not here: where the bytes come from (`fetch`), and the rules (`brokerage.rules.g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.feeds.grid_document import parse_document
-from brokerage.rules.grid.cric import Known, read_queues, read_sites, read_storages, recognised
+from brokerage.rules.grid.attributes import BadGrid, Known, moment
+from brokerage.rules.grid.cric import read_queues, read_sites, read_storages, recognised
 from brokerage.rules.grid.cric_metrics import read_closeness, read_network, read_software
-from brokerage.rules.grid.document import Entry, QueueEntry
-from brokerage.rules.grid.measurements import moment
-from brokerage.rules.grid.reading import BadGrid
+from brokerage.rules.grid.document import without_ours
 from brokerage.rules.grid.update import Wanted, read_wanted
 
 KINDS = ("grid", "cric-sites", "cric-storages", "cric-queues", "software", "network", "closeness")
@@ -65,12 +64,8 @@ def time_of(document: Any) -> datetime | None:
 
 def from_afar(wanted: Wanted) -> Wanted:
     """What a feed may say: no directory of ours, no process on our machine."""
-    storages = None if wanted.storages is None else [_without(entry, "path") for entry in wanted.storages]
-    queues: Sequence[QueueEntry] | None = None
-    if wanted.queues is not None:
-        queues = [QueueEntry(q.name, _without(q, "local_pilots").columns, q.storages) for q in wanted.queues]
-    return replace(wanted, storages=storages, queues=queues)
-
-
-def _without(entry: Entry, column: str) -> Entry:
-    return Entry(entry.name, {name: value for name, value in entry.columns.items() if name != column})
+    return replace(
+        wanted,
+        storages=None if wanted.storages is None else [without_ours(entry) for entry in wanted.storages],
+        queues=None if wanted.queues is None else [without_ours(queue) for queue in wanted.queues],
+    )

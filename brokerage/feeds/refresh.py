@@ -17,7 +17,7 @@ from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_facts import drop_old_links
 from brokerage.models import Feed
 from brokerage.queries.feeds import known_names
-from brokerage.rules.grid.reading import BadGrid
+from brokerage.rules.grid.attributes import BadGrid
 
 logger = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from brokerage.ledger.grid_facts import bring_facts
 from brokerage.ledger.grid_lock import take_turns
 from brokerage.ledger.grid_overrides import Overrides
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.document import Entry, QueueEntry
 from brokerage.rules.grid.overrides import Kind
-from brokerage.rules.grid.reading import BadGrid
 from brokerage.rules.grid.update import Wanted
 
 MODELS: Mapping[Kind, type[models.Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}

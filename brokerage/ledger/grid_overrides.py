@@ -19,6 +19,7 @@ from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM, Principal
 from brokerage.ledger.grid_lock import take_turns
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
+from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.overrides import Kind, in_column, laid_over, read_override, value_in
 
 PLACES: Mapping[str, type[Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
@@ -58,8 +59,10 @@ class Overrides:
 
 
 def _value(override: LocalOverride) -> Any:
-    value, _, _ = read_override(override.kind, override.attribute, override.value)  # type: ignore[arg-type]
-    return list(value) if isinstance(value, tuple) else value
+    try:
+        return read_override(override.kind, override.attribute, override.value)  # type: ignore[arg-type]
+    except BadGrid:  # of an attribute that has other rules since
+        return None
 
 
 def set_override(override: LocalOverride) -> None:

@@ -1,13 +1,36 @@
 """The grid: sites, storage endpoints, computing queues and which storage a queue uses.
 
-Attribute names and units: facts on queues 5.1. Columns hold what is valid: what a document or feed says, under the overrides of
-operators (`grid_overrides`). Not here: what is measured between and at them (`grid_facts`), feeds (`grid_feeds`).
+Columns hold what is valid: what a document or feed says, under the overrides of operators (`grid_overrides`). Those of attributes
+are made from the declarations in `brokerage.rules.grid.attributes`. Not here: what is measured between and at them
+(`grid_facts`), feeds (`grid_feeds`).
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from django.db import models
 from django.db.models.functions import Now
+
+from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE, Attribute
+
+
+def column(attribute: Attribute) -> models.Field[Any, Any]:
+    """The column of a declared attribute."""
+    told: dict[str, Any] = {"help_text": attribute.doc, "default": attribute.default}
+    match attribute.kind:
+        case "int":
+            return models.IntegerField(**told)
+        case "number":
+            return models.FloatField(
+                **(told if attribute.default is not None else {"help_text": attribute.doc, "null": True, "blank": True})
+            )
+        case "flag":
+            return models.BooleanField(**told)
+        case "object":
+            return models.JSONField(default=dict, blank=True, help_text=attribute.doc)
+    length = attribute.length or max(16, *map(len, attribute.choices))
+    return models.CharField(max_length=length, blank=attribute.default == "", **told)
 
 
 class Described(models.Model):
@@ -30,13 +53,16 @@ class Described(models.Model):
     class Meta:
         abstract = True
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # the columns of attributes
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
 
 class Site(Described):
     """A place that computes or stores."""
 
     name = models.CharField(max_length=60, primary_key=True)
-    state = models.CharField(max_length=16, default="ACTIVE", help_text="only ACTIVE sites are used")
-    nucleus = models.BooleanField(default=False, help_text="may collect the outputs of tasks")
     attributes = models.JSONField(
         default=dict, db_default={}, blank=True, help_text="attributes of its document without a column of their own"
     )
@@ -50,17 +76,6 @@ class StorageEndpoint(Described):
 
     name = models.CharField(max_length=60, primary_key=True)
     site = models.ForeignKey(Site, models.PROTECT, related_name="storages")
-    type = models.CharField(max_length=32, default="DATADISK", help_text="DATADISK, SCRATCHDISK, DATATAPE, ...")
-    state = models.CharField(max_length=16, default="ACTIVE")
-    is_tape = models.BooleanField(default=False)
-    free_gb = models.FloatField(null=True, blank=True, help_text="free space, GB = 10^9 bytes")
-    expired_gb = models.FloatField(null=True, blank=True, help_text="space of expired files, GB")
-    status = models.JSONField(
-        default=dict, blank=True, help_text="ON, OFF or TEST per access: read_lan, write_lan, read_wan, write_wan"
-    )
-    path = models.CharField(
-        max_length=1024, blank=True, default="", help_text="directory, where the endpoint is one that pilots reach"
-    )
     attributes = models.JSONField(
         default=dict, db_default={}, blank=True, help_text="attributes of its document without a column of their own"
     )
@@ -75,30 +90,20 @@ class ComputingQueue(Described):
     id = models.AutoField(primary_key=True)
     name = models.CharField(max_length=60, unique=True, help_text="nickname of the queue")
     site = models.ForeignKey(Site, models.PROTECT, related_name="queues")
-    status = models.CharField(max_length=16, default="online", help_text="online, standby, brokeroff, test, offline, paused")
-    type = models.CharField(max_length=16, default="unified", help_text="production, analysis, unified")
-    capability = models.CharField(max_length=32, blank=True, default="")
-    corecount = models.IntegerField(default=0, help_text="cores per slot; 0: any")
-    corepower = models.FloatField(default=0, help_text="HS06 per core; 0: unknown, 10 is used")
-    maxrss = models.IntegerField(default=0, help_text="memory per slot, MB; 0: no limit")
-    minrss = models.IntegerField(default=0, help_text="least memory of a job, MB per slot")
-    maxtime = models.IntegerField(default=0, help_text="longest job, s; 0: no limit")
-    mintime = models.IntegerField(default=0, help_text="shortest job, s")
-    maxwdir = models.IntegerField(default=0, help_text="scratch disk per slot, MB; 0: no limit")
-    transferringlimit = models.IntegerField(default=0, help_text="most jobs in transferring; 0: 2000")
-    workflow = models.CharField(max_length=32, blank=True, default="", help_text="selects HEARTBEAT_TIMEOUT_<workflow>")
-    catchall = models.CharField(
-        max_length=1024, blank=True, default="", help_text="further switches, `key` or `key=value`, comma list"
-    )
     attributes = models.JSONField(
         default=dict, blank=True, help_text="attributes of the grid document without a column of their own"
     )
-    local_pilots = models.IntegerField(default=0, help_text="pilots that the supervisor starts for this queue")
     last_start = models.DateTimeField(null=True, blank=True, help_text="when a job last began to run here")
     modified_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:
         return self.name
+
+
+for described, table in ((Site, SITE), (StorageEndpoint, STORAGE), (ComputingQueue, QUEUE)):
+    for name, attribute in table.items():
+        if not hasattr(described, name):
+            described.add_to_class(name, column(attribute))
 
 
 class QueueStorage(models.Model):

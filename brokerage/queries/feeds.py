@@ -7,7 +7,7 @@ from datetime import datetime
 
 from broker_site.foundation import gdpconfig
 from brokerage.models import ComputingQueue, Feed, Site, StorageEndpoint
-from brokerage.rules.grid.cric import Known
+from brokerage.rules.grid.attributes import Known
 from brokerage.rules.grid.feed_age import State, judged, told
 
 _COLUMNS = ("name", "kind", "enabled", "created_at", "good_at", "data_at", "fault", "fault_since", "faulty", "entries")

@@ -28,9 +28,10 @@ from brokerage.rules.grid.attributes import (
     SITE,
     STORAGE,
     Table,
+    moment,
 )
 from brokerage.rules.grid.document import read_grid
-from brokerage.rules.grid.measurements import LINK, MEASURED, SLOT, SOFTWARE_LISTS, SOFTWARE_OBJECTS, moment, read_facts
+from brokerage.rules.grid.measurements import LINK, MEASURED, SLOT, SOFTWARE, read_facts
 from brokerage.rules.grid.queue_columns import places, queue_rows
 from brokerage.rules.grid.schema import schema
 from brokerage.rules.grid.update import read_wanted
@@ -106,7 +107,7 @@ def test_every_choice_and_switch_is_used(document: dict[str, Any]) -> None:
 
 def test_software_is_published_in_every_way(document: dict[str, Any]) -> None:
     published = document["software"]
-    assert {part for found in published.values() for part in found} == {*SOFTWARE_LISTS, *SOFTWARE_OBJECTS}
+    assert {part for found in published.values() for part in found} == set(SOFTWARE)
     auto = {name for name, queue in document["queues"].items() if queue.get("releases") == ["AUTO"]}
     assert auto == set(published) - {"ALL"}
     hardware = [part for found in published.values() for part in found.get("architectures", ())]

@@ -17,9 +17,9 @@ from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.facts.ask import SIGNED, Ask, Chunk, Config
-from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, Table, read_value
+from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, Attribute, BadGrid, Table, in_a_line, number_from_text
 from brokerage.rules.grid.document import Entry, Grid
-from workqueues.rules.task_parameters import TASK_PARAMETERS, Parameter
+from workqueues.rules.task_parameters import TASK_PARAMETERS, Parameter, read
 
 MOST = 50
 """Edits at once."""
@@ -153,7 +153,7 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], 
             message = f"a {place} has no attribute {attribute[:60]!r} that can be changed here"
             problems.append(_unknown(edit.name, message, attribute, known))
         else:
-            value, problem = _typed(known[attribute], edit)
+            value, problem = _of_grid(known[attribute], edit)
             if problem is not None:
                 problems.append(problem)
                 continue
@@ -212,9 +212,14 @@ def _typed(parameter: Parameter, edit: Edit) -> tuple[Any, Problem | None]:
     raw = edit.value
     if parameter.kind == "flag" and isinstance(raw, str):
         raw = _FLAGS.get(raw.lower(), raw)
-    if parameter.kind == "texts" and isinstance(raw, str):
-        raw = [item.strip() for item in raw.split(",")] if not raw.startswith("[") else _listed(raw)
-    value, rule, message = read_value(parameter, raw)
+    if parameter.kind in ("int", "number"):
+        try:
+            raw = number_from_text(raw) if raw != "" else None
+        except ValueError as error:
+            return None, Problem(edit.name, "type", str(error))
+    empty = raw is None or (raw == "" and (parameter.kind != "text" or parameter.choices))
+    value: Any
+    value, rule, message = (parameter.default, "", "") if empty else read(parameter, raw)
     if parameter.kind == "names" and not rule:
         value = tuple(value or ())
     if isinstance(value, Mapping) and parameter.name in TASK_PARAMETERS:
@@ -222,11 +227,11 @@ def _typed(parameter: Parameter, edit: Edit) -> tuple[Any, Problem | None]:
     return value, Problem(edit.name, rule, message) if rule else None
 
 
-def _listed(text: str) -> Any:
+def _of_grid(attribute: Attribute, edit: Edit) -> tuple[Any, Problem | None]:
     try:
-        return json.loads(text)
-    except ValueError:
-        return text
+        return attribute.read(attribute.from_text(edit.value) if isinstance(edit.value, str) else edit.value), None
+    except BadGrid as bad:
+        return None, Problem(edit.name, bad.problems[0].rule, in_a_line(bad.problems[0]))
 
 
 def _unknown(field: str, message: str, asked: str, known: Iterable[str]) -> Problem:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from brokerage.rules.grid.cric import Known, check_shape, storable
-from brokerage.rules.grid.measurements import ALL, WINDOWS, moment, software_faults
-from brokerage.rules.grid.reading import BadGrid
+from broker_site.foundation.outside_data import found, problem
+from brokerage.rules.grid.attributes import BadGrid, Known, moment
+from brokerage.rules.grid.cric import check_shape, storable
+from brokerage.rules.grid.measurements import ALL, WINDOWS, software_problems
 from brokerage.rules.grid.update import Wanted
 from workqueues.rules.refine.characters import check_characters
-from workqueues.rules.task_parameters import found, problem
 
 OLDEST = timedelta(minutes=30)
 """Metrics older than this are not taken."""
@@ -34,10 +35,12 @@ def read_software(document: object, known: Known) -> Wanted:
     for name, published in check_shape(document).items():
         if name not in queues:
             continue
-        if not isinstance(published, Mapping):
-            faulty[name] = f"software.{name}: type: expected an object, found {found(published)}"
-        elif faults := [*(p.field for p in check_characters(published)), *software_faults(published)]:
-            faulty[name] = f"software.{name}.{storable(faults[0])}: type: expected a list of texts, in an object of a list: texts"
+        unstorable = check_characters(published) if isinstance(published, Mapping) else []
+        if faults := [
+            *(replace(p, field=f"software.{name}.{p.field}") for p in unstorable),
+            *software_problems(published, f"software.{name}"),
+        ]:
+            faulty[name] = storable(f"{faults[0].field}: {faults[0].rule}: {faults[0].message}")[:500]
         else:
             good[name] = published
     if not good:

@@ -2,32 +2,38 @@
 
 From JSON to what the grid tables hold, or to everything that is wrong with it.
 
-Pure. Here: the document as a whole, its sites, storages and queues and the references between them. Not here: attributes one by
-one (`grid_attributes`), what it says of the moment (`grid_facts`), reading the file (`brokerage.feeds.grid_document`), writing
-the tables (`brokerage.ledger.grid`). One fault refuses the whole document (decision B15).
+Pure. Here: the document as a whole, its sites, storages and queues. Not here: the attributes (`attributes`), what it says of the
+moment (`measurements`), reading the file (`brokerage.feeds.grid_document`), writing the tables (`brokerage.ledger.grid`). One
+fault refuses the whole document (decision B15).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeVar
 
-from broker_site.foundation.kernel.registry import nearest
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
+
+from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import STRICT, Expected, fault, found, problem, problems
 from brokerage.rules.grid.attributes import (
-    ACCESS_STATES,
-    ACCESSES,
-    FURTHER,
+    LONGEST_NAME,
+    NAME,
     QUEUE,
-    ROLE,
     SITE,
     STORAGE,
+    BadGrid,
+    Known,
+    QueueAttributes,
+    SiteAttributes,
+    StorageAttributes,
+    Table,
+    Work,
+    is_role,
     name_fault,
 )
-from brokerage.rules.grid.reading import BadGrid, Reading, read_columns, unknown
 from workqueues.rules.refine.characters import check_characters
-from workqueues.rules.task_parameters import found, problem
 
 __all__ = ["FORMAT", "BadGrid", "Entry", "Grid", "QueueEntry", "read_grid"]
 
@@ -36,10 +42,8 @@ FORMAT = "gridbroker-grid/1"
 FROM_THE_DATABASE = ("jobs", "pilots", "workers", "replicas", "users", "work")
 """Parts that a single decision without a database needs; here the database knows them."""
 STORED = ("links", "slots", "measured", "software")
-"""Parts that are optional, and stored where they are there; what they say is read by `grid_facts`."""
-PARTS = ("format", "now", "sites", "storages", "queues", *STORED, *FROM_THE_DATABASE)
-NOT_OF_A_SITE = ("total_rw",)
-"""Attributes of a site for a decision without a database."""
+"""Parts that are optional, and stored where they are there; what they say is read by `measurements`."""
+LACKING = "the document has no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,59 @@ class Grid:
     notes: tuple[str, ...] = ()
 
 
+E = TypeVar("E", bound=Entry)
+
+
+def _format(given: object) -> object:
+    if given != FORMAT:
+        raise fault("format", f"expected {FORMAT!r}, found {found(given)}")
+    return given
+
+
+def _name(name: str) -> str:
+    if wrong := name_fault(name):
+        raise fault("name", wrong)
+    return name
+
+
+Name = Annotated[
+    str,
+    AfterValidator(_name),
+    WithJsonSchema({"type": "string", "maxLength": LONGEST_NAME, "allOf": [{"pattern": f"^{NAME}$"}]}),
+]
+ByName = Expected("an object with one member for each name")
+MUST = "The document must have this part, even if it is empty."
+NOT_STORED = "For a decision without a database; import_grid does not use it."
+
+
+class Site(SiteAttributes):
+    """A site of a document."""
+
+    total_rw: Work = Field(0, description=f"Remaining work of the tasks of a nucleus, HS06 s. {NOT_STORED}")
+
+
+class GridDocument(BaseModel):
+    """Sites, storage endpoints, computing queues, links, software and slots; manage.py import_grid reads it."""
+
+    model_config = STRICT
+
+    format: Annotated[Any, BeforeValidator(_format), WithJsonSchema({"const": FORMAT})] = Field(description=f"It is {FORMAT}.")
+    now: Any = Field(None, description="Time to which counts refer; not stored.")
+    sites: Annotated[dict[Name, Site], ByName] = Field(description=MUST)
+    storages: Annotated[dict[Name, StorageAttributes], ByName] = {}
+    queues: Annotated[dict[Name, QueueAttributes], ByName] = Field(description=MUST)
+    links: Any = None
+    slots: Any = None
+    measured: Any = None
+    software: Any = None
+    jobs: Any = Field(None, description=NOT_STORED)
+    pilots: Any = Field(None, description=NOT_STORED)
+    workers: Any = Field(None, description=NOT_STORED)
+    replicas: Any = Field(None, description=NOT_STORED)
+    users: Any = Field(None, description=NOT_STORED)
+    work: Any = Field(None, description=NOT_STORED)
+
+
 def read_grid(document: object) -> Grid:
     """Read a document.
 
@@ -74,125 +131,87 @@ def read_grid(document: object) -> Grid:
     """
     if not isinstance(document, Mapping):
         raise BadGrid([problem("", "type", f"expected an object, found {found(document)}")])
-    reading = Reading(problems=check_characters(document))
-    reading.end()
-    _head(document, reading)
-    sites = [read_site(name, raw, reading) for name, raw in _part(document, "sites", reading)]
-    storages = [read_storage(name, raw, reading) for name, raw in _part(document, "storages", reading)]
-    queues = [read_queue(name, raw, reading) for name, raw in _part(document, "queues", reading)]
-    _references(sites, storages, queues, reading)
-    reading.end()
-    return Grid(tuple(sites), tuple(storages), tuple(queues), tuple(reading.notes))
+    if unstorable := check_characters(document):
+        raise BadGrid(unstorable)
+    sites, storages, queues = ({} if not isinstance(part := document.get(n), Mapping) else part for n in PLACES)
+    wrong = [p for name, raw in queues.items() if (p := nickname_problem(name, raw))]
+    try:
+        read = GridDocument.model_validate(document, context=Known(sites, storages, queues, LACKING))
+    except ValidationError as error:
+        raise BadGrid([*problems(error, GridDocument), *wrong]) from None
+    if wrong:
+        raise BadGrid(wrong)
+    return Grid(
+        tuple(site_entry(name, sites[name], site) for name, site in read.sites.items()),
+        tuple(storage_entry(name, storages[name], storage) for name, storage in read.storages.items()),
+        tuple(queue_entry(name, queues[name], queue) for name, queue in read.queues.items()),
+        tuple(_notes(document)),
+    )
 
 
-def _head(document: Mapping[str, Any], reading: Reading) -> None:
-    if (given := document.get("format")) != FORMAT:
-        reading.fault("format", "required" if given is None else "format", f"expected {FORMAT!r}, found {found(given)}")
-    for name in document:
-        if name not in PARTS:
-            near = nearest(str(name), PARTS)
-            reading.fault(str(name)[:100], "unknown", "unknown part" + (f"; the nearest known one is {near}" if near else ""))
-    for name in ("sites", "queues"):
-        if name not in document:
-            reading.fault(name, "required", "the document must have this part, even if it is empty")
-    reading.notes += [f"{name}: not used, the database knows them" for name in FROM_THE_DATABASE if document.get(name)]
+PLACES = ("sites", "storages", "queues")
+NOT_OF_A_SITE = ("total_rw",)
+"""Attributes of a site for a decision without a database."""
+NOT_OF_A_QUEUE = (*QUEUE, "nickname", "atlas_site", "astorages")
+"""What a queue does not keep among its attributes."""
 
 
-def _part(document: Mapping[str, Any], part: str, reading: Reading) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The entries of a part that can be looked into."""
-    entries = document.get(part, {})
-    if not isinstance(entries, Mapping):
-        reading.fault(part, "type", f"expected an object with one member for each name, found {found(entries)}")
-        return
-    for name, raw in entries.items():
-        if fault := name_fault(name):
-            reading.fault(f"{part}.{name[:100]}", "name", fault)
-        if isinstance(raw, Mapping):
-            yield name, raw
-        else:
-            reading.fault(f"{part}.{name[:100]}", "type", f"expected an object, found {found(raw)}")
+def nickname_problem(name: str, raw: object) -> Problem | None:
+    """A queue that calls itself by another name."""
+    given = raw.get("nickname") if isinstance(raw, Mapping) else None
+    if given in (None, "", name):
+        return None
+    message = f"expected the name of the member, {name}, found {found(given)}"
+    return problem(f"queues.{name[:100]}.nickname", "name", message)
 
 
-def read_site(name: str, raw: Mapping[str, Any], reading: Reading) -> Entry:
-    """One site."""
-    path = f"sites.{name}"
-    columns = read_columns(SITE, raw, path, reading)
-    columns["attributes"] = unknown(SITE, {k: v for k, v in raw.items() if k not in NOT_OF_A_SITE}, path, reading)
-    return Entry(name, columns)
+def site_entry(name: str, raw: Mapping[str, Any], site: SiteAttributes) -> Entry:
+    """One site with what nobody knows among its attributes."""
+    return Entry(name, _columns(site, SITE) | {"attributes": _others(raw, (*SITE, *NOT_OF_A_SITE))})
 
 
-def read_storage(name: str, raw: Mapping[str, Any], reading: Reading) -> Entry:
-    """One storage endpoint."""
-    path = f"storages.{name}"
-    columns = read_columns(STORAGE, raw, path, reading)
-    for place, rule, message in status_faults(columns["status"] or {}):
-        reading.fault(f"{path}.status.{place}", rule, message)
-    if ".." in str(columns["path"]).split("/"):
-        reading.fault(f"{path}.path", "format", "expected a directory without '..'")
-    columns["attributes"] = unknown(STORAGE, raw, path, reading)
-    return Entry(name, columns)
+def storage_entry(name: str, raw: Mapping[str, Any], storage: StorageAttributes) -> Entry:
+    """One storage endpoint with what nobody knows among its attributes."""
+    return Entry(name, _columns(storage, STORAGE) | {"attributes": _others(raw, STORAGE)})
 
 
-def status_faults(status: Mapping[str, object]) -> Iterator[tuple[str, str, str]]:
-    """What is wrong with the states of a storage endpoint: access, rule, message."""
-    for access, state in status.items():
-        if access not in ACCESSES:
-            yield access, "unknown", f"expected one of {', '.join(ACCESSES)}"
-        elif state not in ACCESS_STATES:
-            yield access, "choice", f"expected {', '.join(ACCESS_STATES)}, found {found(state)}"
+def queue_entry(name: str, raw: Mapping[str, Any], queue: QueueAttributes) -> QueueEntry:
+    """One queue; attributes without a column have their types, what nobody knows stays as it came."""
+    values = vars(queue)
+    others = _others(raw, NOT_OF_A_QUEUE)
+    others |= {a: value for a in others if (value := values.get(a)) is not None}
+    if roles := {role: names for role, names in (raw.get("astorages") or {}).items() if not is_role(role)}:
+        others["astorages"] = roles
+    columns = _columns(queue, QUEUE) | {"site": queue.atlas_site, "attributes": others}
+    used = ((role, s, at) for role, names in queue.astorages.items() for at, s in enumerate(dict.fromkeys(names), 1))
+    return QueueEntry(name, columns, tuple(used))
 
 
-def read_queue(name: str, raw: Mapping[str, Any], reading: Reading) -> QueueEntry:
-    """One queue."""
-    path = f"queues.{name}"
-    if raw.get("nickname") not in (None, "", name):
-        reading.fault(f"{path}.nickname", "name", f"expected the name of the member, {name}, found {found(raw['nickname'])}")
-    columns = read_columns(QUEUE, raw, path, reading)
-    site = raw.get("atlas_site")
-    if not isinstance(site, str) or not site:
-        rule = "required" if site in (None, "") else "type"
-        reading.fault(f"{path}.atlas_site", rule, "the site of the processors")
-    columns["site"] = site
-    further = read_columns(FURTHER, raw, path, reading)
-    storages, other_roles = _roles(raw.get("astorages"), f"{path}.astorages", reading)
-    kept = {k: v for k, v in raw.items() if k not in QUEUE and k not in ("nickname", "atlas_site", "astorages")}
-    columns["attributes"] = kept | {k: v for k, v in further.items() if k in kept and v is not None}
-    if other_roles:
-        columns["attributes"]["astorages"] = other_roles
-    return QueueEntry(name, columns, storages)
+OURS = ("local_pilots", "path")
+"""Attributes that only a document of our own can set: a feed starts no process and names no directory here."""
 
 
-def _roles(raw: object, path: str, reading: Reading) -> tuple[tuple[tuple[str, str, int], ...], dict[str, Any]]:
-    """The endpoints of each role that is used, and the other roles as they came."""
-    if raw is None:
-        return (), {}
-    if not isinstance(raw, Mapping):
-        reading.fault(path, "type", f"expected an object with one list for each role, found {found(raw)}")
-        return (), {}
-    links: list[tuple[str, str, int]] = []
-    others: dict[str, Any] = {}
-    for role, names in raw.items():
-        if not re.fullmatch(ROLE, role) or len(role) > 32:
-            reading.notes.append(f"{path}.{role}: a role that is not used; kept among the attributes")
-            others[role] = names
-        elif not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-            reading.fault(f"{path}.{role}", "type", f"expected a list of storage endpoints, found {found(names)}")
-        else:
-            links += [(role, n, position) for position, n in enumerate(dict.fromkeys(names), 1)]
-    return tuple(links), others
+def without_ours(entry: E) -> E:
+    """An entry of a feed: nothing is said of what is ours."""
+    return replace(entry, columns={name: value for name, value in entry.columns.items() if name not in OURS})
 
 
-def _references(sites: list[Entry], storages: list[Entry], queues: list[QueueEntry], reading: Reading) -> None:
-    known_sites, known_storages = {s.name for s in sites}, {s.name for s in storages}
-    for storage in storages:
-        site = storage.columns["site"]
-        if site and site not in known_sites:
-            reading.fault(f"storages.{storage.name}.site", "reference", f"the document has no site {found(site)}")
-    for queue in queues:
-        site = queue.columns["site"]
-        if isinstance(site, str) and site and site not in known_sites:
-            reading.fault(f"queues.{queue.name}.atlas_site", "reference", f"the document has no site {found(site)}")
-        for access, name, position in queue.storages:
-            if name not in known_storages:
-                path = f"queues.{queue.name}.astorages.{access}[{position - 1}]"
-                reading.fault(path, "reference", f"the document has no storage endpoint {found(name)}")
+def _columns(entry: BaseModel, table: Table) -> dict[str, Any]:
+    values = vars(entry)
+    return {name: values[name] for name in table}
+
+
+def _others(raw: Mapping[str, Any], known: Any) -> dict[str, Any]:
+    return {name: value for name, value in raw.items() if name not in known}
+
+
+def _notes(document: Mapping[str, Any]) -> Iterator[str]:
+    """What a good document has that is not used."""
+    yield from (f"{name}: not used, the database knows them" for name in FROM_THE_DATABASE if document.get(name))
+    for part, known in (("sites", (*SITE, *NOT_OF_A_SITE)), ("storages", STORAGE)):
+        for name, raw in document.get(part, {}).items():
+            yield from (f"{part}.{name}.{other}: not known; kept among the attributes" for other in _others(raw, known))
+    for name, raw in document["queues"].items():
+        for role in raw.get("astorages") or ():
+            if not is_role(role):
+                yield f"queues.{name}.astorages.{role}: a role that is not used; kept among the attributes"

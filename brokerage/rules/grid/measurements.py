@@ -1,21 +1,39 @@
 """What a grid document says of the moment: links, jobs, pilots, slots, workers, what was measured, replicas, users, software.
 
 Pure. A decision without a database needs these parts; their references lead to the sites, storages and queues of the same
-document. Here: the parts, their attributes and their faults. Not here: columns made of them (`grid_columns`).
+document. Here: the parts and their attributes, each declared once, and the JSON Schema of the whole document. Not here: columns
+made of them (`queue_columns`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any, Literal, get_args
 
-from brokerage.rules.grid.attributes import LONGEST_NAME, Table, table
-from brokerage.rules.grid.document import Grid
-from brokerage.rules.grid.reading import Reading, read_columns
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo, WithJsonSchema
+
+from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import AS_GIVEN, LARGEST, WHOLE, Flag, fault, found, problems
+from brokerage.rules.grid.attributes import (
+    TEXT_NUMBER,
+    Attributes,
+    BadGrid,
+    Count,
+    Gigabytes,
+    Known,
+    Number,
+    QueueName,
+    SiteName,
+    StorageName,
+    Texts,
+    Time,
+    Work,
+    attributes_of,
+)
+from brokerage.rules.grid.document import LACKING, Grid
 from brokerage.states import JOB
-from workqueues.rules.task_parameters import Parameter, found
 
 PRODUCTION_OUTPUT, EXPRESS = "Production Output", "Express"
 """Activities whose files go to a nucleus."""
@@ -23,84 +41,171 @@ PRODUCTION_OUTPUT, EXPRESS = "Production Output", "Express"
 ALL = "ALL"
 """The entry of `software` that knows every tag."""
 
-_QUEUE = Parameter("queue", "text", "Computing queue.", required=True, length=LONGEST_NAME)
-_N = Parameter("n", "int", "How many.", default=0)
-_SHARE = Parameter("share", "text", "Global share.", default="", length=64)
-_TYPE = Parameter("resource_type", "text", "Class of resources.", default="", length=32)
-
-LINK = table(
-    Parameter("from", "text", "Site where files come from.", required=True),
-    Parameter("to", "text", "Site where they go.", required=True),
-    Parameter("activity", "text", "What they are.", default=PRODUCTION_OUTPUT, length=64),
-    Parameter("files_queued", "int", "Files that wait.", default=0),
-    Parameter("mbps", "object", "Throughput of the last hour (1h), day (1d), week (1w).", default={}),
-    Parameter("closeness", "number", "0 nearest, 11 farthest, -1 blocked.", low=-1, high=11),
-    Parameter("at", "text", "When it was measured."),
-)
-JOBS = table(
-    *(_QUEUE, _SHARE, _TYPE, _N),
-    Parameter("status", "text", "Status of the jobs.", required=True, choices=tuple(sorted(JOB.states))),
-    Parameter("nucleus", "text", "Where their output goes.", default=""),
-    Parameter("processing_type", "text", "Their processing type.", default=""),
-    Parameter("task_id", "int", "Their task, for jobs that ended lately."),
-    Parameter("user", "text", "Their user.", default=""),
-)
-PILOT = table(
-    _QUEUE,
-    Parameter("requests_3h", "int", "Requests and updates by pilots in three hours.", default=0),
-    Parameter("last_start", "text", "When a job last began."),
-)
-SLOT = table(_QUEUE, _SHARE, _TYPE, _N, Parameter("expires", "text", "Until when they hold."))
-WORKER = table(_QUEUE, _N)
-MEASURED = table(
-    _QUEUE,
-    Parameter("disk_io_per_core", "number", "Disk I/O of running jobs, kB/s per core.", default=0),
-    Parameter("starts_per_hour", "number", "Jobs that begin in an hour.", default=0),
-)
-REPLICA = table(
-    Parameter("dataset", "text", "Name of the dataset.", required=True),
-    Parameter("storage", "text", "Where it is.", required=True),
-    Parameter("files", "int", "Files of it there.", default=0),
-    Parameter("gb", "number", "Their size, GB.", default=0, high=1e12),
-)
-USER = table(
-    Parameter("name", "text", "User.", default=""),
-    Parameter("group", "text", "Working group.", default=""),
-    *(
-        Parameter(f"{state}_{what}", "int", f"{state} {what}", default=0)
-        for what in ("jobs", "cores")
-        for state in ("running", "queued")
-    ),
-    Parameter("quota_exceeded", "flag", "The global disk quota is used up.", default=False),
-    Parameter("full_storages", "texts", "Storages where the local quota is used up.", default=()),
-)
-WORK = table(
-    Parameter("nucleus", "text", "Where the output of the tasks is collected.", required=True, length=LONGEST_NAME),
-    _SHARE,
-    Parameter("priority", "int", "Priority of the tasks.", default=0, low=-1_000_000),
-    Parameter("rw", "number", "Remaining work of the tasks, HS06 s.", default=0, high=1e18),
-)
-NUCLEUS = table(Parameter("total_rw", "number", "Remaining work of the tasks of a nucleus, HS06 s.", default=0, high=1e18))
-
-PARTS: Mapping[str, Table] = {
-    "links": LINK,
-    "jobs": JOBS,
-    "pilots": PILOT,
-    "slots": SLOT,
-    "workers": WORKER,
-    "measured": MEASURED,
-    "replicas": REPLICA,
-    "users": USER,
-    "work": WORK,
-}
-"""Parts that are lists, with the attributes of an entry."""
-
-_TIMES = ("at", "last_start", "expires")
-WINDOWS = ("1h", "1d", "1w")
+Window = Literal["1h", "1d", "1w"]
+WINDOWS = get_args(Window)
 """Throughput is known of the last hour, day and week."""
-SOFTWARE_LISTS = ("cmtconfigs", "containers", "cvmfs")
-SOFTWARE_OBJECTS = ("tags", "architectures")
-"""Members of a software document: lists of texts, and lists of objects."""
+
+
+def _status(status: str) -> str:
+    if status not in JOB.states:
+        raise fault("choice", f"expected one of {', '.join(sorted(JOB.states))}; found {found(status)}")
+    return status
+
+
+def _text_or_texts(value: object) -> object:
+    if not (value is None or isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))):
+        raise fault("type", f"expected a text or a list of texts, found {found(value)}")
+    return value
+
+
+def _queue_or_all(name: str, info: ValidationInfo) -> str:
+    if info.context is not None and name != ALL and name not in info.context.queues:
+        raise fault("reference", f"{info.context.lacking} queue {found(name)}")
+    return name
+
+
+Share = Annotated[str, Field(max_length=64, description="Global share.")]
+ResourceClass = Annotated[str, Field(max_length=32, description="Class of resources.")]
+Member = Annotated[
+    Any,
+    BeforeValidator(_text_or_texts),
+    WithJsonSchema({"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "string"}}]}),
+]
+
+
+class Link(Attributes):
+    """The way of files from one site to another."""
+
+    from_: SiteName = Field(alias="from", description="Site where files come from.")
+    to: SiteName = Field(description="Site where they go.")
+    activity: str = Field(PRODUCTION_OUTPUT, max_length=64, description="What they are.")
+    files_queued: Count = Field(0, description="Files that wait.")
+    mbps: dict[Window, Annotated[float, Field(ge=0), AS_GIVEN] | None] = Field(
+        {}, description="Throughput of the last hour (1h), day (1d), week (1w)."
+    )
+    closeness: Annotated[float, Field(ge=-1, le=11), AS_GIVEN, TEXT_NUMBER] | None = Field(
+        None, description="0 nearest, 11 farthest, -1 blocked."
+    )
+    at: Time | None = Field(None, description="When it was measured.")
+
+
+class OfQueue(Attributes):
+    """Something at a computing queue."""
+
+    queue: QueueName = Field(description="Computing queue.")
+
+
+class Jobs(OfQueue):
+    """Jobs of one kind at a queue."""
+
+    share: Share = ""
+    resource_type: ResourceClass = ""
+    n: Count = Field(0, description="How many.")
+    status: Annotated[str, AfterValidator(_status)] = Field(description="Status of the jobs.")
+    nucleus: SiteName = Field("", description="Where their output goes.")
+    processing_type: str = Field("", description="Their processing type.")
+    task_id: Count | None = Field(None, description="Their task, for jobs that ended lately.")
+    user: str = Field("", description="Their user.")
+
+
+class Pilots(OfQueue):
+    """Pilots of a queue."""
+
+    requests_3h: Count = Field(0, description="Requests and updates by pilots in three hours.")
+    last_start: Time | None = Field(None, description="When a job last began.")
+
+
+class Slots(OfQueue):
+    """How many jobs may run, as somebody declared it."""
+
+    share: Share = ""
+    resource_type: ResourceClass = ""
+    n: Count = Field(0, description="How many.")
+    expires: Time | None = Field(None, description="Until when they hold.")
+
+
+class Workers(OfQueue):
+    """Batch jobs that wait to become pilots."""
+
+    n: Count = Field(0, description="How many.")
+
+
+class Measured(OfQueue):
+    """What is measured of a queue's running jobs."""
+
+    disk_io_per_core: Number = Field(0, description="Disk I/O of running jobs, kB/s per core.")
+    starts_per_hour: Number = Field(0, description="Jobs that begin in an hour.")
+
+
+class Replica(Attributes):
+    """A dataset at a storage endpoint."""
+
+    dataset: str = Field(description="Name of the dataset.")
+    storage: StorageName = Field(description="Where it is.")
+    files: Count = Field(0, description="Files of it there.")
+    gb: Gigabytes = Field(0, description="Their size, GB.")
+
+
+class User(Attributes):
+    """What a user or a working group has."""
+
+    name: str = Field("", description="User.")
+    group: str = Field("", description="Working group.")
+    running_jobs: Count = Field(0, description="Running jobs.")
+    queued_jobs: Count = Field(0, description="Queued jobs.")
+    running_cores: Count = Field(0, description="Running cores.")
+    queued_cores: Count = Field(0, description="Queued cores.")
+    quota_exceeded: Flag = Field(False, description="The global disk quota is used up.")
+    full_storages: Texts = Field([], description="Storages where the local quota is used up.")
+
+
+class NucleusWork(Attributes):
+    """Remaining work of the tasks of a nucleus."""
+
+    nucleus: SiteName = Field(description="Where the output of the tasks is collected.")
+    share: Share = ""
+    priority: Annotated[int, Field(ge=-1_000_000, le=LARGEST), WHOLE, TEXT_NUMBER] = Field(
+        0, description="Priority of the tasks."
+    )
+    rw: Work = Field(0, description="Remaining work of the tasks, HS06 s.")
+
+
+class Software(Attributes):
+    """What a queue publishes."""
+
+    cmtconfigs: Texts = []
+    containers: Texts = []
+    cvmfs: Texts = []
+    tags: list[dict[str, Member]] = []
+    architectures: list[dict[str, Member]] = []
+
+
+LINK, SLOT, MEASURED = attributes_of(Link), attributes_of(Slots), attributes_of(Measured)
+WORK, SOFTWARE = attributes_of(NucleusWork), attributes_of(Software)
+
+
+class StoredParts(Attributes):
+    """The parts that an import stores."""
+
+    now: Time | None = None
+    links: list[Link] = Field([], description="Ways of files between sites; each from, to and activity once.")
+    slots: list[Slots] = Field([], description="Declared slots; each queue, share and resource type once.")
+    measured: list[Measured] = Field([], description="What is measured of running jobs; each queue once.")
+    software: dict[Annotated[str, AfterValidator(_queue_or_all)], Software] = Field(
+        {}, description=f"What queues publish, by name; {ALL} knows every tag."
+    )
+
+
+class Parts(StoredParts):
+    """All parts, for a decision without a database."""
+
+    jobs: list[Jobs] = []
+    pilots: list[Pilots] = []
+    workers: list[Workers] = []
+    replicas: list[Replica] = []
+    users: list[User] = []
+    work: list[NucleusWork] = []
+
 
 Entries = tuple[Mapping[str, Any], ...]
 
@@ -123,129 +228,25 @@ class Facts:
     total_rw: Mapping[str, float] | None = None
 
 
-def read_facts(document: Mapping[str, Any], grid: Grid, wanted: Collection[str] = tuple(PARTS)) -> Facts:
-    """Read the parts of a document whose grid was read: `wanted` ones, software and time always.
-
-    Raises BadGrid; rules as there, and `time`.
-    """
-    reading = Reading()
-    now = _time(document.get("now"), "now", reading)
-    parts = {
-        part: tuple(_entries(document.get(part), part, attributes, reading))
-        for part, attributes in PARTS.items()
-        if part in wanted
-    }
-    software = dict(_software(document.get("software"), grid, reading))
-    sites = document.get("sites") or {}
-    work = {name: read_columns(NUCLEUS, raw, f"sites.{name}", reading)["total_rw"] for name, raw in sites.items()}
-    _references(parts, grid, reading)
-    reading.end()
-    return Facts(now, **parts, software=software, total_rw=work)
-
-
-def moment(text: str) -> datetime:
-    """A time as documents write it; without zone it is UTC. Raises ValueError."""
-    read = datetime.fromisoformat(text)
-    return read.replace(tzinfo=UTC) if read.tzinfo is None else read
-
-
-def _time(raw: object, path: str, reading: Reading) -> datetime | None:
-    if raw in (None, ""):
-        return None
+def read_facts(document: Mapping[str, Any], grid: Grid, parts: type[StoredParts] = Parts) -> Facts:
+    """Read the parts of a document whose grid was read. Raises BadGrid; rules as there, and `time`."""
+    sites, storages, queues = ({entry.name for entry in part} for part in (grid.sites, grid.storages, grid.queues))
     try:
-        return moment(str(raw))
-    except ValueError:
-        reading.fault(path, "time", f"expected a time like 2026-11-21T12:00:00Z, found {found(raw)}")
-        return None
+        read = parts.model_validate(document, context=Known(sites, storages, queues, LACKING))
+    except ValidationError as error:
+        raise BadGrid(problems(error, parts)) from None
+    lists = {part: _entries(value) for part, value in read if isinstance(value, list)}
+    work = {name: raw.get("total_rw") or 0 for name, raw in (document.get("sites") or {}).items()}
+    return Facts(read.now, **lists, software=document.get("software") or {}, total_rw=work)
 
 
-def _entries(raw: object, part: str, attributes: Table, reading: Reading) -> Iterator[dict[str, Any]]:
-    if raw is None:
-        return
-    if not isinstance(raw, list):
-        reading.fault(part, "type", f"expected a list, found {found(raw)}")
-        return
-    for position, entry in enumerate(raw):
-        path = f"{part}[{position}]"
-        if not isinstance(entry, Mapping):
-            reading.fault(path, "type", f"expected an object, found {found(entry)}")
-            continue
-        columns = read_columns(attributes, entry, path, reading)
-        for name in _TIMES:
-            if name in columns:
-                columns[name] = _time(columns[name], f"{path}.{name}", reading)
-        if part == "links":
-            _windows(columns["mbps"] or {}, path, reading)
-        yield columns
+def _entries(part: Iterable[BaseModel]) -> Entries:
+    return tuple(entry.model_dump(by_alias=True) for entry in part)
 
 
-def _windows(mbps: Mapping[str, Any], path: str, reading: Reading) -> None:
-    for window, value in mbps.items():
-        if window not in WINDOWS:
-            reading.fault(f"{path}.mbps.{window}", "unknown", f"expected one of {', '.join(WINDOWS)}")
-        elif value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            reading.fault(f"{path}.mbps.{window}", "type", f"expected a number, found {found(value)}")
-        elif value is not None and value < 0:
-            reading.fault(f"{path}.mbps.{window}", "range", f"expected 0 or more, found {found(value)}")
-
-
-def _software(raw: object, grid: Grid, reading: Reading) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if raw is None:
-        return
-    if not isinstance(raw, Mapping):
-        reading.fault("software", "type", f"expected an object with one member for each queue, found {found(raw)}")
-        return
-    known = {queue.name for queue in grid.queues} | {ALL}
-    for name, published in raw.items():
-        path = f"software.{name}"
-        if name not in known:
-            reading.fault(path, "reference", f"the document has no queue {found(name)}")
-        elif not isinstance(published, Mapping):
-            reading.fault(path, "type", f"expected an object, found {found(published)}")
-        else:
-            for fault in software_faults(published):
-                reading.fault(
-                    f"{path}.{fault}", "type", "expected a list of texts, in an object of a list: texts and lists of texts"
-                )
-            yield name, published
-
-
-def software_faults(published: Mapping[str, Any]) -> Iterator[str]:
-    """The members of a software document that are not what the broker reads."""
-    for name in SOFTWARE_LISTS:
-        if not _texts(published.get(name) or []):
-            yield name
-    for name in SOFTWARE_OBJECTS:
-        entries = published.get(name) or []
-        if not isinstance(entries, list):
-            yield name
-            continue
-        for position, entry in enumerate(entries):
-            if not isinstance(entry, Mapping):
-                yield f"{name}[{position}]"
-                continue
-            yield from (
-                f"{name}[{position}].{member}"
-                for member, value in entry.items()
-                if not (value is None or isinstance(value, str) or _texts(value))
-            )
-
-
-def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _references(parts: Mapping[str, Entries], grid: Grid, reading: Reading) -> None:
-    known = {
-        "queue": {queue.name for queue in grid.queues},
-        "storage": {storage.name for storage in grid.storages},
-        "site": {site.name for site in grid.sites},
-    }
-    kinds = {"queue": "queue", "storage": "storage", "from": "site", "to": "site", "nucleus": "site"}
-    for part, entries in parts.items():
-        for position, entry in enumerate(entries):
-            for attribute, kind in kinds.items():
-                name = entry.get(attribute)
-                if isinstance(name, str) and name and name not in known[kind]:
-                    noun = "storage endpoint" if kind == "storage" else kind
-                    reading.fault(f"{part}[{position}].{attribute}", "reference", f"the document has no {noun} {found(name)}")
+def software_problems(published: object, path: str = "") -> Iterator[Problem]:
+    """What is wrong with the software document of a queue."""
+    try:
+        Software.model_validate(published)
+    except ValidationError as error:
+        yield from problems(error, Software, path)

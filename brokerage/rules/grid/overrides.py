@@ -5,15 +5,14 @@ Pure. Here: which attributes, one value, one row. Not here: the rows of override
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from broker_site.foundation.kernel.registry import nearest
-from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, Table, read_value
-from brokerage.rules.grid.document import status_faults
+from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import found
+from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, BadGrid, Table
 from workqueues.rules.refine.characters import check_characters
-from workqueues.rules.task_parameters import found
 
 Kind = Literal["site", "storage", "queue"]
 
@@ -24,34 +23,21 @@ TABLES: Mapping[Kind, Table] = {
 }
 """Attributes that can be overridden."""
 
-_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
-
-def read_override(kind: Kind, attribute: str, text: str) -> tuple[Any, str, str]:
-    """The typed value of an override, the rule that it breaks ("" if none), and that in words; empty text means the default."""
-    parameter = TABLES[kind].get(attribute)
-    if parameter is None:
+def read_override(kind: Kind, attribute: str, text: str) -> Any:
+    """The typed value of an override; empty text means the default. Raises BadGrid."""
+    declared = TABLES[kind].get(attribute)
+    if declared is None:
         near = nearest(attribute, TABLES[kind])
-        return None, "unknown", f"a {kind} has no attribute {found(attribute)}" + (f"; the nearest is {near}" if near else "")
-    raw: object = text
-    if parameter.kind == "flag" and text.strip().lower() in (*_YES, *_NO):
-        raw = text.strip().lower() in _YES
-    elif parameter.kind in ("object", "texts") and text.strip():
-        try:
-            raw = json.loads(text)
-        except (ValueError, RecursionError):
-            if parameter.kind == "object":
-                return None, "json", f"expected a JSON object, found {found(text)}"
-            raw = [item.strip() for item in text.split(",") if item.strip()]
+        message = f"a {kind} has no attribute {found(attribute)}" + (f"; the nearest is {near}" if near else "")
+        raise BadGrid([Problem("", "unknown", message)])
+    raw = declared.from_text(text)
     if problems := check_characters({attribute: raw}):
-        return None, problems[0].rule, problems[0].message
-    value, rule, message = read_value(parameter, raw)
-    if not rule and attribute == "status" and kind == "storage":
-        for place, broken, told in status_faults(value or {}):
-            return None, broken, f"{place}: {told}"
-    if not rule and attribute == "path" and ((value and not str(value).startswith("/")) or ".." in str(value).split("/")):
-        return None, "format", "an absolute directory without '..', or nothing"
-    return value, rule, message
+        raise BadGrid(problems)
+    value = declared.read(raw)
+    if kind == "storage" and attribute == "path" and value and not value.startswith("/"):
+        raise BadGrid([Problem("", "format", "an absolute directory without '..', or nothing")])
+    return value
 
 
 def in_column(kind: Kind, attribute: str) -> bool:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from brokerage.rules.grid.attributes import FURTHER, QUEUE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
 from brokerage.rules.grid.measurements import EXPRESS, PRODUCTION_OUTPUT, Facts
 from brokerage.rules.grid.output_storages import OutputStorage, written
@@ -24,8 +25,6 @@ VIRTUAL = "_VP_DISK"
 """How names of storages end that are caches of virtual placement."""
 
 TO_NUCLEUS = (PRODUCTION_OUTPUT, EXPRESS)
-_SAME = ("status", "type", "corecount", "corepower", "maxrss", "minrss", "maxtime", "mintime", "maxwdir", "transferringlimit")
-_FURTHER = ("maxdiskio", "pledgedcpu", "fairsharepolicy", "wnconnectivity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +70,13 @@ def usable_gb(storage: Entry) -> float | None:
     return None if free is None and expired is None else (free or 0.0) + (expired or 0.0)
 
 
-def queue_rows(grid: Grid, facts: Facts, now: datetime, where: Mapping[str, Places]) -> Iterator[Row]:
-    """Rows of `Queues` in which nothing is said of a task; unified queues as their pseudo-queues."""
+def queue_rows(
+    grid: Grid, facts: Facts, now: datetime, where: Mapping[str, Places], attributes: Collection[str] = (*QUEUE, *FURTHER)
+) -> Iterator[Row]:
+    """Rows of `Queues` in which nothing is said of a task, with these attributes; unified queues as their pseudo-queues."""
     busy = _Activity(facts, now)
     states = {site.name: site.columns["state"] for site in grid.sites}
-    rows = ((_queue_row(queue, where[queue.name], facts, busy), queue) for queue in grid.queues)
+    rows = ((_queue_row(queue, where[queue.name], facts, busy, attributes), queue) for queue in grid.queues)
     return expanded((_closed(row, states[queue.columns["site"]]), queue.columns["capability"] or "") for row, queue in rows)
 
 
@@ -106,12 +107,12 @@ def _sums(entries: Iterable[Mapping[str, Any]], attribute: str) -> Mapping[str, 
     return found
 
 
-def _queue_row(queue: QueueEntry, own: Places, facts: Facts, busy: _Activity) -> Row:
+def _queue_row(queue: QueueEntry, own: Places, facts: Facts, busy: _Activity, attributes: Collection[str]) -> Row:
     columns, name = queue.columns, queue.name
     further = columns["attributes"]
     switches = Switches(columns["catchall"] or "", further.get("params"))
     source, output = own.reads[0] if own.reads else None, own.output
-    row: dict[str, Any] = {column: columns[column] for column in _SAME} | {column: further.get(column) for column in _FURTHER}
+    row: dict[str, Any] = {name: columns.get(name) if name in QUEUE else further.get(name) for name in attributes}
     cores = max(columns["corecount"], 1)
     if switches.on("per_core_attr"):
         row |= {column: row[column] * cores for column in ("maxrss", "minrss", "maxwdir")}

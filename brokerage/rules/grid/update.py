@@ -6,13 +6,14 @@ writing (`brokerage.ledger.grid`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from broker_site.foundation.kernel.verdict import Problem
+from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.document import STORED, Entry, QueueEntry, read_grid
-from brokerage.rules.grid.measurements import Entries, Facts, read_facts
-from brokerage.rules.grid.reading import Reading
+from brokerage.rules.grid.measurements import Entries, Facts, StoredParts, read_facts
 
 ONCE: Mapping[str, tuple[str, ...]] = {
     "links": ("from", "to", "activity"),
@@ -53,20 +54,19 @@ def read_wanted(document: object) -> Wanted:
     grid = read_grid(document)
     if not isinstance(document, Mapping):
         return Wanted()
-    facts = read_facts(document, grid, STORED)
-    _once(facts)
+    facts = read_facts(document, grid, StoredParts)
+    if doubles := [*_doubles(facts)]:
+        raise BadGrid(doubles)
     found = {part: getattr(facts, part) for part in STORED if document.get(part) is not None}
     return replace(Wanted(grid.sites, grid.storages, grid.queues, notes=grid.notes), **found)
 
 
-def _once(facts: Facts) -> None:
-    """Refuse lists in which two entries speak of the same."""
-    reading = Reading()
+def _doubles(facts: Facts) -> Iterator[Problem]:
+    """Entries of a list that speak of the same as another."""
     for part, names in ONCE.items():
         seen: dict[tuple[Any, ...], int] = {}
         for position, entry in enumerate(getattr(facts, part)):
             key = tuple(entry[name] for name in names)
             if key in seen:
-                reading.fault(f"{part}[{position}]", "duplicate", f"{part}[{seen[key]}] has the same {', '.join(names)}")
+                yield Problem(f"{part}[{position}]", "duplicate", f"{part}[{seen[key]}] has the same {', '.join(names)}")
             seen[key] = position
-    reading.end()

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from brokerage.rules.facts.ask import Ask, ChunkDataset, Usage
 from brokerage.rules.facts.columns import Flags, Ints
 from brokerage.rules.facts.snapshot import Nuclei, Queues
+from brokerage.rules.grid.attributes import FURTHER, QUEUE
 from brokerage.rules.grid.document import Entry, Grid
 from brokerage.rules.grid.measurements import ALL, EXPRESS, PRODUCTION_OUTPUT, Facts
 from brokerage.rules.grid.queue_columns import default_output, nucleus_rows, outputs_of, places, queue_rows, up
@@ -27,6 +28,9 @@ from brokerage.rules.world.job_counts import ENDED, JobCounts
 from brokerage.rules.world.link_columns import LinkColumns, files_to_nuclei
 
 Arrays = Mapping[str, NDArray[Any]]
+
+ATTRIBUTES = tuple(name for name in (*QUEUE, *FURTHER) if name in Queues.kinds())
+"""Attributes of a queue that rules read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +133,7 @@ class GridSnapshot:
 
     @cached_property
     def _base(self) -> Queues:
-        return Queues.from_rows(queue_rows(self.grid, self.facts, self.now, self._places))
+        return Queues.from_rows(queue_rows(self.grid, self.facts, self.now, self._places, ATTRIBUTES))
 
     @cached_property
     def _nuclei(self) -> Nuclei:

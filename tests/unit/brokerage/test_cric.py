@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from brokerage.rules.grid.cric import Known, read_queues, read_sites, read_storages, recognised
+from brokerage.rules.grid.attributes import BadGrid, Known
+from brokerage.rules.grid.cric import read_queues, read_sites, read_storages, recognised
 from brokerage.rules.grid.cric_metrics import read_closeness, read_network, read_software
 from brokerage.rules.grid.document import Entry
-from brokerage.rules.grid.reading import BadGrid
 from tests.grid import cric
 from tests.grid.conftest import GOOD
 

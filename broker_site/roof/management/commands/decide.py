@@ -21,8 +21,9 @@ from brokerage.rules.decision.dry_run import activity_of, answer, table_for
 from brokerage.rules.decision.policy_choice import NoPolicy, policy_chosen, policy_named
 from brokerage.rules.decision.policy_config import gathered
 from brokerage.rules.facts.ask import Ask, BadAsk
-from brokerage.rules.grid.document import BadGrid, read_grid
-from brokerage.rules.grid.measurements import moment, read_facts
+from brokerage.rules.grid.attributes import BadGrid, moment
+from brokerage.rules.grid.document import read_grid
+from brokerage.rules.grid.measurements import read_facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 
 
