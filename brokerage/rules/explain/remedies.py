@@ -83,7 +83,7 @@ def _of_task(seen: Reads, ask: Ask) -> Iterator[Remedy]:
         value = getattr(ask, own)
         if own in PARAMETERS and value not in (None, "", (), False, 0):
             name = NAMES.get(own, own)
-            yield Remedy("task", name, value, PARAMETERS[name][1].doc, name)
+            yield Remedy("task", name, value, PARAMETERS[name].doc, name)
 
 
 def _of_config(criterion: Criterion, seen: Reads, config: Config, numbers: Mapping[str, Any]) -> Iterator[Remedy]:
