@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import brokerage.config_keys  # noqa: F401 - declares the keys
-from benchmarks.harness import Line
+from benchmarks.harness import Line, add_rounds
 from broker_site.foundation.gdpconfig.values import Config
 from brokerage.policies.production import Production
 from brokerage.rules.decision.pipeline import decide
@@ -34,7 +34,7 @@ from brokerage.rules.facts.ask import Ask, Chunk
 from brokerage.rules.facts.snapshot import Queues
 from tests.unit.brokerage import oracle_production
 
-ROUNDS, LAPS, LAP = 9, 12, 10
+LAPS, LAP = 12, 10
 """A lap is so many decisions one after the other, as a cycle takes them; then it is the other legs' turn."""
 
 COMPARISONS, BEST = 35, 10
@@ -78,8 +78,9 @@ SHARE: dict[str, list[int]] = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """How many queues."""
+    """The options of the command."""
     parser.add_argument("--queues", type=int, default=1000, metavar="N", help="rows after pseudo-queues are expanded")
+    add_rounds(parser, 9)
 
 
 def run(options: Namespace) -> Iterator[Line]:
@@ -95,7 +96,7 @@ def run(options: Namespace) -> Iterator[Line]:
     }
     laps: dict[str, list[float]] = {name: [] for name in legs}
     _round(legs)
-    for number in range(1, ROUNDS + 1):
+    for number in range(1, options.rounds + 1):
         timed = _round(legs)
         for name, ms in timed.items():
             laps[name].append(ms)
@@ -112,7 +113,7 @@ def run(options: Namespace) -> Iterator[Line]:
         "criteria": len(Production.judged),
         "weights": len(Production.weights),
         "comparisons": COMPARISONS,
-        "rounds": ROUNDS,
+        "rounds": options.rounds,
         "decisions": LAPS * LAP,
         "bare_ms": round(middle["bare"], 3),
         "oracle_ms": round(_oracle(rows, dice), 1),

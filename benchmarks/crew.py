@@ -23,7 +23,8 @@ class Crew:
     """`size` processes, each with `make(number, *arguments)`, whose methods are called by name. Use as a context."""
 
     def __init__(self, size: int, make: Callable[..., Any], *arguments: object) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["benchmarks.client"])
         self.size = size
         self._barrier = context.Barrier(size)
         self._pipes: list[Connection] = []
@@ -83,9 +84,8 @@ def _answer(pipe: Connection, seconds: float) -> Any:
 
 def _work(pipe: Connection, barrier: Barrier, make: Callable[..., Any], number: int, arguments: tuple[object, ...]) -> None:
     """The life of a client process: wait for an order, start together with the others, tell the times."""
-    import django
+    import benchmarks.client  # noqa: F401 - where it could not be loaded before, this says why
 
-    django.setup()
     client = make(number, *arguments)
     pipe.send(())
     while (order := _order(pipe)) is not None:

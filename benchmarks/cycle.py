@@ -1,7 +1,8 @@
 """One cycle of the brokerage on a full grid: load the world, decide for N tasks over Q queues, store.
 
 The tasks are production with input at a few sites, of several shares and nuclei; J jobs are in the system. Told are the seconds
-of each part, the statements that the database was asked, the bytes that were stored, and the memory of this process.
+of each part, the statements that the database was asked, the bytes that were stored, and the memory of this process. There is no
+reference.
 """
 
 from __future__ import annotations
@@ -41,10 +42,9 @@ def run(options: Namespace) -> Iterator[Line]:
         tasks = fill_tasks(options.tasks, options.queues)
         fill_jobs(options.jobs, tasks)
         server.settle("brokerage_job", "workqueues_file", "workqueues_replica")
-        line: Line = {}
         for _ in range(2):
-            line = {"name": "cycle", "tasks": options.tasks, "queues": options.queues, "jobs": options.jobs, **cycle(tasks)}
-            yield line
+            sizes = {"tasks": options.tasks, "queues": options.queues, "jobs": options.jobs}
+            yield {"name": "cycle", **cycle(tasks), "reference": None, "ratio": None, "unit": "s", **sizes}
 
 
 def cycle(tasks: list[int]) -> Line:
@@ -83,7 +83,7 @@ def cycle(tasks: list[int]) -> Line:
     ]
     snapshot = StoredSnapshot.objects.select_related("grid", "links").order_by("-id")[0]
     return {
-        "seconds": round(stored - began, 2),
+        "ours": round(stored - began, 3),
         "load_s": round(loaded - began, 2),
         "decide_s": round(decided_at - loaded, 2),
         "ms_per_decision": round((decided_at - loaded) / len(rows) * 1e3, 2),

@@ -9,13 +9,14 @@ from __future__ import annotations
 import uuid
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import psycopg2
 from psycopg2.extras import register_uuid
 
 from benchmarks import filling, http
 from benchmarks.crew import Crew
-from benchmarks.harness import Lap, Line, compare, watched
+from benchmarks.harness import Lap, Line, add_rounds, compare, watched
 from benchmarks.server import Bench, bench
 
 LEASE_S = 7200.0
@@ -35,6 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--task-queues", type=int, default=50, metavar="Q", help="task queues they wait in (default 50)")
     parser.add_argument("--clients", type=int, default=4, metavar="C", help="client processes (default 4)")
     parser.add_argument("--http", action="store_true", help="through the web server, 16 connections")
+    add_rounds(parser)
 
 
 class Client:
@@ -111,7 +113,8 @@ def run(options: Namespace) -> Iterator[Line]:
         stock = Stock(server, options.waiting, options.task_queues, files=options.http)
         queue_id = stock.place.queue_id
         if options.http:
-            yield from http.measured("dispatch", server, queue_id, sizes, "match", n, lambda crew: stock.take("brokerage_job", n))
+            take = partial(stock.take, "brokerage_job", n)
+            yield from http.measured("dispatch", server, queue_id, sizes, "match", n, options.rounds, lambda crew: take())
             return
         with Crew(options.clients, Client, queue_id, server.url) as crew:
 
@@ -123,4 +126,4 @@ def run(options: Namespace) -> Iterator[Line]:
                 return lap
 
             ours, reference = leg("ours", "brokerage_job"), leg("reference", "bare")
-            yield from compare("dispatch", "jobs/s", ours, reference, {**sizes, "clients": options.clients})
+            yield from compare("dispatch", "jobs/s", ours, reference, {**sizes, "clients": options.clients}, options.rounds)

@@ -32,7 +32,8 @@ def grid(task_queues: int) -> int:
 
     site = Site.objects.create(name="BENCH_SITE")
     storage = StorageEndpoint.objects.create(name=STORAGE, site=site, path="/bench")
-    queue = ComputingQueue.objects.create(name=QUEUE, site=site, maxrss=8000, maxtime=86400, maxwdir=20000, corecount=8)
+    size = {"maxrss": 8000, "maxtime": 86400, "maxwdir": 20000, "corecount": 8}
+    queue = ComputingQueue.objects.create(name=QUEUE, site=site, type="unified", **size)
     for access in ("read_lan", "write_lan"):
         QueueStorage.objects.create(queue=queue, storage=storage, access=access, position=1)
     TaskQueue.objects.bulk_create(

@@ -17,19 +17,18 @@ from pathlib import Path
 
 from benchmarks import cycle, generating
 from benchmarks.crew import Crew
-from benchmarks.harness import Lap, Line, compare, watched
+from benchmarks.harness import Lap, Line, add_rounds, compare, watched
 from benchmarks.server import Bench, bench
 
 SMALL = 10_000
-"""Files of the runs with which the large one is compared."""
-ROUNDS = {SMALL: 5}
-"""Rounds by number of files; larger sizes take minutes and are done once."""
+"""Files of the runs with which a larger one is compared; those are repeated, a larger one takes minutes and is done once."""
 QUEUES = 20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The size."""
+    """The options of the command."""
     parser.add_argument("--files", type=int, default=100_000, metavar="N", help="input files (default 100000)")
+    add_rounds(parser, 5)
 
 
 def run(options: Namespace) -> Iterator[Line]:
@@ -40,26 +39,27 @@ def run(options: Namespace) -> Iterator[Line]:
         with Crew(1, generating.Generator) as crew:
             legs = Legs(server, crew, Path(folder))
             small: Line = {}
-            for small in legs.compared(SMALL):
-                yield {**small, "name": "generation at 1e4 files"}
-            slow = generating.bulk_create(legs.task(SMALL))
+            few = min(SMALL, options.files)
+            for small in legs.compared(few, options.rounds):
+                yield {**small, "name": f"generation at {few} files"}
+            slow = generating.bulk_create(legs.task(few))
             yield {
                 "name": "bulk_create",
                 "rows_per_s": round(slow.per_s, 1),
                 "times_slower": round(small["ours"] / slow.per_s, 1),
             }
             line: Line = small
-            if options.files != SMALL:
-                for line in legs.compared(options.files):
+            if options.files != few:
+                for line in legs.compared(options.files, 1):
                     if "ratio" not in line:
                         yield line
-            per_job = round(line["ours"] / small["ours"], 3)
+            per_job = {"same_rate_as_1e4": round(line["ours"] / small["ours"], 3)} if few == SMALL else {}
             slower = round(small["ours"] / slow.per_s, 1)
             peak = round(crew.tell("peak_mb", None)[0])
             yield {
                 **line,
                 "files": options.files,
-                "same_rate_as_1e4": per_job,
+                **per_job,
                 "bulk_create_slower": slower,
                 "peak_memory_mb": peak,
             }
@@ -81,7 +81,7 @@ class Legs:
         self.server.settle("workqueues_file", "workqueues_dataset", "brokerage_job", "brokerage_jobinput")
         return place
 
-    def compared(self, files: int) -> Iterator[Line]:
+    def compared(self, files: int, rounds: int) -> Iterator[Line]:
         """Both legs in turn on so many files."""
         last: list[generating.Place] = []
 
@@ -97,5 +97,4 @@ class Legs:
                 lap = watched(lambda: generating.written(connection, copies), self.server.cpu_s)
             return generating.rows_of(lap, files)
 
-        rounds = ROUNDS.get(files, 1)
-        yield from compare("generation", "rows/s", ours, reference, {"files": files}, rounds, warm_up=int(rounds > 1))
+        yield from compare("generation", "rows/s", ours, reference, {"files": files}, rounds, warm_up=int(files <= SMALL))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,11 @@ class Lap:
         return self.operations / self.seconds
 
 
+def add_rounds(parser: ArgumentParser, rounds: int = ROUNDS) -> None:
+    """The option of every benchmark that has two legs."""
+    parser.add_argument("--rounds", type=int, default=rounds, metavar="R", help=f"turns of both legs (default {rounds})")
+
+
 Leg = Callable[[], Lap]
 Cpu = Callable[[], float | None]
 
@@ -58,9 +64,7 @@ def _busy_s() -> float:
     return float(sum(used) - used.idle - getattr(used, "iowait", 0.0) - getattr(used, "guest", 0.0))
 
 
-def compare(
-    name: str, unit: str, ours: Leg, reference: Leg, sizes: Line, rounds: int = ROUNDS, warm_up: int = WARM_UP
-) -> Iterator[Line]:
+def compare(name: str, unit: str, ours: Leg, reference: Leg, sizes: Line, rounds: int, warm_up: int = WARM_UP) -> Iterator[Line]:
     """Run both legs in turn: a line for each round, the last line with the medians and the ratio ours / reference."""
     load = os.getloadavg()[0]
     for _ in range(warm_up):

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks import filling
@@ -24,8 +25,22 @@ from broker_site.roof.supervisor import System, running
 CONNECTIONS = 16
 LEASE_S = 7200.0
 
+Message = tuple[str, dict[str, Any]]
+"""Path and body of what a pilot sends. A test holds them beside those of the real pilot."""
 
-def request(host: str, path: str, token: str = "", body: object = None) -> bytes:
+
+def ask() -> Message:
+    """A pilot asks for a job."""
+    offer = {"cores": 8, "memory_mb": 8000, "disk_mb": 20000, "walltime_s": 86000}
+    return "/api/v1/pilots/match/", {"request": str(uuid.uuid4()), **offer}
+
+
+def heartbeat_of(job_id: int) -> Message:
+    """A job says that it runs."""
+    return f"/api/v1/jobs/{job_id}/heartbeat/", {"status": "running", "cpu_s": 10.5, "rss_mb": 800.0}
+
+
+def request(host: str, path: str, body: object = None, token: str = "") -> bytes:
     """One HTTP/1.1 request as bytes: POST where there is a body, else GET."""
     content = b"" if body is None else json.dumps(body).encode()
     lines = [f"{'GET' if body is None else 'POST'} {path} HTTP/1.1", f"Host: {host}"]
@@ -98,36 +113,28 @@ class Client:
         where = urlsplit(url)
         self.host, self.pilots = where.netloc, pilots
         self.load = Load(where.hostname or "", where.port or 0)
-        self.beats: list[list[bytes]] = []
+        self.beats: list[bytes] = []
         self.turn = 0
 
     def jobs(self, n: int) -> None:
-        """Write the heartbeats of the jobs 1 to `n`, shared out among the connections."""
+        """Write the heartbeats of the jobs 1 to `n`."""
         from broker_site.foundation.access.tokens import mint_job_token
 
-        self.beats = [[] for _ in range(CONNECTIONS)]
-        for job_id in range(1, n + 1):
-            token = mint_job_token(job_id, 1, LEASE_S, pilot=self.pilots[0][1])
-            body = {"status": "sent", "cpu_s": 10.5, "rss_mb": 800}
-            self.beats[job_id % CONNECTIONS].append(request(self.host, f"/api/v1/jobs/{job_id}/heartbeat/", token, body))
+        self.beats = [
+            request(self.host, *heartbeat_of(job_id), mint_job_token(job_id, 1, LEASE_S, pilot=self.pilots[0][1]))
+            for job_id in range(1, n + 1)
+        ]
 
     def match(self, n: int) -> None:
         """`n` times a pilot asks for a job."""
-        sizes = {"cores": 8, "memory_mb": 8000, "disk_mb": 20000, "walltime_s": 86000}
-
-        def ask(connection: int) -> bytes:
-            body = {"request": str(uuid.uuid4()), **sizes}
-            return request(self.host, "/api/v1/pilots/match/", self.pilots[connection][0], body)
-
-        self.load.run(n, ask)
+        self.load.run(n, lambda connection: request(self.host, *ask(), self.pilots[connection][0]))
 
     def heartbeat(self, n: int) -> None:
         """`n` times a job says that it runs."""
 
         def beat(connection: int) -> bytes:
             self.turn += 1
-            mine = self.beats[connection]
-            return mine[self.turn % len(mine)]
+            return self.beats[self.turn * 7919 % len(self.beats)]
 
         self.load.run(n, beat)
 
@@ -168,9 +175,10 @@ def pilots(queue_id: int) -> list[tuple[str, int]]:
 
 
 def measured(
-    name: str, server: Bench, queue_id: int, sizes: Line, method: str, n: int, ready: Callable[[Crew], None]
+    name: str, server: Bench, queue_id: int, sizes: Line, method: str, n: int, rounds: int, ready: Callable[[Crew], None]
 ) -> Iterator[Line]:
     """`method` of the load against the view that does nothing; `ready` is called before each round of ours."""
+    sizes = {**sizes, "connections": CONNECTIONS, "http": True}
     with web(server) as system, Crew(1, Client, system.url, pilots(queue_id)) as crew:
 
         def cpu_s() -> float | None:
@@ -195,7 +203,7 @@ def measured(
             return noted
 
         ours, reference = noting("ours", leg(method, ready)), noting("reference", leg("reference", lambda crew: None))
-        for line in compare(name, "requests/s", ours, reference, {**sizes, "connections": CONNECTIONS, "http": True}):
+        for line in compare(name, "requests/s", ours, reference, sizes, rounds):
             if "ratio" in line:
                 line["p50_p99_ms"] = {
                     which: [statistics.median(x) for x in zip(*all_, strict=True)] for which, all_ in latency.items()

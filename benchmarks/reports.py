@@ -13,12 +13,8 @@ import psycopg2
 
 from benchmarks import filling, http
 from benchmarks.crew import Crew
-from benchmarks.harness import Lap, Line, compare, watched
+from benchmarks.harness import Lap, Line, add_rounds, compare, watched
 from benchmarks.server import Bench, bench
-
-JOBS = 4000
-"""Leased jobs, shared out among the clients."""
-HTTP_BEATS = 4000
 
 TOUCH = """
 PREPARE touch (bigint) AS
@@ -30,14 +26,16 @@ PARTS = {"heartbeat": "heartbeats/s", "state": "reports/s", "settle": "ends/s"}
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--clients", type=int, default=4, metavar="C", help="client processes (default 4)")
+    parser.add_argument("--jobs", type=int, default=4000, metavar="N", help="leased jobs, at least 4 a client (default 4000)")
     parser.add_argument("--http", action="store_true", help="through the web server, 16 connections")
+    add_rounds(parser)
 
 
 class Client:
     """One process whose jobs report. It goes round its own jobs, and starts anew when they have been renewed."""
 
-    def __init__(self, number: int, size: int, url: str) -> None:
-        self.number, self.size, self.first, self.at = number, size, 0, 0
+    def __init__(self, number: int, size: int, jobs: int, url: str) -> None:
+        self.number, self.size, self.jobs, self.first, self.at = number, size, jobs, 0, 0
         connection = psycopg2.connect(url)
         connection.autocommit = True
         self.cursor = connection.cursor()
@@ -45,7 +43,7 @@ class Client:
 
     def _jobs(self, n: int) -> Iterator[int]:
         """Ids of the next `n` of this client's jobs, in an order that is not that of the table."""
-        mine = JOBS // self.size
+        mine = self.jobs // self.size
         for _ in range(n):
             yield self.first + self.number + self.size * (self.at * 7919 % mine)
             self.at += 1
@@ -91,7 +89,7 @@ class Client:
         """Touch `n` rows of the bare table."""
         for _ in range(n):
             self.at += 1
-            self.cursor.execute("EXECUTE touch (%s)", (1 + self.at * 7919 % JOBS,))
+            self.cursor.execute("EXECUTE touch (%s)", (1 + self.at * 7919 % self.jobs,))
             assert self.cursor.fetchone() is not None
 
     def flush(self, n: int) -> None:
@@ -105,17 +103,17 @@ class Client:
 class Leases:
     """The leased jobs, with a set of new ones for each round that moves them."""
 
-    def __init__(self, server: Bench) -> None:
-        self.server, self.first = server, 1
+    def __init__(self, server: Bench, jobs: int) -> None:
+        self.server, self.jobs, self.first = server, jobs, 1
         self.place = filling.task(filling.grid(1))
         server.execute(*filling.BARE)
-        filling.bare_jobs(server, 1, JOBS)
+        filling.bare_jobs(server, 1, jobs)
 
     def renew(self, *, files: bool = False) -> int:
-        """The id of the first of JOBS new jobs that have just been sent; with `files` they can end."""
-        first, self.first = self.first, self.first + JOBS
-        filling.waiting_jobs(self.server, self.place, first, first + JOBS - 1, files=files)
-        filling.send(self.server, str(uuid.uuid4()), first, first + JOBS - 1)
+        """The id of the first of as many new jobs, which have just been sent; with `files` they can end."""
+        first, self.first = self.first, self.first + self.jobs
+        filling.waiting_jobs(self.server, self.place, first, self.first - 1, files=files)
+        filling.send(self.server, str(uuid.uuid4()), first, self.first - 1)
         return first
 
     def updates(self) -> tuple[float, float]:
@@ -126,16 +124,16 @@ class Leases:
 
 def run(options: Namespace) -> Iterator[Line]:
     """The parts, then the result: reports in a second."""
-    if options.http:
-        yield from over_http()
-        return
     with bench() as server:
-        leases = Leases(server)
-        with Crew(options.clients, Client, options.clients, server.url) as crew:
-            yield from _parts(server, leases, crew, {"jobs": JOBS, "clients": options.clients})
+        leases = Leases(server, options.jobs)
+        if options.http:
+            yield from _over_http(server, leases, options.rounds)
+            return
+        with Crew(options.clients, Client, options.clients, options.jobs, server.url) as crew:
+            yield from _parts(server, leases, crew, {"jobs": options.jobs, "clients": options.clients}, options.rounds)
 
 
-def _parts(server: Bench, leases: Leases, crew: Crew, sizes: Line) -> Iterator[Line]:
+def _parts(server: Bench, leases: Leases, crew: Crew, sizes: Line, rounds: int) -> Iterator[Line]:
     def leg(method: str, n: int, *, new: bool = False) -> Callable[[], Lap]:
         def lap() -> Lap:
             if new:
@@ -145,29 +143,30 @@ def _parts(server: Bench, leases: Leases, crew: Crew, sizes: Line) -> Iterator[L
 
         return lap
 
-    bare = leg("reference", JOBS)
+    jobs = leases.jobs
+    bare = leg("reference", jobs)
     crew.tell("renewed", leases.renew())
     crew.tell("flush", 0)
     before = leases.updates()
-    for line in compare("reports.heartbeat", PARTS["heartbeat"], leg("heartbeat", JOBS), bare, sizes):
+    for line in compare("reports.heartbeat", PARTS["heartbeat"], leg("heartbeat", jobs), bare, sizes, rounds):
         if "ratio" in line:
             crew.tell("flush", 0)
             done, hot = (now - then for now, then in zip(leases.updates(), before, strict=True))
             line["hot"] = round(hot / done, 3)
         yield line
-    yield from compare("reports.state", PARTS["state"], leg("state", JOBS, new=True), bare, sizes)
-    yield from compare("reports.settle", PARTS["settle"], leg("settle", JOBS // 2, new=True), bare, sizes, rounds=5)
-    yield from compare("reports", "reports/s", leg("life", JOBS, new=True), bare, sizes)
+    yield from compare("reports.state", PARTS["state"], leg("state", jobs, new=True), bare, sizes, rounds)
+    yield from compare("reports.settle", PARTS["settle"], leg("settle", jobs // 2, new=True), bare, sizes, rounds)
+    yield from compare("reports", "reports/s", leg("life", jobs, new=True), bare, sizes, rounds)
 
 
-def over_http() -> Iterator[Line]:
-    """Heartbeats through the web server."""
-    with bench() as server:
-        leases = Leases(server)
-        leases.renew()
+def _over_http(server: Bench, leases: Leases, rounds: int) -> Iterator[Line]:
+    """Heartbeats of running jobs through the web server, as many in a round as there are jobs."""
+    leases.renew()
+    server.execute("UPDATE brokerage_job SET status = 'running' WHERE status = 'sent'")
+    jobs = leases.jobs
 
-        def ready(crew: Crew) -> None:
-            crew.tell("jobs", JOBS)
-            server.settle("brokerage_job")
+    def ready(crew: Crew) -> None:
+        crew.tell("jobs", jobs)
+        server.settle("brokerage_job")
 
-        yield from http.measured("reports", server, leases.place.queue_id, {"jobs": JOBS}, "heartbeat", HTTP_BEATS, ready)
+    yield from http.measured("reports", server, leases.place.queue_id, {"jobs": jobs}, "heartbeat", jobs, rounds, ready)

@@ -18,6 +18,8 @@ import psycopg2.extensions
 from broker_site.roof.embedded import Instance
 
 INSTANCE = "bench"
+TABLES = "BENCH_TABLES"
+"""Variable: the database with the tables of the system that runs copy, instead of making the tables each by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,9 @@ def bench() -> Iterator[Bench]:
         services = instance.services
         name = f"bench_{os.getpid()}"
         url = urlsplit(services.database_url)._replace(path=f"/{name}").geturl()
-        _drop(services.database_url, dead_only=True)
-        _run(services.database_url, f'CREATE DATABASE "{name}"')
+        _drop_databases_of_dead_runs(services.database_url)
+        tables, outside = os.environ.get(TABLES), os.environ.get("DATABASE_URL", "")
+        _run(services.database_url, f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{tables}"' if tables else ""))
         os.environ.update(
             services.environment(),
             DATABASE_URL=url,
@@ -101,35 +104,51 @@ def bench() -> Iterator[Bench]:
             GRIDBROKER_LOG_LEVEL="WARNING",
             DJANGO_SETTINGS_MODULE="broker_site.settings",
         )
+        import django
+        from django.core.management import call_command
+        from django.db import connections
+
         try:
-            yield _migrated(Bench(instance, url))
+            django.setup()
+            if not tables:
+                call_command("migrate", verbosity=0, interactive=False)
+            yield Bench(instance, url)
         finally:
+            connections.close_all()
+            os.environ["DATABASE_URL"] = outside  # a later run of this process, or of a child, has a database of its own
+            _run(services.database_url, _dropping(name))
+
+
+@contextmanager
+def shared_tables() -> Iterator[None]:
+    """Keep the servers running for the block, with a database that the runs in it copy."""
+    with held() as instance:
+        administered = instance.services.database_url
+        with bench() as server:
             from django.db import connections
 
             connections.close_all()
-            _drop(services.database_url, dead_only=False)
+            name = urlsplit(server.url).path.removeprefix("/")
+            _run(administered, f'ALTER DATABASE "{name}" RENAME TO "{name}_tables"')
+        os.environ[TABLES] = f"{name}_tables"
+        try:
+            yield
+        finally:
+            _run(administered, _dropping(os.environ.pop(TABLES)))
 
 
-def _migrated(ready: Bench) -> Bench:
-    import django
-    from django.core.management import call_command
+def _drop_databases_of_dead_runs(url: str) -> None:
+    """A killed run leaves its databases behind."""
+    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT datname FROM pg_database WHERE datname ~ '^bench_[0-9]+(_tables)?$'")
+        names = [row[0] for row in cursor.fetchall()]
+    for name in names:
+        if not psutil.pid_exists(int(name.split("_")[1])):
+            _run(url, _dropping(name))
 
-    django.setup()
-    call_command("migrate", verbosity=0, interactive=False)
-    return ready
 
-
-def _drop(url: str, *, dead_only: bool) -> None:
-    """Drop the databases of runs that were killed, or that of this run."""
-    with closing(psycopg2.connect(url)) as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT datname FROM pg_database WHERE datname ~ '^bench_[0-9]+$'")
-            names = [row[0] for row in cursor.fetchall()]
-            for name in names:
-                pid = int(name.removeprefix("bench_"))
-                if not psutil.pid_exists(pid) if dead_only else pid == os.getpid():
-                    cursor.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+def _dropping(name: str) -> str:
+    return f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'
 
 
 def _run(url: str, statement: str) -> None:

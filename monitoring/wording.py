@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from workqueues.rules.task.status_sentences import SENTENCES
+
 
 class Word(NamedTuple):
     """`tone`: idle, wait, run, good, part, bad or off; the symbol says the same without colour."""
@@ -23,36 +25,16 @@ def _table(text: str) -> dict[str, Word]:
 
 SYMBOLS = {"idle": "○", "wait": "◷", "run": "▸", "good": "✓", "part": "◐", "bad": "✗", "off": "⊘"}
 
-TASK = _table(
-    """
-registered    | idle | The task is accepted; its parameters are turned into datasets next.
-defined       | idle | Datasets and job templates are fixed; the files of the inputs are read from the catalogue next.
-assigning     | idle | The site that will collect the outputs is being chosen.
-ready         | idle | Everything is known; jobs are made as soon as a queue has room.
-pending       | wait | A temporary problem; the task tries again by itself, and the reason says when.
-scouting      | run  | A few first jobs measure what the others will need.
-scouted       | run  | The first jobs have ended; the others are made with what they needed.
-running       | run  | Jobs have been made; they wait, run or end.
-prepared      | run  | All inputs are settled; the task is brought to its end.
-done          | good | Every input file was processed.
-failed        | bad  | Nothing, or less than the goal, was processed.
-finished      | part | Part of the input was processed; the rest was given up.
-aborting      | off  | The task is being killed; it waits until its jobs have gone.
-aborted       | off  | The task was killed.
-finishing     | off  | The task was told to finish; it waits until its jobs have gone.
-topreprocess  | idle | A preparing job is to be made.
-preprocessing | run  | A preparing job runs.
-tobroken      | bad  | The parameters cannot be carried out; the task is about to be broken.
-broken        | bad  | The parameters cannot be carried out; submit the task anew.
-toretry       | wait | A retry was accepted; inputs that were given up are made ready again.
-toincexec     | wait | An incremental execution was accepted; the inputs are looked at again.
-rerefine      | wait | The parameters are read again for an incremental execution.
-paused        | off  | Somebody paused the task; it goes on when it is resumed.
-throttled     | wait | The task makes no jobs for a while, because too many of its tries failed.
-exhausted     | bad  | The task cannot go on by itself: retry it, finish it or kill it.
-passed        | run  | The task is on its way to its final state.
-"""
-)
+TASK_TONES = {
+    "idle": "registered defined assigning ready topreprocess",
+    "wait": "pending toretry toincexec rerefine throttled",
+    "run": "scouting scouted running prepared preprocessing passed",
+    "good": "done",
+    "bad": "failed tobroken broken exhausted",
+    "part": "finished",
+    "off": "aborting aborted finishing paused",
+}
+TASK = {name: Word(SYMBOLS[tone], tone, SENTENCES[name]) for tone, names in TASK_TONES.items() for name in names.split()}
 
 JOB = _table(
     """
@@ -172,19 +154,3 @@ WORDS = {
 }
 
 UNKNOWN = Word("?", "idle", "A state that this page does not know.")
-
-NEXT_AGENT = {
-    "registered": "refine",
-    "defined": "feed",
-    "assigning": "assign",
-    "ready": "generate",
-    "pending": "wake",
-    "throttled": "wake",
-    "aborting": "command",
-    "finishing": "command",
-    "toretry": "command",
-    "prepared": "finish",
-    "passed": "finish",
-    "tobroken": "finish",
-}
-"""Which agent a task in this state waits for."""

@@ -23,6 +23,7 @@ def grid(*names: str, path: str = "") -> list[ComputingQueue]:
         queue = ComputingQueue.objects.create(
             name=name,
             site=site,
+            type="unified",
             maxrss=8000,
             maxtime=86400,
             maxwdir=20000,

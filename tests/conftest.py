@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 INSTANCE = "test"
 HOW_TO_INSTALL = "page tests need chromium on PATH; on Debian: apt-get install chromium"
+PATIENCE_MS = 30_000
+"""How long an expectation waits, as long as a click does; a loaded machine is slow."""
 CHROMIUM_FLAGS = [
     "--disable-gpu",
     "--disable-quic",
@@ -103,29 +105,38 @@ def redis_settings(redis_url: str, settings: pytest.FixtureRequest) -> str:
     return redis_url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
-    """Chromium without a window; the tests that want it are skipped where there is none, and fail with CI=true."""
+    """Chromium without a window; the tests that want it are skipped where there is none, and fail with CI=true.
+
+    Playwright's loop lives in this thread, and while it does, Django has other connections here than before and after. So it
+    ends with its module: tests that follow would leave connections behind that nobody closes any more.
+    """
     chromium = shutil.which("chromium")
     if chromium is None:
         request.config.stash[chromium_missing] = True
         if os.environ.get("CI") == "true":
             pytest.fail(HOW_TO_INSTALL, pytrace=False)
         pytest.skip(HOW_TO_INSTALL)
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
-    # Playwright's loop lives in this thread, so Django would refuse the ORM calls that tests make between clicks.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    expect.set_options(timeout=PATIENCE_MS)
     flags = [*CHROMIUM_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-    with sync_playwright() as playwright:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Django would refuse the ORM calls that tests make between clicks.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         running = playwright.chromium.launch(executable_path=chromium, args=flags)
         yield running
         running.close()
+        connections.close_all()
 
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A fresh browser page; its console errors and failed requests fail the test."""
+    """A fresh browser page; its console errors and failed requests fail the test.
+
+    Wait with `expect`: a text that `wait_for_function` evaluates again and again is blocked by the content security policy.
+    """
     context = browser.new_context()
     opened = context.new_page()
     problems: list[str] = []

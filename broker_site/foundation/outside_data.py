@@ -281,5 +281,5 @@ AS_GIVEN = WrapValidator(_as_given)
 Flag = Annotated[bool, Strict(), BeforeValidator(_flag, json_schema_input_type=bool | Literal[0, 1])]
 """True or false; 1 and 0 are read too."""
 
-STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=False)
-"""For models of outside data: no type is guessed, no name is passed over."""
+STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+"""For models of outside data: no type is guessed, no name is passed over; a process that reads none builds no reader."""

@@ -14,7 +14,7 @@ from celery.schedules import schedule
 from django.db import Error, connection
 
 from broker_site.foundation import gdpconfig
-from broker_site.roof.beat import AGENTS
+from broker_site.foundation.agency.duties import AGENTS
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class PeriodScheduler(Scheduler):
         """Bring the entries to the configured periods."""
         self.looked = time.monotonic()
         try:
-            periods = {a.name: float(gdpconfig.value("agents", f"PERIOD_{a.name}")) for a in AGENTS}
+            periods = {name: float(gdpconfig.value("agents", f"PERIOD_{name}")) for name in AGENTS}
         except Error as error:
             connection.close()  # a broken one is opened anew at the next look
             logger.warning("periods stay as they are, the database does not answer: %s", error)

@@ -11,11 +11,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.guards import open_access, requires
-from broker_site.roof.beat import AGENTS
-
-LATE = 3
-"""An agent is late that has not ended a run well for so many of its periods."""
-GRACE_S = 10.0
+from broker_site.foundation.agency.duties import AGENTS, late_after_s
 
 
 @open_access
@@ -46,15 +42,15 @@ def late_agents() -> list[str]:
     """A sentence for each enabled agent that should have ended a run by now."""
     ages = _ages()
     late = []
-    for agent in AGENTS:
-        if not gdpconfig.value("agents", f"ENABLED_{agent.name}"):
+    for name in AGENTS:
+        if not gdpconfig.value("agents", f"ENABLED_{name}"):
             continue
-        limit = LATE * gdpconfig.value("agents", f"PERIOD_{agent.name}") + GRACE_S
-        age = ages.get(agent.name)
+        limit = late_after_s(gdpconfig.value("agents", f"PERIOD_{name}"))
+        age = ages.get(name)
         if age is None:
-            late.append(f"agent {agent.name} has never ended a run")
+            late.append(f"agent {name} has never ended a run")
         elif age > limit:
-            late.append(f"agent {agent.name} last ended a run {age:.0f} s ago, expected within {limit:.0f} s")
+            late.append(f"agent {name} last ended a run {age:.0f} s ago, expected within {limit:.0f} s")
     return late
 
 

@@ -66,11 +66,11 @@ def assign_one(run: Run, task: Task, cycle: Cycle) -> bool:
 def _reason(task: Task, cycle: Cycle, decided: Decided[Nuclei]) -> str:
     """Why a task has no nucleus; where that is for its jobs, what the queues say of them."""
     decision = decided.decision
-    criteria = cycle.policy(task, NUCLEUS).criteria
-    reason = f"0 of {len(decision.first)} nuclei passed" + (f"; closest is {decision.closest}" if decision.closest else "")
-    if any(criteria[row].label == NO_QUEUE for row in decision.first.tolist() if row >= 0):
+    policy = cycle.policy(task, NUCLEUS)
+    reason = cycle.shortfall(policy, decided)
+    if any(policy.criteria[row].label == NO_QUEUE for row in decision.first.tolist() if row >= 0):
         reason += f"; {cycle.where_able(task, decided.ask, decided.own)}"
-    return f"{reason}; see why"
+    return reason
 
 
 def _decide(task: Task, cycle: Cycle) -> Decided[Nuclei]:

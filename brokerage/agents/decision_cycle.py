@@ -26,6 +26,7 @@ from brokerage.rules.decision.dry_run import activity_of, scope_of
 from brokerage.rules.decision.nucleus_hint import able_queues, where_able
 from brokerage.rules.decision.pipeline import PolicyDecision, decide
 from brokerage.rules.decision.policy_choice import policy_chosen
+from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask, Chunk
 from brokerage.rules.facts.columns import Columns
 from brokerage.rules.facts.snapshot import Nuclei, Queues
@@ -98,6 +99,10 @@ class Cycle:
         decision = decide(policy, ask, columns, config, seed)
         self._taken.append(Taken(ask, decision, policy, config, own))
         return decision
+
+    def shortfall(self, policy: Policy, decided: Decided[Any]) -> str:
+        """Why nobody was found, in the words that also tell the stored decision."""
+        return shortfall(decided.decision, policy, decided.ask, decided.columns, self.config(policy, decided.ask.vo))
 
     def readable_anywhere(self, decided: Decided[Queues]) -> bool:
         """Whether pilots can read all of the input wherever they are: there are directories that hold it."""

@@ -140,7 +140,7 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
         ask = now.cycle.ask(task, chunk_of(inputs, smallest, there.files))
         decided = now.cycle.decide_queues(policy, ask, own, f"{task.id}.{task.epoch}")
         if decided.decision.outcome == "pending":
-            return Outcome(0, Wait(_verdict(decided), decided.decision.wait_s, pending=True))
+            return Outcome(0, Wait(now.cycle.shortfall(policy, decided), decided.decision.wait_s, pending=True))
         return _place(run, task, there, decided, now, most)
     except (Unusable, BadPlan, CannotAsk, UnresolvedPlaceholder) as error:
         return Outcome(0, Wait(str(error), config["PENDING_GENERIC"], pending=True))
@@ -245,9 +245,3 @@ def _placed(blocks: Sequence[Block], queues: Queues, now: Round, share: str) -> 
         placed += [JobAtQueue(place, row, job) for job in block.jobs]
         now.given.add(share, names[row], len(block.jobs))
     return placed
-
-
-def _verdict(decided: Decided[Queues]) -> str:
-    decision = decided.decision
-    closest = f"; closest is {decision.closest}" if decision.closest else ""
-    return f"0 of {len(decision.first)} queues passed{closest}; see why"

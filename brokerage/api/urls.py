@@ -7,6 +7,7 @@ from django.urls import path
 from brokerage.api.decisions import Decisions, TaskDecisions
 from brokerage.api.grid import Feeds, Queues, Sites
 from brokerage.api.jobs import Jobs, TaskJobs
+from brokerage.api.task_status import TaskStatusView
 from brokerage.api.what_if import WhatIfs, WhyEmpties
 
 urlpatterns = [
@@ -14,6 +15,7 @@ urlpatterns = [
     path("jobs/<int:job_id>/", Jobs.as_view({"get": "retrieve"}), name="job-detail"),
     path("tasks/<int:task_id>/jobs/", TaskJobs.as_view({"get": "list"}), name="task-jobs"),
     path("tasks/<int:task_id>/decisions/", TaskDecisions.as_view({"get": "list"}), name="task-decisions"),
+    path("tasks/<int:task_id>/waiting/", TaskStatusView.as_view({"get": "retrieve"}), name="task-waiting"),
     path("tasks/<int:task_id>/what-if/", WhatIfs.as_view({"post": "ask"}), name="task-what-if"),
     path("decisions/<int:decision_id>/", Decisions.as_view({"get": "retrieve"}), name="decision-detail"),
     path("queues/", Queues.as_view({"get": "list"}), name="queue-list"),

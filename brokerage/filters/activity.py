@@ -17,7 +17,7 @@ NO_PILOT = "no pilot has asked for work in three hours"
     gap=("idle_s", "limit_s"),
     keys=("INACTIVE_AFTER",),
 )
-def jobs_begin(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+def inactive(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """For high priority, scouts, merging and what will be merged: jobs have begun in the last two hours, or none waits.
 
     Where no start is known the queue is not inactive. Not where the task names its queues. Source: seed 000; facts 2.3 row 6.
@@ -30,7 +30,7 @@ def jobs_begin(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, 
 
 
 @filter("nopilot", NO_PILOT, kind="temporary")
-def pilots_seen(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def nopilot(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """Pilots asked for work in the last three hours, or the queue declares that it needs none.
 
     Not for the label test unless express, nor where the task names its queues. Source: seed 000; facts 2.3 row 24.
@@ -39,7 +39,7 @@ def pilots_seen(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool
 
 
 @filter("nopilot", NO_PILOT)
-def pilots_seen_or_never(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def nopilot_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The same for analysis, where it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3."""
     return _piloted(ask, queues)
 

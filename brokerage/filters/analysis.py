@@ -24,7 +24,7 @@ ANY_CLOUD = ("", "WORLD", "any")
     Criterion("nonpreassigned", "the jobs run only at {site}"),
     keys=("MERGE_PREASSIGNMENT",),
 )
-def for_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, Numbers]:
+def analysis_candidates(ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, Numbers]:
     """Queues for analysis, without those that the task excludes, and just those that it includes or names, `*` for any text.
 
     A name that is no queue may be that of a storage. AUTO among the included: others where none of them is left.
@@ -47,13 +47,13 @@ def for_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, N
 
 
 @filter("status", "its status is {status}, not online")
-def online_or_named(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def status_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The status is online, unless the task names or includes the queue. Source: seed 000, analysis."""
     return True if ask.preassigned or ask.included_sites else queues.online, {"status": queues.status}
 
 
 @filter("gpu", "its slots are for tasks that want a GPU, and {platform} is not there")
-def gpu_if_wanted(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def gpu(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """Queues with `gpu` in catchall only where they publish the platform of the task. Source: seed 000, analysis (obsolete)."""
     platform = Platform.of(parse_architecture(ask.architecture).sw_platform or "")
     numbers = {"platform": platform.text or "no platform"}
@@ -63,7 +63,7 @@ def gpu_if_wanted(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bo
 
 
 @filter("disk", "a job needs {need_mb:.0f} MB of scratch disk, a core's part is {limit_mb:.0f}", gap=("need_mb", "limit_mb"))
-def scratch_of_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+def scratch_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """Input + the scaled output + work is less than maxwdir / cores, without floor; maxwdir 0 = no limit.
 
     Input that is read directly takes no room. nGBPerJob raises the need, merging takes twice the input.
@@ -86,7 +86,7 @@ def scratch_of_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flag
     ),
     keys=("STORAGE_MIN_FREE_SIZE_OUTPUT", "STORAGE_MIN_FREE_SIZE"),
 )
-def storages_roomy(_ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags, Flags], Numbers]:
+def storage_space_analysis(_ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags, Flags], Numbers]:
     """The output storage has room, none published is none; where input must move the input storage too, if it is another.
 
     Source: seed 000, analysis; facts on the brokerage 3.3.
@@ -102,7 +102,7 @@ def storages_roomy(_ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Fla
 
 
 @filter("blacklist", "a storage endpoint that its jobs need is out of service")
-def no_endpoint_down(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+def blacklist(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """No endpoint is blacklisted for any access, and the input can be had. Source: seed 000, analysis; facts 3.3."""
     return queues.all_endpoints_up & queues.source_ok, {}
 
@@ -114,7 +114,7 @@ def no_endpoint_down(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags,
     ),
     keys=("TW_DONE_JOB_STAT", "MIN_BAD_JOBS_TO_SKIP_PQ"),
 )
-def good_for_the_task(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags], Numbers]:
+def closed_and_badsite(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags], Numbers]:
     """No job of the task was closed lately, and fewer failed or were closed than twice those that finished, or a few.
 
     -closed not for merging, nor where the task names its one queue. Source: seed 000, analysis; decision B10.
@@ -126,7 +126,7 @@ def good_for_the_task(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[F
 
 
 @filters(Criterion("overloaded", "{queued} jobs wait and {running} run", "temporary"), keys=OVERLOAD_KEYS)
-def not_overloaded(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
+def overload(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
     """Not more jobs wait than twice those that run, 20 at least; not for merging. Source: seed 000, analysis; decision A2.
 
     By the option OVERLOAD_BY_RATIO queues of the usual kind stay where all are overloaded.
@@ -146,7 +146,7 @@ def not_overloaded(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, 
     gap=("user_queued", "limit"),
     keys=USER_LIMIT_KEYS,
 )
-def user_has_room(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+def user_queue_limit(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """The user has not too many jobs waiting at a queue where much waits; not for merging. Source: seed 000; facts 3.4."""
     limit = user_limit(
         queues.queued_in_all_states, queues.running, queues.user_running, queues.n_users, queues.starts_per_hour, config
@@ -156,14 +156,14 @@ def user_has_room(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | boo
 
 
 @filter("local_quota", "the user's quota at {storage} is used up")
-def local_quota_left(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def local_quota(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The output storage is none where the quota of the user is used up. Source: facts on the brokerage 3.3."""
     full = ask.usage.full_storages
     return ~np.isin(queues.storage, full) if full else True, {"storage": queues.storage}
 
 
 @filter("cloudmismatch", "it belongs to {cloud}, the task to {wanted}")
-def cloud_alike(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def cloud_mismatch(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The queue is of the cloud that the task names, where both are of one. Source: facts on the brokerage 3.3."""
     wanted = ask.cloud or ""
     numbers = {"cloud": queues.cloud, "wanted": wanted}
@@ -171,6 +171,6 @@ def cloud_alike(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool
 
 
 @filters(Criterion("hospital", "it is for jobs that failed elsewhere, and others are left"))
-def hospital_last(_ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, Numbers]:
+def hospital(_ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, Numbers]:
     """A hospital queue only where no other is left. Source: facts on the brokerage 3.3."""
     return Eased((~queues.is_hospital,), (lambda: (True,),)) if queues.is_hospital.any() else (True,), {}

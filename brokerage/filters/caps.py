@@ -30,7 +30,7 @@ QUEUED_OVER_RUNNING = 2
     Criterion("disk_quota", "the disk quota of {who} is used up", "temporary"),
     keys=("CAP_RUNNING_USER_JOBS", "CAP_RUNNING_USER_CORES", "CAP_RUNNING_GROUP_JOBS", "CAP_RUNNING_GROUP_CORES"),
 )
-def within_caps(ask: Ask, _queues: Columns, config: Config) -> tuple[tuple[bool, bool, bool, bool, bool], Numbers]:
+def user_caps(ask: Ask, _queues: Columns, config: Config) -> tuple[tuple[bool, bool, bool, bool, bool], Numbers]:
     """Running jobs and cores are within the caps, queued ones within twice the caps, and there is disk quota left.
 
     A task with a working group counts for the group. Unset caps bind nobody, none binds merge jobs.

@@ -10,7 +10,7 @@ from brokerage.rules.facts.snapshot import Queues
 
 
 @filter("cpucore", "a job takes {cores} cores, the slots have {corecount}", gap=("cores", "corecount"))
-def enough_cores(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def cpucore(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """Any slot for a task without wish (0); one-core jobs in one-core slots; n cores where the slot has as many.
 
     Slots of 0 or -1 cores take all. Not for a task that names where it runs. Source: facts on the brokerage 4.
@@ -26,7 +26,7 @@ def enough_cores(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | boo
     Criterion("cpucore", "the task is for {wanted}, the slots have {corecount}"),
     Criterion("max_cpucore", "the task runs on {most} cores at most, the slots have {corecount}", gap=("corecount", "most")),
 )
-def cores_alike(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+def core_count(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     """Many-core tasks in many-core slots, one-core tasks in the others; a task of 0 cores in any.
 
     One of 0 cores that scouts or is very urgent goes to many-core slots. Not where the task names its one queue, unless that is

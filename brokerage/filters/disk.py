@@ -56,7 +56,7 @@ def scratch(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     gap=("least_gb", "space_gb"),
     keys=("STORAGE_MIN_FREE_SIZE",),
 )
-def space_over(_ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+def storage_space(_ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
     """The free space of the output storage is over the limit; none published is none. Source: seed 000; facts on queues 5.2."""
     space, least = queues.known_space_gb, config["STORAGE_MIN_FREE_SIZE"]
     return space > least, {"space_gb": space, "least_gb": least}

@@ -16,7 +16,7 @@ from brokerage.rules.facts.snapshot import Queues
     ),
     keys=("IO_INTENSITY_CUTOFF", "SIZE_CUTOFF_TO_MOVE_INPUT", "NUM_CUTOFF_TO_MOVE_INPUT"),
 )
-def input_near(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
+def io_intensity(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
     """A task with much I/O runs only where little of its input is missing. Source: seed 000; facts on the brokerage 2.3 row 24a.
 
     Where no queue has enough on disk, tape counts too, and where none has enough at all nothing is judged. Not for merging, nor
@@ -35,20 +35,20 @@ def input_near(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numb
 
 
 @filter("remoteio", "the task reads its input directly, the queue does not allow it")
-def direct_access(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def remoteio(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """A task that only reads directly needs a queue with direct access; not for merging. Source: seed 000."""
     judged = ask.direct_access_only and not ask.merge
     return queues.direct_access_lan if judged else True, {"direct_access_lan": queues.direct_access_lan}
 
 
 @filter("non_local", "{missing_files} files of the input are not there, and the queue reads only local data")
-def local_if_only_local(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+def non_local(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """A queue that reads only local data needs all the input there. Source: facts on the brokerage 2.6."""
     return queues.reads_elsewhere | queues.local, {"missing_files": queues.missing_files}
 
 
 @filter("max_io_intensity", "the task's I/O is {io_intensity:.0f} kB/s, {most:.0f} at most", gap=("io_intensity", "most"))
-def io_within(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def max_io_intensity(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The I/O intensity of the task is within the queue's limit, 0 = none; not for merging. Source: facts 2.3 row 23c."""
     intensity = ask.io_intensity or 0.0
     numbers = {"io_intensity": intensity, "most": queues.max_io_intensity}

@@ -10,7 +10,7 @@ from brokerage.rules.facts.snapshot import Queues
 
 
 @filter("link_unusable", "the link to {nucleus} is blocked")
-def link_open(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+def link_unusable(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """The link to the nucleus is not blocked; an unknown link passes. Source: seed 000; facts on the brokerage 1, 2.3 row 4."""
     return queues.link_open, {"nucleus": ask.nucleus or ""}
 
@@ -22,7 +22,7 @@ def link_open(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers
     gap=("link_files", "cap"),
     keys=("NQUEUED_SAT_CAP",),
 )
-def link_not_full(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+def link_backlog(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
     """Not over the cap of files wait on the link to the nucleus. Source: seed 000, 001."""
     cap = config["NQUEUED_SAT_CAP"]
     numbers = {"link_files": queues.link_files, "cap": cap, "nucleus": ask.nucleus or ""}
@@ -36,7 +36,7 @@ def link_not_full(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numb
     gap=("nucleus_files", "cap"),
     keys=("NQUEUED_NUC_CAP_FOR_JOBS",),
 )
-def nucleus_not_full(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
+def links_full(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
     """Not over the cap of files wait for transfer to the nucleus from everywhere. Source: seed 000."""
     cap = config["NQUEUED_NUC_CAP_FOR_JOBS"]
     numbers = {"nucleus_files": queues.nucleus_files, "cap": cap, "nucleus": ask.nucleus or ""}
@@ -44,7 +44,7 @@ def nucleus_not_full(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, N
 
 
 @filter("dest_blacklisted", "{nucleus} cannot receive output", kind="temporary")
-def nucleus_receives(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+def dest_blacklisted(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """The output endpoint of the nucleus is not in downtime for writing. Source: facts on the brokerage 2.3 row 2."""
     return queues.nucleus_ok | queues.at_nucleus, {"nucleus": ask.nucleus or ""}
 
@@ -56,7 +56,7 @@ def nucleus_receives(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, 
     gap=("weight", "least"),
     keys=("NW_ACTIVE", "NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP", "NW_THRESHOLD", "NW_WEIGHT_MULTIPLIER"),
 )
-def fast_enough_if_urgent(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+def low_network_weight(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """An urgent task (or priority 1000 and more) wants a network weight over the threshold. Source: seed 000."""
     weight = queues.network_weight(config["NQUEUED_SAT_CAP"], config["NW_QUEUE_IMPORTANCE"])
     judged = config["NW_ACTIVE"] and ask.urgent and ask.nucleus

@@ -15,13 +15,13 @@ DISK_IO = "its disk I/O is {measured:.0f} kB/s per core, the task's {wanted:.0f}
 
 
 @filter("diskIO", DISK_IO, kind="temporary", gap=("wanted", "most"), keys=("MAX_DISKIO_DEFAULT",))
-def disk_io_low(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+def disk_io(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """Where the measured disk I/O is over the limit go only tasks with less than the limit. Source: seed 000; 2.3 row 10."""
     return _disk_io(ask, queues, config)
 
 
 @filter("diskIO", DISK_IO, gap=("wanted", "most"), keys=("MAX_DISKIO_DEFAULT",))
-def disk_io_low_for_good(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+def disk_io_analysis(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """The same for analysis, where it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3."""
     return _disk_io(ask, queues, config)
 
@@ -36,7 +36,7 @@ def _disk_io(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Nu
 @filter(
     "transferring", "{transferring} jobs transfer their output, {most} at most", kind="temporary", gap=("transferring", "most")
 )
-def transferring_few(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+def transferring(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """Not more jobs transfer than the limit (2000 if unset) or twice those that run; free at the nucleus. Source: seed 000."""
     numbers = {"transferring": queues.transferring, "most": queues.most_transferring}
     return queues.transfers_freely, numbers
@@ -47,7 +47,7 @@ def transferring_few(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags,
     Criterion("over_pledged", "{running_cores} cores run, {pledged:.0f} are pledged", gap=("running_cores", "pledged")),
     keys=("WORK_SHORTAGE",),
 )
-def pledged_first(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+def non_pledged(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     """While work is short: neither opportunistic queues nor those beyond their pledge. Source: facts 2.3 row 23a."""
     numbers = {"running_cores": queues.running_cores, "pledged": queues.pledgedcpu}
     if not config["WORK_SHORTAGE"] or ask.bound_to_one:
@@ -57,7 +57,7 @@ def pledged_first(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags
 
 
 @filter("opportunistic", "its cores are opportunistic, {what} do not go there", keys=("REJECT_OPPORTUNISTIC",))
-def pledged_if_high(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
+def opportunistic(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """An option: high priority and scouts not at opportunistic queues. Source: facts on the brokerage 2.3 row 5; decision B1."""
     judged = config["REJECT_OPPORTUNISTIC"] and ask.high and not ask.preassigned
     what = {"what": "scouts" if ask.scout else f"tasks of priority {ask.priority}"}
@@ -71,7 +71,7 @@ CAP_QUEUED = Criterion("cap_queued", "{queued} jobs wait, {limit} at most", "tem
 
 
 @filters(CAP_ACTIVATED, CAP_QUEUED, keys=("NQUEUELIMITSITE", "NQUEUELIMITSITE_<gshare>"))
-def queue_short(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+def queue_caps(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     """Waiting jobs are not more than twice those that run, nor than the lower bound; assigned jobs count where input must move.
 
     Not for express tasks. Source: seed 000, further filters; decisions A2, B9, B17.

@@ -11,7 +11,7 @@ from brokerage.rules.facts.snapshot import Queues
 
 
 @filters(Criterion("locality", "{missing_files} files of the input are not there"), keys=LOCALITY_KEYS)
-def input_is_local(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
+def locality(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
     """All input is there on disk, or the queue reads it through a cache.
 
     Where nobody has it so, tape counts too, then one whole dataset of several, and last queues without input: the second pass.
@@ -34,7 +34,7 @@ def input_is_local(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, 
     Criterion("overloaded_vp", "it reads through a cache, and {queued} jobs wait"),
     keys=OVERLOAD_KEYS,
 )
-def virtual_if_wanted(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+def virtual_placement(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     """Queues of virtual placement only for tasks that do not avoid them, and while they are not overloaded. Source: seed 000."""
     numbers = {"queued": queues.queued_in_all_states}
     if not queues.virtual.any():
@@ -43,6 +43,6 @@ def virtual_if_wanted(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[F
 
 
 @filter("fileunavailable", "{missing_files} files of the input are not there, and the queue reads only local data")
-def files_if_only_local(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+def file_unavailable(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """A queue that reads only local data needs all the input there. Source: facts on the brokerage 3.3."""
     return queues.reads_elsewhere | queues.local, {"missing_files": queues.missing_files}

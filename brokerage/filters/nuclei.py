@@ -17,13 +17,13 @@ GB_PER_HS06_DAY = 0.25 / 10 / 24 / 3600
 
 
 @filter("nonpreassigned", "the task collects its output at {nucleus}")
-def named_nucleus(ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags | bool, Numbers]:
+def nonpreassigned_nucleus(ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags | bool, Numbers]:
     """A task that names a nucleus keeps it. Source: facts on the brokerage 5."""
     return (nuclei.name == ask.nucleus) if ask.nucleus else True, {"nucleus": ask.nucleus or ""}
 
 
 @filter("status", "the site is {state}, not ACTIVE")
-def active(_ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags, Numbers]:
+def nucleus_status(_ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags, Numbers]:
     """The site is ACTIVE. Source: seed 001, task brokerage."""
     return nuclei.state == "ACTIVE", {"state": nuclei.state}
 
@@ -35,7 +35,7 @@ def active(_ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags, Numbers]:
     gap=("least_gb", "left_gb"),
     keys=("DISK_THRESHOLD", "DISK_THRESHOLD_<queue>"),
 )
-def space_left(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Flags, Numbers]:
+def nucleus_space(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Flags, Numbers]:
     """Free and expired space, less what its tasks will still write, is over the threshold. Source: seed 001, task brokerage.
 
     The space is that of the storage which the output goes to, of the fullest one where it goes to several.
@@ -74,7 +74,7 @@ def _space_gb(ask: Ask, nuclei: Nuclei) -> Floats:
         "DATA_LOCATION_CHECK_PERIOD",
     ),
 )
-def input_there(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Verdicts, Numbers]:
+def nucleus_input(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Verdicts, Numbers]:
     """A part of much input is there, of its size and of its files; on tape counts. Source: seed 001; facts on the brokerage 5.
 
     Where no nucleus has enough, a task of little I/O and not too much input, or of high priority, goes without; any task does
@@ -101,7 +101,7 @@ def input_there(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Verdicts, Num
 
 
 @filter("job", "none of its queues can run the jobs", kind="temporary")
-def can_run(_ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags, Numbers]:
+def nucleus_job(_ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags, Numbers]:
     """A queue of the site passes the job broker, where that has been asked. Source: seed 001; facts on the brokerage 5."""
     return nuclei.able_queues != 0, {"able_queues": nuclei.able_queues}
 
@@ -113,7 +113,7 @@ def can_run(_ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags, Numbers]
     gap=("files_queued", "cap"),
     keys=("NQUEUED_NUC_CAP",),
 )
-def backlog_small(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Flags | bool, Numbers]:
+def transfer_backlog(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Flags | bool, Numbers]:
     """Fewer files than the cap wait for transfer to it.
 
     Not judged when t1Weight is negative. Source: seed 001, task brokerage.
@@ -127,9 +127,7 @@ def backlog_small(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Flags | boo
     Criterion("source_blacklist", "its storage cannot be read from elsewhere", "temporary"),
     Criterion("destination_blacklist", "its storage cannot be written from elsewhere", "temporary"),
 )
-def outputs_have_place(
-    ask: Ask, nuclei: Nuclei, _config: Config
-) -> tuple[tuple[Flags | bool, Flags | bool, Flags | bool], Numbers]:
+def nucleus_outputs(ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool, Flags | bool], Numbers]:
     """There is a storage for each output, not in downtime; without tokens it is the default one. Source: facts 5.
 
     Outputs that stay where they are made want none.

@@ -11,7 +11,7 @@ ONLY_NUCLEUS = -1.0
 
 
 @filter("not_nucleus", "{what} run only at {nucleus}")
-def at_nucleus_if_high(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def not_nucleus(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """Priority 800 and more, and scouts, only at queues of the nucleus; not where the task names its queues. Source: seed 000."""
     what = "scouts" if ask.scout else f"tasks of priority {ask.priority}"
     judged = ask.high and ask.nucleus and not ask.preassigned
@@ -19,7 +19,7 @@ def at_nucleus_if_high(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags
 
 
 @filter("t1weight", "the task runs only at {nucleus}")
-def at_nucleus_if_wished(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def t1weight(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """t1Weight -1: only queues of the nucleus, but for merge jobs. Source: seed 000; decision B8."""
     judged = ask.t1_weight == ONLY_NUCLEUS and ask.nucleus and not ask.merge
     return queues.at_nucleus if judged else True, {"nucleus": ask.nucleus or ""}

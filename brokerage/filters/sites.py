@@ -10,7 +10,7 @@ from brokerage.rules.facts.snapshot import Queues
 
 
 @filter("nonpreassigned", "the task runs only at {site}")
-def preassigned_only(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def nonpreassigned(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """A task that names where it runs goes nowhere else, nor do files that wait somewhere to be merged.
 
     Source: facts on the brokerage 4 (list), 3.3 (label).
@@ -27,7 +27,9 @@ def preassigned_only(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags |
     Criterion("type", "it is for {type}, not for production"),
     keys=("MERGE_PREASSIGNMENT",),
 )
-def all_but_test(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool, Flags | bool], Numbers]:
+def production_candidates(
+    ask: Ask, queues: Queues, _config: Config
+) -> tuple[tuple[Flags | bool, Flags | bool, Flags | bool], Numbers]:
     """Queues for production without `test` in the name; or just those that the task names.
 
     Files that wait to be merged are merged where they are, or at queues of the same storage. Source: seed 000, production;

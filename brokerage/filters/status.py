@@ -9,6 +9,6 @@ from brokerage.rules.facts.snapshot import Queues
 
 
 @filter("status", "its status is {status}, not online")
-def online(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def status(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The status is online, unless the task itself names the queue. Source: seed 000; facts on the brokerage 4."""
     return True if ask.preassigned else queues.online, {"status": queues.status}

@@ -15,7 +15,7 @@ from brokerage.rules.facts.snapshot import Queues
     Criterion("read_wan_blacklist", "its endpoint cannot send output", "temporary"),
     Criterion("source_blacklist", "the input is not there, and nothing that has it can send it", "temporary"),
 )
-def endpoints_up(_ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags, Flags, Flags, Flags, Flags], Numbers]:
+def storage_blacklists(_ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags, Flags, Flags, Flags, Flags], Numbers]:
     """No endpoint that a job there needs is blacklisted, nor every source of its input.
 
     Nothing travels to or from a queue of the nucleus that has all the input. Source: seed 000; facts on the brokerage 2.3 row 17.

@@ -19,7 +19,7 @@ UNKNOWN = Criterion("min_walltime", "{what} need {least_s:.0f} s, the queue give
 
 
 @filters(SHORT, LONG)
-def walltime_within(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+def walltime_generic(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     """mintime <= walltime <= maxtime, 0 = no limit.
 
     A task of unknown walltime sets no condition. Source: facts on the brokerage 4.
@@ -32,7 +32,7 @@ def walltime_within(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Fl
 
 
 @filters(SCOUT, UNKNOWN, keys=("LEAST_MAXTIME",))
-def a_day_for_the_unknown(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+def maxtime_for_scouts(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     """Scouts, merge jobs and jobs of unknown walltime go where there is a day for them; 0 = no limit.
 
     Source: seed 000; facts on the brokerage 2.3 row 19; decision B12.
@@ -41,7 +41,7 @@ def a_day_for_the_unknown(ask: Ask, queues: Queues, config: Config) -> tuple[tup
 
 
 @filters(SCOUT, UNKNOWN, keys=("LEAST_MAXTIME",))
-def a_day_unless_merging(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+def maxtime_for_scouts_analysis(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     """The same for analysis, where merging takes no time that counts. Source: facts on the brokerage 3.3."""
     verdicts, numbers = _a_day(ask, queues, config)
     return (True, True) if ask.merge else verdicts, numbers
@@ -60,7 +60,7 @@ def _a_day(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool
 
 
 @filter("shortwalltime", "a job takes {walltime_s:.0f} s, the queue gives {maxtime:.0f}", gap=("walltime_s", "maxtime"))
-def walltime_below(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+def shortwalltime(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The estimated walltime is less than maxtime, 0 = no limit. Source: seed 000; decision B12."""
     need = walltime_at(ask, queues)
     numbers = {"walltime_s": 0.0 if need is None else need, "maxtime": queues.maxtime}
@@ -68,7 +68,7 @@ def walltime_below(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | b
 
 
 @filter("longwalltime", "a job takes {walltime_s:.0f} s, the queue wants {mintime:.0f} or more", gap=("walltime_s", "mintime"))
-def walltime_above(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+def longwalltime(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """The estimated walltime is not less than mintime; what is not known is less. Source: facts on the brokerage 2.3 row 20."""
     need = walltime_at(ask, queues)
     known = np.zeros(len(queues)) if need is None else need
@@ -76,7 +76,7 @@ def walltime_above(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Nu
 
 
 @filters(SHORT, LONG)
-def walltime_between(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+def walltime_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
     """mintime <= walltime < maxtime, 0 = no limit; what is not known is less than any mintime. Not for merging.
 
     Source: seed 000, analysis; facts on the brokerage 3.3.

@@ -6,30 +6,30 @@ that only practice has (facts on the brokerage 3.3).
 
 from __future__ import annotations
 
-from brokerage.filters.activity import pilots_seen_or_never
+from brokerage.filters.activity import nopilot_analysis
 from brokerage.filters.analysis import (
-    cloud_alike,
-    for_analysis,
-    good_for_the_task,
-    gpu_if_wanted,
-    hospital_last,
-    local_quota_left,
-    no_endpoint_down,
-    not_overloaded,
-    online_or_named,
-    scratch_of_analysis,
-    storages_roomy,
-    user_has_room,
+    analysis_candidates,
+    blacklist,
+    closed_and_badsite,
+    cloud_mismatch,
+    gpu,
+    hospital,
+    local_quota,
+    overload,
+    scratch_analysis,
+    status_analysis,
+    storage_space_analysis,
+    user_queue_limit,
 )
-from brokerage.filters.caps import within_caps
-from brokerage.filters.cores import cores_alike
-from brokerage.filters.inputs import direct_access, io_within
-from brokerage.filters.load import disk_io_low_for_good
-from brokerage.filters.locality import files_if_only_local, input_is_local, virtual_if_wanted
+from brokerage.filters.caps import user_caps
+from brokerage.filters.cores import core_count
+from brokerage.filters.inputs import max_io_intensity, remoteio
+from brokerage.filters.load import disk_io_analysis
+from brokerage.filters.locality import file_unavailable, locality, virtual_placement
 from brokerage.filters.memory import memory
-from brokerage.filters.shares import zero_share_unless_bound
+from brokerage.filters.shares import zero_share_analysis
 from brokerage.filters.software import software
-from brokerage.filters.walltime import a_day_unless_merging, walltime_between
+from brokerage.filters.walltime import maxtime_for_scouts_analysis, walltime_analysis
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
 from brokerage.rules.facts.merging import as_merging
 from brokerage.weights.analysis import running_over_all_queued
@@ -41,33 +41,33 @@ class Analysis(BrokeragePolicy):
 
     components = ("core", "pandaserver:prio_mgr", "jobbroker", "anal_jobbroker")
     prepare = as_merging
-    throttle = (within_caps,)
-    candidates = for_analysis
+    throttle = (user_caps,)
+    candidates = analysis_candidates
     filters = (
-        online_or_named,
-        input_is_local,
-        disk_io_low_for_good,
-        cores_alike,
-        virtual_if_wanted,
-        gpu_if_wanted,
+        status_analysis,
+        locality,
+        disk_io_analysis,
+        core_count,
+        virtual_placement,
+        gpu,
         software,
         memory,
-        scratch_of_analysis,
-        storages_roomy,
-        no_endpoint_down,
-        walltime_between,
-        pilots_seen_or_never,
-        good_for_the_task,
-        not_overloaded,
-        user_has_room,
-        zero_share_unless_bound,
-        io_within,
-        direct_access,
-        local_quota_left,
-        a_day_unless_merging,
-        cloud_alike,
-        hospital_last,
-        files_if_only_local,
+        scratch_analysis,
+        storage_space_analysis,
+        blacklist,
+        walltime_analysis,
+        nopilot_analysis,
+        closed_and_badsite,
+        overload,
+        user_queue_limit,
+        zero_share_analysis,
+        max_io_intensity,
+        remoteio,
+        local_quota,
+        maxtime_for_scouts_analysis,
+        cloud_mismatch,
+        hospital,
+        file_unavailable,
     )
     weights = (running_over_all_queued,)
     select, otherwise = Best("BEST_ANALYSIS", least="MIN_WEIGHT"), PendingFor("PENDING_ANALYSIS")

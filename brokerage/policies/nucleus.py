@@ -6,13 +6,13 @@ At which site the output of a task is collected. Source: seed 001, task brokerag
 from __future__ import annotations
 
 from brokerage.filters.nuclei import (
-    active,
-    backlog_small,
-    can_run,
-    input_there,
-    named_nucleus,
-    outputs_have_place,
-    space_left,
+    nonpreassigned_nucleus,
+    nucleus_input,
+    nucleus_job,
+    nucleus_outputs,
+    nucleus_space,
+    nucleus_status,
+    transfer_backlog,
 )
 from brokerage.rules.decision.declare import BrokeragePolicy, Draw, PendingFor, policy
 from brokerage.weights.nucleus import input_there as part_of_input
@@ -21,10 +21,10 @@ from brokerage.weights.nucleus import less_work_ahead, not_from_tape
 
 @policy(vo="*", activity="nucleus")
 class Nucleus(BrokeragePolicy):
-    """An active nucleus with room for what comes and some of the input, drawn by its weight; its candidates are sites."""
+    """An nucleus_status nucleus with room for what comes and some of the input, drawn by its weight; its candidates are sites."""
 
     components = ("taskbrokerage",)
-    candidates = named_nucleus
-    filters = (active, space_left, input_there, can_run, backlog_small, outputs_have_place)
+    candidates = nonpreassigned_nucleus
+    filters = (nucleus_status, nucleus_space, nucleus_input, nucleus_job, transfer_backlog, nucleus_outputs)
     weights = (less_work_ahead, part_of_input, not_from_tape)
     select, otherwise = Draw(), PendingFor("PENDING_NUCLEUS")

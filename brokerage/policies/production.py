@@ -5,21 +5,21 @@ First the filters in the order of the document, then those that only practice ha
 
 from __future__ import annotations
 
-from brokerage.filters.activity import jobs_begin, pilots_seen
-from brokerage.filters.connectivity import connected
-from brokerage.filters.cores import cores_alike
-from brokerage.filters.disk import scratch, space_over
-from brokerage.filters.inputs import direct_access, input_near, io_within, local_if_only_local
-from brokerage.filters.links import fast_enough_if_urgent, link_not_full, link_open, nucleus_not_full, nucleus_receives
-from brokerage.filters.load import disk_io_low, pledged_first, pledged_if_high, queue_short, transferring_few
+from brokerage.filters.activity import inactive, nopilot
+from brokerage.filters.connectivity import connectivity
+from brokerage.filters.cores import core_count
+from brokerage.filters.disk import scratch, storage_space
+from brokerage.filters.inputs import io_intensity, max_io_intensity, non_local, remoteio
+from brokerage.filters.links import dest_blacklisted, link_backlog, link_unusable, links_full, low_network_weight
+from brokerage.filters.load import disk_io, non_pledged, opportunistic, queue_caps, transferring
 from brokerage.filters.memory import memory
-from brokerage.filters.nucleus_only import at_nucleus_if_high, at_nucleus_if_wished
+from brokerage.filters.nucleus_only import not_nucleus, t1weight
 from brokerage.filters.shares import zero_share
-from brokerage.filters.sites import all_but_test
+from brokerage.filters.sites import production_candidates
 from brokerage.filters.software import software
-from brokerage.filters.status import online
-from brokerage.filters.storage import endpoints_up
-from brokerage.filters.walltime import a_day_for_the_unknown, walltime_above, walltime_below
+from brokerage.filters.status import status
+from brokerage.filters.storage import storage_blacklists
+from brokerage.filters.walltime import longwalltime, maxtime_for_scouts, shortwalltime
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
 from brokerage.rules.facts.merging import as_merging
 from brokerage.weights.production import data_availability, network, running_over_queued, t1
@@ -31,38 +31,38 @@ class Production(BrokeragePolicy):
 
     components = ("jobbroker", "core")
     prepare = as_merging
-    candidates = all_but_test
+    candidates = production_candidates
     filters = (
-        online,
-        link_open,
-        link_not_full,
-        nucleus_not_full,
-        at_nucleus_if_high,
-        jobs_begin,
+        status,
+        link_unusable,
+        link_backlog,
+        links_full,
+        not_nucleus,
+        inactive,
         zero_share,
-        input_near,
-        disk_io_low,
-        cores_alike,
+        io_intensity,
+        disk_io,
+        core_count,
         software,
         memory,
-        direct_access,
+        remoteio,
         scratch,
-        space_over,
-        endpoints_up,
-        a_day_for_the_unknown,
-        walltime_below,
-        connected,
-        transferring_few,
-        at_nucleus_if_wished,
-        pilots_seen,
-        fast_enough_if_urgent,
-        nucleus_receives,
-        pledged_if_high,
-        walltime_above,
-        pledged_first,
-        io_within,
-        local_if_only_local,
+        storage_space,
+        storage_blacklists,
+        maxtime_for_scouts,
+        shortwalltime,
+        connectivity,
+        transferring,
+        t1weight,
+        nopilot,
+        low_network_weight,
+        dest_blacklisted,
+        opportunistic,
+        longwalltime,
+        non_pledged,
+        max_io_intensity,
+        non_local,
     )
     weights = (running_over_queued, data_availability, t1, network)
-    late_filters = (queue_short,)
+    late_filters = (queue_caps,)
     select, otherwise = Best("BEST_PRODUCTION", least="MIN_WEIGHT"), PendingFor("PENDING_PRODUCTION")

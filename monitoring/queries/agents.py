@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Literal
+from datetime import datetime
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.duties import AGENTS, AgentDuty, Health, health
 from broker_site.foundation.agency.models import Agent
-from broker_site.foundation.gdpconfig import KEYS
 from broker_site.foundation.kernel import clock
 from monitoring.queries.database import alias
-
-Health = Literal["well", "failing", "late", "off", "never"]
-PATIENCE = 3
-"""Periods without a success after which an agent is late."""
-GRACE_S = 30.0
-"""Seconds by which an agent of a very short period may be late without anybody being told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +18,7 @@ class AgentRow:
 
     name: str
     health: Health
+    what_for: str
     enabled: bool
     period_s: float
     last_start: datetime | None
@@ -41,17 +35,17 @@ def agent_rows() -> list[AgentRow]:
     """Every declared agent in life order, also those that never ran."""
     known = {agent.name: agent for agent in Agent.objects.using(alias())}
     config = gdpconfig.component("agents")
-    names = [key.name.removeprefix("PERIOD_") for key in KEYS if key.component == "agents" and key.name.startswith("PERIOD_")]
     return [
-        _row(known.get(name) or Agent(name=name), config[f"PERIOD_{name}"], config[f"ENABLED_{name}"], clock.now())
-        for name in names
+        _row(known.get(name) or Agent(name=name), duty, config[f"PERIOD_{name}"], config[f"ENABLED_{name}"], clock.now())
+        for name, duty in AGENTS.items()
     ]
 
 
-def _row(agent: Agent, period_s: float, enabled: bool, now: datetime) -> AgentRow:
+def _row(agent: Agent, duty: AgentDuty, period_s: float, enabled: bool, now: datetime) -> AgentRow:
     return AgentRow(
         name=agent.name,
-        health=health(agent, period_s, enabled, now),
+        health=health(agent.last_success, agent.last_error_at, period_s=period_s, enabled=enabled, now=now),
+        what_for=duty.what_for,
         enabled=enabled,
         period_s=period_s,
         last_start=agent.last_start,
@@ -63,14 +57,3 @@ def _row(agent: Agent, period_s: float, enabled: bool, now: datetime) -> AgentRo
         last_error_at=agent.last_error_at,
         last_error=agent.last_error,
     )
-
-
-def health(agent: Agent, period_s: float, enabled: bool, now: datetime) -> Health:
-    """How the agent is: an error counts until a run succeeds."""
-    if not enabled:
-        return "off"
-    if agent.last_error_at is not None and (agent.last_success is None or agent.last_error_at > agent.last_success):
-        return "failing"
-    if agent.last_success is None:
-        return "never"
-    return "late" if now - agent.last_success > timedelta(seconds=PATIENCE * period_s + GRACE_S) else "well"

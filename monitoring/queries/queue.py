@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from brokerage.models import ComputingQueue, LocalOverride
+from brokerage.queries.task_status import PILOT_SEEN_MIN
 from monitoring.queries.database import alias, rows
-from monitoring.queries.queues import PILOT_SEEN_MIN
 
 
 @dataclass(frozen=True, slots=True)

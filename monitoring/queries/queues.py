@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from brokerage.models import ComputingQueue
+from brokerage.queries.task_status import PILOT_SEEN_MIN
 from monitoring.queries.counts import MOST_LIVE
 from monitoring.queries.database import alias, rows
 
-PILOT_SEEN_MIN = 10
-"""Minutes after which a pilot that has not asked counts as gone."""
 WAITING = ("pending", "defined", "waiting", "assigned", "throttled", "activated")
 STARTING = ("sent", "starting")
 ENDING = ("holding", "transferring", "merging")

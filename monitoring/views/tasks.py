@@ -6,11 +6,10 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import VoScope, may
-from monitoring.explain.decision import tell
-from monitoring.explain.waiting import DECIDED, speaks_for
+from brokerage.queries.task_status import task_status
+from brokerage.rules.explain.task_status_text import headline, reasons
 from monitoring.queries.changes import task_moves
 from monitoring.queries.database import alias
-from monitoring.queries.decisions import decisions_of, stored_decision
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.task import find_task, task_facts
 from monitoring.tables import keyset
@@ -18,7 +17,6 @@ from monitoring.tables.selection import read
 from monitoring.views.page import page, scope_of, show
 from monitoring.wording import WORDS
 from workqueues.models import Task
-from workqueues.queries.throttling import held_back
 from workqueues.states import TASK
 
 JOBS_SHOWN = 50
@@ -31,13 +29,15 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
     scope = scope_of(request)
     found = found_task(task_id, scope)
     facts = task_facts(found, scope)
+    status = task_status(found, alias())
     selection = read(request.GET)
     jobs = visible_jobs(scope_of(request, "job:read")).filter(task_id=task_id)
     context = {
         "task": found,
         "facts": facts,
-        "verdict": _verdict(found),
-        "throttled": held_back(found, alias()),
+        "headline": headline(status),
+        "throttled": bool(status.throttle),
+        "waits": any(reason.tone in ("wait", "bad") for reason in reasons(status)),
         "word": WORDS["task"][found.status],
         "final": found.status in TASK.final,
         "selection": selection,
@@ -61,15 +61,3 @@ def commands(request: HttpRequest, task: Task) -> list[str]:
     if not may(authenticate(request), "task:command", task.vo, task.user_name):
         return []
     return [name for name in COMMANDS if task.status in TASK.accepting(name)]
-
-
-def _verdict(task: Task) -> str:
-    """What the newest decision says, where that is why the task waits."""
-    if task.status not in DECIDED:
-        return ""
-    newest = decisions_of(task.id)[:1]
-    if not newest or not speaks_for(task.status, task.status_since, newest[0]):
-        return ""
-    stored = stored_decision(task.id, newest[0].id)
-    told = tell(stored) if stored is not None else None
-    return told.story.verdict if told is not None and told.story is not None else ""

@@ -6,25 +6,20 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.queries.dry_run import NothingToAsk
+from brokerage.queries.task_status import task_status
 from brokerage.queries.what_if import tried_again
 from brokerage.rules.explain.edits import BadEdits
-from monitoring.explain.decision import MARKS, Told, tell
+from brokerage.rules.explain.task_status_text import headline, reasons
+from monitoring.explain.decision import MARKS, tell
 from monitoring.explain.narrow import HOW, PARAMETERS, SHOWN, read_narrow
-from monitoring.explain.waiting import Standing, agent_in_turn, headline, reasons, speaks_for
 from monitoring.explain.what_if import FIELDS, asked_edits, form_fields, moves, side_by_side, weighed
-from monitoring.queries.agents import agent_rows
 from monitoring.queries.database import alias
 from monitoring.queries.decisions import DecisionPage, decisions_of, stored_decision
-from monitoring.queries.task import Relative, find_task
-from monitoring.queries.waiting import held_files, queue_loads
 from monitoring.views.page import page, scope_of, show
 from monitoring.views.tasks import found_task
 from monitoring.wording import WORDS
-from workqueues.models import Task
-from workqueues.queries.throttling import held_back
 from workqueues.states import TASK
 
 MOST_CHANGED = 40
@@ -41,15 +36,13 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
     candidate = request.GET.get("queue", "")
     told = tell(stored, candidate, read_narrow(request.GET, stored.row.id)) if stored else None
     newest = stored is not None and stored.row.id == decisions[0].id
-    speaks = stored is not None and newest and speaks_for(found.status, found.status_since, stored.row)
-    standing = _standing(found, scope, told if speaks else None)
+    status = task_status(found, alias())
     context = {
         "task": found,
         "final": found.status in TASK.final,
-        "headline": headline(standing),
-        "speaks": speaks,
+        "headline": headline(status),
         "word": WORDS["task"][found.status],
-        "reasons": reasons(standing),
+        "reasons": reasons(status),
         "decisions": decisions,
         "stored": stored,
         "newest": newest,
@@ -100,22 +93,3 @@ def _chosen(task_id: int, asked: str, newest: int | None) -> DecisionPage | None
             raise Http404(f"There is no decision {asked[:20]} about task {task_id}.")
         return found
     return stored_decision(task_id, newest) if newest is not None else None
-
-
-def _standing(task: Task, scope: VoScope, told: Told | None) -> Standing:
-    parent = None
-    if task.parent_tid and task.parent_tid != task.id and (known := find_task(task.parent_tid, scope)) is not None:
-        parent = Relative(known.id, known.task_name, known.status)
-    return Standing(
-        status=task.status,
-        error_dialog=task.error_dialog,
-        old_status=task.old_status,
-        throttled_time=task.throttled_time,
-        command_by=task.command_by,
-        parent=parent,
-        held=held_files(task.id),
-        loads=queue_loads(task.id),
-        agent=agent_in_turn(task.status, agent_rows()),
-        verdict=told.story.verdict if told is not None and told.story is not None else "",
-        throttled=held_back(task, alias()),
-    )

@@ -11,9 +11,9 @@ from django.db.models.functions import Now
 
 from broker_site.celery import app
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.duties import AGENTS
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
-from broker_site.roof.beat import AGENTS
 from broker_site.roof.beat_scheduler import PeriodScheduler
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ def periods(scheduler: PeriodScheduler) -> dict[str, float]:
 def test_beat_ticks_every_agent_on_its_period_and_follows_a_change() -> None:
     scheduler = PeriodScheduler(app=app, lazy=True)
     scheduler.setup_schedule()
-    assert set(periods(scheduler)) == {a.name for a in AGENTS}
+    assert set(periods(scheduler)) == set(AGENTS)
     assert periods(scheduler)["refine"] == 10
     gdpconfig.set_override("agents", "PERIOD_refine", "250ms", who="test", why="shorter")
     scheduler.follow_configuration()

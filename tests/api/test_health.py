@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from broker_site.foundation.agency.duties import AGENTS
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
-from broker_site.roof.beat import AGENTS
 from tests.builders import parameters, submitted
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ def test_a_system_whose_agents_never_ran_is_alive_and_not_ready(client: Client) 
 
 
 def test_a_system_is_ready_when_every_agent_ended_a_run_lately(client: Client) -> None:
-    Agent.objects.bulk_create(Agent(name=a.name, last_success=clock.now()) for a in AGENTS)
+    Agent.objects.bulk_create(Agent(name=name, last_success=clock.now()) for name in AGENTS)
     assert client.get("/readyz").json() == {"ready": True, "problems": []}
 
 

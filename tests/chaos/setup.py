@@ -47,7 +47,7 @@ def _queue(campaign: Campaign, name: str) -> None:
     path = campaign.storage / endpoint(name)
     storage = StorageEndpoint.objects.create(name=endpoint(name), site=site, free_gb=50_000, path=str(path))
     limits: dict[str, Any] = {"maxrss": 2000, "maxtime": 3600, "maxwdir": 5000, "corecount": 1, "corepower": 10}
-    queue = ComputingQueue.objects.create(name=name, site=site, **limits)
+    queue = ComputingQueue.objects.create(name=name, site=site, type="unified", **limits)
     for access in ("read_lan", "write_lan"):
         QueueStorage.objects.create(queue=queue, storage=storage, access=access, position=1)
 

@@ -79,9 +79,9 @@ def test_a_share_that_is_removed_takes_its_standing_along(halves: None) -> None:
 
 
 def test_every_agent_of_the_table_is_run_by_the_steps() -> None:
-    from broker_site.roof.beat import AGENTS
+    from broker_site.foundation.agency.duties import AGENTS
 
-    assert set(ROUND) == {agent.name for agent in AGENTS}
+    assert set(ROUND) == set(AGENTS)
 
 
 def test_counting_leaves_nothing_that_would_have_to_be_counted_at_once_again(halves: None) -> None:

@@ -25,6 +25,7 @@ from brokerage.queries import job_document as offer
 from brokerage.queries.decisions import latest
 from brokerage.queries.jobs import job_counts, live_jobs
 from brokerage.queries.pilots import outcomes
+from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek
 from brokerage.queries.waiting import WaitingWork
 from brokerage.queries.whole_job import parts_of_job
@@ -33,7 +34,6 @@ from monitoring.queries.job import job_inputs, job_outputs, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.task import find_task, job_tally
 from monitoring.queries.tasks import task_rows, visible_tasks
-from monitoring.queries.waiting import held_files, queue_loads
 from monitoring.tables import keyset
 from tests.api.people import person
 from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
@@ -181,7 +181,7 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("jobs of a task", page_of(lambda scope: visible_jobs(scope).filter(task_id=7), job_rows, ALL), ("job_of_task",)),
     ("a task", lambda: find_task(7, SMALL), ("task_list_by_vo",)),
     ("the jobs of a task by state", lambda: job_tally(7), ("job_of_task",)),
-    ("the held files of a task", lambda: held_files(7), ("file_held",)),
+    ("the held files of a task", lambda: surroundings(7, "demo", 6, "generate"), ("file_held",)),
     ("where the jobs of a task are", lambda: queue_loads(7), ("job_of_task",)),
     ("the inputs of a job", lambda: job_inputs(7), ("brokerage_jobinput_job_id",)),
     ("the outputs of a job", lambda: job_outputs(7), ("file_out_job",)),

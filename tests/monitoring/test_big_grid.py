@@ -31,6 +31,7 @@ class BigGrid(TestCase):
             ComputingQueue(
                 name=f"Q{i:04}",
                 site_id="S",
+                type="unified",
                 status="offline" if i % 5 == 0 else "online",
                 maxrss=2000 + i,
                 maxtime=86400 * 2,

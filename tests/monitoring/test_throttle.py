@@ -14,9 +14,10 @@ from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.access.models import Role
 from broker_site.foundation.agency.run import new_run, run_agent
 from broker_site.foundation.kernel import clock
-from broker_site.roof.management.commands.explain import where
 from brokerage.agents.throttling import Throttle
 from brokerage.models import ComputingQueue, Job
+from brokerage.queries.task_status import task_status
+from brokerage.rules.explain.task_status_text import headline
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import take
 from tests.monitoring.answers import MOST_STATEMENTS, text
@@ -106,7 +107,7 @@ def test_a_held_task_says_so_everywhere(reader: Client, held: Task) -> None:
     said = "hare MC 16 SCORE is throttled: 3 jobs wait, more than 2 x 0 that run"
     assert said in text(reader.get(f"/tasks/{held.id}/"))
     assert said in text(reader.get(f"/tasks/{held.id}/brokerage/"))
-    assert said in where(held)
+    assert said in headline(task_status(held))
     for _ in range(3):
         take(ComputingQueue.objects.get(name="ALPHA"))
     Throttle.begin(new_run("generate")).end()

@@ -51,7 +51,8 @@ def decided(**more: Any) -> Task:
 def test_before_a_decision_it_says_who_works_on_the_task_next() -> None:
     grid()
     text = explain(submitted(parameters()))
-    assert "it is registered: the agent refine turns its parameters into datasets next" in text
+    assert "Registered: the task is accepted" in text
+    assert "agent: The agent refine" in text
     assert "no decision is stored" in text
 
 
@@ -66,7 +67,7 @@ def test_it_tells_which_queue_was_chosen_by_which_weight_and_why_the_others_were
 
 def test_it_tells_why_a_task_waits() -> None:
     text = explain(decided(ramCount=9000))
-    assert "it is pending" in text
+    assert "Pending: none of 3 queues can ever take it; the closest is ALPHA" in text
     assert "next look at" in text
     assert "none of 3 queues can ever take it; the closest is ALPHA" in text
 

@@ -15,6 +15,7 @@ from workqueues.models import Task
 
 pytestmark = [pytest.mark.pages, pytest.mark.django_db(transaction=True)]
 
+LIGHT, DARK = "rgb(245, 246, 248)", "rgb(18, 21, 26)"
 NOTE_VIOLATIONS = (
     "window.violations = []; document.addEventListener('securitypolicyviolation', e => window.violations.push(e.blockedURI))"
 )
@@ -26,6 +27,7 @@ def watched(page: Page) -> Iterator[Page]:
     page.add_init_script(NOTE_VIOLATIONS)
     page.set_viewport_size({"width": 1280, "height": 900})
     yield page
+    page.wait_for_load_state()
     assert page.evaluate("window.violations") == []
 
 
@@ -38,11 +40,12 @@ def plain(browser: Browser) -> Iterator[Page]:
 
 
 def sign_in(page: Page, server: LiveServer, there: str = "/") -> None:
+    """Until the page is loaded with its scripts, so that keys and events meet somebody who listens."""
     page.goto(f"{server.url}{there}")
     page.get_by_label("Username").fill("ada")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    expect(page).to_have_url(f"{server.url}{there}")
+    page.wait_for_url(f"{server.url}{there}")
 
 
 def test_from_signing_in_to_why_a_task_waits_and_killing_it(live_server: LiveServer, watched: Page) -> None:
@@ -124,7 +127,7 @@ def test_the_matrix_can_be_reached_and_scrolled_by_keyboard(live_server: LiveSer
     matrix.focus()
     expect(matrix).to_be_focused()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.activeElement.scrollLeft > 0")
+    expect(matrix).not_to_have_js_property("scrollLeft", 0)
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="ALPHA").and_(page.locator("table.matrix a"))).to_be_focused()
 
@@ -146,7 +149,8 @@ def test_an_open_page_follows_what_happens_and_leaves_typing_and_focus_alone(liv
     expect(page.get_by_text("another one")).to_be_visible()
     expect(page.locator("tbody th a")).to_be_focused()
     page.get_by_role("link", name="Pause").click()
-    assert page.locator("#panel[hx-trigger]").count() == 0
+    expect(page.get_by_role("link", name="Go live")).to_be_visible()
+    expect(page.locator("#panel[hx-trigger]")).to_have_count(0)
 
 
 def test_an_open_confirmation_stays_open_while_the_page_follows(live_server: LiveServer, watched: Page) -> None:
@@ -188,19 +192,16 @@ def test_dark_is_chosen_once_and_kept_and_else_follows_the_system(live_server: L
     visitor()
     page.emulate_media(color_scheme="light")
     sign_in(page, live_server)
-    assert ground(page) == "rgb(245, 246, 248)"
+    ground = expect(page.locator("body"))
+    ground.to_have_css("background-color", LIGHT)
     page.emulate_media(color_scheme="dark")
-    assert ground(page) == "rgb(18, 21, 26)"
+    ground.to_have_css("background-color", DARK)
     page.get_by_text("ada", exact=True).click()
     page.get_by_role("button", name="Light").click()
-    assert ground(page) == "rgb(245, 246, 248)"
+    ground.to_have_css("background-color", LIGHT)
     page.get_by_role("link", name="Jobs", exact=True).click()
-    assert ground(page) == "rgb(245, 246, 248)"
-
-
-def ground(page: Page) -> str:
-    colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    return colour
+    expect(page).to_have_url(f"{live_server.url}/jobs/")
+    ground.to_have_css("background-color", LIGHT)
 
 
 def test_no_page_is_wider_than_a_telephone(live_server: LiveServer, watched: Page) -> None:

@@ -149,7 +149,9 @@ def test_the_number_of_queries_is_the_same_whatever_the_size() -> None:
     working()
     with CaptureQueriesContext(connection) as few:
         load_world()
-    more = ComputingQueue.objects.bulk_create(ComputingQueue(name=f"Q{i}", site_id="SITE_ALPHA") for i in range(45))
+    more = ComputingQueue.objects.bulk_create(
+        ComputingQueue(name=f"Q{i}", site_id="SITE_ALPHA", type="unified") for i in range(45)
+    )
     for queue in more:
         pilot(queue)
     with CaptureQueriesContext(connection) as many:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psycopg2
 
+from broker_site.foundation.agency.duties import OFTEN_S, late_after_s
 from broker_site.roof.embedded import Instance, NoPlace, NotStarted, Services
 from broker_site.roof.embedded.instance import ROOT, Say, quiet
 from broker_site.roof.embedded.place import STATE, read_private, write_private
@@ -38,8 +39,8 @@ WORKER_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "30000", "GRIDBROKER_LOCK_TI
 SECRET = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FILE", "SECRET_KEY_FALLBACKS")
 """What a pilot never sees: its payloads inherit its environment."""
 
-QUIET_S = 45.0
-"""No agent began a run for so long (three of the shortest default periods and a margin): the worker consumes nothing."""
+QUIET_S = late_after_s(OFTEN_S)
+"""No agent began a run for so long that all of them are late: the worker consumes nothing."""
 
 
 class NotRunning(Exception):

@@ -16,7 +16,7 @@ import numpy as np
 
 from broker_site.foundation.kernel.verdict import Kind, Skip
 from brokerage.rules.decision.declare import Criterion, Policy
-from brokerage.rules.decision.pipeline import evidence, skip_of
+from brokerage.rules.decision.pipeline import PolicyDecision, evidence, skip_of
 from brokerage.rules.decision.record import Record, config_of
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
@@ -204,10 +204,26 @@ def verdict(told: Explanation, lacks: Sequence[Skipped]) -> str:
         best = told.chosen[0]
         return f"{len(told.chosen)} of {count} {nouns} taken; the best is {best.name} with the weight {best.weight:.4g}"
     when = f"until {told.until:%H:%M:%S} UTC" if told.until is not None else f"for {_duration(told.wait_s)}"
+    return f"Pending {when}: {_shortfall(count, told.noun, told.hopeless, told.closest, lacks)}"
+
+
+def shortfall(decision: PolicyDecision, policy: Policy, ask: Ask, columns: Columns, config: Config) -> str:
+    """Why a decision that was just taken found nobody: the sentence that is left with the task, and that its decision says."""
+    failed = decision.failed()
+    hopeless = len(columns) > 0 and bool(failed[policy.lasting].any(axis=0).all())
+    lacks: list[Skipped] = []
+    if decision.closest:
+        row, found = columns.index[decision.closest], evidence(policy, ask, columns, config)
+        lacks = [skipped_of(decision.closest, skip_of(found[i], row)) for i in np.flatnonzero(failed[:, row]).tolist()]
+    return _shortfall(len(columns), columns.noun, hopeless, decision.closest, lacks)
+
+
+def _shortfall(count: int, noun: str, hopeless: bool, closest: str, lacks: Sequence[Skipped]) -> str:
     if not count:
-        return f"Pending {when}: there is no {told.noun} at all"
-    passed = f"none of {count} {nouns} can ever take it" if told.hopeless else f"0 of {count} {nouns} passed"
-    return f"Pending {when}: {passed}; the closest is {told.closest}{_lacking(lacks, told.hopeless)}"
+        return f"there is no {noun} at all"
+    nouns = noun if count == 1 else f"{noun}s"
+    passed = f"none of {count} {nouns} can ever take it" if hopeless else f"0 of {count} {nouns} passed"
+    return f"{passed}; the closest is {closest}{_lacking(lacks, hopeless)}"
 
 
 def _lacking(lacks: Sequence[Skipped], hopeless: bool) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -168,7 +169,7 @@ class Attributes(BaseModel):
     def _without_empty(cls, raw: Any) -> Any:
         if not isinstance(raw, Mapping):
             return raw
-        texts = _TEXTS.get(cls) or _TEXTS.setdefault(cls, _may_be_empty(cls))
+        texts = _may_be_empty(cls)
         return {name: value for name, value in raw.items() if value is not None and (value != "" or name in texts)}
 
     @classmethod
@@ -184,9 +185,7 @@ class Attributes(BaseModel):
         return made
 
 
-_TEXTS: dict[type[Attributes], frozenset[str]] = {}
-
-
+@cache
 def _may_be_empty(model: type[Attributes]) -> frozenset[str]:
     """The attributes for which an empty text is a value of its own."""
     return frozenset(a.name for a in attributes_of(model).values() if a.kind == "text" and not a.choices and not a.required)
@@ -294,7 +293,7 @@ _KINDS: Mapping[Any, Kind] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attribute:
     """One declared attribute, for who goes through all of them."""
 
@@ -312,9 +311,13 @@ class Attribute:
         if raw is None or (raw == "" and (self.kind != "text" or self.choices)):
             return self.default
         try:
-            return self.type.validate_python(raw)
+            return self._reader.validate_python(raw)
         except ValidationError as error:
-            raise BadGrid(problems(error, self.type._type)) from None
+            raise BadGrid(problems(error, self.type)) from None
+
+    @cached_property
+    def _reader(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.type, config=ConfigDict(strict=True, allow_inf_nan=False))
 
     def from_text(self, text: str) -> Any:
         """What an operator writes for a value, as a document would have it. Raises BadGrid; rule json."""
@@ -327,7 +330,8 @@ class Attribute:
             try:
                 return json.loads(plain)
             except (ValueError, RecursionError):
-                raise BadGrid([Problem("", "json", f"expected JSON, found {found(text)}")]) from None
+                wanted = "object" if self.kind == "object" else "list"
+                raise BadGrid([Problem("", "json", f"expected a JSON {wanted}, found {found(text)}")]) from None
         return text
 
 
@@ -347,10 +351,9 @@ def _attribute(name: str, info: FieldInfo) -> Attribute:
     choices = next((get_args(part) for part in inside if get_origin(part) is Literal), ())
     length = next((mark.max_length for mark in info.metadata if hasattr(mark, "max_length")), 0)
     declared: Any = Annotated[info.annotation, *info.metadata, None]
-    adapter = TypeAdapter(declared, config=ConfigDict(strict=True, allow_inf_nan=False))
     required = info.is_required()
     default = None if required else info.default
-    return Attribute(info.alias or name, kind, info.description or "", default, required, choices, length, adapter)
+    return Attribute(info.alias or name, kind, info.description or "", default, required, choices, length, declared)
 
 
 def in_a_line(problem: Problem) -> str:

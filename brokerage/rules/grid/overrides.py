@@ -6,6 +6,7 @@ Pure. Here: which attributes, one value, one row. Not here: the rows of override
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from broker_site.foundation.kernel.registry import nearest
@@ -33,7 +34,7 @@ def read_override(kind: Kind, attribute: str, text: str) -> Any:
         raise BadGrid([Problem("", "unknown", message)])
     raw = declared.from_text(text)
     if problems := check_characters({attribute: raw}):
-        raise BadGrid(problems)
+        raise BadGrid([replace(problem, field="") for problem in problems])
     value = declared.read(raw)
     if kind == "storage" and attribute == "path" and value and not value.startswith("/"):
         raise BadGrid([Problem("", "format", "an absolute directory without '..', or nothing")])

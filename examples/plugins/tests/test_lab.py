@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker_site.foundation.gdpconfig import Config
-from broker_site.roof.conformance import splitters
-from broker_site.roof.conformance.policies import CHECKS
-from brokerage.rules.decision.pipeline import decide, skips
-from brokerage.rules.decision.policy_config import gathered
-from brokerage.rules.facts.ask import Ask
-from brokerage.rules.facts.snapshot import Queues
+from broker_site.plugin_api import Config
+from broker_site.plugin_api.suites import POLICY_CHECKS, SPLITTER_CHECKS
+from brokerage.plugin_api import Ask, Queues, decide, gathered, skips
 from gridbroker_lab.policy import LabProduction
 from gridbroker_lab.runs import LabJobs, lab_runs
-from workqueues.rules.jobs.job_parameters import JobFill
-from workqueues.rules.jobs.split_rule import SplitRules
-from workqueues.splitters.choice import SPLITTERS
-from workqueues.splitters.generator import GeneratorTask
-from workqueues.splitters.protocol import Files, JobLimits
+from workqueues.plugin_api import SPLITTERS, Files, GeneratorTask, JobFill, JobLimits, SplitRules
 
 CONFIG = gathered(LabProduction, Config().component)
 QUEUES = Queues.from_rows(
@@ -29,9 +21,9 @@ QUEUES = Queues.from_rows(
 )
 
 
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("check", POLICY_CHECKS)
 def test_the_policy_conforms(check: str) -> None:
-    CHECKS[check](LabProduction, 200)
+    POLICY_CHECKS[check](LabProduction, 200)
 
 
 def test_interactive_work_goes_where_few_cores_are_busy() -> None:
@@ -48,9 +40,9 @@ def test_other_work_goes_where_most_power_is_idle() -> None:
     assert [(choice.name, round(choice.weight, 6)) for choice in decision.chosen] == [("QUIET", 3.7), ("BUSY", 3.6)]
 
 
-@pytest.mark.parametrize("check", splitters.CHECKS)
+@pytest.mark.parametrize("check", SPLITTER_CHECKS)
 def test_the_splitter_conforms(check: str) -> None:
-    splitters.CHECKS[check](SPLITTERS["lab_runs"], 200)
+    SPLITTER_CHECKS[check](SPLITTERS["lab_runs"], 200)
 
 
 def test_a_job_has_the_files_of_one_run_and_the_last_run_waits_while_it_may_grow() -> None:

@@ -22,7 +22,7 @@ from workqueues.splitters.generation import STANDARD
 from workqueues.splitters.generator import GENERATORS
 
 GOOD = """
-from brokerage.filters.status import online
+from brokerage.filters.status import status
 from brokerage.policies.generic import Generic
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, filter, policy, weight
 
@@ -40,7 +40,7 @@ def one(ask, queues, config):
 class Own(BrokeragePolicy):
     "The test's own."
     candidates = Generic.candidates
-    filters = (online, {vo}_closed)
+    filters = (status, {vo}_closed)
     weights = (one,)
     select, otherwise = Best("{best}"), PendingFor("PENDING_GENERIC")
 """
@@ -128,7 +128,7 @@ def test_half_of_a_plugin_does_not_stay_when_its_generator_cannot_be_declared(in
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("x = = 1", "SyntaxError"),
         (good("lab") + "\nraise OSError('no table')", "OSError: no table"),
-        (good("lab").replace("lab_closed(", "online("), "ValueError: filter 'online' is declared twice"),
+        (good("lab").replace("lab_closed(", "status("), "ValueError: filter 'status' is declared twice"),
         (good("lab", best="BEST_OF_ALL"), "BadPlugin: the policy lab-production reads BEST_OF_ALL, which no component"),
         (good("lab").replace("select, otherwise =", "chosen, later ="), "AttributeError: .*select"),
     ],

@@ -33,7 +33,3 @@ def test_help_is_a_sentence() -> None:
         f"{kind}.{state}" for kind, words in wording.WORDS.items() for state, word in words.items() if word.help[-1] not in ".?"
     ]
     assert wrong == []
-
-
-def test_every_agent_that_a_state_waits_for_is_one_of_a_living_state() -> None:
-    assert set(wording.NEXT_AGENT) <= set(TASK.live)

@@ -31,7 +31,7 @@ SCALES: Mapping[str | None, tuple[float, str | None]] = {
 }
 """What the output scales with -> factor to our unit, which is GB per event or GB per GB of input in a case."""
 
-SCRATCH = {"production": "scratch", "analysis": "scratch_of_analysis", None: "scratch"}
+SCRATCH = {"production": "scratch", "analysis": "scratch_analysis", None: "scratch"}
 """The filter of each broker."""
 
 
@@ -47,7 +47,7 @@ def throttle(given: Given) -> Answer:
         queued_cores=given["n_queued_cores"],
     )
     config = config_with(given, {"cap_jobs": "CAP_RUNNING_USER_JOBS", "cap_cores": "CAP_RUNNING_USER_CORES"})
-    return {"throttled": not all(asked("within_caps", task(usage=used), queue(), config)[0])}
+    return {"throttled": not all(asked("user_caps", task(usage=used), queue(), config)[0])}
 
 
 @family("analysis_locality", given="task_priority io_intensity [cutoff]", expect="locality_check")
@@ -61,14 +61,14 @@ def locality(given: Given) -> Answer:
 def overload(given: Given) -> Answer:
     """Waiting against running jobs."""
     table = queue(running=given["running"], activated=given["queued"])
-    return {"accepted": all(asked("not_overloaded", Ask(), table)[0])}
+    return {"accepted": all(asked("overload", Ask(), table)[0])}
 
 
 @family("analysis_filter", given="criterion failed closed finished", expect="accepted")
 def bad_site(given: Given) -> Answer:
     """Jobs of the task at the queue; that any was closed is another criterion."""
     counts = {f"task_{what}": given[what] for what in ("failed", "closed", "finished")}
-    return {"accepted": asked("good_for_the_task", Ask(), queue(**counts))[0][1]}
+    return {"accepted": asked("closed_and_badsite", Ask(), queue(**counts))[0][1]}
 
 
 @family(
@@ -86,7 +86,7 @@ def per_user_limit(given: Given) -> Answer:
         n_users=given["n_users"],
         starts_per_hour=given["share_starts_per_hour"],
     )
-    verdicts, numbers = asked("user_has_room", Ask(), table)
+    verdicts, numbers = asked("user_queue_limit", Ask(), table)
     return {"user_limit": None if numbers["limit"] == float("inf") else numbers["limit"], "skip": not all(verdicts)}
 
 
@@ -130,7 +130,7 @@ def size_of_a_job(given: Given) -> Answer:
 @family("disk", given="free_gb", expect="accepted")
 def free_space(given: Given) -> Answer:
     """Free space of the local storage."""
-    return {"accepted": all(asked("space_over", Ask(), queue(space_gb=given["free_gb"]))[0])}
+    return {"accepted": all(asked("storage_space", Ask(), queue(space_gb=given["free_gb"]))[0])}
 
 
 @family("resource_type", given="kind cores ram unit [base]", expect="resource_type ram_per_core")

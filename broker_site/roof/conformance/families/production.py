@@ -38,7 +38,7 @@ def walltime(given: Given) -> Answer:
         chunk=chunk(n_events=given["n_events"]),
     )
     table = queue(corecount=given["cores"], corepower=given["core_power"], maxtime=given["maxtime"])
-    verdicts, numbers = asked("walltime_below", ask, table)
+    verdicts, numbers = asked("shortwalltime", ask, table)
     return {"walltime_s": numbers["walltime_s"], "accepted": all(verdicts)}
 
 
@@ -46,14 +46,14 @@ def walltime(given: Given) -> Answer:
 def walltime_of_scouts(given: Given) -> Answer:
     """A day for scouts and merging."""
     ask = task(scout=given["is_scout_or_merge"], merge=given["is_scout_or_merge"], cpu_time=1)
-    return {"accepted": all(asked("a_day_for_the_unknown", ask, queue(maxtime=times(given["maxtime_h"], 3600.0)))[0])}
+    return {"accepted": all(asked("maxtime_for_scouts", ask, queue(maxtime=times(given["maxtime_h"], 3600.0)))[0])}
 
 
 @family("transferring", given="transferring running [limit]", expect="accepted")
 def transferring(given: Given) -> Answer:
     """Jobs that transfer their output."""
     table = queue(transferring=given["transferring"], running=given["running"], transferringlimit=given["limit"])
-    return {"accepted": all(asked("transferring_few", Ask(), table)[0])}
+    return {"accepted": all(asked("transferring", Ask(), table)[0])}
 
 
 @family("zero_share", given="policy processing_group", expect="accepted")
@@ -66,14 +66,14 @@ def zero_share(given: Given) -> Answer:
 def ip_connectivity(given: Given) -> Answer:
     """Connectivity and stack of the nodes."""
     ask = task(ip_connectivity=given["task"])
-    return {"accepted": all(asked("connected", ask, queue(wnconnectivity=given["queue"]))[0])}
+    return {"accepted": all(asked("connectivity", ask, queue(wnconnectivity=given["queue"]))[0])}
 
 
 @family("io_cut", given="io_intensity missing_gb missing_files", expect="accepted")
 def io_cut(given: Given) -> Answer:
     """Missing input of a task with much I/O."""
     ask = task(io_intensity=given["io_intensity"], chunk=chunk(gb=given["missing_gb"]))
-    return {"accepted": all(asked("input_near", ask, queue(missing_files=given["missing_files"]))[0])}
+    return {"accepted": all(asked("io_intensity", ask, queue(missing_files=given["missing_files"]))[0])}
 
 
 @family("hardware", given="architecture", expect="sw_platform base_platform cpu gpu")
@@ -139,7 +139,7 @@ def production_weight(given: Given) -> Answer:
 @family("final_filters", given="running activated starting defined assigned local_input", expect="pass_first pass_second")
 def final_filters(given: Given) -> Answer:
     """The two late cuts."""
-    first, second = asked("queue_short", Ask(), _with_input(given, given["local_input"]))[0]
+    first, second = asked("queue_caps", Ask(), _with_input(given, given["local_input"]))[0]
     return {"pass_first": first, "pass_second": second}
 
 
@@ -176,5 +176,5 @@ def t1_weight(given: Given) -> Answer:
     """The factor at the nucleus, and whether others are skipped."""
     ask = task(t1_weight=given["t1weight"], io_intensity=given["io_intensity"], priority=given["priority"], nucleus="N")
     config = config_with(given, {"cloud_weight": "T1_CLOUD_WEIGHT"})
-    elsewhere = asked("at_nucleus_if_wished", ask, queue())[0][0]
+    elsewhere = asked("t1weight", ask, queue())[0][0]
     return {"weight": weighed("t1", ask, queue(at_nucleus=True), config), "nucleus_only": not elsewhere}

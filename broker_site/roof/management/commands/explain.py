@@ -15,13 +15,13 @@ from broker_site.roof.management.text_report import against, dry_run, empty, hea
 from brokerage.models import ComputingQueue, Decision
 from brokerage.queries.decisions import NotACandidate, NotReproducible, as_stored, latest, told, told_why_not
 from brokerage.queries.dry_run import NothingToAsk
+from brokerage.queries.task_status import task_status
 from brokerage.queries.what_if import tried_again
 from brokerage.queries.why_empty import told_why_empty
 from brokerage.rules.explain.edits import BadEdits, read_edits
+from brokerage.rules.explain.task_status_text import headline, reasons
 from brokerage.rules.explain.why_not import WhyNot
 from workqueues.models import Task
-from workqueues.queries.throttling import held_back
-from workqueues.rules.task.task_status_text import standing
 
 
 class Command(BaseCommand):
@@ -138,21 +138,14 @@ def _task(task_id: int) -> Task:
     return task
 
 
-def where(task: Task) -> str:
-    """Where the task stands, in one sentence."""
-    return standing(
-        task.status,
-        old_status=task.old_status,
-        reason=task.error_dialog,
-        next_look_at=task.next_look_at,
-        throttled=held_back(task),
-    )
-
-
 def text(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) -> Iterator[str]:
     """The lines for a terminal."""
     yield f"Task {task.id} {task.task_name} of {task.user_name} ({task.vo})"
-    yield f"  since {task.status_since:%Y-%m-%d %H:%M:%S} UTC {where(task)}"
+    status = task_status(task)
+    yield f"  since {task.status_since:%Y-%m-%d %H:%M:%S} UTC: {headline(status)}"
+    yield from (f"  {reason.kind}: {reason.message}" for reason in reasons(status))
+    if status.next_look_at is not None:
+        yield f"  next look at {status.next_look_at:%Y-%m-%d %H:%M:%S} UTC"
     if not decisions:
         yield "  no queue has been considered yet: no decision is stored for the task"
     for decision in decisions:
@@ -170,7 +163,7 @@ def document(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]
         "task_name": task.task_name,
         "status": task.status,
         "status_since": task.status_since.isoformat(),
-        "standing": where(task),
+        "waiting": task_status(task).to_document(),
         "decisions": [_decision(d, asked.get(d.id)) for d in decisions if not asked or d.id in asked],
     }
     return found

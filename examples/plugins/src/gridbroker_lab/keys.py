@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_site.foundation.gdpconfig import Key, declare
+from broker_site.plugin_api import Key, declare
 
 declare(
     Key(

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from brokerage.filters.cores import enough_cores
-from brokerage.filters.disk import output_space, scratch_unscaled
-from brokerage.filters.memory import memory_uncompensated
-from brokerage.filters.sites import preassigned_only, site_lists
-from brokerage.filters.status import online
-from brokerage.filters.walltime import walltime_within
-from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
+from brokerage.plugin_api import Best, BrokeragePolicy, PendingFor, policy
+from brokerage.plugin_api.standard_filters import (
+    cpucore,
+    memory_uncompensated,
+    nonpreassigned,
+    output_space,
+    scratch_unscaled,
+    site_lists,
+    status,
+    walltime_generic,
+)
 from gridbroker_lab.rules import lab_power_left, lab_quiet_enough
 
 
 @policy(vo="lab", activity="production")
 class LabProduction(BrokeragePolicy):
-    """Any queue that is online and where a job fits; the one with most idle pledged power first, and quiet ones for people."""
+    """Any queue that is status and where a job fits; the one with most idle pledged power first, and quiet ones for people."""
 
     components = ("jobbroker", "lab_jobbroker")
-    candidates = preassigned_only
+    candidates = nonpreassigned
     filters = (
         site_lists,
-        online,
+        status,
         lab_quiet_enough,
-        enough_cores,
+        cpucore,
         memory_uncompensated,
         scratch_unscaled,
         output_space,
-        walltime_within,
+        walltime_generic,
     )
     weights = (lab_power_left,)
     select, otherwise = Best("LAB_BEST"), PendingFor("LAB_PENDING")

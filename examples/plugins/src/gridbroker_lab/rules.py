@@ -1,16 +1,12 @@
 """A filter and a weight: one expression each over the columns of all queues.
 
-Columns, their units and what 0 means stand in `brokerage.rules.facts.snapshot.Queues`,
-what a task says in `brokerage.rules.facts.ask.Ask`.
-Names are shared by all packages, so ours begin with `lab_`.
+Columns, their units and what 0 means stand in `brokerage.plugin_api.Queues`, what a task
+says in `brokerage.plugin_api.Ask`. Names are shared by all packages, so ours begin with `lab_`.
 """
 
 from __future__ import annotations
 
-from brokerage.rules.decision.declare import Numbers, filter, weight
-from brokerage.rules.facts.ask import Ask, Config
-from brokerage.rules.facts.columns import Flags, Floats
-from brokerage.rules.facts.snapshot import Queues
+from brokerage.plugin_api import Ask, Config, Flags, Floats, Numbers, Queues, filter, weight
 
 INTERACTIVE = "interactive"
 

@@ -9,12 +9,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from workqueues.rules.jobs.job_parameters import JobFill
-from workqueues.rules.jobs.split_rule import SplitRules
-from workqueues.splitters.by_files import by_files
-from workqueues.splitters.choice import splitter
-from workqueues.splitters.generator import GeneratorTask, JobGenerator, generator
-from workqueues.splitters.protocol import Files, JobLimits, Secondary, Split
+from workqueues.plugin_api import (
+    Files,
+    GeneratorTask,
+    JobFill,
+    JobGenerator,
+    JobLimits,
+    Secondary,
+    Split,
+    SplitRules,
+    by_files,
+    generator,
+    splitter,
+)
 
 RUN = re.compile(r"run(\d+)")
 

@@ -1,0 +1,48 @@
+"""`/api/v1/tasks/<id>/waiting/`: what a task waits for, in the words of the pages and of `explain`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, viewsets
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from broker_site.foundation.rest.openapi import refusals
+from brokerage.queries.task_status import task_status
+from workqueues.api.tasks import visible_task
+from workqueues.models import Task
+
+READ = "decision:read"
+
+
+class ReasonShown(serializers.Serializer[Any]):
+    """One thing that the task waits for."""
+
+    kind = serializers.CharField(help_text="reason, throttler, throttled, command, state, parent, files, jobs or agent")
+    message = serializers.CharField()
+    task_id = serializers.IntegerField(allow_null=True, help_text="the task to look at, where it is another one")
+
+
+class TaskStatusShown(serializers.Serializer[Any]):
+    """Where a task stands."""
+
+    status = serializers.CharField()
+    headline = serializers.CharField(help_text="the one line")
+    next_look_at = serializers.DateTimeField(allow_null=True)
+    reasons = ReasonShown(many=True, help_text="the most telling first; empty once it has ended")
+
+
+@extend_schema(tags=["tasks"])
+class TaskStatusView(viewsets.GenericViewSet[Task]):
+    """What one task waits for."""
+
+    queryset = Task.objects.none()
+    serializer_class = TaskStatusShown
+    permissions = {"retrieve": READ}
+
+    @extend_schema(summary="What a task waits for", responses={200: TaskStatusShown, **refusals(404)})
+    def retrieve(self, request: Request, task_id: int) -> Response:
+        """One line, and every reason, as the page of the task tells them."""
+        return Response(TaskStatusShown(task_status(visible_task(request, task_id, READ)).to_document()).data)

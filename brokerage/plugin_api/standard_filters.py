@@ -1,0 +1,120 @@
+"""GridBroker's own filters, for policies of other packages; `manage.py criteria` tells what each asks."""
+
+from brokerage.filters.activity import inactive, nopilot, nopilot_analysis
+from brokerage.filters.analysis import (
+    analysis_candidates,
+    blacklist,
+    closed_and_badsite,
+    cloud_mismatch,
+    gpu,
+    hospital,
+    local_quota,
+    overload,
+    scratch_analysis,
+    status_analysis,
+    storage_space_analysis,
+    user_queue_limit,
+)
+from brokerage.filters.caps import user_caps
+from brokerage.filters.connectivity import connectivity
+from brokerage.filters.cores import core_count, cpucore
+from brokerage.filters.disk import output_space, scratch, scratch_unscaled, storage_space
+from brokerage.filters.inputs import io_intensity, max_io_intensity, non_local, remoteio
+from brokerage.filters.links import dest_blacklisted, link_backlog, link_unusable, links_full, low_network_weight
+from brokerage.filters.load import disk_io, disk_io_analysis, non_pledged, opportunistic, queue_caps, transferring
+from brokerage.filters.locality import file_unavailable, locality, virtual_placement
+from brokerage.filters.memory import memory, memory_uncompensated
+from brokerage.filters.nuclei import (
+    nonpreassigned_nucleus,
+    nucleus_input,
+    nucleus_job,
+    nucleus_outputs,
+    nucleus_space,
+    nucleus_status,
+    transfer_backlog,
+)
+from brokerage.filters.nucleus_only import not_nucleus, t1weight
+from brokerage.filters.processing import processing_type
+from brokerage.filters.shares import zero_share, zero_share_analysis
+from brokerage.filters.sites import nonpreassigned, production_candidates, site_lists
+from brokerage.filters.software import software
+from brokerage.filters.status import status
+from brokerage.filters.storage import storage_blacklists
+from brokerage.filters.walltime import (
+    longwalltime,
+    maxtime_for_scouts,
+    maxtime_for_scouts_analysis,
+    shortwalltime,
+    walltime_analysis,
+    walltime_generic,
+)
+
+__all__ = [
+    "analysis_candidates",
+    "blacklist",
+    "closed_and_badsite",
+    "cloud_mismatch",
+    "connectivity",
+    "core_count",
+    "cpucore",
+    "dest_blacklisted",
+    "disk_io",
+    "disk_io_analysis",
+    "file_unavailable",
+    "gpu",
+    "hospital",
+    "inactive",
+    "io_intensity",
+    "link_backlog",
+    "link_unusable",
+    "links_full",
+    "local_quota",
+    "locality",
+    "longwalltime",
+    "low_network_weight",
+    "max_io_intensity",
+    "maxtime_for_scouts",
+    "maxtime_for_scouts_analysis",
+    "memory",
+    "memory_uncompensated",
+    "non_local",
+    "non_pledged",
+    "nonpreassigned",
+    "nonpreassigned_nucleus",
+    "nopilot",
+    "nopilot_analysis",
+    "not_nucleus",
+    "nucleus_input",
+    "nucleus_job",
+    "nucleus_outputs",
+    "nucleus_space",
+    "nucleus_status",
+    "opportunistic",
+    "output_space",
+    "overload",
+    "processing_type",
+    "production_candidates",
+    "queue_caps",
+    "remoteio",
+    "scratch",
+    "scratch_analysis",
+    "scratch_unscaled",
+    "shortwalltime",
+    "site_lists",
+    "software",
+    "status",
+    "status_analysis",
+    "storage_blacklists",
+    "storage_space",
+    "storage_space_analysis",
+    "t1weight",
+    "transfer_backlog",
+    "transferring",
+    "user_caps",
+    "user_queue_limit",
+    "virtual_placement",
+    "walltime_analysis",
+    "walltime_generic",
+    "zero_share",
+    "zero_share_analysis",
+]

@@ -1,0 +1,84 @@
+"""Where a task stands: its parent, suspect files, live jobs with the pilots at their queues, and the agent whose turn it is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import connections
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.duties import AgentDuty, Health, agent_of, health
+from broker_site.foundation.kernel import clock
+from brokerage.rules.explain.task_status_text import ParentTask, QueueLoad, SuspectFiles, TaskStatus
+from workqueues.models import Task
+from workqueues.queries.throttling import held_back
+from workqueues.states import TASK
+
+PILOT_SEEN_MIN = 10
+"""A pilot counts as there if it was seen within so many minutes."""
+MOST_QUEUES = 20
+
+
+def task_status(task: Task, using: str = "default") -> TaskStatus:
+    """What is known of where the task stands. A task that has ended waits for nothing, so nothing else is read."""
+    if task.status in TASK.final:
+        return TaskStatus(task.status, task.error_dialog)
+    duty = agent_of(task.status)
+    parent, suspect, agent = surroundings(task.id, task.vo, task.parent_tid or 0, duty.name if duty else "", using)
+    return TaskStatus(
+        status=task.status,
+        reason=task.error_dialog,
+        old_status=task.old_status,
+        next_look_at=task.next_look_at,
+        throttled_until=task.throttled_time,
+        command_by=task.command_by,
+        throttle=held_back(task, using),
+        parent=parent,
+        suspect=suspect,
+        loads=queue_loads(task.id, using),
+        agent=(duty, _health(duty, *agent)) if duty else None,
+    )
+
+
+def surroundings(
+    task_id: int, vo: str, parent_id: int, agent: str, using: str = "default"
+) -> tuple[ParentTask | None, SuspectFiles, tuple[datetime | None, datetime | None]]:
+    """The parent, which is of the same VO; ready files that are not given to jobs; last success and error of the agent."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT p.id, p.task_name, p.status, f.n, f.reason, a.last_success, a.last_error_at
+            FROM (SELECT count(*) AS n, min(held) AS reason FROM workqueues_file WHERE task_id = %(task)s AND held <> '') AS f
+            LEFT JOIN workqueues_task p ON p.id = %(parent)s AND p.id <> %(task)s AND p.vo = %(vo)s
+            LEFT JOIN agency_agent a ON a.name = %(agent)s
+            """,
+            {"task": task_id, "vo": vo, "parent": parent_id, "agent": agent},
+        )
+        found_parent, name, status, n, reason, last_success, last_error_at = cursor.fetchone()
+    parent = ParentTask(found_parent, name, status) if found_parent else None
+    return parent, SuspectFiles(n, reason or ""), (last_success, last_error_at)
+
+
+def _health(duty: AgentDuty, last_success: datetime | None, last_error_at: datetime | None) -> Health:
+    config = gdpconfig.component("agents")
+    period_s, enabled = config[f"PERIOD_{duty.name}"], config[f"ENABLED_{duty.name}"]
+    return health(last_success, last_error_at, period_s=period_s, enabled=enabled, now=clock.now())
+
+
+def queue_loads(task_id: int, using: str = "default") -> list[QueueLoad]:
+    """Where the live jobs of the task are, most waiting first."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT q.name, q.status, j.waiting, j.leased,
+                   (SELECT count(*) FROM brokerage_pilot p
+                    WHERE p.queue_id = q.id AND p.last_seen > now() - make_interval(mins => %(minutes)s))
+            FROM (
+                SELECT computing_queue_id, count(*) FILTER (WHERE lease_holder IS NULL) AS waiting, count(lease_holder) AS leased
+                FROM brokerage_job WHERE task_id = %(task)s AND ended_at IS NULL GROUP BY computing_queue_id
+            ) AS j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+            ORDER BY j.waiting DESC, q.name LIMIT %(most)s
+            """,
+            {"task": task_id, "minutes": PILOT_SEEN_MIN, "most": MOST_QUEUES},
+        )
+        return [QueueLoad(*row) for row in cursor.fetchall()]

@@ -1,0 +1,175 @@
+"""Where a task stands, in words, whatever state it is in: one line, and everything that it waits for.
+
+The command line, REST and the pages say these same sentences. Pure: the facts come from `brokerage.queries.task_status`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from broker_site.foundation.agency.duties import AgentDuty, Health
+from workqueues.rules.task.status_sentences import SENTENCES
+from workqueues.states import TASK
+
+COMMANDED = {"aborting": "killed", "finishing": "finished", "toretry": "retried"}
+"""States in which the command agent carries out what somebody asked for."""
+
+AGENT_FAULTS = {"off": "is switched off", "failing": "fails at the moment", "late": "is late", "never": "has not run yet"}
+
+
+@dataclass(frozen=True, slots=True)
+class ParentTask:
+    """The task whose outputs this one reads."""
+
+    id: int
+    task_name: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectFiles:
+    """Ready input files that are not given to jobs: how many, and the reason of one of them."""
+
+    n: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLoad:
+    """Live jobs of a task at one computing queue, those that wait and those under a lease, and the pilots seen there lately."""
+
+    queue: str
+    status: str
+    waiting: int
+    leased: int
+    pilots: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """What is known of where a task stands. `reason`: what the last agent left with it; `throttle`: why no jobs are made for its
+    share or work queue, where that is so; `agent`: who works on it next, with that agent's health.
+    """
+
+    status: str
+    reason: str = ""
+    old_status: str = ""
+    next_look_at: datetime | None = None
+    throttled_until: datetime | None = None
+    command_by: str = ""
+    throttle: str = ""
+    parent: ParentTask | None = None
+    suspect: SuspectFiles = SuspectFiles()
+    loads: Sequence[QueueLoad] = ()
+    agent: tuple[AgentDuty, Health] | None = None
+
+    def to_document(self) -> dict[str, Any]:
+        """As JSON: the line, and what the task waits for."""
+        return {
+            "status": self.status,
+            "headline": headline(self),
+            "next_look_at": self.next_look_at,
+            "reasons": [{"kind": r.kind, "message": r.message, "task_id": r.task_id} for r in reasons(self)],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that a task waits for. `kind`: what it is about; `task_id`: the task to look at, where it is another one."""
+
+    kind: str
+    message: str
+    tone: str = "wait"
+    task_id: int | None = None
+
+
+def headline(task: TaskStatus) -> str:
+    """The one line: why no jobs are made, else the reason that was left with the task, else what its state means.
+
+    A task all of whose jobs wait does not run, whatever its state is called: then the line is what they wait for.
+    """
+    stuck = next((r.message for r in _jobs(task)), "") if not any(load.leased for load in task.loads) else ""
+    meaning = SENTENCES.get(task.status, "This state is not known.")
+    text = task.throttle or task.reason or stuck or f"{meaning[0].lower()}{meaning[1:]}"
+    return f"{task.status.capitalize()}: {text}"
+
+
+def reasons(task: TaskStatus) -> list[Reason]:
+    """Everything that the task waits for, the most telling first; nothing once it has ended."""
+    if task.status in TASK.final:
+        return []
+    return [*_task(task), *_parent(task), *_suspect(task), *_jobs(task), *_agent(task)]
+
+
+def _task(task: TaskStatus) -> list[Reason]:
+    """What the task's own columns say."""
+    lines = []
+    if task.throttle:
+        lines.append(Reason("throttler", _sentence(task.throttle)))
+    if task.status in COMMANDED:
+        live = sum(load.waiting + load.leased for load in task.loads)
+        jobs = f"; it waits until {_count(live, 'job is', 'jobs are')} gone" if live else ""
+        lines.append(
+            Reason("command", f"{task.command_by or 'Somebody'} asked that the task be {COMMANDED[task.status]}{jobs}.", "off")
+        )
+    elif task.status == "throttled" and task.throttled_until is not None:
+        until = f"{task.throttled_until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        lines.append(Reason("throttled", f"It makes no new jobs until {until}, because too many of its tries failed."))
+    elif task.reason:
+        lines.append(Reason("reason", _sentence(task.reason)))
+    if task.status == "pending" and task.old_status:
+        lines.append(Reason("state", f"Once that is over, it is {task.old_status} again.", "idle"))
+    return lines
+
+
+def _parent(task: TaskStatus) -> list[Reason]:
+    parent = task.parent
+    if parent is None or parent.status in TASK.final:
+        return []
+    return [Reason("parent", f"Its parent, task {parent.id} ({parent.task_name}), is still {parent.status}.", "wait", parent.id)]
+
+
+def _suspect(task: TaskStatus) -> list[Reason]:
+    if not task.suspect.n:
+        return []
+    return [Reason("files", f"{_count(task.suspect.n, 'input file is', 'input files are')} held back: {task.suspect.reason}.")]
+
+
+def _jobs(task: TaskStatus) -> list[Reason]:
+    """Jobs that wait for pilots, queue by queue."""
+    if task.status in COMMANDED:
+        return []
+    lines = []
+    for load in task.loads:
+        jobs = _count(load.waiting, "job waits", "jobs wait")
+        if not load.waiting:
+            continue
+        if load.status != "online":
+            lines.append(Reason("jobs", f"{jobs} at {load.queue}, which is {load.status}.", "bad"))
+        elif not load.pilots:
+            lines.append(Reason("jobs", f"{jobs} at {load.queue}, where no pilot was seen in the last minutes.", "bad"))
+        else:
+            pilots = _count(load.pilots, "pilot is", "pilots are")
+            lines.append(Reason("jobs", f"{jobs} at {load.queue} for a pilot to be free; {pilots} there.", "idle"))
+    return lines
+
+
+def _agent(task: TaskStatus) -> list[Reason]:
+    """Whose turn it is, and what is wrong with it."""
+    if task.agent is None:
+        return []
+    duty, health = task.agent
+    if fault := AGENT_FAULTS.get(health):
+        return [Reason("agent", f"The agent {duty.name}, whose turn it is, {fault}.", "bad")]
+    return [Reason("agent", f"The agent {duty.name} is next: it {duty.what_for}.", "idle")]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].rstrip('.')}."
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"1 {one}" if n == 1 else f"{n:,} {many}"

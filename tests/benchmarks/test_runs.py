@@ -1,0 +1,110 @@
+"""Every benchmark runs with each of its options, at sizes that say nothing about speed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.__main__ import ALL, NAMES
+from benchmarks.server import Bench
+from broker_site.roof.embedded import Services, attached
+
+ROOT = Path(__file__).resolve().parents[2]
+WITHOUT_REFERENCE = {"cycle"}
+
+TINY = [
+    run.split()
+    for run in (
+        "dispatch --waiting 60 --task-queues 2 --clients 1 --rounds 1",
+        "dispatch --waiting 60 --http --rounds 1",
+        "reports --jobs 40 --clients 2 --rounds 1",
+        "reports --jobs 40 --http --rounds 1",
+        "cycle --tasks 5 --queues 8 --jobs 50",
+        "generation --files 50 --rounds 1",
+        "brokerage --queues 20 --rounds 1",
+    )
+]
+PROGRAM = """
+import json, sys
+from benchmarks.__main__ import main, run_all
+from benchmarks.server import shared_tables
+
+if __name__ == "__main__":
+    *runs, last = json.loads(sys.argv[1])
+    with shared_tables():
+        for arguments in runs:
+            main(arguments)
+            print("end of the run")
+        sys.exit(run_all([last]))
+"""
+"""The runs share a process, since starting one takes longer than a tiny run; the last is run as `make bench` runs each."""
+
+
+def parser_of(name: str) -> ArgumentParser:
+    """The options of one benchmark."""
+    parser = ArgumentParser(add_help=False)
+    NAMES[name].add_arguments(parser)
+    return parser
+
+
+def options_of(parser: ArgumentParser) -> dict[str, str]:
+    """The names of the options, and of what is read from them."""
+    return {name: action.dest for action in parser._actions for name in action.option_strings}
+
+
+def test_every_option_of_every_benchmark_is_among_the_tiny_runs() -> None:
+    tried = {(name, word) for name, *words in TINY for word in words if word.startswith("--")}
+    assert {(name, option) for name in NAMES for option in options_of(parser_of(name))} == tried
+    assert {name for name, *_ in TINY} == set(NAMES)
+
+
+def test_make_bench_runs_every_benchmark_with_options_that_it_has() -> None:
+    assert {name for name, *_ in ALL} == set(NAMES)
+    for name, *words in ALL:
+        parser_of(name).parse_args(words)
+
+
+def test_every_benchmark_says_its_figures_and_sizes_last(services: Services, redis_url: str) -> None:
+    environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
+    environment.pop("DJANGO_SETTINGS_MODULE", None)
+    command = [sys.executable, "-c", PROGRAM, json.dumps(TINY)]
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for (name, *words), lines in zip(TINY, ran.stdout.split("end of the run"), strict=True):
+        *_, last = map(json.loads, lines.strip().splitlines())
+        assert faults(name, words, last) == [], last
+
+
+def faults(name: str, words: list[str], line: dict[str, Any]) -> list[str]:
+    """What the last line of a run lacks."""
+    parser = parser_of(name)
+    wanted = vars(parser.parse_args(words))
+    given = [dest for option, dest in options_of(parser).items() if option in words]
+    found = [f"{dest} is {line.get(dest)!r}" for dest in given if line.get(dest) != wanted[dest]]
+    if line.get("name") != name:
+        found.append(f"name is {line.get('name')!r}")
+    if not (isinstance(line.get("unit"), str) and line["unit"]):
+        found.append("no unit")
+    for figure in ("ours", "reference", "ratio"):
+        value = line[figure]
+        if figure != "ours" and name in WITHOUT_REFERENCE:
+            found += [f"{figure} is {value!r} without a reference"] if value is not None else []
+        elif not (isinstance(value, int | float) and value > 0):
+            found.append(f"{figure} is {value!r}")
+    return found
+
+
+def test_a_private_server_is_brought_to_rest_and_watched(services: Services) -> None:
+    with attached("test") as instance:
+        if instance.postgres is None:
+            pytest.skip("DATABASE_URL names a server that is not ours to watch")
+        server = Bench(instance, services.database_url)
+        server.settle()
+        assert (server.cpu_s() or 0) > 0

@@ -1,0 +1,98 @@
+"""What a task is said to wait for, state by state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from broker_site.foundation.agency.duties import AGENTS, Health, agent_of
+from brokerage.rules.explain.task_status_text import ParentTask, QueueLoad, SuspectFiles, TaskStatus, headline, reasons
+from workqueues.states import TASK
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CALM = TaskStatus("running")
+
+
+def said(task: TaskStatus) -> str:
+    return " ".join(reason.message for reason in reasons(task))
+
+
+@pytest.mark.parametrize("status", TASK.states)
+def test_every_state_has_a_headline_and_reasons_do_not_fail(status: str) -> None:
+    task = replace(CALM, status=status)
+    assert headline(task).lower().startswith(status)
+    assert isinstance(reasons(task), list)
+
+
+def test_the_reason_left_with_a_task_is_the_headline() -> None:
+    task = replace(CALM, status="pending", reason="none of 4 queues can ever take it", old_status="ready")
+    assert headline(task) == "Pending: none of 4 queues can ever take it"
+    assert "None of 4 queues can ever take it." in said(task)
+    assert "it is ready again" in said(task)
+
+
+def test_a_running_parent_is_named_with_its_page() -> None:
+    task = replace(CALM, status="pending", reason="parent runs", parent=ParentTask(7, "first", "running"))
+    (reason,) = [r for r in reasons(task) if r.kind == "parent"]
+    assert "task 7 (first), is still running" in reason.message and reason.task_id == 7
+    assert not [r for r in reasons(replace(task, parent=ParentTask(7, "first", "done"))) if r.kind == "parent"]
+
+
+def test_held_files_are_counted_with_a_reason() -> None:
+    assert "3 input files are held back: reported missing at ALPHA." in said(
+        replace(CALM, suspect=SuspectFiles(3, "reported missing at ALPHA"))
+    )
+
+
+def test_jobs_without_pilots_are_the_trouble() -> None:
+    alone = replace(CALM, loads=(QueueLoad("ALPHA", "online", 5, 0, 0),))
+    assert "5 jobs wait at ALPHA, where no pilot was seen" in said(alone) and reasons(alone)[0].tone == "bad"
+    assert "1 job waits at ALPHA for a pilot to be free; 2 pilots are there." in said(
+        replace(CALM, loads=(QueueLoad("ALPHA", "online", 1, 0, 2),))
+    )
+    assert "which is offline" in said(replace(CALM, loads=(QueueLoad("ALPHA", "offline", 1, 0, 2),)))
+    assert not reasons(replace(CALM, loads=(QueueLoad("ALPHA", "online", 0, 9, 2),)))
+
+
+def test_a_command_waits_for_the_jobs_to_go() -> None:
+    task = replace(
+        CALM, status="aborting", command_by="ada", reason="wrong release", loads=(QueueLoad("ALPHA", "online", 1, 2, 3),)
+    )
+    assert said(task) == "ada asked that the task be killed; it waits until 3 jobs are gone."
+
+
+@pytest.mark.parametrize(
+    ("health", "words"), [("off", "switched off"), ("failing", "fails"), ("late", "is late"), ("never", "has not run")]
+)
+def test_the_agent_whose_turn_it_is_is_named_with_what_is_wrong(health: Health, words: str) -> None:
+    assert words in said(replace(CALM, status="registered", agent=(AGENTS["refine"], health)))
+    assert said(replace(CALM, status="registered", agent=(AGENTS["refine"], "well"))) == (
+        "The agent refine is next: it turns parameters into datasets, templates and needs."
+    )
+
+
+def test_every_live_state_that_an_agent_leaves_has_an_agent_whose_turn_it_is() -> None:
+    """States of features that are not built yet have none, nor have those in which a person has to do something."""
+    without = {status for status in TASK.live if agent_of(status) is None}
+    not_built = {"rerefine", "topreprocess", "preprocessing", "scouting", "scouted", "toincexec", "paused"}
+    assert without == {"exhausted"} | not_built
+
+
+def test_a_task_all_of_whose_jobs_wait_is_not_said_to_run() -> None:
+    task = replace(CALM, loads=(QueueLoad("GAMMA", "offline", 16, 0, 0),))
+    assert headline(task) == "Running: 16 jobs wait at GAMMA, which is offline."
+
+
+def test_a_throttled_task_says_until_when() -> None:
+    task = replace(CALM, status="throttled", throttled_until=NOW, reason="too many failures")
+    assert "no new jobs until 2026-01-01 00:00:00 UTC" in said(task)
+
+
+def test_a_task_that_ended_waits_for_nothing() -> None:
+    assert reasons(replace(CALM, status="done", suspect=SuspectFiles(1, "x"))) == []
+    assert (
+        headline(replace(CALM, status="failed", reason="none of 6 files was processed"))
+        == "Failed: none of 6 files was processed"
+    )

@@ -1,0 +1,31 @@
+"""What a package of splitters and generators imports of this app: its names stay when files inside the app move."""
+
+from workqueues.rules.jobs.job_parameters import JobFill
+from workqueues.rules.jobs.split_rule import SplitRules
+from workqueues.splitters.by_events import by_events
+from workqueues.splitters.by_files import by_files
+from workqueues.splitters.choice import SPLITTERS, splitter
+from workqueues.splitters.generator import GeneratorTask, JobGenerator, generator
+from workqueues.splitters.protocol import Dropped, Files, JobLimits, JobPlan, Portion, Secondary, Split, Splitter
+from workqueues.splitters.pseudo import pseudo
+
+__all__ = [
+    "SPLITTERS",
+    "Dropped",
+    "Files",
+    "GeneratorTask",
+    "JobFill",
+    "JobGenerator",
+    "JobLimits",
+    "JobPlan",
+    "Portion",
+    "Secondary",
+    "Split",
+    "SplitRules",
+    "Splitter",
+    "by_events",
+    "by_files",
+    "generator",
+    "pseudo",
+    "splitter",
+]
