@@ -24,7 +24,7 @@ from workqueues.ledger.submit import KeyReused, hold_name, submit, submitted_bef
 from workqueues.models import Task
 from workqueues.queries.parents import named_parent, parent_of
 from workqueues.queries.tasks import active_tasks, namesake
-from workqueues.rules.refine import CORRUPTED, Broken, bounded, check_inputs, plan, read_task
+from workqueues.rules.refine import CORRUPTED, TaskFaults, bounded, check_inputs, plan, read_task
 from workqueues.rules.task.submission import first_columns
 from workqueues.states import TASK
 
@@ -84,7 +84,7 @@ def _checked(params: Mapping[str, Any], owner: str) -> Task | None:
     problems = bounded([*document.problems, *wrong, *check_inputs(document, facts, known), *_twin(params, owner)])
     if not problems:
         refined = plan(document, task_id=0, user_name=owner, parent=facts, known=known)
-        problems = refined.problems if isinstance(refined, Broken) else ()
+        problems = refined.problems if isinstance(refined, TaskFaults) else ()
     if problems:
         raise _broken(problems)
     return parent

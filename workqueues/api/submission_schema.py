@@ -1,4 +1,4 @@
-"""What the OpenAPI document tells of a submission: the parameters of a task, and those that it cannot use yet."""
+"""What the OpenAPI document says of a submission: the parameters of a task, and those that it cannot use yet."""
 
 from __future__ import annotations
 
@@ -27,26 +27,30 @@ def _openapi(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, 
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) == 1:
         return _openapi({**options[0], **schema, "anyOf": ()}, models)
-    told = {word: schema[word] for word in _TAKEN_OVER if word in schema}
+    made = {word: schema[word] for word in _TAKEN_OVER if word in schema}
     if options:
-        told["anyOf"] = [_openapi(option, models) for option in options]
+        made["anyOf"] = [_openapi(option, models) for option in options]
     if "const" in schema:
-        told["enum"] = [schema["const"]]
+        made["enum"] = [schema["const"]]
     if "items" in schema:
-        told["items"] = _openapi(schema["items"], models)
+        made["items"] = _openapi(schema["items"], models)
     if (default := schema.get("default")) not in (None, "", []) and default >= schema.get("minimum", default):
-        told["default"] = default
+        made["default"] = default
     if "properties" in schema:
-        told["properties"] = {name: _openapi(p, models) for name, p in schema["properties"].items() if "row" not in p}
-        told["required"] = [name for name, p in schema["properties"].items() if p.get("required")]
-    return told
+        made["properties"] = {name: _openapi(p, models) for name, p in schema["properties"].items() if "row" not in p}
+        made["required"] = [name for name, p in schema["properties"].items() if p.get("required")]
+    return made
 
 
 def _table() -> str:
     lines = ["| parameter | type | required | default | meaning |", "|---|---|---|---|---|"]
     for name, schema in parameters_schema()["properties"].items():
         p = TASK_PARAMETERS[name]
-        kind = " or ".join(option.get("type", "any") for option in schema.get("anyOf", [schema]))
+        kind = " or ".join(
+            option.get("type", "any")
+            for option in schema.get("anyOf", [schema])
+            if "enum" not in option or option["type"] == "string"
+        )
         default = f"`{schema['default']}`" if "default" in schema else ""
         note = f" Note: {p.note}." if p.note else ""
         lines.append(f"| {name} | {kind} | {'yes' if p.required else ''} | {default} | {p.doc}{note} |")
@@ -59,8 +63,8 @@ def _items() -> str:
     for model in get_args(AnyItem):
         keys = parameters(model)
         kind = keys.get("param_type", keys["type"]).default
-        told = (p.name for p in keys.values() if p.supported and p.name not in ("type", "param_type"))
-        lines.append(f"| {kind} | {', '.join(f'`{name}`' for name in told)} |")
+        names = (p.name for p in keys.values() if p.supported and p.name not in ("type", "param_type"))
+        lines.append(f"| {kind} | {', '.join(f'`{name}`' for name in names)} |")
     return "\n".join(lines)
 
 

@@ -9,11 +9,11 @@ import pytest
 from tests.unit.workqueues.examples import Params, constant, generation, pile_up, processing, template
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import (
-    Broken,
     DatasetFacts,
     ParentFacts,
+    TaskFaults,
     TaskPlan,
-    Wait,
+    TaskWait,
     check_inputs,
     plan,
     read_task,
@@ -141,7 +141,7 @@ def test_two_templates_may_write_into_one_dataset() -> None:
 def test_a_child_waits_for_a_parent_that_runs_without_using_up_its_time(status: str) -> None:
     child = {**processing(), "parentTaskName": "mc26.gen.boson"}
     refined = plan(read_task(child), task_id=18, user_name="eve", parent=ParentFacts(17, status, frozenset([INPUT])), known={})
-    assert isinstance(refined, Wait)
+    assert isinstance(refined, TaskWait)
     assert not refined.clock
     assert "17" in refined.reason and status in refined.reason
 
@@ -150,13 +150,13 @@ def test_a_child_waits_for_a_parent_that_runs_without_using_up_its_time(status: 
 def test_a_child_of_a_parent_that_ended_badly_is_broken(status: str) -> None:
     child = {**processing(), "parentTaskName": "mc26.gen.boson"}
     refined = plan(read_task(child), task_id=18, user_name="eve", parent=ParentFacts(17, status), known=KNOWN)
-    assert isinstance(refined, Broken)
+    assert isinstance(refined, TaskFaults)
     assert [(p.field, p.rule) for p in refined.problems] == [("parentTaskName", "parent")]
 
 
 def test_a_parent_that_nobody_knows_breaks_the_child() -> None:
     refined = plan(read_task({**processing(), "parentTaskName": "none"}), task_id=18, user_name="eve", known=KNOWN)
-    assert isinstance(refined, Broken)
+    assert isinstance(refined, TaskFaults)
 
 
 @pytest.mark.parametrize("status", ["done", "finished"])
@@ -169,7 +169,7 @@ def test_a_child_goes_on_when_its_parent_has_ended_well(status: str) -> None:
 
 def test_an_input_that_nobody_has_is_an_error_with_its_place() -> None:
     refined = plan(read_task(processing()), task_id=18, user_name="eve", known={})
-    assert isinstance(refined, Broken)
+    assert isinstance(refined, TaskFaults)
     assert [(p.field, p.rule) for p in refined.problems] == [("jobParameters[0].dataset", "dataset")]
     assert INPUT in refined.reason
     assert check_inputs(read_task(processing()), ParentFacts(17, "running", frozenset([INPUT])), {}) == []
@@ -177,7 +177,7 @@ def test_an_input_that_nobody_has_is_an_error_with_its_place() -> None:
 
 def test_a_task_may_wait_for_its_input_and_its_time_runs() -> None:
     refined = plan(read_task({**processing(), "waitInput": True}), task_id=18, user_name="eve", known={})
-    assert isinstance(refined, Wait)
+    assert isinstance(refined, TaskWait)
     assert refined.clock
     assert INPUT in refined.reason
 
@@ -190,7 +190,7 @@ def test_a_task_that_allows_empty_input_is_defined_without_it() -> None:
 
 def test_a_wrong_task_is_broken_with_all_its_faults() -> None:
     refined = plan(read_task({}), task_id=18, user_name="eve", known={})
-    assert isinstance(refined, Broken)
+    assert isinstance(refined, TaskFaults)
     assert "taskName" in refined.reason and "vo" in refined.reason
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.workqueues.examples import Params, analysis, constant, event_service, generation, pile_up, processing, template
-from workqueues.rules.refine import Broken, Wait, plan, read_task, validate
+from workqueues.rules.refine import TaskFaults, TaskWait, plan, read_task, validate
 from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters, not_yet
 
 
@@ -82,7 +82,8 @@ def test_what_asks_for_nothing_is_accepted(name: str) -> None:
 NUMBERS = [
     name
     for name, schema in TaskParameters.model_json_schema()["properties"].items()
-    if {"integer", "number"} & {option.get("type") for option in schema.get("anyOf", [schema])} and name != "addNthFieldToLFN"
+    if any(option.get("type") in ("integer", "number") and "enum" not in option for option in schema.get("anyOf", [schema]))
+    and name != "addNthFieldToLFN"
 ]
 
 
@@ -356,6 +357,37 @@ def test_a_body_that_is_wrong_throughout_is_answered_shortly() -> None:
     assert found[-1].rule == "more"
 
 
+def many_inputs(n_items: int, n_names: int) -> list[Params]:
+    return [template("input", ",".join(f"no.{i}.{j}" for j in range(n_names)), f"${{IN{i + 2}}}") for i in range(n_items)]
+
+
+def test_a_task_has_a_largest_number_of_datasets() -> None:
+    task = processing()
+    task["jobParameters"] += many_inputs(10, 1000)
+    document = read_task(task)
+    assert [(p.field, p.rule) for p in document.problems] == [("jobParameters[11]", "range")]
+    assert len(document.input_names) <= 10_000
+
+
+def test_inputs_that_nobody_has_are_told_up_to_a_bound() -> None:
+    task = processing()
+    task["jobParameters"] += many_inputs(5, 1000)
+    document = read_task(task)
+    assert document.problems == ()
+    refined = plan(document, task_id=1, user_name="eve", known={})
+    assert isinstance(refined, TaskFaults)
+    assert len(refined.problems) == 501
+    assert refined.problems[-1].rule == "more"
+
+
+def test_placeholders_that_nobody_knows_are_told_up_to_a_bound() -> None:
+    task = processing()
+    task["jobParameters"] += [constant(" ".join(f"${{U{i}_{j}}}" for j in range(1000))) for i in range(3)]
+    problems = validate(task)
+    assert len(problems) == 501
+    assert problems[-1].rule == "more"
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
@@ -396,4 +428,4 @@ def test_no_json_makes_it_raise(params: Params, job_parameters: Any, log: Any) -
         problems = validate(body)
         assert all(p.rule and p.message for p in problems)
         refined = plan(read_task(body), task_id=1, user_name="eve", known={})
-        assert isinstance(refined, Broken | Wait) or not problems
+        assert isinstance(refined, TaskFaults | TaskWait) or not problems

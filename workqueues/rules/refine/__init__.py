@@ -3,29 +3,29 @@
 from workqueues.rules.refine.datasets import unknown_events
 from workqueues.rules.refine.plan import CORRUPTED, check_inputs, notes, plan
 from workqueues.rules.refine.types import (
-    Broken,
     DatasetFacts,
     DatasetPlan,
     OutputTemplatePlan,
     ParentFacts,
     Refined,
     TaskDocument,
+    TaskFaults,
     TaskPlan,
-    Wait,
+    TaskWait,
 )
 from workqueues.rules.refine.validate import bounded, read_task, validate
 
 __all__ = [
     "CORRUPTED",
-    "Broken",
     "DatasetFacts",
     "DatasetPlan",
     "OutputTemplatePlan",
     "ParentFacts",
     "Refined",
     "TaskDocument",
+    "TaskFaults",
     "TaskPlan",
-    "Wait",
+    "TaskWait",
     "bounded",
     "check_inputs",
     "notes",

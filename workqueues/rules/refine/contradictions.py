@@ -49,14 +49,14 @@ def _per_mille(words: str) -> int | None:
     return int(10 * float(percent[1])) if percent and float(percent[1]) <= 100 else None
 
 
-Found = Iterator[tuple[str, str, str]]
+Faults = Iterator[tuple[str, str, str]]
 
 
 def _together(a: str, b: str) -> tuple[str, str, str]:
     return a, "contradiction", f"{a} and {b} do not go together"
 
 
-def _event_sizes(task: TaskParameters) -> Found:
+def _event_sizes(task: TaskParameters) -> Faults:
     for other in ("nEventsPerRange", "minGranularity", "tgtNumEventsPerJob", "useJobCloning"):
         if task.nEventsPerJob and getattr(task, other):
             yield _together("nEventsPerJob", other)
@@ -66,13 +66,13 @@ def _event_sizes(task: TaskParameters) -> Found:
                 yield other, "contradiction", f"groupBoundaryID 3 or 4 keeps boundaries whole: {other} cannot be kept too"
 
 
-def _ceilings(task: TaskParameters) -> Found:
+def _ceilings(task: TaskParameters) -> Faults:
     for few, most in (("nFilesPerJob", "nMaxFilesPerJob"), ("nFilesPerMergeJob", "nMaxFilesPerMergeJob")):
         if getattr(task, few) and getattr(task, most) and getattr(task, few) > getattr(task, most):
             yield few, "contradiction", f"{few} {getattr(task, few)} is above {most} {getattr(task, most)}"
 
 
-def _no_input(task: TaskParameters) -> Found:
+def _no_input(task: TaskParameters) -> Faults:
     if not task.noInput:
         return
     if task.nFilesPerJob > 1:
@@ -89,7 +89,7 @@ def _no_input(task: TaskParameters) -> Found:
             yield "nFiles", "contradiction", "nFiles differs from nEvents by nEventsPerJob"
 
 
-def _short(task: TaskParameters) -> Found:
+def _short(task: TaskParameters) -> Faults:
     """What is too short is measured by nEventsPerJob."""
     per_job, per_file = task.nEventsPerJob, task.nEventsPerInputFile
     if task.skipShortInput:
@@ -102,7 +102,7 @@ def _short(task: TaskParameters) -> Found:
         yield "skipShortOutput", "contradiction", "a short job has less than nEventsPerJob or nFilesPerJob, and neither is given"
 
 
-def _places(task: TaskParameters) -> Found:
+def _places(task: TaskParameters) -> Faults:
     site = {name.strip() for name in task.site.split(",") if name.strip()}
     included, excluded = set(task.includedSite), set(task.excludedSite)
     if both := (site | included) & excluded:
@@ -111,12 +111,12 @@ def _places(task: TaskParameters) -> Found:
         yield "site", "contradiction", "none of site is in includedSite"
 
 
-def _needs(task: TaskParameters) -> Found:
+def _needs(task: TaskParameters) -> Faults:
     if task.ramUnit and task.ramCountUnit and task.ramCountUnit != task.ramUnit:
         yield "ramCountUnit", "contradiction", "ramUnit and ramCountUnit are two names of one thing"
 
 
-def _endings(task: TaskParameters) -> Found:
+def _endings(task: TaskParameters) -> Faults:
     words = task.termCondition
     if words.strip() and _per_mille(words) is None:
         yield "termCondition", "format", "expected a percentage, as in: 90% of files"
@@ -127,7 +127,7 @@ def _endings(task: TaskParameters) -> Found:
         yield "transPath", "format", "expected a path below the software area, without '..'"
 
 
-_RULES: tuple[Callable[[TaskParameters], Found], ...] = (
+_RULES: tuple[Callable[[TaskParameters], Faults], ...] = (
     _event_sizes,
     _ceilings,
     _no_input,

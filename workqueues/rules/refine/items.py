@@ -54,14 +54,13 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
             problems.append(problem(field, "range", f"{len(several)} items, at most {MOST_ITEMS}"))
         for path, raw in several[:MOST_ITEMS]:
             if len(problems) >= MOST_PROBLEMS:
-                problems.append(problem(path, "more", "further items were not looked at"))
-                break
+                return _with_streams(items), [*problems, problem(path, "more", "further items were not looked at")]
             item, wrong = _item(path, raw, in_log=field == "log")
             problems += wrong
             names += len(item.names) if item else 0
             if names > MOST_DATASETS:
-                problems.append(problem(path, "range", f"the task names more than {MOST_DATASETS} datasets"))
-                break
+                wrong = [problem(path, "range", f"the task names more than {MOST_DATASETS} datasets")]
+                return _with_streams(items), problems + wrong
             if item is not None:
                 items.append(item)
     return _with_streams(items), problems

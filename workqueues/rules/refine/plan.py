@@ -19,8 +19,18 @@ from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
 from workqueues.rules.refine.datasets import check_events, dataset_plans, offset_of, template_plans
 from workqueues.rules.refine.items import command_line
 from workqueues.rules.refine.templates import input_items, output_streams, uses
-from workqueues.rules.refine.types import Broken, DatasetFacts, Item, ParentFacts, Refined, TaskDocument, TaskPlan, Wait
-from workqueues.rules.refine.validate import MOST, bounded
+from workqueues.rules.refine.types import (
+    MOST_LISTED,
+    DatasetFacts,
+    Item,
+    ParentFacts,
+    Refined,
+    TaskDocument,
+    TaskFaults,
+    TaskPlan,
+    TaskWait,
+)
+from workqueues.rules.refine.validate import bounded
 from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters
 
 COMPLETED = ("done", "finished")
@@ -38,7 +48,7 @@ def check_inputs(document: TaskDocument, parent: ParentFacts | None, known: Mapp
         check_events(document.items, task, known),
         (problem(f"{path}.dataset", "dataset", f"the catalogue has no dataset {name}") for path, name in absent),
     )
-    return list(islice(problems, MOST + 1))
+    return list(islice(problems, MOST_LISTED + 1))
 
 
 def _absent(document: TaskDocument, parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> Iterator[tuple[str, str]]:
@@ -61,21 +71,21 @@ def plan(
     """Refine one task. `known` has the inputs that the catalogue knows; `user_name` owns the task when the parameters do not
     say.
 
-    Wait: the parent still runs (no clock), or an input is not there yet and the task waits for it. Broken: a parameter is
+    TaskWait: the parent still runs (no clock), or an input is not there yet and the task waits for it. TaskFaults: a parameter is
     wrong, the parent is unknown or ended badly, or an input does not exist.
     """
     task, items = document.parameters, document.items
     if document.problems:
-        return Broken(document.problems)
+        return TaskFaults(document.problems)
     if (stop := _parent(task, parent)) is not None:
         return stop
     if problems := check_inputs(document, parent, known):
-        return Broken(bounded(problems))
+        return TaskFaults(bounded(problems))
     if task.waitInput and (absent := dict.fromkeys(name for _, name in _absent(document, parent, known))):
-        return Wait(f"waiting for the input {', '.join(islice(absent, 3))}", clock=True)
+        return TaskWait(f"waiting for the input {', '.join(islice(absent, 3))}", clock=True)
     rule = _split_rule(items, task)
     if len(rule) > TASK["split_rule"]:
-        return Broken((problem("", "length", f"split rule of {len(rule)} characters, the limit is {TASK['split_rule']}"),))
+        return TaskFaults((problem("", "length", f"split rule of {len(rule)} characters, the limit is {TASK['split_rule']}"),))
     streams = output_streams(items)
     datasets = dataset_plans(items, task, known)
     return TaskPlan(
@@ -92,16 +102,16 @@ def plan(
     )
 
 
-def _parent(task: TaskParameters, parent: ParentFacts | None) -> Wait | Broken | None:
+def _parent(task: TaskParameters, parent: ParentFacts | None) -> TaskWait | TaskFaults | None:
     name = task.parentTaskName
     if not name:
         return None
     if parent is None:
-        return Broken((problem("parentTaskName", "parent", f"no task of this name: {name}"),))
+        return TaskFaults((problem("parentTaskName", "parent", f"no task of this name: {name}"),))
     if parent.status in CORRUPTED:
-        return Broken((problem("parentTaskName", "parent", f"the parent, task {parent.task_id}, is {parent.status}"),))
+        return TaskFaults((problem("parentTaskName", "parent", f"the parent, task {parent.task_id}, is {parent.status}"),))
     if parent.status not in COMPLETED:
-        return Wait(f"waiting for the parent, task {parent.task_id}, which is {parent.status}", clock=False)
+        return TaskWait(f"waiting for the parent, task {parent.task_id}, which is {parent.status}", clock=False)
     return None
 
 
@@ -147,21 +157,19 @@ def _worded(task: TaskParameters) -> dict[str, int]:
 def _columns(task: TaskParameters, task_id: int, user_name: str, parent: ParentFacts | None, rule: str) -> dict[str, object]:
     given = task.model_fields_set
     columns = {
-        parameter.column: getattr(task, name) for name, parameter in TASK_PARAMETERS.items() if parameter.column and name in given
+        parameter.column: getattr(task, name)
+        for name, parameter in TASK_PARAMETERS.items()
+        if parameter.column and (name in given or parameter.default)
     }
     columns["current_priority"] = task.taskPriority if task.currentPriority is None else task.currentPriority
     columns["req_id"] = task_id if task.reqID is None else task.reqID
     return columns | {
-        "task_name": task.taskName,
         "user_name": task.userName or user_name,
         "task_type": task.taskType or "anal",
         "task_priority": task.taskPriority,
-        "core_count": task.coreCount,
         "ram_count": task.ramCount,
         "ram_unit": task.ramUnit or task.ramCountUnit or "MB",
         "base_ram_count": task.baseRamCount,
-        "cpu_efficiency": task.cpuEfficiency,
-        "base_walltime": task.baseWalltime,
         "parent_tid": parent.task_id if parent and task.parentTaskName else task_id,
         "goal": goal_per_mille(task),
         "split_rule": rule,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
 from broker_site.foundation.kernel.registry import nearest
@@ -17,13 +18,13 @@ from workqueues.rules.jobs.middle_names import bad_middle_name
 from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
 from workqueues.rules.refine.attributes import OF_A_MASTER, shown
 from workqueues.rules.refine.contradictions import MOST_RECORDS, cuts_events, n_records
-from workqueues.rules.refine.types import Item
+from workqueues.rules.refine.types import MOST_LISTED, Item
 from workqueues.rules.task_parameters import TaskParameters
 
 _LATER_FORMS = "F"
 _HINTS = 20
 """Unknown placeholders for which the nearest known one is looked up."""
-Found = Iterator[tuple[str, str, str]]
+Faults = Iterator[tuple[str, str, str]]
 
 
 def output_streams(items: Iterable[Item]) -> Mapping[str, str]:
@@ -64,7 +65,7 @@ def check_items(items: Sequence[Item], task: TaskParameters) -> list[Problem]:
         _names(items, task),
         _texts(items, task),
     )
-    return [problem(*found) for rule in rules for found in rule]
+    return [problem(*fault) for fault in islice(chain.from_iterable(rules), MOST_LISTED + 1)]
 
 
 def writes_once(task: TaskParameters, items: Sequence[Item]) -> bool:
@@ -81,7 +82,7 @@ def writes_once(task: TaskParameters, items: Sequence[Item]) -> bool:
     return len(masters) == 1 and wanted > 0 and wanted <= (per_job or 1)
 
 
-def _inputs(items: Sequence[Item], task: TaskParameters) -> Found:
+def _inputs(items: Sequence[Item], task: TaskParameters) -> Faults:
     inputs = input_items(items)
     if not inputs:
         if not task.noInput:
@@ -107,7 +108,7 @@ def _inputs(items: Sequence[Item], task: TaskParameters) -> Found:
             yield f"{item.path}.value", "template", f"{item.stream} cannot be the stream of an input"
 
 
-def _deals(items: Sequence[Item], task: TaskParameters) -> Found:
+def _deals(items: Sequence[Item], task: TaskParameters) -> Faults:
     """How the files of secondary datasets are dealt out; those of a master each make their jobs once (decision F1)."""
     inputs = input_items(items)
     if inputs and not task.noInput:
@@ -131,7 +132,7 @@ def _deals(items: Sequence[Item], task: TaskParameters) -> Found:
             yield f"{item.path}.random", "contradiction", "files ordered by lumi block or boundary are in no random order"
 
 
-def _pseudo(items: Sequence[Item], task: TaskParameters) -> Found:
+def _pseudo(items: Sequence[Item], task: TaskParameters) -> Faults:
     pseudo = [item for item in items if item.type == "pseudo_input"]
     for item in pseudo[1:]:
         first = pseudo[0]
@@ -154,7 +155,7 @@ def _pseudo(items: Sequence[Item], task: TaskParameters) -> Found:
         yield f"{pseudo[0].path}.num_records", "contradiction", f"{count} records, but {said} jobs follow from nFiles or nEvents"
 
 
-def _outputs(items: Sequence[Item], task: TaskParameters) -> Found:
+def _outputs(items: Sequence[Item], task: TaskParameters) -> Faults:
     read = {name for item in items if item.type in ("input", "pseudo_input") for name in item.names}
     kinds: dict[str, str] = {}
     named: list[tuple[Item, NameTemplate]] = []
@@ -180,7 +181,7 @@ def _outputs(items: Sequence[Item], task: TaskParameters) -> Found:
     yield from _sources(named)
 
 
-def _sources(named: Sequence[tuple[Item, NameTemplate]]) -> Found:
+def _sources(named: Sequence[tuple[Item, NameTemplate]]) -> Faults:
     """What the payload calls an output must not be what another output is called."""
     known: dict[str, Item] = {}
     for item, _ in named:
@@ -218,7 +219,7 @@ def shape_of(file_name: str) -> _Shape:
     return _Shape(text, text.partition("${")[0], text.rpartition("}")[2])
 
 
-def _numbers(items: Sequence[Item]) -> Found:
+def _numbers(items: Sequence[Item]) -> Faults:
     """Offsets of seeds and first events: one for each in a task."""
     offsets: dict[str, int] = {}
     for item in items:
@@ -240,7 +241,7 @@ def uses(text: str, name: str) -> bool:
         return False
 
 
-def _names(items: Sequence[Item], task: TaskParameters) -> Found:
+def _names(items: Sequence[Item], task: TaskParameters) -> Faults:
     """Fields of the input's name in names of outputs and on the command line."""
     fields = task.addNthFieldToLFN
     users = [item for item in items if uses(item.value, MIDDLE_NAME)]
@@ -270,7 +271,7 @@ def _names(items: Sequence[Item], task: TaskParameters) -> Found:
                 yield "addNthFieldToLFN", "template", wrong
 
 
-def _texts(items: Sequence[Item], task: TaskParameters) -> Found:
+def _texts(items: Sequence[Item], task: TaskParameters) -> Faults:
     """Every placeholder on the command line can be filled."""
     numbers = {*NUMBERS, *(item.stream for item in items if item.type == "pseudo_input")}
     streams = {item.stream for item in items if item.type == "input"}
@@ -311,7 +312,7 @@ def _unknown(name: str, known: Iterable[str]) -> tuple[str, str]:
     return "template", f"unknown placeholder {name}" + (f"; the nearest known one is {near}" if near else "")
 
 
-def _form(field: str, text: str) -> Found:
+def _form(field: str, text: str) -> Faults:
     try:
         ParametersTemplate(text)
     except MalformedText as wrong:

@@ -9,6 +9,9 @@ from typing import Literal
 from broker_site.foundation.kernel.verdict import Problem
 from workqueues.rules.task_parameters import TaskParameters
 
+MOST_LISTED = 500
+"""Problems that one answer lists; whatever looks for them stops there."""
+
 ItemType = Literal["constant", "input", "pseudo_input", "number", "output", "log"]
 DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log"]
 
@@ -153,7 +156,7 @@ class TaskPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class TaskWait:
     """The task cannot be refined yet; `clock`: whether the time counts towards the pending timeout (frozen time)."""
 
     reason: str
@@ -161,7 +164,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class TaskFaults:
     """The task can never be refined."""
 
     problems: tuple[Problem, ...]
@@ -172,4 +175,4 @@ class Broken:
         return "; ".join(f"{p.field}: {p.message}" if p.field else p.message for p in self.problems)
 
 
-Refined = TaskPlan | Wait | Broken
+Refined = TaskPlan | TaskWait | TaskFaults

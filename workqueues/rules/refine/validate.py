@@ -13,11 +13,8 @@ from workqueues.rules.refine.characters import check_characters
 from workqueues.rules.refine.contradictions import check_together
 from workqueues.rules.refine.items import read_items
 from workqueues.rules.refine.templates import check_items
-from workqueues.rules.refine.types import TaskDocument
+from workqueues.rules.refine.types import MOST_LISTED, TaskDocument
 from workqueues.rules.task_parameters import TaskParameters, read_parameters
-
-MOST = 500
-"""Problems that one answer lists."""
 
 
 def read_task(params: Mapping[str, object]) -> TaskDocument:
@@ -46,5 +43,5 @@ def validate(params: Mapping[str, object]) -> list[Problem]:
 def bounded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Each problem once, and no more than an answer should hold; what was left out comes last."""
     listed = sorted(dict.fromkeys(problems), key=lambda problem: problem.rule == "more")
-    left = len(listed) - MOST
-    return tuple(listed) if left <= 0 else (*listed[:MOST], problem("", "more", f"at least {left} problems more"))
+    left = len(listed) - MOST_LISTED
+    return tuple(listed) if left <= 0 else (*listed[:MOST_LISTED], problem("", "more", f"at least {left} problems more"))

@@ -69,12 +69,14 @@ def read(model: type[M], data: Mapping[str, object], path: str = "", noun: str =
     declared = parameters(model)
     given = {name: value for name, value in data.items() if value is not None or name not in declared}
     draft, problems = read_partly(model, given, path.removesuffix("."), noun)
-    for name, parameter in declared.items():
-        if parameter.row and parameter.asks(given.get(name)):
-            problems.append(parameter.refusal(path))
-        elif parameter.required and name not in given:
-            problems.append(problem(path + name, "required", f"must be given: {parameter.doc}"))
+    problems += [p.refusal(path) for n in given if (p := declared.get(n)) is not None and p.row and p.asks(given[n])]
+    problems += [problem(path + p.name, "required", f"must be given: {p.doc}") for p in _required(model) if p.name not in given]
     return draft, problems
+
+
+@lru_cache
+def _required(model: type[BaseModel]) -> tuple[Parameter, ...]:
+    return tuple(parameter for parameter in parameters(model).values() if parameter.required)
 
 
 def parameter(doc: str, default: object = None, **about: object) -> Any:

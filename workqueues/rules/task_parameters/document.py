@@ -15,6 +15,7 @@ from pydantic import BaseModel, PlainValidator
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import STRICT, Flag
+from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.task_parameters.declaration import (
     Amount,
     Architecture,
@@ -59,7 +60,7 @@ class TaskParameters(BaseModel):
     countryGroup: str = text("Country group of the user.", "country_group")
     official: Flag = flag("The task belongs to a group, not to a user.", row="J26")
     uniqueTaskName: Flag = flag("The owner may have one task of this name.")
-    parentTaskName: str = text("Task of the same user whose outputs this one reads.", "task_name")
+    parentTaskName: str = text("Task of the same user whose outputs this one reads.", length=TASK["task_name"])
     reqID: Count | None = parameter("Number of the request; the task's id when absent.", column="req_id")
     campaign: str = text("Campaign to which the task belongs.", "campaign")
     ticketID: str = text("Ticket that follows the task.", "ticket_id")
@@ -284,12 +285,13 @@ class TaskParameters(BaseModel):
 TASK_PARAMETERS: Mapping[str, Parameter] = parameters(TaskParameters)
 """All known parameters by name, in the order of the document."""
 
+_EXTRA = re.compile(r"dsFor\w{1,20}")
 EXTRA_DATASETS = Parameter("dsForXXX", "Comma list of further datasets for the stream XXX, at resubmission.", row="J23")
 
 
 def find(name: str) -> Parameter | None:
     """The parameter called `name`; `dsFor` with any stream behind it is one."""
-    return TASK_PARAMETERS.get(name) or (EXTRA_DATASETS if re.fullmatch(r"dsFor\w{1,20}", name) else None)
+    return TASK_PARAMETERS.get(name) or (EXTRA_DATASETS if _EXTRA.fullmatch(name) else None)
 
 
 def not_yet() -> Mapping[str, str]:
