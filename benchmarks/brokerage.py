@@ -32,7 +32,7 @@ from brokerage.rules.decision.pipeline import decide
 from brokerage.rules.decision.policy_config import gathered
 from brokerage.rules.facts.ask import Ask, Chunk
 from brokerage.rules.facts.snapshot import Queues
-from tests.unit.brokerage import oracle_production
+from tests.oracles import production
 
 LAPS, LAP = 12, 10
 """A lap is so many decisions one after the other, as a cycle takes them; then it is the other legs' turn."""
@@ -240,5 +240,5 @@ def _oracle(rows: list[dict[str, Any]], dice: Random) -> float:
         row |= {"closeness": None, "mbps": dice.choice([None, 15.0, 250.0]), "num_slots": None}
     ask = _ask(0, dice, 2.0)
     began = time.thread_time()
-    oracle_production.decide(ask, whole)
+    production.decide(ask, whole)
     return (time.thread_time() - began) * 1e3

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.server import Bench
+from workqueues.states import OUTPUT_TYPES
 
 QUEUE = "BENCH"
 STORAGE = "BENCH_DISK"
@@ -50,7 +51,7 @@ def task(queue_id: int) -> Place:
     one = Task.objects.create(task_name="bench", user_name="bench", vo="bench", status="registered", trans_path="run.py")
     datasets = [
         Dataset.objects.create(task=one, dataset_name=f"bench.{type_}", type=type_, status="defined", vo="bench")
-        for type_ in ("input", "output", "log")
+        for type_ in ("input", *OUTPUT_TYPES)
     ]
     CatalogueDataset.objects.bulk_create(CatalogueDataset(name=d.dataset_name) for d in datasets)
     return Place(queue_id, one.id, datasets[0].id, (datasets[1].id, datasets[2].id))

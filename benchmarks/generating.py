@@ -11,6 +11,7 @@ from typing import Any
 import psycopg2.extensions
 
 from benchmarks.harness import Lap
+from workqueues.states import INPUT_FILE, OUTPUT_TYPES
 
 PER_JOB = 5
 """Input files of a job."""
@@ -90,9 +91,9 @@ def fill(number: int, files: int, status: str) -> Place:
     )
     outputs = [
         Dataset.objects.create(task=task, vo="bench", dataset_name=f"{name}.{kind}", type=kind, status="defined")
-        for kind in ("output", "log")
+        for kind in OUTPUT_TYPES
     ]
-    for kind, dataset in zip(("output", "log"), outputs, strict=True):
+    for kind, dataset in zip(OUTPUT_TYPES, outputs, strict=True):
         pattern = f"{name}.{kind}.${{SN}}.root"
         OutputTemplate.objects.create(
             task=task, dataset=dataset, filename_template=pattern, stream_name=f"{kind.upper()}0", out_type=kind
@@ -104,8 +105,9 @@ def fill(number: int, files: int, status: str) -> Place:
         cursor.execute("SELECT min(id) FROM workqueues_file WHERE dataset_id = %s", [source.id])
         (first,) = cursor.fetchone()
     Dataset.objects.filter(task=task).update(status="ready")
-    for state in ("defined", "ready") if status == "ready" else ():
-        Task.objects.filter(id=task.id).update(status=state)
+    if status == "ready":
+        Task.objects.filter(id=task.id).update(status="defined")
+        Task.objects.filter(id=task.id).update(status="ready")
     return Place(task.id, source.id, first, (outputs[0].id, outputs[1].id))
 
 
@@ -228,7 +230,7 @@ def bulk_create(place: Place) -> Lap:
             (JobChange(job_id=j.id, old="-", new="activated", epoch=0, who="bench") for j in jobs), batch_size=1000
         )
         File.objects.bulk_create(_outputs(place, jobs), batch_size=1000)
-        for status in ("picked", "running"):
+        for status in INPUT_FILE.in_use:
             for i, file in enumerate(files):
                 file.status, file.job_id = status, jobs[i // PER_JOB].id
             File.objects.bulk_update(files, ["status", "job_id"], batch_size=1000)
@@ -250,7 +252,7 @@ def _outputs(place: Place, jobs: Sequence[Any]) -> Iterator[Any]:
     from workqueues.models import File
 
     for job in jobs:
-        for dataset, kind in zip(place.output_ids, ("output", "log"), strict=True):
+        for dataset, kind in zip(place.output_ids, OUTPUT_TYPES, strict=True):
             name = f"bench.{dataset}.{job.id}"
             yield File(dataset_id=dataset, task_id=place.task_id, lfn=name, type=kind, status="running", out_job_id=job.id)
 

@@ -4,9 +4,49 @@ States and arrows: facts on jobs 1.5, reduced as decision E2 says (row J5): a jo
 once, and never goes back from `sent` to `activated`: a job whose lease ends fails or is closed, and its files go back.
 """
 
-from broker_site.foundation.kernel.machine import Machine
+from broker_site.foundation.kernel.machine import Machine, Names
 
-JOB = Machine(
+
+class JobMachine(Machine):
+    """The states of a job, and the sets of them that matter."""
+
+    leased = Names("sent starting running")
+    """A pilot holds the job: lease_until and lease_holder are set exactly in these."""
+
+    starting = Names("sent starting")
+    """A pilot has the job, the payload has not begun."""
+
+    heartbeat = Names("starting running")
+    """What a sign of life may say; where nothing else is known, only these send any."""
+
+    reported = Names("finished failed")
+    """What the last report of a pilot may say."""
+
+    delivering = Names("holding transferring merging")
+    """The payload has ended, the output is on its way: the job neither runs nor waits to."""
+
+    counted = Names("defined assigned activated starting running")
+    """What brokers, shares and throttler count at a queue; a job that was sent counts as starting."""
+
+    tried = Names("finished failed closed")
+    """Ends that say something of the queue; who cancels a job says nothing of it."""
+
+    spared = Names("running holding transferring")
+    """A soft finish of the task lets it end by itself (facts on commands)."""
+
+    inactive = Names("activated starting")
+    """At an inactive queue a job of high priority stays so for a shorter time (seed 000)."""
+
+    zero_limit = Names("defined holding")
+    """A longest time of 0 means the default, as practice reads these keys (facts on timeouts 4.1)."""
+
+    @property
+    def waiting(self) -> Names:
+        """No pilot has had the job."""
+        return self.live - self.leased - self.delivering
+
+
+JOB = JobMachine(
     "job",
     """
 # event   | from                                                                 | to
@@ -30,7 +70,7 @@ cancel    | pending defined waiting assigned throttled activated sent starting r
     final="finished failed cancelled closed",
 )
 
-LEASED = ("sent", "starting", "running")
-"""States in which a pilot holds the job: lease_until and lease_holder are set exactly in these."""
+COUNTED_AS = {"sent": "starting", **{state: state for state in JOB.counted}}
+"""State of a job -> the state as which it counts at its queue; others do not count there."""
 
 GUARDED = ((JOB, "brokerage_job", "TRUE"),)

@@ -38,7 +38,7 @@ CHROMIUM_FLAGS = [
 ]
 
 hypothesis_settings.register_profile("thorough")
-"""`--hypothesis-profile thorough`: what a usual run samples is compared in full (`tests/unit/brokerage/grids.py`)."""
+"""`--hypothesis-profile thorough`: what a usual run samples is compared in full (`tests/oracles`)."""
 
 chromium_missing = pytest.StashKey[bool]()
 
@@ -93,8 +93,14 @@ def _drop_databases_of_dead_runs(url: str) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """Close what the read-only alias left open, so that the test database can be dropped."""
-    yield
+    """Empty only written tables; close what the read-only alias left open, so that the test database can be dropped."""
+    from django.test import TransactionTestCase
+
+    from tests.emptying import empty_tables
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
+        yield
     connections.close_all()
 
 

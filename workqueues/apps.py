@@ -11,9 +11,13 @@ class WorkqueuesConfig(AppConfig):
     verbose_name = "Work queues"
 
     def ready(self) -> None:
-        """Let `manage.py check --database default` look at work queues and shares."""
+        """Declare who may command tasks; let `manage.py check --database default` look at work queues and shares."""
         from django.core.checks import Tags, register
 
+        from broker_site.foundation.access.permissions import PERMISSIONS, Permission
         from workqueues.queries.place_faults import check_places
+        from workqueues.rules.task.commands import COMMANDS
 
+        for name, roles in {(command.right.permission, command.right.roles) for command in COMMANDS.values()}:
+            PERMISSIONS.add(name, Permission(name, frozenset({"user"}), roles, audited=True, superuser=True, own=False))
         register(check_places, Tags.database)

@@ -1,12 +1,64 @@
 """The state machines of demand: task, input and output dataset, input and output file, event range.
 
 States are exactly those of seed 001; arrows and their triggers come from the facts on tasks, datasets, files and events (row J5),
-reduced to those states as decision E1 says. Triggers in the database, drawings and permitted commands derive from these tables.
+reduced to those states as decision E1 says. Triggers in the database and drawings derive from these tables. Sets of states and
+groups of dataset types that anybody speaks of stand here too, and nowhere else.
 """
 
-from broker_site.foundation.kernel.machine import Machine
+from typing import Literal, get_args
 
-TASK = Machine(
+from broker_site.foundation.kernel.machine import Machine, Names
+
+
+class TaskMachine(Machine):
+    """The states of a task, and the sets of them that matter."""
+
+    generating = Names("ready running scouting")
+    """Jobs are made of its inputs (facts on tasks 1.1.1; the one job of topreprocess and preprocessing is made otherwise)."""
+
+    working = generating | ("pending",)
+    """It has work left that counts at its nucleus (facts on tasks 1.1.1, on the brokerage 5)."""
+
+    judged = generating | ("throttled", "preprocessing")
+    """Its inputs may be through (facts on timeouts and endings 5.1)."""
+
+    active = Names("registered defined ready scouting running paused throttled")
+    """It counts for the limit of active tasks of its user (facts on commands, answers to a submission)."""
+
+    commanded = Names("aborting finishing toretry")
+    """A command was accepted and is not yet carried out."""
+
+    undecided = Names("pending assigning")
+    """Where a decision leaves it that found nobody."""
+
+    stuck = Names("pending exhausted")
+    """It waits for something to pass, or for somebody to act."""
+
+    completed = Names("done finished")
+    """What it wrote is complete to a child (facts on tasks 1.1.1, parent seen by a child)."""
+
+    @property
+    def corrupted(self) -> Names:
+        """What it wrote must not be read by a child (facts on tasks 1.1.1, parent seen by a child)."""
+        return self.states & (self.final - frozenset(self.completed))
+
+    @property
+    def resting(self) -> Names:
+        """It goes back to the state before by itself, once its time has come."""
+        return self.accepting("wake") | self.accepting("unthrottle")
+
+    @property
+    def ending(self) -> Names:
+        """Nothing is left to do but to give it its end."""
+        return self.accepting("end") | self.accepting("broken")
+
+    @property
+    def settled(self) -> Names:
+        """Ends that the counts of its files decided."""
+        return self.outcomes("end")
+
+
+TASK = TaskMachine(
     "task",
     """
 # event      | from                                                          | to
@@ -19,17 +71,17 @@ feed         | defined                                                       | a
 assign       | assigning                                                     | ready
 generate     | ready                                                         | running scouting
 scouted      | scouting                                                      | scouted
-avalanche    | scouted                                                       | running
+scale_out    | scouted                                                       | running
 refresh      | ready running throttled                                       | defined
 
 # A temporary problem: the state before it is kept in old_status and comes back.
 hold         | registered defined topreprocess preprocessing rerefine        | pending
 hold         | ready running scouting prepared                               | pending
-reassign     | defined assigning ready scouting scouted running exhausted    | pending
+rebroker     | defined assigning ready scouting scouted running exhausted    | pending
 wake         | pending                 | registered defined topreprocess preprocessing rerefine
 wake         | pending                 | assigning ready running scouting prepared
 throttle     | running ready pending                                         | throttled
-release      | throttled                                                     | running ready
+unthrottle   | throttled                                                     | running ready
 
 # The way to the end.
 prepare      | running ready throttled preprocessing rerefine                | prepared
@@ -40,29 +92,29 @@ give_up      | exhausted                                                     | p
 break        | registered rerefine defined ready running scouting            | tobroken
 broken       | tobroken                                                      | broken
 
-# Commands: accepted at once, carried out by the command agent.
-kill         | registered defined assigning ready pending scouting scouted   | aborting
-kill         | running finishing topreprocess preprocessing toretry          | aborting
-kill         | toincexec rerefine paused throttled exhausted                 | aborting
-killed       | aborting                                                      | aborted
-finish       | registered defined assigning ready pending scouting scouted   | finishing
-finish       | running topreprocess preprocessing toretry toincexec          | finishing
-finish       | rerefine paused throttled exhausted                           | finishing
+# What commands cause (rules/task/commands.py), each with a name of its own.
+abort        | registered defined assigning ready pending scouting scouted   | aborting
+abort        | running finishing topreprocess preprocessing toretry          | aborting
+abort        | toincexec rerefine paused throttled exhausted                 | aborting
+aborted      | aborting                                                      | aborted
+stop         | registered defined assigning ready pending scouting scouted   | finishing
+stop         | running topreprocess preprocessing toretry toincexec          | finishing
+stop         | rerefine paused throttled exhausted                           | finishing
 stopped      | finishing                                                     | passed
-retry        | finished failed aborted exhausted                             | toretry
-retry        | exhausted                                                     | running scouting
-retried      | toretry                                                       | ready finished failed aborted
-incexec      | finished failed aborted exhausted done                        | toincexec
-execute      | toincexec                                        | rerefine finished failed aborted done
+reopen       | finished failed aborted exhausted                             | toretry
+carry_on     | exhausted                                                     | running scouting
+reopened     | toretry                                                       | ready finished failed aborted
+extend       | finished failed aborted exhausted done                        | toincexec
+extended     | toincexec                                        | rerefine finished failed aborted done
 refined      | rerefine                                                      | ready
 restart      | done finished exhausted                                       | registered
-pause        | registered defined assigning ready pending scouting scouted   | paused
-pause        | running prepared passed finishing aborting tobroken throttled | paused
-pause        | topreprocess preprocessing toretry toincexec rerefine exhausted | paused
-resume       | paused                  | registered defined assigning ready pending scouting scouted
-resume       | paused                  | running prepared passed finishing aborting tobroken throttled
-resume       | paused                  | topreprocess preprocessing toretry toincexec rerefine exhausted
-resume       | paused                  | done finished failed
+suspend      | registered defined assigning ready pending scouting scouted   | paused
+suspend      | running prepared passed finishing aborting tobroken throttled | paused
+suspend      | topreprocess preprocessing toretry toincexec rerefine exhausted | paused
+continue     | paused                  | registered defined assigning ready pending scouting scouted
+continue     | paused                  | running prepared passed finishing aborting tobroken throttled
+continue     | paused                  | topreprocess preprocessing toretry toincexec rerefine exhausted
+continue     | paused                  | done finished failed
 """,
     final="done finished failed aborted broken",
 )
@@ -95,7 +147,35 @@ close    | defined ready running prepared | done
     final="done",
 )
 
-INPUT_FILE = Machine(
+
+class InputFileMachine(Machine):
+    """The states of an input file, and the sets of them that matter."""
+
+    usable = Names("partial ready picked")
+    """Jobs can be made of it, by a generator that picks it or has picked it."""
+
+    used = Names("picked running finished failed")
+    """It counts as used in its dataset; a partial one has events left to give."""
+
+    in_use = Names("picked running")
+    """A generator or a job has it."""
+
+    held = Names("ready picked")
+    """It may carry the reason for which it is held back; picked where a generator has other events of it."""
+
+    shared = Names("ready running")
+    """Its events decide its state once jobs have had some of them, since no generator has it."""
+
+    gone = Names("lost missing broken")
+    """It is not there as the catalogue knew it, and counts as missing."""
+
+    @property
+    def unused(self) -> Names:
+        """Neither a generator nor a job has it whole, and something of it can be given."""
+        return self.accepting("pick")
+
+
+INPUT_FILE = InputFileMachine(
     "input_file",
     """
 register | -                    | ready
@@ -129,7 +209,28 @@ fail     | defined running prepared merging | failed
     final="finished failed",
 )
 
-EVENT = Machine(
+
+class EventMachine(Machine):
+    """The states of an event range, and the sets of them that matter."""
+
+    with_job = Names("ready sent running finished")
+    """A job has the events."""
+
+    processed = Names("done merged")
+    """The events are processed."""
+
+    @property
+    def untold(self) -> Names:
+        """The job has not told what became of the events."""
+        return self.accepting("cancel")
+
+    @property
+    def spent(self) -> Names:
+        """The try is over and the events were not processed."""
+        return self.states - self.with_job - self.processed
+
+
+EVENT = EventMachine(
     "event_range",
     """
 register | -             | ready
@@ -148,15 +249,30 @@ corrupt  | done          | corrupted
     final="cancelled discarded failed fatal merged corrupted",
 )
 
-INPUT_TYPES = ("input", "pseudo_input", "random_seed")
-"""Types of datasets and files that INPUT_DATASET and INPUT_FILE rule; all others are outputs."""
+DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log"]
+OutputType = Literal["output", "log"]
+
+TYPES = Names(get_args(DatasetType))
+"""Types of datasets and files."""
+
+INPUT_TYPES = Names("input pseudo_input random_seed")
+"""Those that INPUT_DATASET and INPUT_FILE rule; all others are outputs."""
+
+MASTER_TYPES = Names("input pseudo_input")
+"""Those that a task names as its input, masters and their secondaries; random seeds are made for it."""
+
+OUTPUT_TYPES = Names(get_args(OutputType))
+"""Those that jobs write to; templates only name what is made of them."""
+
+_OF_INPUTS = f"NEW.type IN ({INPUT_TYPES.sql})"
+_OF_OUTPUTS = f"NEW.type NOT IN ({INPUT_TYPES.sql})"
 
 GUARDED = (
     (TASK, "workqueues_task", "TRUE"),
-    (INPUT_DATASET, "workqueues_dataset", "NEW.type IN ('input', 'pseudo_input', 'random_seed')"),
-    (OUTPUT_DATASET, "workqueues_dataset", "NEW.type NOT IN ('input', 'pseudo_input', 'random_seed')"),
-    (INPUT_FILE, "workqueues_file", "NEW.type IN ('input', 'pseudo_input', 'random_seed')"),
-    (OUTPUT_FILE, "workqueues_file", "NEW.type NOT IN ('input', 'pseudo_input', 'random_seed')"),
+    (INPUT_DATASET, "workqueues_dataset", _OF_INPUTS),
+    (OUTPUT_DATASET, "workqueues_dataset", _OF_OUTPUTS),
+    (INPUT_FILE, "workqueues_file", _OF_INPUTS),
+    (OUTPUT_FILE, "workqueues_file", _OF_OUTPUTS),
     (EVENT, "workqueues_eventrange", "TRUE"),
 )
 """Machine, table and the rows it rules: what the migration and the test that compares both go through."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, WrapValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, ValidationInfo, WrapValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
@@ -271,6 +271,25 @@ def _as_given(value: object, check: Callable[[object], object]) -> object:
 def _flag(value: object) -> object:
     return bool(value) if type(value) is int and value in (0, 1) else value
 
+
+def _bounded(value: object, check: Callable[[object], object], info: ValidationInfo) -> object:
+    faults = getattr(info.context, "faults", None)
+    if faults is None:
+        return check(value)
+    if len(faults) >= MOST_PROBLEMS:
+        return None
+    try:
+        return check(value)
+    except ValidationError:
+        faults.append(value)
+        raise
+
+
+BOUNDED = WrapValidator(_bounded)
+"""Marks members of which there may be millions: once 200 were faulty, the others are not looked at.
+
+Where the context of a reading has a list `faults`, that counts them; a reading needs a list of its own.
+"""
 
 WHOLE = BeforeValidator(_whole)
 """8.0 is a whole number too. Limits stand before it: `Annotated[int, Field(ge=0), WHOLE]`."""

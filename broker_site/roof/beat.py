@@ -11,16 +11,17 @@ from __future__ import annotations
 from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
 from brokerage.agents import assign, command, finish, generate, reap, refresh, share  # noqa: F401 - declares them
 from workqueues.agents import feed, refine, wake  # noqa: F401 - declares them
+from workqueues.states import TASK
 
 for _duty in (
     AgentDuty("refine", OFTEN_S, ("registered",), "turns parameters into datasets, templates and needs"),
     AgentDuty("feed", OFTEN_S, ("defined",), "brings the files of the inputs in"),
     AgentDuty("assign", OFTEN_S, ("assigning",), "chooses the nucleus that collects the outputs"),
-    AgentDuty("generate", OFTEN_S, ("ready", "running"), "chooses queues and makes jobs"),
-    AgentDuty("command", OFTEN_S, ("aborting", "finishing", "toretry"), "carries out accepted commands"),
-    AgentDuty("wake", 30.0, ("pending", "throttled"), "lets waiting tasks try again"),
+    AgentDuty("generate", OFTEN_S, TASK.generating, "chooses queues and makes jobs"),
+    AgentDuty("command", OFTEN_S, TASK.commanded, "carries out accepted commands"),
+    AgentDuty("wake", 30.0, TASK.resting, "lets waiting tasks try again"),
     AgentDuty("reap", 15.0, (), "takes back jobs that nobody works on"),
-    AgentDuty("finish", 20.0, ("prepared", "passed", "tobroken"), "brings tasks to their end"),
+    AgentDuty("finish", 20.0, TASK.ending, "brings tasks to their end"),
     AgentDuty("share", OFTEN_S, (), "says which share is served first"),
     AgentDuty("refresh", 60.0, (), "keeps the grid up to date"),
 ):

@@ -19,7 +19,7 @@ from brokerage.models import Job, JobRetryHistory, StorageEndpoint
 from examples.demo.campaign import FILES_OF_EVENTS, prefix, tasks
 from examples.demo.check import Registered, check_histogram, check_storage
 from workqueues.models import CatalogueFile, Task
-from workqueues.states import TASK
+from workqueues.states import MASTER_TYPES, TASK
 
 PACE: Mapping[tuple[str, str, str], float] = {
     **{
@@ -121,7 +121,7 @@ def follow(client: Client, ids: Sequence[int], show: Callable[[list[Progress]], 
 
 
 def _progress(task: Mapping[str, Any]) -> Progress:
-    masters = [d for d in task["datasets"] if d["type"] in ("input", "pseudo_input") and d["master_id"] is None]
+    masters = [d for d in task["datasets"] if d["type"] in MASTER_TYPES and d["master_id"] is None]
     return Progress(
         task["id"],
         task["task_name"],

@@ -7,20 +7,21 @@ from __future__ import annotations
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.queries.jobs import live_jobs
+from brokerage.states import JOB
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import kill_children, killed, retried, stopped
 from workqueues.models import Task
+from workqueues.rules.task.commands import COMMANDS
+from workqueues.states import TASK
 
 BATCH = 50
-SOFT_SPARES = ("running", "holding", "transferring")
-"""Jobs that a soft finish lets end by themselves."""
 
 
 @agent("command")
 def command(run: Run) -> int:
     """Carry on with every accepted command: how many tasks were done with."""
-    return each(run, claim_tasks(run.id, run.claim_s, ["aborting", "finishing", "toretry"], BATCH), carry_out)
+    return each(run, claim_tasks(run.id, run.claim_s, TASK.commanded, BATCH), carry_out)
 
 
 def carry_out(run: Run, task: Task) -> bool:
@@ -36,8 +37,8 @@ def carry_out(run: Run, task: Task) -> bool:
         else:
             stopped(run.id, task.id, run.who)
         return True
-    soft = task.status == "finishing" and task.command_comment.startswith("soft")
-    doomed = [j for j in live if not (soft and j.status in SOFT_SPARES)]
+    soft = task.status == "finishing" and COMMANDS["finish"].has("soft", task.command_comment)
+    doomed = [j for j in live if not (soft and j.status in JOB.spared)]
     kill_jobs(doomed, task.command_by or run.who, f"task command {task.command}")
     release(task.id, run.id)
     return False

@@ -21,6 +21,7 @@ from workqueues.queries.parents import parent_facts
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.task.activity import activity_of
 from workqueues.rules.task.finish import final_status, ready_to_finish
+from workqueues.states import TASK
 
 BATCH = 50
 
@@ -28,9 +29,9 @@ BATCH = 50
 @agent("finish")
 def finish(run: Run) -> int:
     """Bring every task that is through to its end: how many moved."""
-    through = claim_tasks(run.id, run.claim_s, ["ready", "running"], BATCH, work="all inputs settled")
+    through = claim_tasks(run.id, run.claim_s, TASK.judged, BATCH, work="all inputs settled")
     moved = each(run, through, prepare)
-    moved += each(run, claim_tasks(run.id, run.claim_s, ["prepared", "passed", "tobroken"], BATCH), end)
+    moved += each(run, claim_tasks(run.id, run.claim_s, TASK.ending, BATCH), end)
     note_progress()
     return moved
 
@@ -65,7 +66,7 @@ def end(run: Run, task: Task) -> bool:
     if ending.status != "exhausted":
         catalogue().close(output_names(task.id))
     end_task(run.id, task.id, ending, run.who)
-    if ending.status in ("failed", "broken", "aborted"):
+    if ending.status in TASK.corrupted:
         kill_children(task.id, run.who)
     elif kick_children(task.id):
         look("wake")

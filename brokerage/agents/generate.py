@@ -13,7 +13,7 @@ from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.kernel.dice import dice
 from brokerage.agents.decision_cycle import Cycle, Decided, begin
 from brokerage.agents.job_builder import JobAtQueue, PreparedAsk, make_jobs
-from brokerage.agents.throttling import STATUSES, Throttle
+from brokerage.agents.throttling import Throttle
 from brokerage.queries.asks import chunk_of
 from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.feeds import stale_feeds
@@ -37,6 +37,7 @@ from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
 from workqueues.splitters.check import BadPlan
 from workqueues.splitters.protocol import Dropped, JobLimits
+from workqueues.states import TASK
 
 BATCH = 20
 MOST_FILES = 50_000
@@ -78,7 +79,7 @@ def generate(run: Run) -> int:
     """Make jobs for every task that has files to use, as the throttler and the room at the queues allow."""
     throttle = Throttle.begin(run, BATCH)
     try:
-        tasks = claim_tasks(run.id, run.claim_s, STATUSES, BATCH, work="unused inputs", order="share", only=throttle.open)
+        tasks = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="unused inputs", order="share", only=throttle.open)
         if not tasks:
             return 0
         now = Round(begin(run, tasks), queue_places(), throttle, stale_feeds(run.now))

@@ -26,9 +26,6 @@ from workqueues.rules.throttle.limits import UnitLimits, at_level, component_of,
 from workqueues.rules.throttle.throttler import Counts, Limits, Verdict, throttled
 from workqueues.rules.throttle.units import Group, Unit
 
-STATUSES = ["ready", "running"]
-"""States of tasks that get jobs."""
-
 OFF = "job_submission"
 """Rule of the verdict where JOB_SUBMISSION is off."""
 
@@ -52,7 +49,7 @@ class Throttle:
         `tasks`: how many the run will claim; units beyond are left to other generators. Nothing waits: what another generator
         has locked is not open.
         """
-        units, waiting, counted_at = Units.load(), claimable_by_group(STATUSES), database_time()
+        units, waiting, counted_at = Units.load(), claimable_by_group(), database_time()
         judged = {one.unit: one for one in _judged(units, waiting)}
         record_verdicts(list(judged.values()), gdpconfig.revision())
         verdicts = {unit: one.verdict for unit, one in judged.items()}

@@ -45,7 +45,7 @@ from workqueues.ledger.moves import Stale
 T = TypeVar("T")
 OVERLAP_S = 60.0
 """How much longer than its lease a job token lives: a late report is refused by its epoch, with a reason that says so."""
-SOURCES = {status: tuple(s for s in JOB.sources(status)) for status in ("starting", "running")}
+SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
 
 
 @require_POST

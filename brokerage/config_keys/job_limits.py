@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker_site.foundation.gdpconfig.keys import Key, declare
+from brokerage.states import JOB
 
 SERVER = "pandaserver"
 """The app under which practice keeps the limits of jobs; all other keys are of the app `jedi`."""
@@ -41,7 +42,7 @@ for _name, (_seconds, _what, _source) in _JOB_TIMEOUTS.items():
             default=_seconds,
             low=0.05,
             high=365 * _DAY,
-            zero_is_unset=_name in ("defined", "holding"),
+            zero_is_unset=_name in JOB.zero_limit,
             doc=f"The longest time that a job may be {_what}. After it the job is ended and its input goes back.",
             source=_source,
         )

@@ -13,7 +13,7 @@ from django.db import connection
 
 from brokerage.ledger.settle import end_jobs
 from brokerage.rules.dispatch.settlement import Ending, Seen
-from brokerage.states import LEASED
+from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
 BATCH = 200
@@ -118,8 +118,8 @@ def kill_jobs(jobs: Sequence[Seen], who: str, why: str, outcome: Ending = "cance
 
     How many were new.
     """
-    waiting = [j for j in jobs if j.status not in LEASED]
-    held = [j.id for j in jobs if j.status in LEASED]
+    waiting = [j for j in jobs if j.status not in JOB.leased]
+    held = [j.id for j in jobs if j.status in JOB.leased]
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from broker_site.foundation.sql.prepared import Call, Prepared
-from brokerage.states import JOB, LEASED
+from brokerage.states import JOB
 
 ANY_EPOCH = -1
 
@@ -84,7 +84,7 @@ def moving(
         sub_status[:40],
         bump,
         new in JOB.final,
-        new in LEASED,
+        new in JOB.leased,
         who[:128],
         why[:255],
     )

@@ -11,7 +11,7 @@ from django.db.models.lookups import Exact
 
 from brokerage.models.grid import ComputingQueue
 from brokerage.models.taskqueue import TaskQueue
-from brokerage.states import JOB, LEASED
+from brokerage.states import JOB
 
 
 def _is_set(column: str) -> Func:
@@ -66,7 +66,9 @@ class Job(models.Model):
             ),
             models.CheckConstraint(
                 name="job_leased_exactly_while_held",
-                condition=Q(Exact(_in(LEASED), _is_set("lease_until")), Exact(_is_set("lease_until"), _is_set("lease_holder"))),
+                condition=Q(
+                    Exact(_in(JOB.leased), _is_set("lease_until")), Exact(_is_set("lease_until"), _is_set("lease_holder"))
+                ),
             ),
             models.CheckConstraint(
                 name="job_ready_exactly_while_activated",

@@ -15,6 +15,7 @@ from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.task_parameters import read_parameters
 from workqueues.splitters.protocol import JobPlan
+from workqueues.states import OUTPUT_TYPES
 
 GB, MB = 1e9, 1e6
 
@@ -120,7 +121,7 @@ def _items(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The items of the task that make outputs or logs."""
     logs = params.get("log") or []
     items = [*(params.get("jobParameters") or []), *(logs if isinstance(logs, list) else [logs])]
-    return [item for item in items if isinstance(item, Mapping) and item.get("param_type") in ("output", "log")]
+    return [item for item in items if isinstance(item, Mapping) and item.get("param_type") in OUTPUT_TYPES]
 
 
 def _needs(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import Input, inputs_taken
 from brokerage.queries.usable_input import InputFile
 from brokerage.rules.decision.dry_run import activity_of
-from brokerage.rules.world.job_counts import ENDED
 from brokerage.rules.world.stored_snapshot import TaskFacts
+from brokerage.states import JOB
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
 from workqueues.models import Dataset, Task
+from workqueues.states import MASTER_TYPES
 
-INPUTS = ("input", "pseudo_input")
 GB = 1e9
 
 LARGE = 5_000
@@ -119,7 +119,7 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> Batch:
 def inputs_of(task_ids: Sequence[int]) -> Mapping[int, list[Dataset]]:
     """Input datasets of tasks that are not excluded, masters before their secondaries."""
     found: dict[int, list[Dataset]] = defaultdict(list)
-    rows = Dataset.objects.filter(task_id__in=task_ids, type__in=INPUTS, excluded=False)
+    rows = Dataset.objects.filter(task_id__in=task_ids, type__in=MASTER_TYPES, excluded=False)
     for dataset in sorted(rows, key=lambda d: (d.master_id is not None, d.id)):
         found[dataset.task_id].append(dataset)
     return found
@@ -139,7 +139,7 @@ def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str
                 JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
             WHERE j.status = ANY (%s) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
             """,
-            [list(within_s), list(within_s.values()), list(ENDED)],
+            [list(within_s), list(within_s.values()), list(JOB.tried)],
         )
         for task_id, queue, status, n in cursor:
             found[task_id].append(

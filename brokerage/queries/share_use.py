@@ -8,12 +8,13 @@ from typing import NamedTuple
 from django.db import connection
 
 from brokerage.rules.facts.snapshot import CORE_POWER
+from brokerage.states import JOB
 from workqueues.rules.shares.usage import NOTHING, Use
 
-_USE = """
+_USE = f"""
 WITH grouped AS MATERIALIZED (
     SELECT computing_queue_id, task_id, status = 'activated' AS queued, count(*) AS n, sum(core_count) AS cores
-    FROM brokerage_job WHERE ended_at IS NULL AND status IN ('sent', 'starting', 'running', 'activated') GROUP BY 1, 2, 3
+    FROM brokerage_job WHERE ended_at IS NULL AND status IN ({JOB.leased.sql}, 'activated') GROUP BY 1, 2, 3
 )
 SELECT t.vo, t.gshare, coalesce(t.work_queue_id, 0), g.queued, sum(g.n)::bigint, sum(g.cores)::bigint,
     sum(g.cores * CASE WHEN q.corepower > 0 THEN q.corepower ELSE %s END)::float8

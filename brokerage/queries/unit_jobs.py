@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from brokerage.states import COUNTED_AS
 from workqueues.queries.agent_work import WORK
 from workqueues.queries.serving_order import STANDINGS, TURN
 from workqueues.rules.throttle.throttler import Counts
 from workqueues.rules.throttle.units import Group
+from workqueues.states import TASK
 
 _JOBS = """
 WITH grouped AS MATERIALIZED (
@@ -27,21 +29,13 @@ _TASKS = f"""
 SELECT t.vo, t.prod_source_label, t.gshare, coalesce(t.work_queue_id, 0), t.resource_type, count(*), max(t.current_priority),
     dense_rank() OVER (ORDER BY {TURN})
 FROM workqueues_task t {STANDINGS}
-WHERE t.status = ANY(%s) AND (t.locked_by = '' OR t.locked_time < now())
+WHERE t.status IN ({TASK.generating.sql}) AND (t.locked_by = '' OR t.locked_time < now())
   AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK["unused inputs"]}
 GROUP BY 1, 2, 3, 4, 5, s.place, s.above, w.place, w.above, t.work_queue_id
 ORDER BY 8, 7 DESC
 """
 
-COLUMN = {
-    "running": "running",
-    "defined": "defined",
-    "assigned": "assigned",
-    "activated": "activated",
-    "sent": "starting",
-    "starting": "starting",
-    "waiting": "waiting",
-}
+COLUMN = COUNTED_AS | {"waiting": "waiting"}
 """State of a job -> where the throttler counts it; jobs in other states neither wait nor run."""
 
 
@@ -65,8 +59,8 @@ def jobs_by_group() -> dict[Group, Counts]:
     return dict(found)
 
 
-def claimable_by_group(statuses: list[str]) -> dict[Group, Claimable]:
-    """Tasks in these states that nobody holds and that have files to use, in the order in which they are served."""
+def claimable_by_group() -> dict[Group, Claimable]:
+    """Tasks that get jobs, that nobody holds and that have files to use, in the order in which they are served."""
     with connection.cursor() as cursor:
-        cursor.execute(_TASKS, [statuses])
+        cursor.execute(_TASKS)
         return {Group(*row[:5]): Claimable(*row[5:]) for row in cursor}

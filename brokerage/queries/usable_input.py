@@ -20,15 +20,13 @@ from workqueues.splitters.choice import Kind
 from workqueues.splitters.generation import Generation
 from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Secondary, Split, Splitter
 from workqueues.splitters.runs import WHOLE
+from workqueues.states import INPUT_FILE
 
 FEW = 20
 """Files that are taken for each job of a task that may have more: one whose jobs take them all gets fewer jobs at once."""
 
 LOOKED_AT = 10_000
 """Jobs that are looked at for what is asked of queues."""
-
-USABLE = ("partial", "ready", "picked")
-"""States of files of which jobs can be made."""
 
 
 class InputFile(Protocol):
@@ -172,6 +170,6 @@ def peek(task: Task, dataset: Dataset, most: int) -> UsableInput:
     files that are older than those of the dataset.
     """
     usable = File.objects.filter(dataset_id=dataset.id, held="")
-    of_states = [usable.filter(status__range=(state, state)).order_by("status", "id")[:most] for state in USABLE]
+    of_states = [usable.filter(status__range=(state, state)).order_by("status", "id")[:most] for state in INPUT_FILE.usable]
     found = of_states[0].union(*of_states[1:], all=True)
     return supply(task, dataset, sorted(found, key=lambda file: file.id)[:most])

@@ -22,15 +22,11 @@ from brokerage.rules.grid.document import Entry, Grid, QueueEntry
 from brokerage.rules.grid.measurements import ALL, SLOT, WORK, Facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.link_columns import WINDOWS
-
-WORKING = ("ready", "scouting", "running", "pending")
-"""States of tasks whose remaining work counts at their nucleus (facts on the brokerage 5)."""
+from brokerage.states import JOB
+from workqueues.states import MASTER_TYPES, TASK
 
 USED = ("queued", "running")
 """What the jobs of a user count as: those that run, and those that have not begun to."""
-
-PAYLOAD_ENDED = ("holding", "transferring", "merging")
-"""States of jobs that neither run nor wait to: only their output is on the way."""
 
 
 _OF_STORAGE = tuple(column for column in STORAGE if column != "site")
@@ -124,7 +120,7 @@ def _counted(sites: set[str]) -> _Counted:
             found[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
             if started:
                 starts[queue] += started / STARTS_H
-            if user and status not in PAYLOAD_ENDED:
+            if user and status not in JOB.delivering:
                 who = ("group", group) if group else ("name", user)
                 sums = used.setdefault(who, dict.fromkeys((f"{state}_{what}" for what in ("jobs", "cores") for state in USED), 0))
                 state = "running" if status == "running" else "queued"
@@ -220,14 +216,13 @@ def _work(sites: Container[str]) -> tuple[Mapping[str, Any], ...]:
     found: dict[tuple[str, str, int], float] = defaultdict(float)
     with connection.cursor() as cursor:
         cursor.execute(
-            """
+            f"""
             SELECT t.nucleus, t.gshare, t.current_priority, t.cpu_time, t.cpu_time_unit, coalesce(sum(d.n_events), 0),
                 coalesce(sum(d.n_events_used), 0)
             FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id AND d.master_id IS NULL
-                AND d.type IN ('input', 'pseudo_input') AND d.n_files_to_be_used > d.n_files_finished + d.n_files_failed
-            WHERE t.status = ANY (%s) AND t.nucleus <> '' GROUP BY t.id ORDER BY t.id
-            """,
-            [list(WORKING)],
+                AND d.type IN ({MASTER_TYPES.sql}) AND d.n_files_to_be_used > d.n_files_finished + d.n_files_failed
+            WHERE t.status IN ({TASK.working.sql}) AND t.nucleus <> '' GROUP BY t.id ORDER BY t.id
+            """
         )
         for nucleus, share, priority, cpu_time, unit, events, used in cursor:
             if nucleus in sites:

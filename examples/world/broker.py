@@ -90,10 +90,12 @@ def run_agents() -> int:
     """The agents up to generation, until no task is left that none of them has looked at: how many rounds."""
     from broker_site.foundation.agency.run import run_agent
     from workqueues.models import Task
+    from workqueues.states import TASK
 
+    fresh_states = [state for event in ("define", "feed", "assign", "generate") for state in TASK.accepting(event)]
     for number in range(1, MOST_ROUNDS + 1):
         handled = [run_agent(name, looked=True) or 0 for name in STEPS]
-        fresh = Task.objects.filter(status__in=["registered", "defined", "assigning", "ready"], next_look_at=None)
+        fresh = Task.objects.filter(status__in=fresh_states, next_look_at=None)
         if not any(handled) or not fresh.exists():
             return number
     return MOST_ROUNDS

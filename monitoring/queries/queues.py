@@ -9,12 +9,9 @@ from datetime import datetime
 
 from brokerage.models import ComputingQueue
 from brokerage.queries.task_status import PILOT_SEEN_MIN
+from brokerage.states import JOB
 from monitoring.queries.counts import MOST_LIVE
 from monitoring.queries.database import alias, rows
-
-WAITING = ("pending", "defined", "waiting", "assigned", "throttled", "activated")
-STARTING = ("sent", "starting")
-ENDING = ("holding", "transferring", "merging")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +41,10 @@ def queue_rows() -> list[QueueRow]:
             name=q.name,
             site=q.site_id,
             status=q.status,
-            jobs_waiting=_sum(jobs[q.id], WAITING),
-            jobs_starting=_sum(jobs[q.id], STARTING),
-            jobs_running=_sum(jobs[q.id], ("running",)),
-            jobs_ending=_sum(jobs[q.id], ENDING),
+            jobs_waiting=_sum(jobs[q.id], JOB.waiting),
+            jobs_starting=_sum(jobs[q.id], JOB.starting),
+            jobs_running=jobs[q.id].get("running", 0),
+            jobs_ending=_sum(jobs[q.id], JOB.delivering),
             pilots=pilots.get(q.id, 0),
             last_start=q.last_start,
             corecount=q.corecount,

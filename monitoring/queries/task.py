@@ -12,8 +12,7 @@ from monitoring.queries.database import alias, rows
 from monitoring.queries.tasks import Files, files_of
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
-from workqueues.rules.task.finish import MASTER_TYPES
-from workqueues.states import INPUT_TYPES
+from workqueues.states import INPUT_TYPES, MASTER_TYPES
 
 MOST_JOBS = 100_000
 """Jobs of a task that are counted by state; beyond, numbers are lower bounds."""

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from broker_site.foundation.access.permissions import VoScope
 from monitoring.queries.database import alias
 from workqueues.models import Dataset, Task
-from workqueues.rules.task.finish import MASTER_TYPES
+from workqueues.states import MASTER_TYPES
 
 
 @dataclass(frozen=True, slots=True)

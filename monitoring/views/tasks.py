@@ -17,10 +17,10 @@ from monitoring.tables.selection import read
 from monitoring.views.page import page, scope_of, show
 from monitoring.wording import WORDS
 from workqueues.models import Task
+from workqueues.rules.task.commands import COMMANDS, Command
 from workqueues.states import TASK
 
 JOBS_SHOWN = 50
-COMMANDS = ("finish", "retry", "kill")
 
 
 @page("task:read")
@@ -56,8 +56,11 @@ def found_task(task_id: int, scope: VoScope) -> Task:
     return found
 
 
-def commands(request: HttpRequest, task: Task) -> list[str]:
+def commands(request: HttpRequest, task: Task) -> list[Command]:
     """The commands that the visitor may give this task in the state that it is in."""
-    if not may(authenticate(request), "task:command", task.vo, task.user_name):
-        return []
-    return [name for name in COMMANDS if task.status in TASK.accepting(name)]
+    visitor = authenticate(request)
+    return [
+        command
+        for command in COMMANDS.values()
+        if task.status in command.states and may(visitor, command.right.permission, task.vo, task.user_name)
+    ]

@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import resolve, reverse
 
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.access.models import Audit
+from broker_site.foundation.access.routes import permission_of
 from brokerage.models import Job
 from tests.api.people import Person, faults, person
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents, take
 from workqueues.models import Task, TaskChange
+from workqueues.rules.task.commands import COMMANDS, Command
 
 pytestmark = pytest.mark.django_db
 
@@ -168,6 +171,19 @@ def test_a_button_of_a_page_commands_and_comes_back_with_a_message(task: Task) -
     assert press(client, f"/tasks/{task.id}/command/kill/", next="https://elsewhere.example/")["Location"] == f"/tasks/{task.id}/"
 
 
+@pytest.mark.parametrize(("form", "kept"), [({"comment": "enough"}, "soft finish: enough"), ({"hard": "1"}, "finish")])
+def test_the_box_of_a_button_turns_an_option_round(task: Task, form: dict[str, str], kept: str) -> None:
+    press(page("ada", ("demo", "submitter")), f"/tasks/{task.id}/command/finish/", **form)
+    task.refresh_from_db()
+    assert (task.status, task.command_comment) == ("finishing", kept)
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_route_and_button_of_a_command_ask_for_its_right(command: Command) -> None:
+    for name in (f"task-{command.name}", f"page-task-command-{command.name}"):
+        assert permission_of(resolve(reverse(name, args=[7])).func, "POST") == command.right.permission
+
+
 def test_a_button_in_a_state_that_forbids_it_says_so(task: Task) -> None:
     client = page("ada", ("demo", "submitter"))
     answer = press(client, f"/tasks/{task.id}/command/retry/")
@@ -187,7 +203,7 @@ def test_a_button_needs_a_session_a_post_and_the_csrf_token(task: Task) -> None:
     assert client.post(address).status_code == 403
     assert client.get(address).status_code == 405
     assert "/login/" in Client().post(address)["Location"]
-    assert press(client, f"/tasks/{task.id}/command/pause/").status_code == 404
+    assert press(client, f"/tasks/{task.id}/command/dance/").status_code == 404
     assert status(task) == "registered"
 
 

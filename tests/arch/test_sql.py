@@ -62,6 +62,12 @@ def test_every_exception_is_still_needed() -> None:
         ("cursor.execute(TEXT)", True),
         ("cursor.execute(f'SELECT {NAMES[name]}')", True),
         ("cursor.execute(TEXT.format(only=NAMES[name]))", True),
+        ("cursor.execute(f'SELECT 1 WHERE status IN ({TASK.live.sql})')", True),
+        ("cursor.execute(f'SELECT 1 WHERE status IN ({TASK.accepting(\"end\").sql})')", True),
+        ("cursor.execute(f'SELECT 1 WHERE status IN ({TASK.accepting(name).sql})')", False),
+        ("cursor.execute(f'SELECT 1 WHERE status IN ({given.sql})')", False),
+        ("cursor.execute(f'SELECT 1 WHERE status IN ({NAMES.sql})')", False),
+        ("cursor.execute(f'SELECT {TASK.live}')", False),
         ("cursor.execute(f'SELECT {name}')", False),
         ("cursor.execute('SELECT ' + name)", False),
         ("cursor.execute('SELECT %s' % name)", False),
@@ -70,7 +76,10 @@ def test_every_exception_is_still_needed() -> None:
     ],
 )
 def test_the_rule_bites(text: str, good: bool) -> None:
-    source = f"TEXT = 'SELECT {{only}}'\nNAMES = {{'a': 'b'}}\ndef run(cursor, *, given):\n    name = given\n    {text}\n"
+    source = (
+        "from workqueues.states import TASK\nTEXT = 'SELECT {only}'\nNAMES = {'a': 'b'}\n"
+        f"def run(cursor, *, given):\n    name = given\n    {text}\n"
+    )
     module = Module("sample.py", source, ast.parse(source))
     [(call, scope)] = [(n, s) for n, s in walked(module) if isinstance(n, ast.Call) and called(n) == "execute"]
     assert _is_constant(module, call.args[0], scope) is good
@@ -96,6 +105,8 @@ def _is_constant(module: Module, text: ast.expr, scope: str) -> bool:
             return all(_is_constant(module, part, scope) for part in parts)
         case ast.FormattedValue(value=value):
             return _is_constant(module, value, scope)
+        case ast.Attribute(value=names, attr="sql"):
+            return _is_declared(module, names)
         case ast.Subscript(value=ast.Name(id=name)):
             return name in module.constants
         case ast.Call(
@@ -106,6 +117,20 @@ def _is_constant(module: Module, text: ast.expr, scope: str) -> bool:
             return all(_is_constant(module, part, scope) for part in [template, *(fill.value for fill in fills)])
         case ast.Call(func=ast.Name(id=name), args=[]):
             return _returns_constant(module, name)
+        case _:
+            return False
+
+
+def _is_declared(module: Module, names: ast.expr) -> bool:
+    """Whether the expression is a set of names that `states` declares: an attribute or method of what is imported from there."""
+    match names:
+        case ast.Name(id=name):
+            imports = (s for s in module.tree.body if isinstance(s, ast.ImportFrom) and (s.module or "").endswith(".states"))
+            return any(name == (alias.asname or alias.name) for s in imports for alias in s.names)
+        case ast.Attribute(value=machine):
+            return _is_declared(module, machine)
+        case ast.Call(func=ast.Attribute(value=machine), args=args, keywords=[]):
+            return _is_declared(module, machine) and all(isinstance(arg, ast.Constant) for arg in args)
         case _:
             return False
 

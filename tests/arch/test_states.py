@@ -53,7 +53,6 @@ MOVES = {
     ("workqueues/ledger/commands.py", "_UNUSED"): f"ready, partial -> failed; {_FILES}",
     ("workqueues/ledger/commands.py", "_AGAIN"): f"failed -> ready; {_FILES}",
     ("workqueues/ledger/commands.py", "_PARTIAL"): f"ready -> partial; {_FILES}",
-    ("workqueues/ledger/commands.py", "_return_picked"): f"picked -> ready; {_FILES}",
 }
 """(file, function or constant) -> why it may write a status."""
 

@@ -8,7 +8,7 @@ from brokerage.models import Decision, Job, JobRetryHistory
 from brokerage.queries.job_document import job_document
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, run_agents, run_jobs
-from workqueues.models import CatalogueFile, Dataset, File, TaskChange
+from workqueues.models import CatalogueFile, Dataset, File, Task, TaskChange
 from workqueues.states import TASK
 
 pytestmark = pytest.mark.django_db
@@ -93,3 +93,27 @@ def test_a_task_that_no_queue_can_run_is_pending_and_says_why() -> None:
     assert task.next_look_at is not None
     assert not File.objects.filter(status="picked").exists()
     assert Decision.objects.get().outcome == "pending"
+
+
+def test_a_scouting_task_with_files_to_use_gets_jobs_and_stays_scouting() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    task = submitted(reading("t3", "in.data"))
+    run_agents(1, ("refine", "feed", "assign"))
+    Task.objects.filter(id=task.id).update(status="scouting")
+    run_agents(1, ("generate",))
+    task.refresh_from_db()
+    assert task.status == "scouting"
+    assert Job.objects.filter(task_id=task.id, status="activated").exists()
+
+
+def test_a_throttled_task_whose_files_are_all_settled_comes_to_its_end() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    task = submitted(reading("t4", "in.data"))
+    run_agents()
+    Task.objects.filter(id=task.id).update(status="throttled", old_status="running")
+    assert run_jobs(queue)
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "done"

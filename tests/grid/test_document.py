@@ -14,7 +14,7 @@ from brokerage.feeds.grid_document import parse_grid
 from brokerage.rules.grid.document import BadGrid, read_grid
 from brokerage.rules.grid.schema import schema
 from brokerage.rules.grid.update import read_wanted
-from tests.grid.faults import FAULTS, SCHEMA_CANNOT_TELL
+from tests.grid.faults import FAULTS, SCHEMA_CANNOT_TELL, put
 
 SCHEMA = Path(ROOT / "docs" / "reference" / "grid.schema.json")
 
@@ -58,6 +58,21 @@ def test_all_faults_are_told_at_once(good: dict[str, Any]) -> None:
     good["queues"]["NORTH"] |= {"maxrss": -1, "status": "off"}
     good["storages"]["SOUTH_DISK"]["site"] = "WEST"
     assert {path for path, _ in told(good)} == {"queues.NORTH.maxrss", "queues.NORTH.status", "storages.SOUTH_DISK.site"}
+
+
+@pytest.mark.parametrize(
+    ("change", "first"),
+    [
+        (put("sites", value=dict.fromkeys(map(str, range(300)), 1)), "sites.0"),
+        (put("sites", value={f"A {i}": {} for i in range(300)}), "sites.A 0"),
+        (put("queues", "NORTH", "astorages", "read_lan", value=["WEST"] * 300), "queues.NORTH.astorages.read_lan[0]"),
+        (put("links", value=[{}] * 300), "links[0].from"),
+    ],
+)
+def test_two_hundred_faults_are_told(good: dict[str, Any], change: Any, first: str) -> None:
+    change(good)
+    paths = [path for path, _ in told(good)]
+    assert (len(paths), first in paths) == (200, True)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from workqueues.ledger.commands import command
 from workqueues.ledger.events import Dropped, NewRange, drop, insert_ranges
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked
-from workqueues.models import Dataset, EventRange, FileChange
+from workqueues.models import Dataset, EventRange, File, FileChange
 from workqueues.queries.pieces import free_pieces
 
 pytestmark = pytest.mark.django_db
@@ -180,6 +180,20 @@ def test_a_file_stays_picked_while_its_other_jobs_end() -> None:
     assert faults() == []
     generator.leave()
     assert (of.file().status, free(of)) == ("partial", [(0, 10), (20, 10)])
+    assert faults() == []
+
+
+def test_a_command_gives_back_what_a_generator_had_picked_as_the_generator_would() -> None:
+    of = shared([30, 30])
+    first, second = cut(of, 10, most=2)
+    Generator(of)
+    end(first, "failed")
+    end(second, "finished")
+    command(of.task.id, "kill", "user:ada")
+    run_agent("command", looked=True)
+    of.dataset.refresh_from_db()
+    files = File.objects.filter(dataset=of.dataset).order_by("id")
+    assert (list(files.values_list("status", flat=True)), of.dataset.n_files_used) == (["partial", "ready"], 0)
     assert faults() == []
 
 

@@ -12,7 +12,7 @@ from django.db.models import CheckConstraint, Model
 
 from broker_site.foundation.kernel.machine import Machine
 from brokerage.models import ComputingQueue, Job, Site, TaskQueue
-from brokerage.states import JOB, LEASED
+from brokerage.states import JOB
 from workqueues.models import Dataset, EventRange, File, Task
 from workqueues.states import EVENT, INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, OUTPUT_FILE, TASK
 
@@ -44,7 +44,7 @@ def job(status: str) -> Job:
     site, _ = Site.objects.get_or_create(name="S")
     queue, _ = ComputingQueue.objects.get_or_create(name="Q", defaults={"site": site})
     group, _ = TaskQueue.objects.get_or_create(computing_queue=queue)
-    held = status in LEASED
+    held = status in JOB.leased
     return Job(
         task_id=1,
         status=status,

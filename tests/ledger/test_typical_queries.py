@@ -132,7 +132,7 @@ def claimed() -> int:
 
 
 HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
-    *((f"claim for {work}", lambda work=work: claim_tasks("run", 60, ["ready", "running"], 20, work), ()) for work in WORK),
+    *((f"claim for {work}", lambda work=work: claim_tasks("run", 60, TASK.generating, 20, work), ()) for work in WORK),
     ("claim what waits", lambda: claim_tasks("run", 60, ["pending"], 100), ()),
     ("claim of dead runs", lambda: claim_tasks("run", 60, TASK.live, 100, "dead claim"), ()),
     (

@@ -11,8 +11,7 @@ from django.utils.safestring import SafeString
 from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
 from broker_site.foundation.adminpages.cells import VoFilter, lists, row
 from workqueues.models import Dataset, EventRange, File, OutputTemplate
-
-TYPES = ("input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log")
+from workqueues.states import TYPES
 
 
 class TypeFilter(admin.SimpleListFilter):

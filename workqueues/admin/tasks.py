@@ -15,8 +15,9 @@ from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
 from broker_site.foundation.adminpages.cells import VoFilter, cut, lists, pretty
-from workqueues.ledger.orders import give
+from workqueues.ledger.commands import command_task
 from workqueues.models import JobParamsTemplate, Task, TaskParams
+from workqueues.rules.task.commands import COMMANDS, Action, Command
 
 MOST_AT_ONCE = 200
 """Tasks that one command of the admin may be for."""
@@ -39,9 +40,36 @@ _PLACE = ("cloud", "site", "nucleus", "split_rule", "event_service", "use_jumbo"
 _SOFTWARE = ("architecture", "trans_uses", "trans_home", "trans_path", "container_name")
 
 
+def _admin_action(command: Command, action: Action) -> Any:
+    """An action of the list: the command on each selected task, then how many took it and why the others did not."""
+
+    @admin.action(description=action.label)
+    def command_selected(model_admin: admin.ModelAdmin[Task], request: HttpRequest, queryset: QuerySet[Task]) -> None:
+        tasks = list(queryset.order_by("id")[: MOST_AT_ONCE + 1])
+        if len(tasks) > MOST_AT_ONCE:
+            model_admin.message_user(request, f"At most {MOST_AT_ONCE} tasks at once; nothing was done.", messages.ERROR)
+            return
+        caller, taken, refused = authenticate(request), 0, Counter[str]()
+        for task in tasks:
+            try:
+                command_task(caller, task, command, "from the admin", action.options)
+                taken += 1
+            except Refused as no:
+                refused[no.detail] += 1
+        if taken:
+            model_admin.message_user(request, f"{taken} tasks are {command.during}.", messages.SUCCESS)
+        for detail in list(refused)[:10]:
+            model_admin.message_user(request, detail, messages.WARNING)
+        if len(refused) > 10:
+            model_admin.message_user(request, f"and {len(refused) - 10} more were refused.", messages.WARNING)
+
+    command_selected.__name__ = action.name
+    return command_selected
+
+
 @admin.register(Task)
 class TaskAdmin(ReadOnlyAdmin):
-    """Tasks to read; kill, finish and retry through the ledger."""
+    """Tasks to read; commands on them through the ledger."""
 
     list_display = ("id", "task_name", "status", "progress", "user_name", "vo", "current_priority", "status_since", "reason")
     list_display_links = ("id", "task_name")
@@ -50,7 +78,7 @@ class TaskAdmin(ReadOnlyAdmin):
     search_help_text = "Number, beginning of the name, or owner."
     number_fields = ("id", "parent_tid", "req_id")
     list_select_related = ("work_queue",)
-    actions = ("kill", "finish_softly", "finish_now", "retry")
+    actions = tuple(_admin_action(command, action) for command in COMMANDS.values() for action in command.actions)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """All columns, grouped."""
@@ -90,49 +118,11 @@ class TaskAdmin(ReadOnlyAdmin):
             ]
         )
 
-    def has_command_permission(self, request: HttpRequest) -> bool:
-        """Whoever may command a task at all; which ones is asked for each."""
-        return may(authenticate(request), "task:command")
-
-    @admin.action(description="Kill selected tasks and all their jobs", permissions=["command"])
-    def kill(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
-        """Kill."""
-        self._order(request, queryset, "kill", "are being killed")
-
-    @admin.action(description="Finish selected tasks when their running jobs have ended", permissions=["command"])
-    def finish_softly(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
-        """Finish, sparing running jobs."""
-        self._order(request, queryset, "finish", "are being finished")
-
-    @admin.action(description="Finish selected tasks now, stopping their jobs", permissions=["command"])
-    def finish_now(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
-        """Finish, stopping running jobs."""
-        self._order(request, queryset, "finish", "are being finished", soft=False)
-
-    @admin.action(description="Retry selected tasks", permissions=["command"])
-    def retry(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
-        """Retry."""
-        self._order(request, queryset, "retry", "are being retried")
-
-    def _order(self, request: HttpRequest, queryset: QuerySet[Task], name: str, words: str, *, soft: bool = True) -> None:
-        """Give the command to each task and tell how many took it and why the others did not."""
-        tasks = list(queryset.order_by("id")[: MOST_AT_ONCE + 1])
-        if len(tasks) > MOST_AT_ONCE:
-            self.message_user(request, f"At most {MOST_AT_ONCE} tasks at once; nothing was done.", messages.ERROR)
-            return
-        principal, taken, refused = authenticate(request), 0, Counter[str]()
-        for task in tasks:
-            try:
-                give(principal, task, name, "from the admin", soft=soft)
-                taken += 1
-            except Refused as no:
-                refused[no.detail] += 1
-        if taken:
-            self.message_user(request, f"{taken} tasks {words}.", messages.SUCCESS)
-        for detail in list(refused)[:10]:
-            self.message_user(request, detail, messages.WARNING)
-        if len(refused) > 10:
-            self.message_user(request, f"and {len(refused) - 10} more were refused.", messages.WARNING)
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """The commands whose right the caller has for some tasks; for which ones is asked task by task."""
+        caller = authenticate(request)
+        rights = {action.name: command.right.permission for command in COMMANDS.values() for action in command.actions}
+        return {name: action for name, action in super().get_actions(request).items() if may(caller, rights[name])}
 
 
 @admin.register(TaskParams)

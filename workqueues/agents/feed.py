@@ -18,12 +18,14 @@ from workqueues.ledger.define import break_task
 from workqueues.ledger.feed import fed, finish_empty, outputs_registered, resolve_held
 from workqueues.ledger.holds import hold
 from workqueues.ledger.picking import give_back_picked
-from workqueues.models import Dataset, Task
+from workqueues.models import Task
+from workqueues.queries.endings import output_names
 from workqueues.queries.held_files import held_files, reporting_queues
 from workqueues.queries.parents import parent_facts
 from workqueues.rules.jobs.feeding import after_feeding
 from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.refine import TaskPlan, plan, read_task
+from workqueues.states import TASK
 
 BATCH = 20
 
@@ -32,7 +34,7 @@ BATCH = 20
 def feed(run: Run) -> int:
     """Feed every defined task; ask the catalogue about every held file."""
     fed_tasks = each(run, claim_tasks(run.id, run.claim_s, ["defined"], BATCH), feed_task)
-    holding = claim_tasks(run.id, run.claim_s, ["ready", "running", "scouting"], BATCH, work="held inputs")
+    holding = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="held inputs")
     return fed_tasks + each(run, holding, ask_about_held)
 
 
@@ -80,8 +82,7 @@ def _lack(filled: Filled, rules: SplitRules) -> str:
 
 
 def _register_outputs(run: Run, task: Task) -> None:
-    names = Dataset.objects.filter(task_id=task.id, type__in=["output", "log"]).values_list("dataset_name", flat=True)
-    catalogue().register(list(names))
+    catalogue().register(output_names(task.id))
     outputs_registered(run.id, task.id, run.who)
 
 

@@ -23,7 +23,7 @@ from workqueues.rules.jobs.middle_names import bad_middle_name, fields_of
 from workqueues.rules.jobs.pseudo_files import pseudo_files
 from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.refine import DatasetPlan, TaskPlan, unknown_events
-from workqueues.states import INPUT_TYPES
+from workqueues.states import INPUT_TYPES, MASTER_TYPES
 
 Files = Sequence[NewFile]
 
@@ -127,7 +127,7 @@ def fill_inputs(run: Run, task: Task, planned: TaskPlan) -> Filled:
             max_failure=planned.max_failure if limited else None,
             tracked=tracked,
         )
-    masters = Dataset.objects.filter(task_id=task.id, type__in=["input", "pseudo_input"], master=None)
+    masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
     return Filled(sum(masters.values_list("n_files_to_be_used", flat=True)), empty)
 
 

@@ -133,12 +133,6 @@ class Asked(serializers.Serializer[None]):
 
 
 class CommandAsked(Asked):
-    """The body of kill and retry."""
+    """The body of a command without options."""
 
     comment = serializers.CharField(max_length=200, default="", allow_blank=True, help_text="why, for the history")
-
-
-class FinishAsked(CommandAsked):
-    """The body of finish."""
-
-    soft = serializers.BooleanField(default=True, help_text="let running jobs end by themselves; false: stop them")

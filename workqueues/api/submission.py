@@ -24,7 +24,7 @@ from workqueues.ledger.submit import KeyReused, hold_name, submit, submitted_bef
 from workqueues.models import Task
 from workqueues.queries.parents import named_parent, parent_of
 from workqueues.queries.tasks import active_tasks, namesake
-from workqueues.rules.refine import CORRUPTED, TaskFaults, bounded, check_inputs, plan, read_task
+from workqueues.rules.refine import TaskFaults, bounded, check_inputs, plan, read_task
 from workqueues.rules.task.submission import first_columns
 from workqueues.states import TASK
 
@@ -102,7 +102,7 @@ def _parent(params: Mapping[str, Any], owner: str) -> tuple[Task | None, list[Pr
     parent = named_parent(vo, owner, name)
     if parent is None:
         return None, [problem("parentTaskName", "parent", f"{owner} has no task of this name in VO {vo}")]
-    if parent.status in CORRUPTED:
+    if parent.status in TASK.corrupted:
         return parent, [problem("parentTaskName", "parent", f"the parent, task {parent.id}, is {parent.status}")]
     return parent, []
 

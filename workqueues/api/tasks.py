@@ -1,4 +1,4 @@
-"""`/api/v1/tasks/`: submit, list, read, command."""
+"""`/api/v1/tasks/`: submit, list, read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from broker_site.foundation.access.throttles import SubmitThrottle
 from broker_site.foundation.rest.openapi import refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst, OldestFirst
 from workqueues.api.filtering import TaskFilter
-from workqueues.api.serializers import Asked, CommandAsked, FinishAsked, TaskMove, TaskShown, TaskWhole
+from workqueues.api.serializers import TaskMove, TaskShown, TaskWhole
 from workqueues.api.submission import submit_task
 from workqueues.api.submission_schema import SUBMIT, parameters_schema
-from workqueues.ledger.orders import check_right, give
 from workqueues.models import Dataset, Task, TaskChange
 
 DATASETS = Prefetch("datasets", Dataset.objects.order_by("id"))
@@ -57,14 +56,7 @@ class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
     pagination_class = NewestFirst
     filterset_class = TaskFilter
     body_limit = TASK_BODY_LIMIT
-    permissions = {
-        "list": "task:read",
-        "retrieve": "task:read",
-        "create": "task:submit",
-        "kill": "task:command",
-        "finish": "task:command",
-        "retry": "task:command",
-    }
+    permissions = {"list": "task:read", "retrieve": "task:read", "create": "task:submit"}
 
     def get_queryset(self) -> QuerySet[Task]:
         """Only what the caller may see."""
@@ -98,31 +90,8 @@ class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
         """The task with all its columns, its datasets and the parameters it was submitted with."""
         return Response(self._whole(visible_task(request, task_id).id))
 
-    @extend_schema(summary="Kill a task", request=CommandAsked, responses={202: TaskShown, **refusals(400, 404, 409, 422)})
-    def kill(self, request: Request, task_id: int) -> Response:
-        """End the task and all its jobs. It is aborting until the last job is gone, then aborted; its children are killed too."""
-        return self._command("kill", CommandAsked, task_id)
-
-    @extend_schema(summary="Finish a task early", request=FinishAsked, responses={202: TaskShown, **refusals(400, 404, 409, 422)})
-    def finish(self, request: Request, task_id: int) -> Response:
-        """Make no more jobs and end with what is done. Soft (the default) lets running jobs end by themselves."""
-        return self._command("finish", FinishAsked, task_id)
-
-    @extend_schema(summary="Retry a task", request=CommandAsked, responses={202: TaskShown, **refusals(400, 404, 409, 422)})
-    def retry(self, request: Request, task_id: int) -> Response:
-        """Give the inputs that were given up as many tries more as the task began with."""
-        return self._command("retry", CommandAsked, task_id)
-
     def _whole(self, task_id: int) -> Any:
         return TaskWhole(Task.objects.select_related("params").prefetch_related(DATASETS).get(id=task_id)).data
-
-    def _command(self, name: str, form: type[Asked], task_id: int) -> Response:
-        """404, then 403, then 422, then 409: nobody learns of a task more than he may."""
-        task, caller = visible_task(self.request, task_id), principal(self.request)
-        check_right(caller, task)
-        asked = form(data=self.request.data)
-        asked.is_valid(raise_exception=True)
-        return Response(TaskShown(give(caller, task, name, **asked.validated_data)).data, status.HTTP_202_ACCEPTED)
 
 
 @extend_schema(tags=["tasks"])

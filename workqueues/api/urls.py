@@ -5,16 +5,15 @@ from __future__ import annotations
 from django.urls import path
 
 from workqueues.api.data import Datasets, Files, TaskDatasets, TaskFiles
-from workqueues.api.page_command import task_command
+from workqueues.api.task_commands import button_view, rest_view
 from workqueues.api.tasks import TaskHistory, Tasks
 from workqueues.api.throttling import ThrottleVerdicts
+from workqueues.rules.task.commands import COMMANDS
 
 urlpatterns = [
     path("tasks/", Tasks.as_view({"get": "list", "post": "create"}), name="task-list"),
     path("tasks/<int:task_id>/", Tasks.as_view({"get": "retrieve"}), name="task-detail"),
-    path("tasks/<int:task_id>/kill/", Tasks.as_view({"post": "kill"}), name="task-kill"),
-    path("tasks/<int:task_id>/finish/", Tasks.as_view({"post": "finish"}), name="task-finish"),
-    path("tasks/<int:task_id>/retry/", Tasks.as_view({"post": "retry"}), name="task-retry"),
+    *(path(f"tasks/<int:task_id>/{name}/", rest_view(command), name=f"task-{name}") for name, command in COMMANDS.items()),
     path("tasks/<int:task_id>/history/", TaskHistory.as_view({"get": "list"}), name="task-history"),
     path("tasks/<int:task_id>/datasets/", TaskDatasets.as_view({"get": "list"}), name="task-datasets"),
     path("tasks/<int:task_id>/files/", TaskFiles.as_view({"get": "list"}), name="task-files"),
@@ -24,4 +23,7 @@ urlpatterns = [
     path("throttle-verdicts/", ThrottleVerdicts.as_view({"get": "list"}), name="throttle-verdict-list"),
 ]
 
-page_urlpatterns = [path("tasks/<int:task_id>/command/<str:command>/", task_command, name="page-task-command")]
+page_urlpatterns = [
+    path(f"tasks/<int:task_id>/command/{name}/", button_view(command), name=f"page-task-command-{name}")
+    for name, command in COMMANDS.items()
+]

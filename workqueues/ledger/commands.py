@@ -5,21 +5,52 @@ Accepted at once in the states that allow them (first half), carried out by the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel.machine import NotAllowed
 from workqueues.ledger.claims import hold_claim
 from workqueues.ledger.moves import move_dataset, move_task
+from workqueues.ledger.picking import return_picked
 from workqueues.models import Dataset, Task
 from workqueues.queries.ranges import GIVEN_BACK
-from workqueues.rules.task.finish import MASTER_TYPES
-from workqueues.states import TASK
+from workqueues.rules.task.commands import COMMANDS, Command, Right
+from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES
 
-DOING = {"kill": "aborting", "finish": "finishing", "retry": "toretry"}
-"""Command -> state in which it is carried out."""
+
+def command_task(
+    principal: Principal, task: Task, row: Command, comment: str = "", options: Mapping[str, bool] | None = None
+) -> Task:
+    """Give a command in somebody's name, with an audit row: the task as it is then. REST, pages and admin come here.
+
+    Refused: 403 without the command's right to this task, 409 in a state that does not take the command.
+    """
+    check_right(principal, task, row.right)
+    kept = row.kept(comment, options or {})
+    before = task.status
+    try:
+        with transaction.atomic():
+            task = command(task.id, row.name, f"user:{principal.name}", kept)
+            after = {"status": task.status, "comment": kept}
+            audit(f"task.{row.name}", principal, f"task {task.id}", vo=task.vo, before={"status": before}, after=after)
+    except NotAllowed as refused:
+        detail = f"Task {task.id} is {refused.old}; {row.name} is accepted in {', '.join(row.states)}."
+        raise Refused(409, "The state forbids it", detail) from None
+    return task
+
+
+def check_right(principal: Principal, task: Task, right: Right) -> None:
+    """Refused(403) unless the principal has the right to command this task."""
+    if not may(principal, right.permission, task.vo, owner=task.user_name):
+        raise Refused(403, "Not permitted", f"{principal.name} is {right.refusal.format(id=task.id, vo=task.vo)}.")
 
 
 def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
@@ -29,15 +60,15 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
     """
     with transaction.atomic():
         task = Task.objects.select_for_update(no_key=True).get(id=task_id)
-        doing = DOING[name]
-        if task.status == doing:
+        row = COMMANDS[name]
+        if task.status == row.target:
             return task
-        if task.status not in TASK.accepting(name):
-            raise NotAllowed("task", task.status, doing)
+        if task.status not in row.states:
+            raise NotAllowed("task", task.status, row.target)
         before = task.old_status if task.status == "pending" else task.status
         move_task(
             task,
-            doing,
+            row.target,
             who,
             comment or name,
             old_status=before,
@@ -61,7 +92,7 @@ def killed(run_id: str, task_id: int, who: str) -> None:
     """No job of a claimed aborting task lives any more: aborted."""
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
-        _return_picked(task_id)
+        return_picked(task_id)
         _close_outputs(task_id, who, "the task was aborted")
         move_task(task, "aborted", who, "all jobs are gone", old_status="", **DONE)
 
@@ -82,7 +113,7 @@ def stopped(run_id: str, task_id: int, who: str) -> None:
     """No job of a claimed finishing task lives any more: inputs that were not used are given up, and the task is passed."""
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
-        _return_picked(task_id)
+        return_picked(task_id)
         masters = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, master=None)
         for dataset in masters.order_by("id"):
             _give_up(dataset, who)
@@ -90,9 +121,9 @@ def stopped(run_id: str, task_id: int, who: str) -> None:
         look_after_commit("finish")
 
 
-_UNUSED = """
+_UNUSED = f"""
 WITH unused AS (
-    SELECT id, status FROM workqueues_file WHERE dataset_id = %(dataset)s AND status IN ('ready', 'partial')
+    SELECT id, status FROM workqueues_file WHERE dataset_id = %(dataset)s AND status IN ({INPUT_FILE.unused.sql})
     ORDER BY status, id LIMIT %(n)s
 ), noted AS (
     INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
@@ -125,7 +156,7 @@ def retried(run_id: str, task_id: int, more: int, who: str) -> None:
     what it was if nothing is left to run of its masters."""
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
-        _return_picked(task_id)
+        return_picked(task_id)
         inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, excluded=False)
         datasets = list(inputs.order_by("id"))
         again = sum(_reopen(d, more, who) for d in datasets if d.master_id is None)
@@ -171,28 +202,7 @@ def _reopen(dataset: Dataset, more: int, who: str) -> int:
     return left
 
 
-def _return_picked(task_id: int) -> None:
-    """Files that a generator had picked when the command took its claim away are ready again, or partial."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            WITH locked AS (
-                SELECT id FROM workqueues_dataset WHERE task_id = %s AND type IN ('input', 'pseudo_input', 'random_seed')
-                ORDER BY id FOR NO KEY UPDATE
-            ), back AS (
-                UPDATE workqueues_file f SET status = {GIVEN_BACK}
-                WHERE f.dataset_id IN (SELECT id FROM locked) AND f.status = 'picked' RETURNING f.dataset_id
-            )
-            UPDATE workqueues_dataset d SET n_files_used = n_files_used - b.n
-            FROM (SELECT dataset_id, count(*) AS n FROM back GROUP BY dataset_id) b WHERE d.id = b.dataset_id
-            """,
-            [task_id],
-        )
-
-
 def _close_outputs(task_id: int, who: str, why: str) -> None:
-    outputs = (
-        Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=["output", "log"]).exclude(status="done")
-    )
+    outputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=OUTPUT_TYPES).exclude(status="done")
     for dataset in outputs.order_by("id"):
         move_dataset(dataset, "done", who, why)

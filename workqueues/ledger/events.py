@@ -19,6 +19,7 @@ from workqueues.ledger.moves import Stale
 from workqueues.models import Dataset, File, FileChange
 from workqueues.queries.ranges import GIVEN_BACK, USED_UP, Standing, standing, standings
 from workqueues.rules.jobs.event_ranges import file_status
+from workqueues.states import EVENT
 
 Outcome = Literal["finished", "failed", "returned"]
 """How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled)."""
@@ -113,7 +114,7 @@ _ENDED = Prepared(
             CASE WHEN r.status = 'ready' AND {USED_UP} THEN 'fatal' ELSE 'cancelled' END ELSE v.outcome END,
         failed_attempt = r.failed_attempt + CASE v.outcome WHEN 'failed' THEN 1 ELSE 0 END
     FROM unnest($1, $2) AS v(job_id, outcome), workqueues_file f
-    WHERE r.job_id = v.job_id AND r.status IN ('ready', 'sent', 'running') AND f.id = r.file_id
+    WHERE r.job_id = v.job_id AND r.status IN ({EVENT.untold.sql}) AND f.id = r.file_id
     """,
 )
 _CLOSED = Prepared(

@@ -18,7 +18,7 @@ from workqueues.ledger.events import mark_partial
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset, File, FileChange
 from workqueues.rules.jobs.feeding import NewFile
-from workqueues.states import INPUT_TYPES
+from workqueues.states import INPUT_TYPES, OUTPUT_TYPES
 
 
 def add_files(
@@ -84,9 +84,7 @@ def outputs_registered(run_id: str, task_id: int, who: str) -> None:
     """The output datasets of a claimed task are in the catalogue: defined -> ready."""
     with transaction.atomic():
         hold_claim(task_id, run_id)
-        outputs = Dataset.objects.select_for_update(no_key=True).filter(
-            task_id=task_id, type__in=["output", "log"], status="defined"
-        )
+        outputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=OUTPUT_TYPES, status="defined")
         for dataset in outputs.order_by("id"):
             move_dataset(dataset, "ready", who, "registered in the catalogue")
 

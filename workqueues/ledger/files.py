@@ -15,6 +15,7 @@ from workqueues.models import FileChange
 from workqueues.queries.ranges import Standing
 from workqueues.rules.jobs.event_ranges import file_status
 from workqueues.rules.task.attempts import after_try
+from workqueues.states import INPUT_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +112,6 @@ class _Delta:
     events: int = 0
 
 
-USED = frozenset({"picked", "running", "finished", "failed"})
-"""States of an input in which it counts as used; one that is partial has events left to give."""
-
-
 def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
     """Lock the files of ended jobs and their datasets, in the caller's transaction: the writes that their ends imply.
 
@@ -192,9 +189,9 @@ def _settle_cut(file: _File, stands: Standing, delta: _Delta) -> bool:
     delta.events += stands.newly
     before = (file.status, file.attempt_nr, file.failed_attempt)
     file.attempt_nr, file.failed_attempt = max(before[1], stands.attempt_nr), max(before[2], stands.failed_attempt)
-    if file.status in ("ready", "running"):
+    if file.status in INPUT_FILE.shared:
         file.status = file_status(stands.live, stands.done, stands.free, stands.n_events, bool(file.held))
-        delta.used += (file.status in USED) - (before[0] in USED)
+        delta.used += (file.status in INPUT_FILE.used) - (before[0] in INPUT_FILE.used)
         delta.finished += file.status == "finished"
         delta.failed += file.status == "failed"
     return (file.status, file.attempt_nr, file.failed_attempt) != before or stands.newly > 0
@@ -202,7 +199,7 @@ def _settle_cut(file: _File, stands: Standing, delta: _Delta) -> bool:
 
 def _hold(file: _File, job: JobOutcome, notes: list[FileChange]) -> bool:
     """Hold back a file that the job could not read, if it can still be given to others: whether it is held now (decision D9)."""
-    if file.status not in ("ready", "partial", "picked"):
+    if file.status not in INPUT_FILE.usable:
         return False
     reason = job.suspects[file.id]
     file.status, file.held = "ready" if file.status == "partial" else file.status, reason[:255]

@@ -9,7 +9,7 @@ from workqueues.ledger.claims import hold_claim
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset
 from workqueues.rules.task.finish import Ending
-from workqueues.states import INPUT_TYPES, TASK
+from workqueues.states import INPUT_DATASET, INPUT_TYPES, MASTER_TYPES, OUTPUT_DATASET, TASK
 
 
 def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
@@ -17,9 +17,9 @@ def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
     with transaction.atomic():
         task = hold_claim(task_id, run_id)
         for dataset in Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
-            if dataset.type in INPUT_TYPES and dataset.status in ("defined", "ready", "toupdate"):
+            if dataset.type in INPUT_TYPES and dataset.status in INPUT_DATASET.accepting("close"):
                 move_dataset(dataset, "done", who, why)
-            elif dataset.type not in INPUT_TYPES and dataset.status in ("defined", "ready", "running"):
+            elif dataset.type not in INPUT_TYPES and dataset.status in OUTPUT_DATASET.accepting("prepare"):
                 move_dataset(dataset, "prepared", who, why)
         move_task(task, "prepared", who, why, locked_by="", locked_time=None, error_dialog="")
         look_after_commit("finish")
@@ -35,15 +35,15 @@ def end_task(run_id: str, task_id: int, ending: Ending, who: str) -> None:
                 if dataset.type not in INPUT_TYPES and dataset.status != "done":
                     move_dataset(dataset, "done", who, ending.reason)
             columns["progress"] = _progress(task_id)
-        if ending.status in ("done", "finished"):
+        if ending.status in TASK.completed:
             columns["ami_flag"] = "READY"
-        if ending.status not in ("broken", "aborted"):
+        if ending.status in TASK.settled or ending.status == "exhausted":
             columns["error_dialog"] = "" if ending.status == "done" else ending.reason[:510]
         move_task(task, ending.status, who, ending.reason, **columns)
 
 
 def _progress(task_id: int) -> int:
-    rows = Dataset.objects.filter(task_id=task_id, type__in=["input", "pseudo_input"], master=None, excluded=False)
+    rows = Dataset.objects.filter(task_id=task_id, type__in=MASTER_TYPES, master=None, excluded=False)
     counts = list(rows.values_list("n_files", "n_files_finished"))
     files = sum(n for n, _ in counts)
     return 100 * sum(done for _, done in counts) // files if files else 0
@@ -56,11 +56,11 @@ def note_progress() -> int:
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            """
+            f"""
             WITH counted AS (
                 SELECT t.id, 100 * sum(d.n_files_finished) / greatest(sum(d.n_files), 1) AS progress
                 FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id
-                WHERE t.status IN ('ready', 'running', 'scouting', 'pending') AND d.type IN ('input', 'pseudo_input')
+                WHERE t.status IN ({TASK.working.sql}) AND d.type IN ({MASTER_TYPES.sql})
                   AND d.master_id IS NULL AND NOT d.excluded
                 GROUP BY t.id
             ), changed AS (

@@ -77,24 +77,33 @@ def _picked(dataset_id: int, status: str, n: int) -> list[Picked]:
         return sorted(map(Picked._make, cursor.fetchall()))
 
 
-_BACK = f"UPDATE workqueues_file f SET status = {GIVEN_BACK} WHERE f.dataset_id = %s AND f.status = 'picked'"
+_BACK = f"""
+WITH back AS (
+    UPDATE workqueues_file f SET status = {GIVEN_BACK}
+    WHERE f.dataset_id = ANY(%(datasets)s) AND f.status = 'picked' RETURNING f.dataset_id
+), counted AS (
+    UPDATE workqueues_dataset d SET n_files_used = d.n_files_used - b.n
+    FROM (SELECT dataset_id, count(*) AS n FROM back GROUP BY dataset_id) b WHERE d.id = b.dataset_id RETURNING b.n
+)
+SELECT coalesce(sum(n), 0)::bigint FROM counted
+"""
 
 
 def give_back_picked(run_id: str, task_id: int) -> int:
-    """Make every picked file of the task ready again, or partial where some of its events are done: those of this run that no
-    job took, and those of a run that died.
+    """Make every picked file of a claimed task ready again, or partial: those of this run that no job took, and those of a run
+    that died.
     """
     with transaction.atomic():
         hold_claim(task_id, run_id)
-        datasets = list(
-            Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES).order_by("id")
-        )
-        total = 0
-        for dataset in datasets:
-            with connection.cursor() as cursor:
-                cursor.execute(_BACK, [dataset.id])
-                back = int(cursor.rowcount)
-            if back:
-                Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") - back)
-                total += back
-        return total
+        return return_picked(task_id)
+
+
+def return_picked(task_id: int) -> int:
+    """Make every picked file of the task ready again, or partial where some of its events are done: how many there were.
+
+    The caller holds the lock of the task, so that nobody picks meanwhile.
+    """
+    datasets = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES).order_by("id")
+    with connection.cursor() as cursor:
+        cursor.execute(_BACK, {"datasets": list(datasets.values_list("id", flat=True))})
+        return int(cursor.fetchone()[0])

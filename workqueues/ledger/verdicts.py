@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from django.db import connection, transaction
 
@@ -16,7 +16,8 @@ KEPT = 1000
 """Verdicts of a unit that are kept, and how long: both bound the history."""
 KEPT_DAYS = 7
 
-COUNTED = ("running", "defined", "assigned", "activated", "starting", "waiting")
+COUNTED = tuple(field.name for field in fields(Counts) if field.default == 0)
+"""Numbers of jobs, each with a column of its name."""
 RENEWED = ("reason", "max_jobs", "lock", "least_priority", *COUNTED, "ratio", "limits", "practice", "config_revision")
 
 

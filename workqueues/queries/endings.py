@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workqueues.models import Dataset
 from workqueues.rules.task.finish import DatasetCounts
+from workqueues.states import OUTPUT_TYPES
 
 
 def dataset_counts(task_id: int) -> list[DatasetCounts]:
@@ -28,4 +29,4 @@ def dataset_counts(task_id: int) -> list[DatasetCounts]:
 
 def output_names(task_id: int) -> list[str]:
     """Names of the datasets the task writes."""
-    return list(Dataset.objects.filter(task_id=task_id, type__in=["output", "log"]).values_list("dataset_name", flat=True))
+    return list(Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES).values_list("dataset_name", flat=True))

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from broker_site.foundation.sql.prepared import Prepared
-from workqueues.rules.jobs.event_ranges import KEPT, LIVE, Free, Try, free_events
+from workqueues.rules.jobs.event_ranges import Free, Try, free_events
+from workqueues.states import EVENT
 
 
 class CutFile(Protocol):
@@ -62,7 +63,7 @@ def free_pieces(files: Sequence[CutFile]) -> list[Piece]:
     """
     tried: dict[int, list[Try]] = defaultdict(list)
     limits: dict[int, tuple[int | None, int | None]] = {}
-    for file_id, max_attempt, max_failure, *about in _RANGES.run([f.id for f in files], [*LIVE, *KEPT]):
+    for file_id, max_attempt, max_failure, *about in _RANGES.run([f.id for f in files], [*EVENT.with_job, *EVENT.processed]):
         tried[file_id].append(Try(*about))
         limits[file_id] = (max_attempt, max_failure)
     found: list[Piece] = []

@@ -6,15 +6,13 @@ from collections.abc import Collection, Iterable, Mapping
 
 from workqueues.models import Task, WorkQueue
 from workqueues.rules.work_queues.queue_shares import Shared
-
-ACTIVE = ("ready", "scouting", "running")
-"""States of tasks that make their work queue active; one with jobs in it is active as well."""
+from workqueues.states import TASK
 
 
 def active_queues() -> dict[str, set[int]]:
-    """VO -> ids of the work queues with tasks that get jobs; one statement."""
+    """VO -> ids of the work queues with tasks that get jobs, which makes them active as jobs do; one statement."""
     found: dict[str, set[int]] = {}
-    for vo, queue in Task.objects.filter(status__in=ACTIVE).order_by().values_list("vo", "work_queue_id").distinct():
+    for vo, queue in Task.objects.filter(status__in=TASK.generating).order_by().values_list("vo", "work_queue_id").distinct():
         found.setdefault(vo, set()).add(queue or 0)
     return found
 

@@ -6,15 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from broker_site.foundation.sql.prepared import Call, Prepared, Rows
-from workqueues.rules.jobs.event_ranges import KEPT, LIVE
+from workqueues.states import EVENT
 
-
-def _listed(states: Sequence[str]) -> str:
-    return ", ".join(f"'{state}'" for state in states)
-
-
-IS_LIVE = f"r.status IN ({_listed(LIVE)})"
-IS_KEPT = f"r.status IN ({_listed(KEPT)})"
+IS_LIVE = f"r.status IN ({EVENT.with_job.sql})"
+IS_KEPT = f"r.status IN ({EVENT.processed.sql})"
 USED_UP = "(coalesce(r.attempt_nr >= f.max_attempt, false) OR coalesce(r.failed_attempt >= f.max_failure, false))"
 """Whether the events of range `r` of file `f` have no tries left (decision D1), its own try being over."""
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from workqueues.models import Dataset, File
-from workqueues.rules.task.finish import MASTER_TYPES
 from workqueues.splitters.protocol import Secondary
+from workqueues.states import MASTER_TYPES
 
 
 class SecondaryRow(NamedTuple):

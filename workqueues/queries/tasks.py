@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from workqueues.models import Task
-
-ACTIVE = ("registered", "defined", "ready", "scouting", "running", "paused", "throttled")
-"""States that count for the limit of active tasks (facts on commands, answers to a submission)."""
+from workqueues.states import TASK
 
 
 def namesake(vo: str, prod_source_label: str, user_name: str, task_name: str) -> Task | None:
@@ -16,5 +14,5 @@ def namesake(vo: str, prod_source_label: str, user_name: str, task_name: str) ->
 
 def active_tasks(vo: str, prod_source_label: str, user_name: str, most: int) -> int:
     """How many active tasks of this source label the user has; counted up to `most`."""
-    tasks = Task.objects.filter(vo=vo, user_name=user_name, prod_source_label=prod_source_label, status__in=ACTIVE)
+    tasks = Task.objects.filter(vo=vo, user_name=user_name, prod_source_label=prod_source_label, status__in=TASK.active)
     return tasks[:most].count()

@@ -8,14 +8,12 @@ from workqueues.models import Task, ThrottleVerdict
 from workqueues.queries.agent_work import WORK
 from workqueues.queries.units import Units
 from workqueues.rules.throttle.units import Group, Unit
-
-STATUSES = ("ready", "running")
-"""States of tasks for which jobs are made."""
+from workqueues.states import TASK
 
 
 def held_back(task: Task, using: str = "default") -> str:
     """Why the throttler makes no jobs for a task that has files to use, in words; empty where it does."""
-    if task.status not in STATUSES or not _has_work(task.id, using):
+    if task.status not in TASK.generating or not _has_work(task.id, using):
         return ""
     unit = unit_of_task(task, using)
     verdict = last_verdict(unit, using)

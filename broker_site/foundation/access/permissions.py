@@ -1,4 +1,5 @@
-"""What may be done, by which kind of principal and in which role. One table; everything else about rights derives from it.
+"""What may be done, by which kind of principal and in which role. Everything else about rights derives from this table and from
+what apps add to PERMISSIONS when they are ready: `workqueues` adds the rights to command tasks.
 
 No database and no HTTP here: a principal carries its roles, guards ask these functions.
 """
@@ -25,7 +26,6 @@ _TABLE = f"""
 # permission    | kinds     | roles in the VO       | notes
 task:submit     | user      | submitter             | audited nosuper
 task:read       | user      | {READERS}             |
-task:command    | user      | owner operator        | audited
 job:read        | user      | {READERS}             |
 dataset:read    | user      | {READERS}             |
 decision:read   | user      | {READERS}             |

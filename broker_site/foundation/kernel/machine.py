@@ -9,8 +9,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 NEW = "-"
+
+
+class Names(tuple[str, ...]):
+    """Different names in an order: states of a machine, or types of rows. `|`, `&` and `-` are those of sets, in the order of the
+    left side.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, names: str | Iterable[str] = ()) -> Self:
+        """Names in a text with blanks between them, or one by one."""
+        return super().__new__(cls, dict.fromkeys(names.split() if isinstance(names, str) else names))
+
+    def __or__(self, other: Iterable[str]) -> Names:
+        return Names((*self, *other))
+
+    def __and__(self, other: Iterable[str]) -> Names:
+        kept = frozenset(other)
+        return Names(name for name in self if name in kept)
+
+    def __sub__(self, other: Iterable[str]) -> Names:
+        dropped = frozenset(other)
+        return Names(name for name in self if name not in dropped)
+
+    @property
+    def sql(self) -> str:
+        """The names as SQL lists them: what stands between the brackets of `IN (...)`."""
+        return ", ".join(f"'{name}'" for name in self)
 
 
 class MachineError(ValueError):
@@ -38,26 +67,27 @@ class Machine:
     """States and arrows of one kind of row.
 
     `table` has one line per event and group of sources: `event | from ... | to ...`; `#` starts a comment. `final` names the
-    states in which the work is over; where it is not given, the states that no arrow leaves are final.
+    states in which the work is over; where it is not given, the states that no arrow leaves are final. The sets of states that
+    the code speaks of are attributes of a subclass, of type `Names`.
     """
 
     def __init__(self, name: str, table: str, final: str = "") -> None:
         self.name = name
         self.transitions = tuple(_parse(name, table))
-        self.states = tuple(dict.fromkeys(s for t in self.transitions for s in (t.source, t.target) if s != NEW))
+        self.states = Names(s for t in self.transitions for s in (t.source, t.target) if s != NEW)
         self.initial = frozenset(t.target for t in self.transitions if t.source == NEW)
-        leaving = {t.source for t in self.transitions}
-        self.final = frozenset(final.split()) or frozenset(s for s in self.states if s not in leaving)
+        self.final = frozenset(Names(final) or self.states - [t.source for t in self.transitions])
         self._pairs = frozenset((t.source, t.target) for t in self.transitions)
-        if unknown := self.final - set(self.states):
-            raise MachineError(f"{name}: final states {sorted(unknown)} are not in the table")
+        for what, names in {"final": Names(self.final), **vars(type(self))}.items():
+            if isinstance(names, Names) and (unknown := names - self.states):
+                raise MachineError(f"{name}: {what} states {sorted(unknown)} are not in the table")
         if not self.initial:
             raise MachineError(f"{name}: no line with the source '{NEW}' says how a row begins")
 
     @property
-    def live(self) -> tuple[str, ...]:
+    def live(self) -> Names:
         """The states that are not final, in the order of the table."""
-        return tuple(s for s in self.states if s not in self.final)
+        return self.states - self.final
 
     def allows(self, old: str, new: str) -> bool:
         """Whether an arrow leads from `old` to `new`; staying where one is is not a move."""
@@ -68,21 +98,31 @@ class Machine:
         if not self.allows(old, new):
             raise NotAllowed(self.name, old, new)
 
-    def sources(self, target: str) -> tuple[str, ...]:
+    def sources(self, target: str) -> Names:
         """The states from which an arrow leads to `target`."""
-        return tuple(s for s in self.states if self.allows(s, target))
+        return Names(s for s in self.states if self.allows(s, target))
 
-    def targets(self, source: str) -> tuple[str, ...]:
+    def targets(self, source: str) -> Names:
         """The states to which an arrow leads from `source`."""
-        return tuple(s for s in self.states if self.allows(source, s))
+        return Names(s for s in self.states if self.allows(source, s))
 
-    def events(self, source: str) -> tuple[str, ...]:
+    def events(self, source: str) -> Names:
         """The events that can happen in `source`, in the order of the table."""
-        return tuple(dict.fromkeys(t.event for t in self.transitions if t.source == source))
+        return Names(t.event for t in self.transitions if t.source == source)
 
-    def accepting(self, event: str) -> tuple[str, ...]:
+    def accepting(self, event: str) -> Names:
         """The states in which `event` can happen, in the order of the table."""
-        return tuple(dict.fromkeys(t.source for t in self.transitions if t.event == event and t.source != NEW))
+        return Names(t.source for t in self._arrows(event) if t.source != NEW)
+
+    def outcomes(self, event: str) -> Names:
+        """The states to which `event` can lead, in the order of the table."""
+        return Names(t.target for t in self._arrows(event))
+
+    def _arrows(self, event: str) -> list[Transition]:
+        """Those of one event; MachineError for an event that the table does not have, lest a set of states be empty unseen."""
+        if arrows := [t for t in self.transitions if t.event == event]:
+            return arrows
+        raise MachineError(f"{self.name}: there is no event {event!r}")
 
     def guard_sql(self, db_table: str, only: str = "TRUE") -> str:
         """SQL that (re)creates the triggers that refuse every insertion and move that the table does not have.
@@ -92,7 +132,6 @@ class Machine:
         which cost more than the move itself.
         """
         arrows = "".join(f"|{t.source}>{t.target}" for t in self.transitions if t.source != NEW)
-        born = _quoted(s for s in self.states if s in self.initial)
         return f"""
 CREATE OR REPLACE FUNCTION {self.name}_refused() RETURNS trigger LANGUAGE plpgsql AS $guard$
 BEGIN
@@ -105,7 +144,7 @@ END $guard$;
 CREATE OR REPLACE TRIGGER {self.name}_guard BEFORE UPDATE OF status ON {db_table} FOR EACH ROW
   WHEN ({only} AND OLD.status IS DISTINCT FROM NEW.status) EXECUTE FUNCTION {self.name}_refused();
 CREATE OR REPLACE TRIGGER {self.name}_birth BEFORE INSERT ON {db_table} FOR EACH ROW
-  WHEN ({only} AND (NEW.status IN ({born})) IS NOT TRUE) EXECUTE FUNCTION {self.name}_refused();
+  WHEN ({only} AND (NEW.status IN ({(self.states & self.initial).sql})) IS NOT TRUE) EXECUTE FUNCTION {self.name}_refused();
 """
 
     def unguard_sql(self, db_table: str) -> str:
@@ -125,10 +164,6 @@ DROP FUNCTION IF EXISTS {self.name}_refused();
     def is_path(self, states: list[str]) -> bool:
         """Whether `states`, oldest first, is a path from an insertion along the arrows."""
         return bool(states) and states[0] in self.initial and all(self.allows(a, b) for a, b in pairwise(states))
-
-
-def _quoted(states: Iterable[str]) -> str:
-    return ", ".join(f"'{s}'" for s in states)
 
 
 def _parse(name: str, table: str) -> Iterator[Transition]:

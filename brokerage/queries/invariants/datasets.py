@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
 from workqueues.queries.ranges import IS_KEPT
+from workqueues.states import INPUT_FILE, MASTER_TYPES
 
 INVARIANTS = (
     Invariant(
         "input_counters",
         "The counters of an input (files, to be used, used, finished, failed, missing) are its numbers of rows in such states.",
-        """
+        f"""
         SELECT 'dataset ' || d.id || ': files ' || d.n_files || ' for ' || r.files || ', to be used ' || d.n_files_to_be_used
             || ', used ' || d.n_files_used || ' for ' || r.used || ', finished ' || d.n_files_finished || ' for ' || r.finished
             || ', failed ' || d.n_files_failed || ' for ' || r.failed || ', missing ' || d.n_files_missing || ' for ' || r.missing
         FROM workqueues_dataset d CROSS JOIN LATERAL (
-            SELECT count(*) FILTER (WHERE status NOT IN ('lost', 'missing', 'broken')) AS files,
-                   count(*) FILTER (WHERE status IN ('picked', 'running', 'finished', 'failed')) AS used,
+            SELECT count(*) FILTER (WHERE status NOT IN ({INPUT_FILE.gone.sql})) AS files,
+                   count(*) FILTER (WHERE status IN ({INPUT_FILE.used.sql})) AS used,
                    count(*) FILTER (WHERE status = 'finished') AS finished,
                    count(*) FILTER (WHERE status = 'failed') AS failed,
-                   count(*) FILTER (WHERE status IN ('lost', 'missing', 'broken')) AS missing
+                   count(*) FILTER (WHERE status IN ({INPUT_FILE.gone.sql})) AS missing
             FROM workqueues_file f WHERE f.dataset_id = d.id) r
         WHERE d.type = ANY(%(input_types)s)
           AND ((d.n_files, d.n_files_used, d.n_files_finished, d.n_files_failed, d.n_files_missing)
@@ -62,10 +63,10 @@ INVARIANTS = (
     Invariant(
         "closed_input_at_rest",
         "No file of an input that is done is picked or running.",
-        """
+        f"""
         SELECT 'dataset ' || d.id || ', file ' || f.id || ' is ' || f.status
         FROM workqueues_dataset d JOIN workqueues_file f ON f.dataset_id = d.id
-        WHERE d.type IN ('input', 'pseudo_input') AND d.status = 'done' AND f.status IN ('picked', 'running')
+        WHERE d.type IN ({MASTER_TYPES.sql}) AND d.status = 'done' AND f.status IN ({INPUT_FILE.in_use.sql})
         """,
     ),
 )

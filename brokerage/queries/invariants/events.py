@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
 from workqueues.queries.ranges import COUNTS, IS_KEPT, IS_LIVE
+from workqueues.states import INPUT_FILE
 
 CUT = f"""
     FROM workqueues_file f CROSS JOIN LATERAL ({COUNTS}) AS c
@@ -85,7 +86,7 @@ INVARIANTS = (
         "The state of a file that jobs share is what its events say; one that was given up unused has that in its history.",
         f"""
         SELECT 'file ' || f.id || ' is ' || f.status || ': ' || c.free || ' events free, ' || c.done || ' done of ' || f.n_events
-            || ', ' || c.live || ' live ranges' {CUT} AND f.status NOT IN ('lost', 'missing', 'broken')
+            || ', ' || c.live || ' live ranges' {CUT} AND f.status NOT IN ({INPUT_FILE.gone.sql})
           AND NOT (f.status = 'picked' AND c.free > 0) AND f.status <> {STATE}
           AND NOT (f.status = 'failed' AND c.live = 0
                    AND EXISTS (SELECT 1 FROM workqueues_filechange n WHERE n.file_id = f.id AND n.new = 'failed'))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
+from workqueues.states import INPUT_FILE, MASTER_TYPES, TASK
 
 WHOLE = "NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id)"
 """Whether jobs have the file whole; what holds of files of which they have event ranges stands in `events`."""
@@ -93,23 +94,23 @@ INVARIANTS = (
     Invariant(
         "held_while_ready",
         "Only a ready file is held back, or one whose other events a generator has picked.",
-        """
+        f"""
         SELECT 'file ' || id || ' is ' || status || ': ' || held FROM workqueues_file
-        WHERE held <> '' AND status NOT IN ('ready', 'picked')
+        WHERE held <> '' AND status NOT IN ({INPUT_FILE.held.sql})
         """,
     ),
     Invariant(
         "picked_for_a_generator",
         "A picked file belongs to a task whose claim holder makes jobs of it, or to one that somebody will look at.",
-        """
+        f"""
         SELECT 'file ' || f.id || ' is picked, its task ' || t.id || ' is ' || t.status
             || CASE WHEN t.locked_by = '' THEN ' and nobody has claimed it' ELSE '' END
         FROM workqueues_file f JOIN workqueues_task t ON t.id = f.task_id
         WHERE f.status = 'picked' AND (
-            t.status NOT IN ('ready', 'running', 'scouting', 'aborting', 'finishing', 'toretry')
-            OR t.locked_by = '' AND t.status IN ('ready', 'running', 'scouting') AND NOT EXISTS (
+            t.status NOT IN ({TASK.generating.sql}, {TASK.commanded.sql})
+            OR t.locked_by = '' AND t.status IN ({TASK.generating.sql}) AND NOT EXISTS (
                 SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND d.status = 'ready' AND d.master_id IS NULL
-                  AND d.type IN ('input', 'pseudo_input') AND d.n_files_to_be_used > d.n_files_used))
+                  AND d.type IN ({MASTER_TYPES.sql}) AND d.n_files_to_be_used > d.n_files_used))
         """,
     ),
     Invariant(

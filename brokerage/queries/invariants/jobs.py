@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
+from workqueues.states import MASTER_TYPES
 
 INVARIANTS = (
     Invariant(
@@ -98,11 +99,11 @@ INVARIANTS = (
     Invariant(
         "job_attempt",
         "The attempt number of a job is one more than the tries that its input files had before.",
-        """
+        f"""
         SELECT 'job ' || j.id || ': attempt ' || j.attempt_nr || ' for ' || (1 + i.tries)
         FROM brokerage_job j JOIN (
             SELECT u.job_id, max(u.attempt_nr) AS tries FROM brokerage_jobinput u JOIN workqueues_file f ON f.id = u.file_id
-            WHERE f.type IN ('input', 'pseudo_input') GROUP BY u.job_id) i ON i.job_id = j.id
+            WHERE f.type IN ({MASTER_TYPES.sql}) GROUP BY u.job_id) i ON i.job_id = j.id
         WHERE j.attempt_nr <> 1 + i.tries
         """,
     ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_site.foundation.kernel.machine import Machine
-from brokerage.states import JOB, LEASED
+from brokerage.states import JOB
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, OUTPUT_DATASET, TASK
 
 
@@ -28,7 +28,7 @@ def arrows(machine: Machine) -> list[str]:
 PARAMETERS: Mapping[str, Any] = {
     "task_final": sorted(TASK.final),
     "job_final": sorted(JOB.final),
-    "leased": list(LEASED),
+    "leased": list(JOB.leased),
     "input_types": list(INPUT_TYPES),
     "task_arrows": arrows(TASK),
     "job_arrows": arrows(JOB),

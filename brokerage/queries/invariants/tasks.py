@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
+from workqueues.states import INPUT_FILE, MASTER_TYPES, TASK
 
 INVARIANTS = (
     Invariant(
@@ -91,20 +92,20 @@ INVARIANTS = (
     Invariant(
         "ended_task_inputs_settled",
         "A task that is done, finished or failed has no input file left over or in use.",
-        """
+        f"""
         SELECT 'task ' || t.id || ' is ' || t.status || ', file ' || f.id || ' is ' || f.status
         FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id JOIN workqueues_file f ON f.dataset_id = d.id
-        WHERE t.status IN ('done', 'finished', 'failed') AND d.type IN ('input', 'pseudo_input') AND d.master_id IS NULL
-          AND NOT d.excluded AND d.status <> 'broken' AND f.status IN ('ready', 'picked', 'running', 'partial')
+        WHERE t.status IN ({TASK.settled.sql}) AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL
+          AND NOT d.excluded AND d.status <> 'broken' AND f.status IN ({INPUT_FILE.live.sql})
         """,
     ),
     Invariant(
         "done_task_complete",
         "A task that is done has processed every file of its inputs.",
-        """
+        f"""
         SELECT 'task ' || t.id || ', dataset ' || d.id || ': ' || d.n_files_finished || ' of ' || d.n_files
         FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id
-        WHERE t.status = 'done' AND d.type IN ('input', 'pseudo_input') AND d.master_id IS NULL AND NOT d.excluded
+        WHERE t.status = 'done' AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND NOT d.excluded
           AND d.n_files_finished <> d.n_files
         """,
     ),

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
+from brokerage.states import JOB
 
 T = TypeVar("T")
 LONGEST_LIST = 1000
@@ -168,7 +169,7 @@ def read_asking(body: Mapping[str, Any]) -> Asking:
 def read_heartbeat(body: Mapping[str, Any]) -> Heartbeat:
     """Read a heartbeat; BadMessage with every problem."""
     r = _Reader(body)
-    status = r.one_of("status", ("starting", "running"))
+    status = r.one_of("status", JOB.heartbeat)
     return r.done(lambda: Heartbeat(cast("Literal['starting', 'running']", status)))
 
 
@@ -187,7 +188,7 @@ def read_settled(body: Mapping[str, Any]) -> list[tuple[int, int]]:
 def read_report(body: Mapping[str, Any]) -> Report:
     """Read a final report; BadMessage with every problem."""
     r = _Reader(body)
-    status = r.one_of("status", ("finished", "failed"))
+    status = r.one_of("status", JOB.reported)
     outputs = [_output(r, i, item) for i, item in enumerate(r.items("outputs"))]
     error = body.get("error") or {}
     if not isinstance(error, Mapping):

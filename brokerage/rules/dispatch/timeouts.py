@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from broker_site.foundation.gdpconfig.values import pick
 from brokerage.rules.facts.ask import Config
+from brokerage.states import JOB
 
 DAY_S = 86400.0
 
@@ -51,7 +52,7 @@ def limit_s(state: str, priority: int, queue: QueueFacts, config: Config) -> flo
     if state == "holding" and high:
         return _value(config, "TIMEOUT_holding_high")
     limit = _value(config, f"TIMEOUT_{state}")
-    if state in ("activated", "starting") and high and inactive(queue, config) and limit is not None:
+    if state in JOB.inactive and high and inactive(queue, config) and limit is not None:
         return min(limit, float(config["TIMEOUT_inactive_high"]))
     return limit
 
@@ -67,7 +68,7 @@ def silence_s(state: str, sub_status: str | None, label: str, queue: QueueFacts,
     Running and starting jobs send heartbeats; transferring ones only where the queue's workflow has its own stage-out, which
     shows in a sub status. Without a value for the queue's workflow that of analysis (labels user and panda) or production holds.
     """
-    if suspended(queue) or not (state in ("starting", "running") or (state == "transferring" and sub_status)):
+    if suspended(queue) or not (state in JOB.heartbeat or (state == "transferring" and sub_status)):
         return None
     own = f"HEARTBEAT_TIMEOUT_{queue.workflow}"
     workflow = queue.workflow if own in config else "analysis" if label in ("user", "panda") else "production"

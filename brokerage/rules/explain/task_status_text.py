@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from broker_site.foundation.agency.duties import AgentDuty, Health
+from workqueues.rules.task.commands import COMMANDS
 from workqueues.rules.task.status_sentences import SENTENCES
 from workqueues.states import TASK
 
-COMMANDED = {"aborting": "killed", "finishing": "finished", "toretry": "retried"}
+COMMANDED = {command.target: command.during for command in COMMANDS.values()}
 """States in which the command agent carries out what somebody asked for."""
 
 AGENT_FAULTS = {"off": "is switched off", "failing": "fails at the moment", "late": "is late", "never": "has not run yet"}
@@ -112,9 +113,8 @@ def _task(task: TaskStatus) -> list[Reason]:
     if task.status in COMMANDED:
         live = sum(load.waiting + load.leased for load in task.loads)
         jobs = f"; it waits until {_count(live, 'job is', 'jobs are')} gone" if live else ""
-        lines.append(
-            Reason("command", f"{task.command_by or 'Somebody'} asked that the task be {COMMANDED[task.status]}{jobs}.", "off")
-        )
+        who = task.command_by or "somebody"
+        lines.append(Reason("command", f"It is {COMMANDED[task.status]}, as {who} asked{jobs}.", "off"))
     elif task.status == "throttled" and task.throttled_until is not None:
         until = f"{task.throttled_until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         lines.append(Reason("throttled", f"It makes no new jobs until {until}, because too many of its tries failed."))

@@ -16,8 +16,9 @@ from brokerage.rules.facts.columns import Columns, Flags, Floats, Ints, Texts, f
 from brokerage.rules.facts.load import effective_running, many_assigned, queue_cap
 from brokerage.rules.facts.network import weight_to_nucleus
 from brokerage.rules.facts.software import SoftwareIndex
+from brokerage.states import JOB
 
-JOBS = ("defined", "assigned", "activated", "starting", "running")
+JOBS = JOB.counted
 """Columns with numbers of jobs of the task's share."""
 
 BUSY = ("running", "n_batch", "num_slots", "starting")

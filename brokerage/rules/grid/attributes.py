@@ -35,6 +35,7 @@ from pydantic_core import CoreSchema, core_schema
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import (
     AS_GIVEN,
+    BOUNDED,
     LARGEST,
     STRICT,
     WHOLE,
@@ -73,6 +74,7 @@ class Known:
     storages: Collection[str] = ()
     queues: Collection[str] = ()
     lacking: str = "there is no"
+    faults: list[Any] = field(default_factory=list)
 
 
 def reference(kind: str, noun: str) -> AfterValidator:
@@ -155,7 +157,7 @@ Work = Annotated[float, Field(ge=0, le=1e18, json_schema_extra={"unit": "HS06 s"
 Texts = Annotated[list[str], BeforeValidator(_texts)]
 Time = Annotated[datetime, BeforeValidator(_time, json_schema_input_type=str)]
 SiteName = Annotated[str, reference("sites", "site")]
-StorageName = Annotated[str, reference("storages", "storage endpoint")]
+StorageName = Annotated[str, reference("storages", "storage endpoint"), BOUNDED]
 QueueName = Annotated[str, Field(max_length=LONGEST_NAME), reference("queues", "queue")]
 
 
@@ -207,7 +209,9 @@ class StorageAttributes(Attributes):
     is_tape: Flag = Field(False, description="Files have to be staged.")
     free_gb: Gigabytes | None = Field(None, description="Free space, GB = 10^9 bytes.")
     expired_gb: Gigabytes | None = Field(None, description="Space of expired files, GB.")
-    status: dict[Access, AccessState] = Field({}, description=f"{', '.join(ACCESS_STATES)} per access: {', '.join(ACCESSES)}.")
+    status: dict[Annotated[Access, BOUNDED], Annotated[AccessState, BOUNDED]] = Field(
+        {}, description=f"{', '.join(ACCESS_STATES)} per access: {', '.join(ACCESSES)}."
+    )
     path: Annotated[str, Field(max_length=1024), AfterValidator(_no_parent)] = Field(
         "", description="Directory that local pilots reach; relative: below the instance's folder."
     )
@@ -264,7 +268,7 @@ class QueueAttributes(QueueFurther, QueueColumns):
     atlas_site: SiteName = Field(description="Site of the processors.")
     astorages: dict[
         Annotated[str, Field(pattern=f"^{ROLE}$", max_length=32)],
-        Annotated[list[StorageName], Expected("a list of storage endpoints")],
+        Annotated[list[StorageName], Expected("a list of storage endpoints"), BOUNDED],
     ] = Field({}, description="Storage endpoints by role, the default first; other roles are kept, not used.")
 
     @model_validator(mode="before")

@@ -191,7 +191,9 @@ def _each(
         if not faults:
             described = made(raw)
             try:
-                good.append(without_ours(entry(name, described, model.model_validate(described, context=known))))
+                good.append(
+                    without_ours(entry(name, described, model.model_validate(described, context=replace(known, faults=[]))))
+                )
                 continue
             except ValidationError as error:
                 faults = [*problems(error, model, path)]

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.outside_data import STRICT, Expected, fault, found, problem, problems
+from broker_site.foundation.outside_data import BOUNDED, MOST_PROBLEMS, STRICT, Expected, fault, found, problem, problems
 from brokerage.rules.grid.attributes import (
     LONGEST_NAME,
     NAME,
@@ -89,6 +90,7 @@ def _name(name: str) -> str:
 Name = Annotated[
     str,
     AfterValidator(_name),
+    BOUNDED,
     WithJsonSchema({"type": "string", "maxLength": LONGEST_NAME, "allOf": [{"pattern": f"^{NAME}$"}]}),
 ]
 ByName = Expected("an object with one member for each name")
@@ -109,9 +111,9 @@ class GridDocument(BaseModel):
 
     format: Annotated[Any, BeforeValidator(_format), WithJsonSchema({"const": FORMAT})] = Field(description=f"It is {FORMAT}.")
     now: Any = Field(None, description="Time to which counts refer; not stored.")
-    sites: Annotated[dict[Name, Site], ByName] = Field(description=MUST)
-    storages: Annotated[dict[Name, StorageAttributes], ByName] = {}
-    queues: Annotated[dict[Name, QueueAttributes], ByName] = Field(description=MUST)
+    sites: Annotated[dict[Name, Annotated[Site, BOUNDED]], ByName] = Field(description=MUST)
+    storages: Annotated[dict[Name, Annotated[StorageAttributes, BOUNDED]], ByName] = {}
+    queues: Annotated[dict[Name, Annotated[QueueAttributes, BOUNDED]], ByName] = Field(description=MUST)
     links: Any = None
     slots: Any = None
     measured: Any = None
@@ -134,9 +136,11 @@ def read_grid(document: object) -> Grid:
     if unstorable := check_characters(document):
         raise BadGrid(unstorable)
     sites, storages, queues = ({} if not isinstance(part := document.get(n), Mapping) else part for n in PLACES)
-    wrong = [p for name, raw in queues.items() if (p := nickname_problem(name, raw))]
+    wrong = [*islice((p for name, raw in queues.items() if (p := nickname_problem(name, raw))), MOST_PROBLEMS)]
+    unknown = islice((name for name in document if name not in GridDocument.model_fields), MOST_PROBLEMS)
+    some = {name: document[name] for name in (*GridDocument.model_fields, *unknown) if name in document}
     try:
-        read = GridDocument.model_validate(document, context=Known(sites, storages, queues, LACKING))
+        read = GridDocument.model_validate(some, context=Known(sites, storages, queues, LACKING))
     except ValidationError as error:
         raise BadGrid([*problems(error, GridDocument), *wrong]) from None
     if wrong:

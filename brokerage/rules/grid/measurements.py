@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo, WithJsonSchema
 
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.outside_data import AS_GIVEN, LARGEST, WHOLE, Flag, fault, found, problems
+from broker_site.foundation.outside_data import AS_GIVEN, BOUNDED, LARGEST, WHOLE, Flag, fault, found, problems
 from brokerage.rules.grid.attributes import (
     TEXT_NUMBER,
     Attributes,
@@ -69,6 +69,7 @@ ResourceClass = Annotated[str, Field(max_length=32, description="Class of resour
 Member = Annotated[
     Any,
     BeforeValidator(_text_or_texts),
+    BOUNDED,
     WithJsonSchema({"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "string"}}]}),
 ]
 
@@ -80,7 +81,7 @@ class Link(Attributes):
     to: SiteName = Field(description="Site where they go.")
     activity: str = Field(PRODUCTION_OUTPUT, max_length=64, description="What they are.")
     files_queued: Count = Field(0, description="Files that wait.")
-    mbps: dict[Window, Annotated[float, Field(ge=0), AS_GIVEN] | None] = Field(
+    mbps: dict[Annotated[Window, BOUNDED], Annotated[float, Field(ge=0), AS_GIVEN] | None] = Field(
         {}, description="Throughput of the last hour (1h), day (1d), week (1w)."
     )
     closeness: Annotated[float, Field(ge=-1, le=11), AS_GIVEN, TEXT_NUMBER] | None = Field(
@@ -176,8 +177,8 @@ class Software(Attributes):
     cmtconfigs: Texts = []
     containers: Texts = []
     cvmfs: Texts = []
-    tags: list[dict[str, Member]] = []
-    architectures: list[dict[str, Member]] = []
+    tags: list[Annotated[dict[str, Member], BOUNDED]] = []
+    architectures: list[Annotated[dict[str, Member], BOUNDED]] = []
 
 
 LINK, SLOT, MEASURED = attributes_of(Link), attributes_of(Slots), attributes_of(Measured)
@@ -188,10 +189,10 @@ class StoredParts(Attributes):
     """The parts that an import stores."""
 
     now: Time | None = None
-    links: list[Link] = Field([], description="Ways of files between sites; each from, to and activity once.")
-    slots: list[Slots] = Field([], description="Declared slots; each queue, share and resource type once.")
-    measured: list[Measured] = Field([], description="What is measured of running jobs; each queue once.")
-    software: dict[Annotated[str, AfterValidator(_queue_or_all)], Software] = Field(
+    links: list[Annotated[Link, BOUNDED]] = Field([], description="Ways of files between sites; each from, to and activity once.")
+    slots: list[Annotated[Slots, BOUNDED]] = Field([], description="Declared slots; each queue, share and resource type once.")
+    measured: list[Annotated[Measured, BOUNDED]] = Field([], description="What is measured of running jobs; each queue once.")
+    software: dict[Annotated[str, AfterValidator(_queue_or_all), BOUNDED], Annotated[Software, BOUNDED]] = Field(
         {}, description=f"What queues publish, by name; {ALL} knows every tag."
     )
 
@@ -199,12 +200,12 @@ class StoredParts(Attributes):
 class Parts(StoredParts):
     """All parts, for a decision without a database."""
 
-    jobs: list[Jobs] = []
-    pilots: list[Pilots] = []
-    workers: list[Workers] = []
-    replicas: list[Replica] = []
-    users: list[User] = []
-    work: list[NucleusWork] = []
+    jobs: list[Annotated[Jobs, BOUNDED]] = []
+    pilots: list[Annotated[Pilots, BOUNDED]] = []
+    workers: list[Annotated[Workers, BOUNDED]] = []
+    replicas: list[Annotated[Replica, BOUNDED]] = []
+    users: list[Annotated[User, BOUNDED]] = []
+    work: list[Annotated[NucleusWork, BOUNDED]] = []
 
 
 Entries = tuple[Mapping[str, Any], ...]
@@ -247,6 +248,6 @@ def _entries(part: Iterable[BaseModel]) -> Entries:
 def software_problems(published: object, path: str = "") -> Iterator[Problem]:
     """What is wrong with the software document of a queue."""
     try:
-        Software.model_validate(published)
+        Software.model_validate(published, context=Known())
     except ValidationError as error:
         yield from problems(error, Software, path)

@@ -1,6 +1,6 @@
 """Columns made of a grid document: what stands in it for queues and nuclei, whatever the task.
 
-Here: one row for each queue and nucleus. Not here: reading the document (`grid_document`, `grid_facts`), and what depends on the
+Here: one row for each queue and nucleus. Not here: reading the document (`document`, `measurements`), and what depends on the
 task (`world`). Attributes and roles of storage: facts on queues 5.1 to 5.3.
 """
 
@@ -19,6 +19,7 @@ from brokerage.rules.grid.measurements import EXPRESS, PRODUCTION_OUTPUT, Facts
 from brokerage.rules.grid.output_storages import OutputStorage, written
 from brokerage.rules.grid.pseudo_queues import Row, expanded
 from brokerage.rules.grid.queue_switches import Switches
+from brokerage.states import JOB
 
 IN_USE = "ACTIVE"
 VIRTUAL = "_VP_DISK"
@@ -92,7 +93,7 @@ class _Activity:
         self.requests = _sums(facts.pilots, "requests_3h")
         self.workers = _sums(facts.workers, "n")
         self.disk_io = {entry["queue"]: entry["disk_io_per_core"] for entry in facts.measured}
-        self.running = _sums((job for job in facts.jobs if job["status"] in ("running", "starting", "sent")), "n")
+        self.running = _sums((job for job in facts.jobs if job["status"] in JOB.leased), "n")
         self.idle: dict[str, float] = {}
         for entry in facts.pilots:
             if entry["last_start"] is not None:

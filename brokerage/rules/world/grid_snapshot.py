@@ -24,8 +24,9 @@ from brokerage.rules.grid.attributes import FURTHER, QUEUE
 from brokerage.rules.grid.document import Entry, Grid
 from brokerage.rules.grid.measurements import ALL, EXPRESS, PRODUCTION_OUTPUT, Facts
 from brokerage.rules.grid.queue_columns import default_output, nucleus_rows, outputs_of, places, queue_rows, up
-from brokerage.rules.world.job_counts import ENDED, JobCounts
+from brokerage.rules.world.job_counts import JobCounts
 from brokerage.rules.world.link_columns import LinkColumns, files_to_nuclei
+from brokerage.states import JOB
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -304,7 +305,7 @@ class GridSnapshot:
 
     @cached_property
     def _by_task(self) -> Mapping[Any, list[Mapping[str, Any]]]:
-        return _grouped((job for job in self.facts.jobs if job["status"] in ENDED), "task_id")
+        return _grouped((job for job in self.facts.jobs if job["status"] in JOB.tried), "task_id")
 
     def _own(self, ask: Ask) -> Arrays:
         """Jobs of the task that ended lately, and those of its user and share."""

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from brokerage.rules.facts.columns import Ints
 from brokerage.rules.facts.snapshot import JOBS
+from brokerage.states import COUNTED_AS
 
 TRANSFERRING = "transferring"
-COUNTED = {"sent": "starting"} | {state: state for state in (*JOBS, TRANSFERRING)}
+COUNTED = COUNTED_AS | {TRANSFERRING: TRANSFERRING}
 """Status of a job -> the column in which it counts."""
-
-ENDED = ("finished", "failed", "closed")
 
 _COLUMNS = (*JOBS, TRANSFERRING)
 _WAITING = [JOBS.index("activated"), JOBS.index("starting")]

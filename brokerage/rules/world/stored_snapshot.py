@@ -17,7 +17,7 @@ from typing import Any
 from brokerage.rules.grid.document import FORMAT, Entry, Grid, QueueEntry
 from brokerage.rules.grid.measurements import Facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
-from brokerage.rules.world.job_counts import ENDED
+from brokerage.states import JOB
 
 VERSION = 1
 """Of the form of the bytes; a reader refuses any other."""
@@ -74,7 +74,7 @@ class TaskFacts:
 def packed(world: GridSnapshot) -> PackedSnapshot:
     """The parts of a world, without what belongs to single tasks."""
     grid, facts = world.grid, world.facts
-    running = [job for job in facts.jobs if job["status"] not in ENDED]
+    running = [job for job in facts.jobs if job["status"] in JOB.live]
     moment = {part: _columns(running if part == "jobs" else getattr(facts, part)) for part in MOMENT}
     return PackedSnapshot(
         _json(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from broker_site.foundation.gdpconfig.values import Config
 from brokerage.config_keys import SERVER
 from brokerage.rules.facts.ask import Ask, Chunk
 from brokerage.rules.facts.snapshot import Queues
-
-GRIDS = 10_000 if settings.get_current_profile_name() == "thorough" else 300
-"""How many random grids the oracles compare; the profile is chosen with `--hypothesis-profile thorough`."""
 
 PARTS = (("jedi", "jobbroker"), ("jedi", "taskbrokerage"), ("jedi", "core"), ("jedi", "anal_jobbroker"), (SERVER, "prio_mgr"))
 CONFIG = {key: value for app, part in PARTS for key, value in Config().component(part, app=app).items()}
@@ -89,18 +85,36 @@ ASKS: dict[str, list[Any]] = {
 """The values that random tasks are made of."""
 
 
-def numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with names of their own."""
-    return [{"name": f"Q{i:02}", **row} for i, row in enumerate(rows)]
+Values = Mapping[str, Sequence[Any]]
+seeds = st.integers(0, 2**24 - 1)
+"""A task or a queue is drawn as one number: hypothesis takes far longer over forty values, and they vary no more."""
+
+
+def random_task(dice: Random, values: Values) -> Ask:
+    return ask(**{name: dice.choice(some) for name, some in values.items()})
+
+
+def random_row(dice: Random, values: Values) -> dict[str, Any]:
+    return {column: dice.choice(some) for column, some in values.items()}
+
+
+def random_tasks(values: Values) -> st.SearchStrategy[Ask]:
+    return seeds.map(lambda seed: random_task(Random(seed), values))
+
+
+def random_grids(values: Values, most: int, suffixes: Sequence[str] = ("",)) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Up to `most` candidates, each with a name of its own that ends with one of the suffixes."""
+    dice = st.lists(seeds.map(Random), max_size=most)
+    return dice.map(
+        lambda drawn: [{"name": f"Q{i:02}{one.choice(suffixes)}"} | random_row(one, values) for i, one in enumerate(drawn)]
+    )
 
 
 def random_case(dice: Random, size: int) -> tuple[Ask, list[dict[str, Any]]]:
     """A task and a grid of that many queues."""
-    rows = [{column: dice.choice(values) for column, values in ROWS.items()} for _ in range(size)]
-    return ask(**{name: dice.choice(values) for name, values in ASKS.items()}), numbered(rows)
+    rows = [{"name": f"Q{i:02}", **random_row(dice, ROWS)} for i in range(size)]
+    return random_task(dice, ASKS), rows
 
 
-grids = st.lists(st.fixed_dictionaries({name: st.sampled_from(values) for name, values in ROWS.items()}), max_size=8).map(
-    numbered
-)
-asks = st.builds(ask, **{name: st.sampled_from(values) for name, values in ASKS.items()})
+grids = random_grids(ROWS, 8)
+asks = random_tasks(ASKS)

@@ -123,6 +123,13 @@ def test_a_faulty_queue_is_told_and_the_others_are_taken(change: dict[str, Any],
     assert len(wanted.queues or ()) == 5
 
 
+def test_however_many_queues_are_faulty_the_good_ones_are_taken_and_no_faulty_one() -> None:
+    faulty = {f"BAD{i}": {"atlas_site": "SITE-A", "astorages": {"read_lan": ["MARS_DISK"]}} for i in range(300)}
+    wanted = read_queues(faulty | cric.QUEUES, KNOWN)
+    assert len(wanted.faulty["queue"]) == 300
+    assert len(wanted.queues or ()) == 6
+
+
 def test_names_that_are_none_are_faults_of_their_entry() -> None:
     wanted = read_queues({**cric.QUEUES, "A/MCORE": {"atlas_site": "SITE-A"}, "LIST": []}, KNOWN)
     assert {name: fault.split(": ")[1] for name, fault in wanted.faulty["queue"].items()} == {"A/MCORE": "name", "LIST": "type"}

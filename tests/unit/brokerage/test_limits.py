@@ -18,9 +18,9 @@ from brokerage.rules.decision.pipeline import decide, skips
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.columns import Columns
 from brokerage.rules.facts.snapshot import Nuclei, Queues
+from tests.oracles.sentences import names
 from tests.unit.brokerage import limits
 from tests.unit.brokerage.grids import CONFIG, ask
-from tests.unit.brokerage.sentences import names
 
 TABLES: dict[str, tuple[Policy, Mapping[limits.Named, limits.Case]]] = {
     "production": (Production, limits.PRODUCTION),

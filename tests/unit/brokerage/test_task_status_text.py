@@ -60,7 +60,7 @@ def test_a_command_waits_for_the_jobs_to_go() -> None:
     task = replace(
         CALM, status="aborting", command_by="ada", reason="wrong release", loads=(QueueLoad("ALPHA", "online", 1, 2, 3),)
     )
-    assert said(task) == "ada asked that the task be killed; it waits until 3 jobs are gone."
+    assert said(task) == "It is being killed, as ada asked; it waits until 3 jobs are gone."
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_agent_whose_turn_it_is_is_named_with_what_is_wrong(health: Health, 
 def test_every_live_state_that_an_agent_leaves_has_an_agent_whose_turn_it_is() -> None:
     """States of features that are not built yet have none, nor have those in which a person has to do something."""
     without = {status for status in TASK.live if agent_of(status) is None}
-    not_built = {"rerefine", "topreprocess", "preprocessing", "scouting", "scouted", "toincexec", "paused"}
+    not_built = {"rerefine", "topreprocess", "preprocessing", "scouted", "toincexec", "paused"}
     assert without == {"exhausted"} | not_built
 
 

@@ -6,9 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_site.foundation.kernel.machine import Machine, MachineError, NotAllowed
-from brokerage.states import JOB, LEASED
-from workqueues.states import EVENT, INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, OUTPUT_FILE, TASK
+from broker_site.foundation.kernel.machine import Machine, MachineError, Names, NotAllowed
+from brokerage.states import JOB
+from workqueues.states import (
+    EVENT,
+    INPUT_DATASET,
+    INPUT_FILE,
+    INPUT_TYPES,
+    MASTER_TYPES,
+    OUTPUT_DATASET,
+    OUTPUT_FILE,
+    OUTPUT_TYPES,
+    TASK,
+    TYPES,
+)
 
 MACHINES = [TASK, INPUT_DATASET, OUTPUT_DATASET, INPUT_FILE, OUTPUT_FILE, EVENT, JOB]
 
@@ -103,10 +114,43 @@ def test_the_states_are_those_of_the_documents(machine: Machine, words: str) -> 
 
 
 def test_a_job_never_goes_back_from_a_pilot() -> None:
-    assert not any(JOB.allows(held, waiting) for held in LEASED for waiting in ("activated", "defined", "assigned", "pending"))
+    assert not any(JOB.allows(held, waiting) for held in (*JOB.leased, *JOB.delivering) for waiting in JOB.waiting)
 
 
 def test_the_drawing_has_every_arrow() -> None:
     drawing = JOB.drawing()
     assert "activated --> sent: send" in drawing
     assert drawing.count("-->") == len(JOB.transitions) + len(JOB.final)
+
+
+def test_names_keep_their_order_and_are_listed_for_sql() -> None:
+    names = Names("b a") | ("c", "a")
+    assert list(names) == ["b", "a", "c"]
+    assert names.sql == "'b', 'a', 'c'"
+    assert [list(names - ("a",)), list(names & {"a", "b"})] == [["b", "c"], ["b", "a"]]
+
+
+def test_a_set_of_states_that_the_table_does_not_have_is_refused() -> None:
+    class Lift(Machine):
+        moving = Names("up dwon")
+
+    with pytest.raises(MachineError, match=r"moving states \['dwon'\]"):
+        Lift("lift", "start | - | up down")
+
+
+def test_every_set_of_states_of_the_machines_is_one() -> None:
+    for machine in MACHINES:
+        for name in (
+            name for kind in type(machine).__mro__ for name, of in vars(kind).items() if isinstance(of, Names | property)
+        ):
+            assert set() < set(getattr(machine, name)) < set(machine.states), f"{machine.name}.{name}"
+    assert INPUT_TYPES | OUTPUT_TYPES | ("tmpl_output", "tmpl_log") == TYPES
+    assert set(MASTER_TYPES) < set(INPUT_TYPES)
+
+
+def test_an_event_that_the_table_does_not_have_is_no_empty_set_of_states() -> None:
+    machine = Machine("door", "open | - | opened\nclose | opened | closed")
+    with pytest.raises(MachineError, match="no event 'slam'"):
+        machine.accepting("slam")
+    with pytest.raises(MachineError, match="no event 'slam'"):
+        machine.outcomes("slam")

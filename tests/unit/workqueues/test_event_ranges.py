@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.jobs.event_ranges import KEPT, LIVE, SPENT, Free, Try, file_status, free_events, used_up
+from workqueues.rules.jobs.event_ranges import Free, Try, file_status, free_events, used_up
 from workqueues.states import EVENT, INPUT_FILE
 
 limit = st.one_of(st.none(), st.integers(1, 4))
@@ -88,5 +88,5 @@ def test_the_state_of_a_file_is_what_its_events_say(live: int, done: int, free: 
 
 
 def test_every_state_of_a_range_keeps_its_events_or_gives_them_up() -> None:
-    assert sorted([*LIVE, *KEPT, *SPENT]) == sorted(EVENT.states)
+    assert sorted([*EVENT.with_job, *EVENT.processed, *EVENT.spent]) == sorted(EVENT.states)
     assert {"ready", "partial", "running", "finished", "failed"} <= set(INPUT_FILE.states)

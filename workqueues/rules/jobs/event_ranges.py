@@ -11,15 +11,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from workqueues.states import EVENT
-
-LIVE = ("ready", "sent", "running", "finished")
-"""States in which a job has the range."""
-KEPT = ("done", "merged")
-"""States in which the events are processed."""
-SPENT = tuple(state for state in EVENT.states if state not in LIVE + KEPT)
-"""States in which the try is over and the events were not processed."""
-
 
 class Try(NamedTuple):
     """One range of a file: its first event and the one behind its last, counted from 0; how many tries and failures its events

@@ -1,7 +1,7 @@
 """Refining: from the parameters of a task to its rows, or to what is wrong with them, or to what it waits for."""
 
 from workqueues.rules.refine.datasets import unknown_events
-from workqueues.rules.refine.plan import CORRUPTED, check_inputs, notes, plan
+from workqueues.rules.refine.plan import check_inputs, notes, plan
 from workqueues.rules.refine.types import (
     DatasetFacts,
     DatasetPlan,
@@ -16,7 +16,6 @@ from workqueues.rules.refine.types import (
 from workqueues.rules.refine.validate import bounded, read_task, validate
 
 __all__ = [
-    "CORRUPTED",
     "DatasetFacts",
     "DatasetPlan",
     "OutputTemplatePlan",

@@ -14,6 +14,7 @@ from workqueues.rules.refine.contradictions import cuts_events
 from workqueues.rules.refine.templates import input_items, output_streams, records_of, sequence_of, uses
 from workqueues.rules.refine.types import DatasetFacts, DatasetPlan, Item, OutputTemplatePlan
 from workqueues.rules.task_parameters import TaskParameters
+from workqueues.states import INPUT_TYPES, OUTPUT_TYPES
 
 SEED_DATASET = "pseudo_rndmseed"
 PSEUDO_DATASET = "pseudo_dataset"
@@ -36,19 +37,19 @@ def template_plans(
     items: Sequence[Item], streams: Mapping[str, str], datasets: Sequence[DatasetPlan]
 ) -> tuple[OutputTemplatePlan, ...]:
     """How the files of each output are named."""
-    index = {d.name: i for i, d in enumerate(datasets) if d.type.endswith(("output", "log"))}
+    index = {d.name: i for i, d in enumerate(datasets) if d.type not in INPUT_TYPES}
     return tuple(
         OutputTemplatePlan(
             dataset_index=index[item.names[0]],
             filename_template=item.file_name,
             stream_name=streams[item.path],
             serial_nr=item.offset,
-            out_type=item.type,
+            out_type=item.type,  # type: ignore[arg-type]
             source_name=item.source_name,
             optional=item.optional,
         )
         for item in items
-        if item.type == "output" or item.type == "log"
+        if item.type in OUTPUT_TYPES
     )
 
 
@@ -182,7 +183,7 @@ def _outputs(items: Sequence[Item], task: TaskParameters) -> Iterator[DatasetPla
     seen: set[str] = set()
     prefix = "tmpl_" if task.instantiates else ""
     for item in items:
-        if item.type not in ("output", "log") or item.names[0] in seen:
+        if item.type not in OUTPUT_TYPES or item.names[0] in seen:
             continue
         seen.add(item.names[0])
         yield DatasetPlan(

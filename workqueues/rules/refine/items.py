@@ -20,6 +20,7 @@ from workqueues.rules.refine.attributes import input_attributes
 from workqueues.rules.refine.types import Item, ItemType
 from workqueues.rules.task_parameters import items as documents
 from workqueues.rules.task_parameters.declaration import parameters, read
+from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
 
 PSEUDO_NAMES = ("seq_number", "pseudo_dataset")
 """Dataset names that stand for numbered records, not for files."""
@@ -192,14 +193,14 @@ def _bad_name(kind: ItemType, name: str) -> tuple[str, str] | None:
 
 def _text(field: str, kind: ItemType, text: str, problems: list[Problem]) -> tuple[str, str]:
     """The stream of an input and the file-name template of an output, from the item's text."""
-    if kind in ("output", "log"):
+    if kind in OUTPUT_TYPES:
         return "", _file_name(field, text, problems) if text else ""
     try:
         marks = placeholders(text)
     except MalformedText as wrong:
         problems.append(problem(field, "template", str(wrong)))
         return "", ""
-    if kind not in ("input", "pseudo_input"):
+    if kind not in MASTER_TYPES:
         return "", ""
     names = [n for mark in marks for n in mark.names if n not in (*NUMBERS, TASK_ID, MIDDLE_NAME)]
     stream = names[0] if names else ""
@@ -242,7 +243,7 @@ def command_line(items: Sequence[Item], stream_of: Mapping[str, str]) -> str:
         if item.hidden or not item.on_command_line:
             continue
         value = item.value
-        if item.type in ("output", "log"):
+        if item.type in OUTPUT_TYPES:
             head, equals, _ = value.rpartition("=")
             value = f"{head}{equals}${{{stream_of[item.path]}}}"
         text += value + (" " if item.padding else "")

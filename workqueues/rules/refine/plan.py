@@ -32,9 +32,7 @@ from workqueues.rules.refine.types import (
 )
 from workqueues.rules.refine.validate import bounded
 from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters
-
-COMPLETED = ("done", "finished")
-CORRUPTED = ("broken", "aborted", "failed")
+from workqueues.states import TASK as MACHINE
 
 
 def check_inputs(document: TaskDocument, parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> list[Problem]:
@@ -108,9 +106,9 @@ def _parent(task: TaskParameters, parent: ParentFacts | None) -> TaskWait | Task
         return None
     if parent is None:
         return TaskFaults((problem("parentTaskName", "parent", f"no task of this name: {name}"),))
-    if parent.status in CORRUPTED:
+    if parent.status in MACHINE.corrupted:
         return TaskFaults((problem("parentTaskName", "parent", f"the parent, task {parent.task_id}, is {parent.status}"),))
-    if parent.status not in COMPLETED:
+    if parent.status not in MACHINE.completed:
         return TaskWait(f"waiting for the parent, task {parent.task_id}, which is {parent.status}", clock=False)
     return None
 

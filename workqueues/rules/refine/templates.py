@@ -20,6 +20,7 @@ from workqueues.rules.refine.attributes import OF_A_MASTER, shown
 from workqueues.rules.refine.contradictions import MOST_RECORDS, cuts_events, n_records
 from workqueues.rules.refine.types import MOST_LISTED, Item
 from workqueues.rules.task_parameters import TaskParameters
+from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
 
 _LATER_FORMS = "F"
 _HINTS = 20
@@ -30,9 +31,9 @@ Faults = Iterator[tuple[str, str, str]]
 def output_streams(items: Iterable[Item]) -> Mapping[str, str]:
     """Path of each output and log to its stream: OUTPUT0, OUTPUT1, ..., LOG0, ... in the order of definition."""
     streams: dict[str, str] = {}
-    counts = {"output": 0, "log": 0}
+    counts = dict.fromkeys(OUTPUT_TYPES, 0)
     for item in items:
-        if item.type in ("output", "log"):
+        if item.type in OUTPUT_TYPES:
             streams[item.path] = f"{item.type.upper()}{counts[item.type]}"
             counts[item.type] += 1
     return streams
@@ -156,13 +157,13 @@ def _pseudo(items: Sequence[Item], task: TaskParameters) -> Faults:
 
 
 def _outputs(items: Sequence[Item], task: TaskParameters) -> Faults:
-    read = {name for item in items if item.type in ("input", "pseudo_input") for name in item.names}
+    read = {name for item in items if item.type in MASTER_TYPES for name in item.names}
     kinds: dict[str, str] = {}
     named: list[tuple[Item, NameTemplate]] = []
     shapes: dict[_Shape, Item] = {}
     alone = writes_once(task, items)
     for item in items:
-        if item.type not in ("output", "log"):
+        if item.type not in OUTPUT_TYPES:
             continue
         for name in item.names:
             if name in read:
@@ -278,11 +279,11 @@ def _texts(items: Sequence[Item], task: TaskParameters) -> Faults:
     known = {*streams, *numbers, *output_streams(items).values(), TASK_ID, MIDDLE_NAME}
     strange: set[str] = set()
     for item in items:
-        text = item.value.rpartition("=")[0] if item.type in ("output", "log") else item.value
+        text = item.value.rpartition("=")[0] if item.type in OUTPUT_TYPES else item.value
         try:
             marks = placeholders(text)
         except MalformedText as wrong:
-            if item.type in ("output", "log"):
+            if item.type in OUTPUT_TYPES:
                 yield f"{item.path}.value", "template", str(wrong)
             continue
         for mark in marks:

@@ -8,12 +8,12 @@ from typing import Literal
 
 from broker_site.foundation.kernel.verdict import Problem
 from workqueues.rules.task_parameters import TaskParameters
+from workqueues.states import MASTER_TYPES, OUTPUT_TYPES, DatasetType, OutputType
 
 MOST_LISTED = 500
 """Problems that one answer lists; whatever looks for them stops there."""
 
 ItemType = Literal["constant", "input", "pseudo_input", "number", "output", "log"]
-DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class TaskDocument:
         """
         if self.parameters.instantiates:
             return ()
-        return tuple(dict.fromkeys(name for item in self.items if item.type in ("output", "log") for name in item.names))
+        return tuple(dict.fromkeys(name for item in self.items if item.type in OUTPUT_TYPES for name in item.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class DatasetPlan:
     @property
     def master(self) -> bool:
         """Whether jobs are cut from its files."""
-        return self.type in ("input", "pseudo_input") and self.master_index is None
+        return self.type in MASTER_TYPES and self.master_index is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class OutputTemplatePlan:
     filename_template: str
     stream_name: str
     serial_nr: int = 0
-    out_type: Literal["output", "log"] = "output"
+    out_type: OutputType = "output"
     source_name: str = ""
     optional: bool = False
 

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from workqueues.rules.task.activity import Activity
-
-MASTER_TYPES = ("input", "pseudo_input")
-JUDGED = ("running", "scouting", "ready", "throttled", "preprocessing")
-"""States of a task in which it may be through."""
+from workqueues.states import INPUT_DATASET, MASTER_TYPES, TASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ def masters(datasets: Iterable[DatasetCounts]) -> list[DatasetCounts]:
 
 def is_through(dataset: DatasetCounts) -> bool:
     """Whether no file of the dataset is left to be used or under way."""
-    if dataset.status in ("done", "broken") or dataset.excluded:
+    if dataset.status in INPUT_DATASET.final or dataset.excluded:
         return True
     settled = dataset.n_files_finished + dataset.n_files_failed
     untouched = dataset.n_files_used == 0 < dataset.n_files_to_be_used
@@ -70,7 +67,7 @@ def ready_to_finish(status: str, datasets: Sequence[DatasetCounts]) -> Readiness
     """Whether a task in `status` has nothing left to do with its inputs, and where it goes then; the caller knows that it is
     unlocked.
     """
-    if status not in JUDGED:
+    if status not in TASK.judged:
         return Readiness(None, f"a task that is {status} is not judged")
     inputs = masters(datasets)
     if not inputs:
@@ -151,7 +148,7 @@ def _by_counts(datasets: Sequence[DatasetCounts], activity: Activity, parent: st
     if files == good:
         if parent is None or (parent == "done" and not any(d.mutable for d in inputs)):
             return Ending("done", f"all {files} files were processed")
-        if parent in ("failed", "broken", "aborted"):
+        if parent in TASK.corrupted:
             return Ending("failed", f"all {files} files were processed, but its parent is {parent}")
         return Ending("finished", f"all {files} files were processed, but its parent is {parent}")
     if good == 0:

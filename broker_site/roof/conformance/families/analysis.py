@@ -19,6 +19,7 @@ from broker_site.roof.conformance.families.one_queue import (
 from broker_site.roof.conformance.registry import Answer, Given, family
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.locality import wants_local_input
+from brokerage.states import JOB
 from workqueues.rules.jobs.job_size import job_size_gb
 from workqueues.rules.jobs.resource_type import ram_per_core, resource_type
 
@@ -67,7 +68,7 @@ def overload(given: Given) -> Answer:
 @family("analysis_filter", given="criterion failed closed finished", expect="accepted")
 def bad_site(given: Given) -> Answer:
     """Jobs of the task at the queue; that any was closed is another criterion."""
-    counts = {f"task_{what}": given[what] for what in ("failed", "closed", "finished")}
+    counts = {f"task_{what}": given[what] for what in JOB.tried}
     return {"accepted": asked("closed_and_badsite", Ask(), queue(**counts))[0][1]}
 
 

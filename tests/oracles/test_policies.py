@@ -1,12 +1,12 @@
 """Each policy against a second one in plain Python, on random grids: the same verdicts, sentences, choice and weights.
 
-A usual run compares a few hundred grids per policy; `pytest tests/unit/brokerage/test_oracles.py --hypothesis-profile thorough`
+A usual run compares a few hundred grids per policy; `pytest tests/oracles --hypothesis-profile thorough`
 compares 10,000. Software, which has tests of its own, and options are not among the values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,29 +23,16 @@ from brokerage.rules.decision.pipeline import PolicyDecision, decide, evidence, 
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.columns import Columns
 from brokerage.rules.facts.snapshot import Nuclei, Queues
-from tests.unit.brokerage import oracle, oracle_analysis, oracle_nucleus, oracle_production, sentences
-from tests.unit.brokerage.grids import ASKS, CONFIG, GRIDS, ROWS, ask
-from tests.unit.brokerage.oracle import merged
+from tests.oracles import analysis, generic, nucleus, production, sentences
+from tests.oracles.generic import merged
+from tests.unit.brokerage.grids import ASKS, CONFIG, ROWS, random_grids, random_tasks
 
 Rows = list[dict[str, Any]]
-Values = Mapping[str, Sequence[Any]]
+
+GRIDS = 10_000 if settings.get_current_profile_name() == "thorough" else 300
+"""How many random grids the oracles compare; the profile is chosen with `--hypothesis-profile thorough`."""
 
 many = settings(max_examples=GRIDS, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-def tasks(values: Values) -> st.SearchStrategy[Ask]:
-    return st.fixed_dictionaries({name: st.sampled_from(found) for name, found in values.items()}).map(lambda given: ask(**given))
-
-
-def grids(values: Values, most: int, suffixes: Sequence[str] = ("",)) -> st.SearchStrategy[Rows]:
-    """Up to `most` candidates; rows are drawn as one number for each, which is far quicker than each value by itself."""
-    row = st.tuples(st.randoms(use_true_random=False), st.sampled_from(suffixes))
-    return st.lists(row, max_size=most).map(
-        lambda drawn: [
-            {"name": f"Q{i}{suffix}"} | {column: dice.choice(found) for column, found in values.items()}
-            for i, (dice, suffix) in enumerate(drawn)
-        ]
-    )
 
 
 def compare(
@@ -82,9 +69,9 @@ def without_the_lighter(failed: Mapping[str, list[str]]) -> dict[str, list[str]]
 
 
 @many
-@given(tasks(oracle_production.TASKS), grids(oracle_production.MANY, 16, ("", "", "", "_Test")))
+@given(random_tasks(production.TASKS), random_grids(production.MANY, 16, ("", "", "", "_Test")))
 def test_production(asked: Ask, rows: Rows) -> None:
-    chosen, failed = oracle_production.decide(asked, rows)
+    chosen, failed = production.decide(asked, rows)
     table = Queues.from_rows(rows)
     decision = compare(Production, asked, table, CONFIG, rows, without_the_lighter(failed), sentences.PRODUCTION)
     assert [choice.name for choice in decision.chosen] == [name for name, _ in chosen]
@@ -93,10 +80,10 @@ def test_production(asked: Ask, rows: Rows) -> None:
 
 
 @many
-@given(tasks(oracle_analysis.TASKS), grids(oracle_analysis.MANY, 24))
+@given(random_tasks(analysis.TASKS), random_grids(analysis.MANY, 24))
 def test_analysis(asked: Ask, rows: Rows) -> None:
-    caps = oracle_analysis.CAPS
-    chosen, failed = oracle_analysis.decide(asked, rows, caps)
+    caps = analysis.CAPS
+    chosen, failed = analysis.decide(asked, rows, caps)
     table = Queues.from_rows(rows)
     decision = compare(Analysis, asked, table, CONFIG | caps, rows, without_the_lighter(failed), sentences.ANALYSIS)
     assert [choice.name for choice in decision.chosen] == [name for name, _ in chosen]
@@ -104,9 +91,9 @@ def test_analysis(asked: Ask, rows: Rows) -> None:
 
 
 @many
-@given(tasks(ASKS), grids(ROWS, 12), st.integers(1, 5))
+@given(random_tasks(ASKS), random_grids(ROWS, 12), st.integers(1, 5))
 def test_generic(asked: Ask, rows: Rows, best: int) -> None:
-    chosen, failed = oracle.decide(asked, rows, best)
+    chosen, failed = generic.decide(asked, rows, best)
     table, config = Queues.from_rows(rows), CONFIG | {"BEST_GENERIC": best}
     decision = compare(Generic, asked, table, config, rows, without_the_lighter(failed), sentences.GENERIC)
     assert [choice.name for choice in decision.chosen] == [name for name, _ in chosen]
@@ -114,11 +101,11 @@ def test_generic(asked: Ask, rows: Rows, best: int) -> None:
 
 
 @many
-@given(tasks(oracle_nucleus.TASKS), grids(oracle_nucleus.MANY, 9))
+@given(random_tasks(nucleus.TASKS), random_grids(nucleus.MANY, 9))
 def test_nucleus(asked: Ask, rows: Rows) -> None:
-    failed = oracle_nucleus.failing_all(asked, rows)
+    failed = nucleus.failing_all(asked, rows)
     decision = compare(Nucleus, asked, Nuclei.from_rows(rows), CONFIG, rows, failed, sentences.NUCLEUS)
     assert (decision.outcome == "assign") == any(not labels for labels in failed.values())
     for choice in decision.chosen:
         row = next(row for row in rows if row["name"] == choice.name)
-        assert choice.weight == pytest.approx(oracle_nucleus.weight(asked, row))
+        assert choice.weight == pytest.approx(nucleus.weight(asked, row))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from brokerage.rules.facts.ask import Ask, Usage
-from tests.unit.brokerage.oracle import megabytes, merged, walltime
-from tests.unit.brokerage.oracle_production import DAY, running
+from tests.oracles.generic import megabytes, merged, walltime
+from tests.oracles.production import DAY, running
 
 Row = Mapping[str, Any]
 

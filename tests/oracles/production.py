@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brokerage.rules.facts.ask import Ask
-from tests.unit.brokerage.oracle import means, megabytes, merged, walltime
+from tests.oracles.generic import means, megabytes, merged, walltime
 
 Row = Mapping[str, Any]
 DAY, HOUR = 86400, 3600

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.workqueues.split_oracle import OracleJob, OracleSplit, Part, slow_split
+from tests.oracles.splitting import OracleJob, OracleSplit, Part, slow_split
 from workqueues.rules.jobs.dataset_attributes import Attributes
 from workqueues.rules.jobs.job_size import Budget
 from workqueues.rules.jobs.split_rule import SplitRules

@@ -13,8 +13,8 @@ import pytest
 
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.facts.ask import Ask
-from tests.unit.brokerage import oracle_analysis, oracle_production
-from tests.unit.brokerage.oracle import megabytes, walltime
+from tests.oracles import analysis, production
+from tests.oracles.generic import megabytes, walltime
 
 Row = Mapping[str, Any]
 Sentence = Callable[[Ask, Row], str]
@@ -94,7 +94,7 @@ def in_front(row: Row) -> int:
 
 def limit(row: Row) -> int:
     """Jobs that may wait."""
-    return max(20, 2 * oracle_production.running(row))
+    return max(20, 2 * production.running(row))
 
 
 ALIKE: dict[Named, Sentence] = {
@@ -129,7 +129,7 @@ PRODUCTION: dict[Named, Sentence] = ALIKE | {
         "less than 10 GB and 100 files may"
     ),
     ("disk", 0): lambda a, r: (
-        f"a job needs {oracle_production.need_mb(a, r):.0f} MB of scratch disk, "
+        f"a job needs {production.need_mb(a, r):.0f} MB of scratch disk, "
         f"a core's part is {r['maxwdir'] / max(r['corecount'], 1):.0f}"
     ),
     ("disk", 1): lambda a, r: f"its output storage has {r['space_gb'] or 0:.0f} GB free, more than 200 are wanted",
@@ -144,7 +144,7 @@ PRODUCTION: dict[Named, Sentence] = ALIKE | {
         f"{max(r['transferringlimit'] or 2000, 2 * (r['running'] + r['others_running']))} at most"
     ),
     ("t1weight", 0): lambda a, r: "the task runs only at N",
-    ("lowNetworkWeight", 0): lambda a, r: f"its network weight is {oracle_production.network(r):.3g}, an urgent task wants 1.7",
+    ("lowNetworkWeight", 0): lambda a, r: f"its network weight is {production.network(r):.3g}, an urgent task wants 1.7",
     ("dest_blacklisted", 0): lambda a, r: "N cannot receive output",
     ("non_local", 0): lambda a, r: f"{r['missing_files']} files of the input are not there, and the queue reads only local data",
     ("cap_activated", 0): lambda a, r: f"{in_front(r)} jobs wait for a pilot, {limit(r)} at most",
@@ -162,7 +162,7 @@ ANALYSIS: dict[Named, Sentence] = ALIKE | {
     ("type", 0): lambda a, r: f"it is for {r['type']}, not for analysis",
     ("locality", 0): lambda a, r: f"{r['missing_files']} files of the input are not there",
     ("vp", 0): lambda a, r: "it reads through a cache, which the task avoids",
-    ("overloaded_vp", 0): lambda a, r: f"it reads through a cache, and {oracle_analysis.waiting(r)} jobs wait",
+    ("overloaded_vp", 0): lambda a, r: f"it reads through a cache, and {analysis.waiting(r)} jobs wait",
     ("gpu", 0): lambda a, r: "its slots are for tasks that want a GPU, and no platform is not there",
     ("disk", 0): lambda a, r: (
         f"a job needs {scaled(a, r):.0f} MB of scratch disk, a core's part is {r['maxwdir'] / max(r['corecount'], 1):.0f}"
@@ -175,10 +175,8 @@ ANALYSIS: dict[Named, Sentence] = ALIKE | {
         f"{r['task_failed'] + r['task_closed']} jobs of the task failed or were closed there, "
         f"fewer than {max(2 * r['task_finished'], 5)} may"
     ),
-    ("overloaded", 0): lambda a, r: f"{oracle_analysis.waiting(r)} jobs wait and {oracle_production.running(r)} run",
-    ("user_limit", 0): lambda a, r: (
-        f"{r['user_queued']} jobs of the user wait there, {oracle_analysis.limit_of_user(r):.0f} at most"
-    ),
+    ("overloaded", 0): lambda a, r: f"{analysis.waiting(r)} jobs wait and {production.running(r)} run",
+    ("user_limit", 0): lambda a, r: f"{r['user_queued']} jobs of the user wait there, {analysis.limit_of_user(r):.0f} at most",
     ("local_quota", 0): lambda a, r: f"the user's quota at {r['storage']} is used up",
     ("cloudmismatch", 0): lambda a, r: f"it belongs to {r['cloud']}, the task to {a.cloud}",
     ("fileunavailable", 0): lambda a, r: (

@@ -1,0 +1,154 @@
+"""Commands on tasks: who may give each, which states take it, what it causes in the task's machine, and the words about it.
+
+Permissions, REST routes with their OpenAPI, buttons of the pages, actions of the admin, and messages are made from COMMANDS. A
+command's name is not an event's: a command may be taken in states where the event it stands for comes later or in another way.
+Source: facts on task commands 2.2 and 2.3, decision D2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from workqueues.states import TASK
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A permission to command tasks: the roles in the task's VO that have it (`owner`: who owns the task), and who has not."""
+
+    permission: str
+    roles: frozenset[str]
+    refusal: str
+    """Follows "NAME is"; knows the task's `id` and `vo`."""
+
+
+OWN_OR_OPERATED = Right(
+    "task:command", frozenset({"owner", "operator"}), "neither the owner of task {id} nor an operator of {vo}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A yes or no that a command takes."""
+
+    name: str
+    default: bool
+    field_help: str
+    sentence: str
+    box: str
+    """Name of the tick box of the page, which turns the default round."""
+    box_label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """The command, with these options, on all tasks that are selected in the admin."""
+
+    name: str
+    label: str
+    options: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row of the table."""
+
+    name: str
+    right: Right
+    states: tuple[str, ...]
+    """Those that take it."""
+    event: str
+    """What it causes in TASK."""
+    title: str
+    before: str
+    """What it will do: the first sentence of the interface's description."""
+    during: str
+    """Follows "Task 7 is" and "5 tasks are"."""
+    after: str
+    """What becomes of the task: the last sentence of the interface's description."""
+    notice: str
+    """What the page says of it before the button is pressed."""
+    confirmed: bool
+    """Whether the page shows the notice and asks for a comment first; otherwise the notice is the hint of the button."""
+    actions: tuple[Action, ...]
+    options: tuple[Option, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """The state into which the command takes a task."""
+        (target,) = {t.target for t in TASK.transitions if t.event == self.event}
+        return target
+
+    def kept(self, comment: str, options: Mapping[str, bool]) -> str:
+        """What the task keeps of it: `soft finish: comment`, with the options that are on; the comment alone where there are none
+        to choose."""
+        if not self.options:
+            return comment
+        chosen = [o.name for o in self.options if options.get(o.name, o.default)]
+        return ": ".join(filter(None, [" ".join([*chosen, self.name]), comment]))
+
+    def has(self, option: str, kept: str) -> bool:
+        """Whether the option was on when this was kept."""
+        words = kept.partition(":")[0].split()
+        return self.name in words and option in words[: words.index(self.name)]
+
+
+COMMANDS: Mapping[str, Command] = {
+    command.name: command
+    for command in (
+        Command(
+            "finish",
+            OWN_OR_OPERATED,
+            states=TASK.accepting("stop"),
+            event="stop",
+            title="Finish a task early",
+            before="Make no more jobs and end with what is done.",
+            during="being finished",
+            after="It is finishing until the last job is gone; inputs that were not used are given up.",
+            notice="No new jobs are made, and inputs that have not been used are given up. Running jobs end by themselves.",
+            confirmed=True,
+            actions=(
+                Action("finish_softly", "Finish selected tasks when their running jobs have ended"),
+                Action("finish_now", "Finish selected tasks now, stopping their jobs", {"soft": False}),
+            ),
+            options=(
+                Option(
+                    "soft",
+                    default=True,
+                    field_help="let running jobs end by themselves; false: stop them",
+                    sentence="Soft (the default) lets running jobs end by themselves.",
+                    box="hard",
+                    box_label="Stop running jobs too",
+                ),
+            ),
+        ),
+        Command(
+            "retry",
+            OWN_OR_OPERATED,
+            states=TASK.accepting("reopen"),
+            event="reopen",
+            title="Retry a task",
+            before="Give the inputs that were given up as many tries more as the task began with.",
+            during="being retried",
+            after="It is ready again if there is anything to run, else what it was.",
+            notice="Inputs that were given up get more tries.",
+            confirmed=False,
+            actions=(Action("retry", "Retry selected tasks"),),
+        ),
+        Command(
+            "kill",
+            OWN_OR_OPERATED,
+            states=TASK.accepting("abort"),
+            event="abort",
+            title="Kill a task",
+            before="End the task and all its jobs.",
+            during="being killed",
+            after="It is aborting until the last job is gone, then aborted; its children are killed too.",
+            notice="All jobs of the task are stopped.",
+            confirmed=True,
+            actions=(Action("kill", "Kill selected tasks and all their jobs"),),
+        ),
+    )
+}
+"""In the order of the page's buttons."""
