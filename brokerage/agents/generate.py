@@ -11,21 +11,23 @@ from typing import NamedTuple
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.kernel.dice import dice
-from brokerage.agents.decision_cycle import Cycle, Decided, begin
+from brokerage.agents.decision_cycle import DecisionCycle, begin
 from brokerage.agents.job_builder import JobAtQueue, PreparedAsk, make_jobs
 from brokerage.agents.throttling import Throttle
-from brokerage.queries.asks import chunk_of
 from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.feeds import stale_feeds
 from brokerage.queries.queue_places_sql import QueuePlace, queue_places
 from brokerage.queries.usable_input import UsableInput, files_wanted, supply
+from brokerage.rules.decision.assembly import TaskDecision, queue_table
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.policy_choice import Unusable
+from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.distribution import Block, Place, block_of, lay_out
 from brokerage.rules.placement.job_limits import limits_at, limits_of_task
-from brokerage.rules.placement.slots import Given, limit_of, own_names, places_of, total_room
+from brokerage.rules.placement.slots import Given, limit_of, own_names, places_of, readable_anywhere, total_room
+from brokerage.rules.world.stored_snapshot import TaskFacts
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.events import Dropped as DroppedEvents
@@ -34,6 +36,7 @@ from workqueues.ledger.holds import hold, stay
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.ledger.secondaries import load_secondaries
 from workqueues.models import Dataset, Task
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
 from workqueues.splitters.check import BadPlan
 from workqueues.splitters.protocol import Dropped, JobLimits
@@ -67,7 +70,7 @@ class Outcome(NamedTuple):
 class Round:
     """What one run knows: the cycle, the places of jobs, what of the grid is too old, and the jobs given to queues since."""
 
-    cycle: Cycle
+    cycle: DecisionCycle
     places: Mapping[str, QueuePlace]
     throttle: Throttle
     stale: Sequence[str] = ()
@@ -86,7 +89,7 @@ def generate(run: Run) -> int:
         try:
             return each(run, tasks, lambda run, task: generate_for(run, task, now))
         finally:
-            now.cycle.store()
+            now.cycle.decisions.store()
     finally:
         throttle.end()
 
@@ -95,7 +98,7 @@ def generate_for(run: Run, task: Task, now: Round) -> int:
     """Make jobs for one claimed task and give it back: how many. It waits when there are none from any of its masters."""
     give_back_picked(run.id, task.id)
     made, waits = 0, list[Wait]()
-    for dataset in now.cycle.batch.masters(task):
+    for dataset in now.cycle.requests.batch.masters(task):
         if dataset.status != "ready":
             continue
         outcome = _generate_from(run, task, dataset, now)
@@ -126,7 +129,7 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
         return Outcome(0, Wait(now.stale[0], gdpconfig.value("feeds", "FEED_PERIOD"), pending=True))
     config = gdpconfig.component("jobbroker", vo=task.vo)
     try:
-        policy = now.cycle.policy(task)
+        policy = now.cycle.requests.config.policy(task.vo, activity_of(task.prod_source_label))
         most = _most_jobs(task, now, config, policy)
         if most == 0:
             return Outcome(0, Wait(FULL, FULL_WAIT_S, pending=False))
@@ -136,12 +139,9 @@ def _generate_from(run: Run, task: Task, dataset: Dataset, now: Round) -> Outcom
         smallest = there.smallest(most)
         if not smallest:
             return _without_jobs(run, task, there, config["PENDING_GENERIC"])
-        inputs = now.cycle.batch.taken(dataset, there.files)
-        own = now.cycle.batch.own(task, inputs, now.cycle.world.storages, there.files)
-        ask = now.cycle.ask(task, chunk_of(inputs, smallest, there.files))
-        decided = now.cycle.decide_queues(policy, ask, own, f"{task.id}.{task.epoch}")
+        decided: TaskDecision[Queues] = now.cycle.decide(now.cycle.requests.for_queues(task, dataset, there, smallest))
         if decided.decision.outcome == "pending":
-            return Outcome(0, Wait(now.cycle.shortfall(policy, decided), decided.decision.wait_s, pending=True))
+            return Outcome(0, Wait(shortfall(decided), decided.decision.wait_s, pending=True))
         return _place(run, task, there, decided, now, most)
     except (Unusable, BadPlan, CannotAsk, UnresolvedPlaceholder) as error:
         return Outcome(0, Wait(str(error), config["PENDING_GENERIC"], pending=True))
@@ -168,12 +168,13 @@ def _most_jobs(task: Task, now: Round, config: Config, policy: Policy) -> int:
     room = now.throttle.room(task)
     most = MOST_JOBS if room is None else min(room, MOST_JOBS)
     ask = Ask(
+        prod_source_label=task.prod_source_label,
         share=task.gshare or None,
         resource_type=task.resource_type or None,
         priority=task.current_priority,
         processing_type=task.processing_type,
     )
-    queues = now.cycle.world_for(task.prod_source_label).queues(ask, per_share=policy.per_share)
+    queues = queue_table(now.cycle.requests.snapshot, TaskFacts(), policy, ask)
     if not len(queues) or ask.urgent:
         return most
     limit = limit_of(policy.activity, task.gshare, config)
@@ -185,16 +186,14 @@ def _share(task: Task, per_share: bool) -> str | None:
     return (task.gshare or None) if per_share else None
 
 
-def _place(run: Run, task: Task, there: UsableInput, decided: Decided[Queues], now: Round, most: int) -> Outcome:
+def _place(run: Run, task: Task, there: UsableInput, decided: TaskDecision[Queues], now: Round, most: int) -> Outcome:
     """Cut jobs for the chosen queues and make them."""
-    queues, config = decided.columns, gdpconfig.component("jobbroker", vo=task.vo)
-    number = now.cycle.store()
-    policy = now.cycle.policy(task)
+    (policy, ask, queues, own), config = decided.inputs, gdpconfig.component("jobbroker", vo=task.vo)
+    number = now.cycle.decisions.store()
     places, reason = _places(task, decided, now, policy)
     if reason:
         return Outcome(0, Wait(reason, config["PENDING_GENERIC"], pending=True))
-    own = now.cycle.config(policy, task.vo)
-    ask, compensation = policy.prepare(decided.ask, own), own.get("MEMORY_COMPENSATION", 1.0)
+    ask, compensation = policy.prepare(ask, own), own.get("MEMORY_COMPENSATION", 1.0)
     sized = bool(there.rules.files_per_job or there.rules.events_per_job or there.rules.target_events)
     common = limits_of_task(ask, there.max_files)
     of_queues = {p.name: limits_at(ask, queues, queues.index[p.name], common, sized=sized) for p in places}
@@ -223,15 +222,16 @@ def _give_up(run: Run, task: Task, there: UsableInput, dropped: Sequence[Dropped
         drop(run.id, task.id, rows, reason, run.who)
 
 
-def _places(task: Task, decided: Decided[Queues], now: Round, policy: Policy) -> tuple[list[Place], str]:
+def _places(task: Task, decided: TaskDecision[Queues], now: Round, policy: Policy) -> tuple[list[Place], str]:
     """The chosen queues that can take jobs of the task; where there is none, why."""
-    queues = decided.columns
+    _, ask, queues, _ = decided.inputs
     config = gdpconfig.component("jobbroker", vo=task.vo)
-    limit = None if decided.ask.urgent else limit_of(policy.activity, task.gshare, config)
+    limit = None if ask.urgent else limit_of(policy.activity, task.gshare, config)
     places = places_of(decided.decision.chosen, queues, limit, now.given, _share(task, policy.per_share))
     if not places:
         return [], "none of the chosen queues has storage for outputs"
-    ready = [place for place in places if queues.local[queues.index[place.name]] or now.cycle.readable_anywhere(decided)]
+    anywhere = readable_anywhere(ask, decided.task_facts, now.cycle.requests.snapshot.storages)
+    ready = [place for place in places if anywhere or queues.local[queues.index[place.name]]]
     names = ", ".join(place.name for place in places[:3])
     return ready, "" if ready else f"the input is not at the chosen queues ({names}), and nothing moves it there yet"
 

@@ -22,6 +22,7 @@ from workqueues.models import Task
 from workqueues.queries.endings import output_names
 from workqueues.queries.held_files import held_files, reporting_queues
 from workqueues.queries.parents import parent_facts
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.feeding import after_feeding
 from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.refine import TaskPlan, plan, read_task
@@ -63,7 +64,7 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, filled: Filled) -> None:
     lack = _lack(filled, rules)
     match after_feeding(usable, allow_empty=rules.allow_empty_input, wait_input=rules.wait_input, still_open=_open(planned)):
         case "go":
-            fed(run.id, task.id, "assigning" if task.prod_source_label in ("managed", "test") else "ready", run.who)
+            fed(run.id, task.id, "assigning" if activity_of(task.prod_source_label) == "production" else "ready", run.who)
         case "wait":
             hold(run.id, task.id, f"{lack} yet", rest_s(task), run.who)
         case "finish":

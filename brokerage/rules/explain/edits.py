@@ -7,7 +7,7 @@ Not here: deciding before and after (`what_if`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
@@ -20,7 +20,8 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import AS_GIVEN, WHOLE, Flag, parts
 from broker_site.foundation.outside_data import problems as faults
 from brokerage.rules.decision.declare import Policy
-from brokerage.rules.facts.ask import SIGNED, Ask, Chunk, Config
+from brokerage.rules.decision.policy_config import BrokerConfig
+from brokerage.rules.facts.ask import SIGNED, Ask, Chunk
 from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, Attribute, BadGrid, Table, in_a_line, number_from_text
 from brokerage.rules.grid.document import Entry, Grid
 from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters
@@ -65,7 +66,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditResult:
     """An edit that was made: what was there before (None = not given; of several entries the first one's)."""
 
     name: str
@@ -85,19 +86,19 @@ class AskField:
 
 def _ask_fields() -> Mapping[str, AskField]:
     """Name of a task parameter, or of a field of the ask -> the field."""
-    found: dict[str, AskField] = {}
+    known: dict[str, AskField] = {}
     for owner, prefix in ((Ask, ""), (Chunk, "chunk.")):
         for name, hint in get_type_hints(owner).items():
             kind = next((k for k in _TYPES if hint in (k, k | None)), None)
             if kind is not None and name not in ("task_id", "vo"):
-                found[prefix + name] = AskField(prefix + name, _SIGNED if name in SIGNED and kind is int else _TYPES[kind])
+                known[prefix + name] = AskField(prefix + name, _SIGNED if name in SIGNED and kind is int else _TYPES[kind])
     for parameter in TASK_PARAMETERS.values():
-        own = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
-        if own in found and not parameter.row:
+        field_name = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
+        if field_name in known and not parameter.row:
             declared = TaskParameters.model_fields[parameter.name]
-            own_type = Annotated[declared.annotation, *declared.metadata, declared]  # type: ignore[name-defined]
-            found[parameter.name] = found[own] = AskField(own, own_type, parameter.default, parameter.doc)
-    return MappingProxyType(found | {alias: found[own] for alias, own in _BY_NAME.items()})
+            declared_type = Annotated[declared.annotation, *declared.metadata, declared]  # type: ignore[name-defined]
+            known[parameter.name] = known[field_name] = AskField(field_name, declared_type, parameter.default, parameter.doc)
+    return MappingProxyType(known | {alias: known[field_name] for alias, field_name in _BY_NAME.items()})
 
 
 PARAMETERS = _ask_fields()
@@ -132,9 +133,9 @@ def read_edits(texts: Iterable[str]) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[Edited], list[Problem]]:
+def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[EditResult], list[Problem]]:
     """The ask with the edits of the task; those of grid and configuration are left alone."""
-    done: list[Edited] = []
+    done: list[EditResult] = []
     problems: list[Problem] = []
     for edit in edits:
         if _place(edit.name) != "task":
@@ -143,24 +144,26 @@ def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[Edited], list
             message = f"a task has no {edit.name[:60]!r} that can be changed here"
             problems.append(_unknown(edit.name, message, edit.name, PARAMETERS))
             continue
-        field = PARAMETERS[edit.name]
-        own = field.name
-        value, problem = _of_ask(field, edit)
+        field_name = PARAMETERS[edit.name].name
+        value, problem = _of_ask(PARAMETERS[edit.name], edit)
         if problem is not None:
             problems.append(problem)
             continue
         if value is None:
-            value = _ALWAYS.get(own)
-        inner = own.removeprefix("chunk.")
-        before = getattr(ask if inner == own else ask.chunk, inner)
-        done.append(Edited(edit.name, before, value))
-        ask = replace(ask, **{own: value}) if inner == own else replace(ask, chunk=replace(ask.chunk, **{inner: value}))
+            value = _ALWAYS.get(field_name)
+        attribute = field_name.removeprefix("chunk.")
+        before = getattr(ask if attribute == field_name else ask.chunk, attribute)
+        done.append(EditResult(edit.name, before, value))
+        if attribute == field_name:
+            ask = replace(ask, **{attribute: value})
+        else:
+            ask = replace(ask, chunk=replace(ask.chunk, **{attribute: value}))
     return ask, done, problems
 
 
-def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], list[Problem]]:
+def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[EditResult], list[Problem]]:
     """The grid with the edits of queues, sites and storages."""
-    done: list[Edited] = []
+    done: list[EditResult] = []
     problems: list[Problem] = []
     for edit in edits:
         if (place := _place(edit.name)) not in _PARTS:
@@ -181,7 +184,7 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], 
             if problem is not None:
                 problems.append(problem)
                 continue
-            done.append(Edited(edit.name, _attribute(entries[at[0]], attribute), value))
+            done.append(EditResult(edit.name, _attribute(entries[at[0]], attribute), value))
             chosen = frozenset(at)
             changed = tuple(_with(entry, attribute, value) if i in chosen else entry for i, entry in enumerate(entries))
             grid = replace(grid, **{part: changed})
@@ -189,10 +192,10 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], 
 
 
 def edited_config(
-    policies: Sequence[Policy], config_for: Callable[[Policy], Config], edits: Sequence[Edit]
-) -> tuple[Callable[[Policy], Config], list[Edited], list[Problem]]:
+    config: BrokerConfig, policies: Sequence[Policy], vo: str, edits: Sequence[Edit]
+) -> tuple[BrokerConfig, list[EditResult], list[Problem]]:
     """The configuration with its edits, for the policies that a decision asks; the first is the one that decides."""
-    done: list[Edited] = []
+    done: list[EditResult] = []
     problems: list[Problem] = []
     changes: dict[str, Any] = {}
     read = list(dict.fromkeys(key for policy in policies for key in policy.keys))
@@ -201,13 +204,14 @@ def edited_config(
             continue
         name = edit.name.partition(".")[2]
         places = [place.rpartition(":") for policy in policies for place in policy.components]
-        found = _key_value(name, edit.value, [(app or APP, component) for app, _, component in places], read)
-        if isinstance(found, Problem):
-            problems.append(replace(found, field=edit.name))
+        value = _key_value(name, edit.value, [(app or APP, component) for app, _, component in places], read)
+        if isinstance(value, Problem):
+            problems.append(replace(value, field=edit.name))
         else:
-            done.append(Edited(edit.name, config_for(policies[0]).get(name), found[0]))
-            changes[name] = found[0]
-    return lambda policy: {**config_for(policy), **changes}, done, problems
+            before = next((values[name] for policy in policies if name in (values := config.values(policy, vo))), None)
+            done.append(EditResult(edit.name, before, value[0]))
+            changes[name] = value[0]
+    return BrokerConfig(config.component, changes), done, problems
 
 
 def _key_value(name: str, value: Any, places: Sequence[tuple[str, str]], read: Sequence[str]) -> tuple[Any] | Problem:
