@@ -8,10 +8,10 @@ from datetime import datetime
 from math import ceil
 from typing import Any, NamedTuple
 
-from brokerage.queries.usable_input import InputFile
 from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
+from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.task_parameters import TASK_PARAMETERS, read
 from workqueues.splitters.protocol import JobPlan

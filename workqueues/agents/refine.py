@@ -12,7 +12,7 @@ from workqueues.agents.waiting import rest_s
 from workqueues.catalogue import catalogue
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.define import break_task, define
-from workqueues.ledger.holds import hold
+from workqueues.ledger.holds import set_pending
 from workqueues.models import Task
 from workqueues.queries.parents import parent_facts
 from workqueues.queries.shares import Tree, trees
@@ -47,7 +47,7 @@ def refine_task(run: Run, task: Task, places: Places) -> bool:
     refined = plan(params, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
     match refined:
         case Wait(reason, clock):
-            hold(run.id, task.id, reason, rest_s(task), run.who, clock=clock)
+            set_pending(run.id, task.id, reason, rest_s(task), run.who, clock=clock)
         case Broken():
             break_task(run.id, task.id, refined.reason, run.who)
         case _:
@@ -64,7 +64,7 @@ def _place(run: Run, task: Task, refined: TaskPlan, places: Places) -> None:
     elif refined.columns.get("gshare") and not columns["gshare"]:
         break_task(run.id, task.id, f"gshare: the VO has no leaf share {refined.columns['gshare']}", run.who)
     elif queue is None:
-        hold(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
+        set_pending(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
     else:
         define(run.id, task.id, refined, queue, columns["gshare"], columns["resource_type"], run.who)
 
