@@ -44,15 +44,14 @@ def run(options: Namespace) -> Iterator[Line]:
         server.settle("brokerage_job", "workqueues_file", "workqueues_replica")
         for _ in range(2):
             sizes = {"tasks": options.tasks, "queues": options.queues, "jobs": options.jobs}
-            yield {"name": "cycle", **cycle(tasks), "reference": None, "ratio": None, "unit": "s", **sizes}
+            yield {"name": "cycle", **measured_cycle(tasks), "reference": None, "ratio": None, "unit": "s", **sizes}
 
 
-def cycle(tasks: list[int]) -> Line:
+def measured_cycle(tasks: list[int]) -> Line:
     """One cycle, measured."""
     from broker_site.foundation.agency.run import new_run
     from brokerage.agents.decision_cycle import begin
     from brokerage.models import Decision, StoredSnapshot
-    from brokerage.queries.asks import chunk_of
     from brokerage.queries.usable_input import usable_input
     from workqueues.models import File, Task
     from workqueues.rules.jobs.event_ranges import InputFile
@@ -60,7 +59,7 @@ def cycle(tasks: list[int]) -> Line:
     with asked() as statements:
         began = time.monotonic()
         rows = list(Task.objects.filter(id__in=tasks).order_by("id"))
-        now = begin(new_run("generate"), rows)
+        cycle = begin(new_run("generate"), rows)
         files: dict[int, list[InputFile]] = {}
         of_tasks = File.objects.filter(task_id__in=tasks).order_by("id")
         for file in map(InputFile._make, of_tasks.values_list(*InputFile._fields)):
@@ -68,16 +67,13 @@ def cycle(tasks: list[int]) -> Line:
         loaded = time.monotonic()
         outcomes: dict[str, int] = {}
         for task in rows:
-            dataset = now.batch.masters(task)[0]
-            taken = files[dataset.id]
-            inputs = now.batch.taken(dataset, taken)
-            jobs = usable_input(task, dataset, taken).smallest()
-            own = now.batch.own(task, inputs, now.world.storages, taken)
-            ask = now.ask(task, chunk_of(inputs, jobs, taken))
-            decided = now.decide_queues(now.policy(task), ask, own, f"{task.id}.{task.epoch}")
-            outcomes[decided.decision.outcome] = outcomes.get(decided.decision.outcome, 0) + 1
+            dataset = cycle.requests.batch.masters(task)[0]
+            usable = usable_input(task, dataset, files[dataset.id])
+            request = cycle.requests.for_queues(task, dataset, usable, usable.smallest())
+            outcome = cycle.decide(request).decision.outcome
+            outcomes[outcome] = outcomes.get(outcome, 0) + 1
         decided_at = time.monotonic()
-        now.store()
+        cycle.decisions.store()
         stored = time.monotonic()
     sizes = [
         len(d.record) + len(d.own) + len(json.dumps(d.ask)) + len(json.dumps(d.config))

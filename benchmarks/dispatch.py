@@ -62,7 +62,8 @@ class Client:
         for _ in range(n):
             leased = None
             for fresh in (False, True):
-                leased = lease(WAITING.offers(self.queue_id, self.offer, fresh=fresh), self.pilot, uuid.uuid4(), LEASE_S)
+                offers = (waiting.id for waiting in WAITING.offers(self.queue_id, self.offer, fresh=fresh))
+                leased = lease(offers, self.pilot, uuid.uuid4(), LEASE_S)
                 if leased is not None:
                     break
             assert leased is not None

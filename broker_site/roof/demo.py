@@ -35,6 +35,7 @@ PACE: Mapping[tuple[str, str, str], float] = {
     ("dispatch", "POLL", "jedi"): 0.2,
     ("jobbroker", "JOBS_PER_BLOCK", "jedi"): 1,
     ("watcher", "HEARTBEAT_TIMEOUT_production", "pandaserver"): 30.0,
+    ("watcher", "HEARTBEAT_TIMEOUT_analysis", "pandaserver"): 30.0,
 }
 """Time as the demo compresses it: configuration, not other code."""
 

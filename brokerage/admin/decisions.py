@@ -18,7 +18,7 @@ from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
 from broker_site.foundation.adminpages.cells import pretty, row
 from brokerage.ledger.decisions import pin
 from brokerage.models import Decision, GridPart, StoredSnapshot
-from brokerage.queries.decisions import told, with_snapshot
+from brokerage.queries.decisions import explanation_of, with_snapshot
 
 
 @admin.register(Decision)
@@ -76,20 +76,20 @@ class DecisionAdmin(ReadOnlyAdmin):
     @admin.display(description="verdict")
     def verdict(self, decision: Decision) -> str:
         """One sentence."""
-        story = told(decision)
+        story = explanation_of(decision)
         return story.verdict if story else "its record is of a format that is no longer read"
 
     @admin.display(description="chosen")
     def chosen(self, decision: Decision) -> SafeString | str:
         """Each chosen candidate with its weight."""
-        story = told(decision)
+        story = explanation_of(decision)
         lines = [(c.name, f"{c.weight:.4g}") for c in story.chosen] if story else []
         return format_html_join("", "<div>{}: weight {}</div>", lines) or "-"
 
     @admin.display(description="skipped")
     def skipped(self, decision: Decision) -> SafeString | str:
         """Each skipped candidate with the first criterion and its reason; a hundred at most."""
-        story = told(decision)
+        story = explanation_of(decision)
         lines = [(s.name, s.criterion, s.reason) for s in story.skipped[:100]] if story else []
         return format_html_join("", "<div>{}: {} {}</div>", lines) or "-"
 

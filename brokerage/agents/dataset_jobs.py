@@ -11,22 +11,25 @@ from typing import NamedTuple
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
 from broker_site.foundation.kernel.dice import dice
-from brokerage.agents.decision_cycle import Cycle, Decided
+from brokerage.agents.decision_cycle import DecisionCycle
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.input_picking import give_up, take_input
 from brokerage.ledger.make_jobs import make_jobs
-from brokerage.queries.asks import chunk_of
 from brokerage.queries.chunks import CannotAsk
+from brokerage.rules.decision.assembly import TaskDecision, queue_table
+from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.policy_choice import Unusable
+from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.place_jobs import NoPlace, Placement, able_queues, place_jobs
-from brokerage.rules.placement.slots import JobsGiven, chosen_queues, limit_of, total_room
+from brokerage.rules.placement.slots import JobsGiven, chosen_queues, limit_of, readable_anywhere, total_room
 from brokerage.rules.placement.usable_input import UsableInput
+from brokerage.rules.world.stored_snapshot import TaskFacts
 from workqueues.models import Dataset, Task
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
 from workqueues.splitters.check import BadPlan
-from workqueues.splitters.protocol import JobPlan
 
 MOST_JOBS = 10_000
 """Jobs that are made from one dataset at once where no cap binds."""
@@ -56,7 +59,7 @@ class GenerateRun:
     """
 
     run: Run
-    cycle: Cycle
+    cycle: DecisionCycle
     queue_ids: Mapping[str, int]
     throttle: Throttle
     stale: Sequence[str] = ()
@@ -70,23 +73,25 @@ def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJo
     if run_state.stale:
         return 0, Delay(run_state.stale[0], gdpconfig.value("feeds", "FEED_PERIOD"))
     try:
-        most = _most_jobs(task, run_state)
+        policy = run_state.cycle.requests.config.policy(task.vo, activity_of(task.prod_source_label))
+        most = _most_jobs(task, policy, run_state)
         return _make(task, dataset, most, run_state) if most else (0, QUEUES_FULL)
     except (Unusable, BadPlan, CannotAsk, UnresolvedPlaceholder, NoPlace) as error:
         return 0, Delay(str(error), gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo))
 
 
-def _most_jobs(task: Task, run_state: GenerateRun) -> int:
+def _most_jobs(task: Task, policy: Policy, run_state: GenerateRun) -> int:
     """Jobs that the throttler leaves to the task and for which there is room at all queues together; urgent tasks have no cap."""
-    room, policy = run_state.throttle.room(task), run_state.cycle.policy(task)
+    room = run_state.throttle.room(task)
     most = MOST_JOBS if room is None else min(room, MOST_JOBS)
     ask = Ask(
+        prod_source_label=task.prod_source_label,
         share=task.gshare or None,
         resource_type=task.resource_type or None,
         priority=task.current_priority,
         processing_type=task.processing_type,
     )
-    queues = run_state.cycle.world_for(task.prod_source_label).queues(ask, per_share=policy.per_share)
+    queues = queue_table(run_state.cycle.requests.snapshot, TaskFacts(), policy, ask)
     if not len(queues) or ask.urgent:
         return most
     limit = limit_of(policy.activity, task.gshare, gdpconfig.component("jobbroker", vo=task.vo))
@@ -111,12 +116,12 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
         if not split.dropped:
             raise NoPlace(split.reason or "its files make no job")
         return 0, None
-    decided = _decide(task, dataset, usable, smallest, run_state.cycle)
-    if decided.decision.outcome == "pending":
-        shortfall = run_state.cycle.shortfall(run_state.cycle.policy(task), decided)
-        return 0, Delay(shortfall, decided.decision.wait_s)
-    decision_id = run_state.cycle.store()
-    placement = _place(task, usable, decided, decision_id, most, run_state)
+    cycle = run_state.cycle
+    task_decision: TaskDecision[Queues] = cycle.decide(cycle.requests.for_queues(task, dataset, usable, smallest))
+    if task_decision.decision.outcome == "pending":
+        return 0, Delay(shortfall(task_decision), task_decision.decision.wait_s)
+    decision_id = cycle.decisions.store()
+    placement = _place(task, usable, task_decision, decision_id, most, run_state)
     run_state.given.add(task.gshare, Counter(job.queue for job in placement.jobs))
     give_up(run.id, task.id, usable, placement.dropped, run.who)
     make_jobs(run.id, task, usable, placement.jobs, decision_id, run.who)
@@ -127,29 +132,21 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
     return 0, QUEUES_FULL
 
 
-def _decide(task: Task, dataset: Dataset, usable: UsableInput, jobs: Sequence[JobPlan], cycle: Cycle) -> Decided[Queues]:
-    """Decide which queues get jobs of the input, `jobs` being the smallest. Raises CannotAsk, Unusable."""
-    inputs = cycle.batch.taken(dataset, usable.files)
-    facts = cycle.batch.own(task, inputs, cycle.world.storages, usable.files)
-    ask = cycle.ask(task, chunk_of(inputs, jobs, usable.files))
-    return cycle.decide_queues(cycle.policy(task), ask, facts, f"{task.id}.{task.epoch}")
-
-
 def _place(
-    task: Task, usable: UsableInput, decided: Decided[Queues], decision_id: int, most: int, run_state: GenerateRun
+    task: Task, usable: UsableInput, task_decision: TaskDecision[Queues], decision_id: int, most: int, run_state: GenerateRun
 ) -> Placement:
     """Place jobs at the queues that the decision chose. Raises NoPlace, BadPlan."""
-    cycle, queues, config = run_state.cycle, decided.columns, gdpconfig.component("jobbroker", vo=task.vo)
-    policy = cycle.policy(task)
-    policy_config = cycle.config(policy, task.vo)
-    limit = None if decided.ask.urgent else limit_of(policy.activity, task.gshare, config)
+    policy, ask, queues, policy_config = task_decision.inputs
+    config = gdpconfig.component("jobbroker", vo=task.vo)
+    limit = None if ask.urgent else limit_of(policy.activity, task.gshare, config)
     share = _share(task, per_share=policy.per_share)
-    chosen = chosen_queues(decided.decision.chosen, queues, limit, run_state.given, share)
+    chosen = chosen_queues(task_decision.decision.chosen, queues, limit, run_state.given, share)
+    anywhere = readable_anywhere(ask, task_decision.task_facts, run_state.cycle.requests.snapshot.storages)
     return place_jobs(
         usable,
-        policy.prepare(decided.ask, policy_config),
+        policy.prepare(ask, policy_config),
         queues,
-        able_queues(chosen, queues, readable_anywhere=cycle.readable_anywhere(decided)),
+        able_queues(chosen, queues, readable_anywhere=anywhere),
         run_state.queue_ids,
         most,
         config,

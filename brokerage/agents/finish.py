@@ -18,8 +18,8 @@ from workqueues.ledger.holds import kick_children
 from workqueues.models import Task
 from workqueues.queries.endings import dataset_counts, output_names
 from workqueues.queries.parents import parent_facts
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.split_rule import parse
-from workqueues.rules.task.activity import activity_of
 from workqueues.rules.task.finish import final_status, ready_to_finish
 from workqueues.states import TASK
 
@@ -57,7 +57,7 @@ def end(run: Run, task: Task) -> bool:
     ending = final_status(
         task.status,
         dataset_counts(task.id),
-        activity=activity_of(task.task_type, task.prod_source_label),
+        activity=activity_of(task.prod_source_label),
         parent=parent.status if parent else None,
         goal=task.goal,
         use_exhausted=rules.use_exhausted,

@@ -19,7 +19,7 @@ from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.filtering import DecisionFilter
 from brokerage.api.serializers import DecisionShown, DecisionWhole
 from brokerage.models import Decision
-from brokerage.queries.decisions import NotACandidate, NotReproducible, told, told_why_not, with_snapshot
+from brokerage.queries.decisions import NotACandidate, NotReproducible, explanation_of, why_not_of, with_snapshot
 from workqueues.api.tasks import visible_task
 from workqueues.models import Task
 
@@ -60,7 +60,7 @@ class Decisions(viewsets.GenericViewSet[Decision]):
     def retrieve(self, request: Request, decision_id: int) -> Response:
         """Why each queue was chosen or not, with the numbers that were compared, told from the snapshot it was taken on."""
         decision = self._visible(decision_id)
-        explanation = told(decision)
+        explanation = explanation_of(decision)
         decision.explanation = explanation.to_document() if explanation else None  # type: ignore[attr-defined]
         decision.why_not = _why_not(decision, request.query_params.get("queue", ""))  # type: ignore[attr-defined]
         return Response(DecisionWhole(decision).data)
@@ -78,7 +78,7 @@ def _why_not(decision: Decision, name: str) -> dict[str, Any] | None:
     if not name:
         return None
     try:
-        return told_why_not(decision, name).to_document()
+        return why_not_of(decision, name).to_document()
     except NotACandidate as unknown:
         raise Refused(404, "Not a candidate", f"{unknown}.") from None
     except NotReproducible as gone:

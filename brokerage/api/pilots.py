@@ -27,7 +27,7 @@ from brokerage.ledger.pilots import register, seen, start_noted
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.job_document import job_document
-from brokerage.queries.pilots import QUEUES, local_storages, outcomes
+from brokerage.queries.pilots import QUEUES, QueueFacts, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
 from brokerage.rules.dispatch.pilot_messages import (
@@ -39,6 +39,7 @@ from brokerage.rules.dispatch.pilot_messages import (
     read_report,
     read_settled,
 )
+from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
@@ -96,13 +97,12 @@ def match(request: HttpRequest) -> HttpResponse:
     pilot_id = _pilot(principal)
     if queue is None or queue.status not in ("online", "brokeroff", "test"):
         return _nothing()
-    lease_s = _lease_s(queue.workflow)
-    leased = _lease(queue.id, queue.name, pilot_id, asked, lease_s) or lease_again(pilot_id, asked.request, lease_s)
+    leased = _lease(queue, pilot_id, asked, principal.vo) or lease_again(pilot_id, asked.request)
     if leased is None:
         seen(pilot_id)
         return _nothing()
-    token = mint_job_token(leased.job_id, leased.epoch, lease_s + OVERLAP_S, pilot=principal.credential or 0)
-    lease_facts = {"epoch": leased.epoch, "token": token, "lease_s": lease_s}
+    token = mint_job_token(leased.job_id, leased.epoch, leased.lease_s + OVERLAP_S, pilot=principal.credential or 0)
+    lease_facts = {"epoch": leased.epoch, "token": token, "lease_s": leased.lease_s}
     return JsonResponse({"job": job_document(leased.job_id) | lease_facts})
 
 
@@ -185,15 +185,13 @@ def _claim(request: HttpRequest) -> JobClaim:
     return principal.job
 
 
-def _lease_s(workflow: str) -> float:
-    name = "HEARTBEAT_TIMEOUT_<workflow>"
-    return float(gdpconfig.value("watcher", name, app="pandaserver", workflow=workflow or "production"))
-
-
-def _lease(queue_id: int, queue_name: str, pilot_id: UUID, asked: Asking, lease_s: float) -> Leased | None:
-    offer = Resource(queue_name, asked.cores, asked.memory_mb, asked.disk_mb, asked.walltime_s)
+def _lease(queue: QueueFacts, pilot_id: UUID, asked: Asking, vo: str) -> Leased | None:
+    """The first job of the best task queue that has one for the pilot; `vo`: the only one whose work it may do, if any."""
+    offer = Resource(queue.name, asked.cores, asked.memory_mb, asked.disk_mb, asked.walltime_s, vo)
+    watcher = gdpconfig.component("watcher", app="pandaserver")
     for fresh in (False, True):
-        offers = WAITING.offers(queue_id, offer, fresh=fresh)
-        if (leased := lease(offers, pilot_id, asked.request, lease_s)) is not None:
-            return leased
+        for waiting in WAITING.offers(queue.id, offer, fresh=fresh):
+            seconds = lease_s(waiting.label, queue.workflow, watcher)
+            if (leased := lease([waiting.id], pilot_id, asked.request, seconds)) is not None:
+                return leased
     return None

@@ -1,4 +1,4 @@
-"""Dry runs over REST: what the brokerage would decide about a task now or with changes, and why a queue gets no work.
+"""What-if over REST: what the brokerage would decide about a task now or with changes, and why a queue gets no work.
 
 They change nothing. Not here: decisions that were stored (`brokerage.api.decisions`).
 """
@@ -18,9 +18,8 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.rest.openapi import refusals
 from brokerage.models import ComputingQueue
-from brokerage.queries.dry_run import NothingToAsk
-from brokerage.queries.what_if import tried_again
-from brokerage.queries.why_empty import MOST, told_why_empty
+from brokerage.queries.what_if import NothingToDecide, what_if
+from brokerage.queries.why_empty import MOST, why_empty_of
 from brokerage.rules.explain.edits import MOST as MOST_EDITS
 from brokerage.rules.explain.edits import BadEdits, Edit
 from workqueues.api.serializers import Asked
@@ -29,7 +28,7 @@ from workqueues.api.tasks import visible_task
 READ = "decision:read"
 
 
-class WhatIfAsked(Asked):
+class WhatIfBody(Asked):
     """What is different, as an object of names and values; nothing: how it is now."""
 
     edits = serializers.DictField(
@@ -83,14 +82,14 @@ WHY_EMPTY = inline_serializer(
 
 @extend_schema(tags=["brokerage"])
 class WhatIfs(viewsets.GenericViewSet[Any]):
-    """Dry runs about one task."""
+    """What-ifs about one task."""
 
-    serializer_class = WhatIfAsked
+    serializer_class = WhatIfBody
     permissions = {"ask": READ}
 
     @extend_schema(
         summary="What would be decided now, and what if",
-        request=WhatIfAsked,
+        request=WhatIfBody,
         responses={200: WHAT_IF, **refusals(400, 404, 409, 422)},
     )
     def ask(self, request: Request, task_id: int) -> Response:
@@ -99,18 +98,18 @@ class WhatIfs(viewsets.GenericViewSet[Any]):
         409 where the task has nothing to decide.
         """
         task = visible_task(request, task_id, READ)
-        asked = WhatIfAsked(data=request.data)
+        asked = WhatIfBody(data=request.data)
         asked.is_valid(raise_exception=True)
         edits = [Edit(name, value) for name, value in asked.validated_data["edits"].items()]
         try:
-            found = tried_again(task, edits).told
+            result = what_if(task, edits)
         except BadEdits as bad:
             raise Refused(
                 422, "Edits that cannot be made", "Some edits cannot be made; nothing was decided.", bad.problems
             ) from None
-        except NothingToAsk as nothing:
+        except NothingToDecide as nothing:
             raise Refused(409, "Nothing to decide", f"Nothing would be decided about the task now: {nothing}.") from None
-        return Response(found.to_document())
+        return Response(result.to_document())
 
 
 @extend_schema(tags=["brokerage"])
@@ -127,4 +126,4 @@ class WhyEmpties(viewsets.GenericViewSet[Any]):
         if queue is None:
             raise Http404("There is no such queue.")
         scope = visible_vos(principal(request), READ)
-        return Response(told_why_empty(queue, None if scope.everything else sorted(scope.names)).to_document())
+        return Response(why_empty_of(queue, None if scope.everything else sorted(scope.names)).to_document())

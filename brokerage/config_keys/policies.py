@@ -6,7 +6,12 @@ from broker_site.foundation.gdpconfig.keys import Key, declare
 from brokerage.rules.decision.generator_choice import generator_key, unusable_generator
 from brokerage.rules.decision.policy_choice import ACTIVITIES, NUCLEUS, key_for, unusable_for
 
-_WHAT = {"production": "queues of production tasks", "analysis": "queues of analysis tasks", "nucleus": "nuclei of tasks"}
+_WHAT = {
+    "production": "queues of production tasks",
+    "analysis": "queues of analysis tasks",
+    "generic": "queues of tasks that are neither production nor analysis",
+    "nucleus": "nuclei of tasks",
+}
 
 declare(
     *(

@@ -3,45 +3,74 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import DataError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
 from brokerage.models import Decision, GridPart, StoredSnapshot
-from brokerage.rules.decision.declare import Policy
-from brokerage.rules.decision.pipeline import PolicyDecision
+from brokerage.rules.decision.assembly import TaskDecision
 from brokerage.rules.decision.record import encode, sameness
-from brokerage.rules.facts.ask import Ask
 from brokerage.rules.world.grid_snapshot import GridSnapshot
-from brokerage.rules.world.stored_snapshot import TaskFacts, compressed, packed
+from brokerage.rules.world.stored_snapshot import compressed, packed
 
 KEPT_SNAPSHOTS = 50
 """How many of the newest snapshots are kept whatever refers to them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """One decision to store: `ask` as it was decided on, `config` what was read of the configuration."""
+UNSTORABLE = (DataError, TypeError, ValueError)
+"""What a decision raises that the database or JSON cannot hold, as one of a plugin may be."""
 
-    ask: Ask
-    decided: PolicyDecision
-    policy: Policy
-    config: Mapping[str, Any]
-    own: TaskFacts = TaskFacts()  # noqa: RUF009 - frozen
+logger = logging.getLogger(__name__)
 
 
-def store_snapshot(world: GridSnapshot) -> int:
+@dataclass(slots=True)
+class CycleDecisions:
+    """The decisions of one cycle; they wait here to be stored together, their snapshot once."""
+
+    snapshot: GridSnapshot
+    config_revision: int
+    _unstored: list[TaskDecision[Any]] = field(default_factory=list)
+    _snapshot_id: int | None = None
+
+    def add(self, decision: TaskDecision[Any]) -> None:
+        """Keep a decision until the others are stored."""
+        self._unstored.append(decision)
+
+    def store(self) -> int:
+        """Store what was decided since the last time: the number of the last decision, 0 where there is none.
+
+        One that cannot be stored holds up no other; it raises only where it is the last, which is that of the task at hand.
+        """
+        if not self._unstored:
+            return 0
+        if self._snapshot_id is None:
+            self._snapshot_id = store_snapshot(self.snapshot)
+        decisions, self._unstored = self._unstored, []
+        try:
+            return record_decisions(decisions, self.config_revision, self._snapshot_id)[-1]
+        except UNSTORABLE:
+            for decision in decisions[:-1]:
+                try:
+                    record_decisions([decision], self.config_revision, self._snapshot_id)
+                except UNSTORABLE:
+                    policy, ask, *_ = decision.inputs
+                    logger.exception("the decision of %s about task %s cannot be stored", policy.name, ask.task_id)
+            return record_decisions(decisions[-1:], self.config_revision, self._snapshot_id)[-1]
+
+
+def store_snapshot(snapshot: GridSnapshot) -> int:
     """Store what a cycle decides on: id of the snapshot. A grid, or links, equal to stored ones are not stored again."""
-    parts = packed(world)
+    parts = packed(snapshot)
     with transaction.atomic():
         grid, links = (_store_part(part) for part in (parts.grid, parts.links))
-        snapshot = StoredSnapshot.objects.create(grid_id=grid, links_id=links, moment=compressed(parts.moment))
-    drop_old_snapshots(snapshot.id)
-    return int(snapshot.id)
+        stored = StoredSnapshot.objects.create(grid_id=grid, links_id=links, moment=compressed(parts.moment))
+    drop_old_snapshots(stored.id)
+    return int(stored.id)
 
 
 def _store_part(part: bytes) -> str:
@@ -88,39 +117,43 @@ def pin(decision_ids: Iterable[int], pinned: bool) -> int:
     return Decision.objects.filter(id__in=list(decision_ids), pinned=not pinned).update(pinned=pinned)
 
 
-def record_decisions(taken: Sequence[Taken], config_revision: int, snapshot_id: int) -> list[int]:
+def record_decisions(decisions: Sequence[TaskDecision[Any]], config_revision: int, snapshot_id: int) -> list[int]:
     """Store decisions of one cycle, in order: their ids; three queries for any number.
 
     One that is the same as the last of its task and policy only raises that one's count and time.
     """
-    if not taken:
+    if not decisions:
         return []
     with transaction.atomic():
-        known = _last_of(taken)
+        known = _last_of(decisions)
         counted: dict[int, int] = {}
         fresh: list[Decision] = []
-        found: list[Decision | int] = []
-        for one in taken:
-            place, same = (one.ask.task_id, one.decided.policy), sameness(one.decided)
+        stored: list[Decision | int] = []
+        for decision in decisions:
+            place, same = _place(decision), sameness(decision.decision)
             last = known.get(place)
             if last is None or last[1] != same:
-                fresh.append(_row(one, same, config_revision, snapshot_id))
+                fresh.append(_row(decision, same, config_revision, snapshot_id))
                 last = known[place] = (fresh[-1], same)
             elif isinstance(last[0], Decision):
                 last[0].n_times += 1
             else:
                 counted[last[0]] = counted.get(last[0], 0) + 1
-            found.append(last[0])
+            stored.append(last[0])
         Decision.objects.bulk_create(fresh)
         for times in set(counted.values()):
             ids = [id_ for id_, n in counted.items() if n == times]
             Decision.objects.filter(id__in=ids).update(n_times=F("n_times") + times, last_at=Now())
-        return [last if isinstance(last, int) else int(last.id) for last in found]
+        return [last if isinstance(last, int) else int(last.id) for last in stored]
 
 
-def _last_of(taken: Sequence[Taken]) -> dict[tuple[int, str], tuple[Decision | int, str]]:
+def _place(decision: TaskDecision[Any]) -> tuple[int, str]:
+    return decision.inputs.ask.task_id, decision.decision.policy
+
+
+def _last_of(decisions: Sequence[TaskDecision[Any]]) -> dict[tuple[int, str], tuple[Decision | int, str]]:
     """Task and policy -> id and sameness of its last decision."""
-    places = sorted({(one.ask.task_id, one.decided.policy) for one in taken})
+    places = sorted({_place(decision) for decision in decisions})
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -134,21 +167,21 @@ def _last_of(taken: Sequence[Taken]) -> dict[tuple[int, str], tuple[Decision | i
         return {(task_id, policy): (int(id_), same) for task_id, policy, id_, same in cursor}
 
 
-def _row(one: Taken, same: str, config_revision: int, snapshot_id: int) -> Decision:
-    decided = one.decided
+def _row(task_decision: TaskDecision[Any], same: str, config_revision: int, snapshot_id: int) -> Decision:
+    decision, (policy, ask, _, config) = task_decision.decision, task_decision.inputs
     return Decision(
-        task_id=one.ask.task_id,
-        policy=decided.policy,
-        policy_version=decided.version,
-        outcome=decided.outcome,
-        n_candidates=len(decided.first),
-        n_chosen=len(decided.chosen),
-        ask=one.ask.to_document(),
-        record=encode(decided, one.policy),
-        own=one.own.to_bytes(),
+        task_id=ask.task_id,
+        policy=decision.policy,
+        policy_version=decision.version,
+        outcome=decision.outcome,
+        n_candidates=len(decision.first),
+        n_chosen=len(decision.chosen),
+        ask=ask.to_document(),
+        record=encode(decision, policy),
+        own=task_decision.task_facts.to_bytes(),
         sameness=same,
-        config=dict(one.config),
+        config=dict(config),
         config_revision=config_revision,
-        seed=decided.seed,
+        seed=decision.seed,
         snapshot_id=snapshot_id,
     )

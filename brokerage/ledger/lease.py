@@ -36,10 +36,10 @@ class Renewed:
 
 _AGAIN = Prepared(
     "lease_again",
-    "uuid, uuid, float8",
+    "uuid, uuid",
     """
-    UPDATE brokerage_job SET lease_until = now() + make_interval(secs => $3), lease_s = $3, last_seen = now()
-    WHERE lease_holder = $1 AND lease_request = $2 AND status = 'sent' RETURNING id, epoch, attempt_nr, task_id
+    UPDATE brokerage_job SET lease_until = now() + make_interval(secs => lease_s), last_seen = now()
+    WHERE lease_holder = $1 AND lease_request = $2 AND status = 'sent' RETURNING id, epoch, attempt_nr, task_id, lease_s
     """,
 )
 
@@ -91,9 +91,9 @@ _ADVANCE = Prepared(
 )
 
 
-def lease_again(pilot: UUID, request: UUID, lease_s: float) -> Leased | None:
+def lease_again(pilot: UUID, request: UUID) -> Leased | None:
     """The job that this very ask got before, if its answer was lost and the job is still only sent."""
-    for job_id, epoch, attempt_nr, task_id in _AGAIN.run(pilot, request, lease_s):
+    for job_id, epoch, attempt_nr, task_id, lease_s in _AGAIN.run(pilot, request):
         return Leased(job_id, epoch, attempt_nr, task_id, lease_s)
     return None
 

@@ -45,14 +45,14 @@ def inputs_taken(
 
     `sizes`: dataset to its files and bytes. A secondary that is not split is taken whole, of others what their ratio asks for.
     """
-    found = [Input(dataset.dataset_name, True, len(files), sum(f.fsize or 0 for f in files))] if dataset.type == "input" else []
+    inputs = [Input(dataset.dataset_name, True, len(files), sum(f.fsize or 0 for f in files))] if dataset.type == "input" else []
     for other in others:
         if other.master_id is not None and other.type == "input":
             n, size = sizes.get(other.id, (other.n_files, 0))
             rule = read_attributes(other.attributes)
             taken = n if rule.nosplit else min(n, ceil(rule.ratio * len(files)))
-            found.append(Input(other.dataset_name, False, taken, size * taken // max(n, 1)))
-    return found
+            inputs.append(Input(other.dataset_name, False, taken, size * taken // max(n, 1)))
+    return inputs
 
 
 def chunk_of(inputs: Sequence[Input], jobs: Sequence[JobPlan], files: Sequence[InputFile]) -> Chunk:

@@ -15,11 +15,12 @@ from django.db.models import prefetch_related_objects
 
 from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import Input, inputs_taken
-from brokerage.rules.decision.dry_run import activity_of
+from brokerage.rules.facts.remaining_work import remaining_work
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from brokerage.states import JOB
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
 from workqueues.models import Dataset, Task
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.states import MASTER_TYPES
 
@@ -50,6 +51,13 @@ class Batch:
         """The master datasets of a task."""
         return [dataset for dataset in self.inputs.get(task.id, ()) if dataset.master_id is None]
 
+    def work_at(self, nucleus: str, task: Task) -> dict[str, Any]:
+        """What the task brings to its nucleus, as the part `work` of a grid document has it (HS06 s)."""
+        masters = self.masters(task)
+        events, used = sum(d.n_events or 0 for d in masters), sum(d.n_events_used or 0 for d in masters)
+        work = remaining_work(events, used, task.cpu_time, task.cpu_time_unit)
+        return {"nucleus": nucleus, "share": task.gshare, "priority": task.current_priority, "rw": work}
+
     def taken(self, dataset: Dataset, files: Sequence[InputFile]) -> list[Input]:
         """What a chunk of these files reads, of the master and of its secondaries."""
         return inputs_taken(dataset, files, self.inputs.get(dataset.task_id, ()), self.sizes)
@@ -63,22 +71,22 @@ class Batch:
         read = [d for d in self.inputs.get(task.id, ()) if d.type == "input" and not (masters_only and d.master_id)]
         return [Input(d.dataset_name, d.master_id is None, *self.sizes.get(d.id, (0, 0))) for d in read]
 
-    def own(self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[InputFile] = ()) -> TaskFacts:
+    def task_facts(
+        self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[InputFile] = ()
+    ) -> TaskFacts:
         """What is known of the input of a chunk, on these storages, and of the jobs of its task. Raises CannotAsk.
 
         `files` are those of the master; where it is large, or some storage has a part of it only, they are looked for by name.
         """
         if inputs and self.unavailable:
             raise CannotAsk(f"the catalogue does not answer: {self.unavailable}")
-        found: list[dict[str, Any]] = []
-        for taken in inputs:
-            copies = self._copies(task, taken, files if taken.master else ())
-            found += [
-                {"dataset": taken.name, "storage": copy.storage, "files": copy.files, "gb": copy.size / GB}
-                for copy in copies
-                if copy.storage in storages
-            ]
-        return TaskFacts(tuple(found), tuple(self.ended.get(task.id, ())))
+        replicas = tuple(
+            {"dataset": taken.name, "storage": copy.storage, "files": copy.files, "gb": copy.size / GB}
+            for taken in inputs
+            for copy in self._copies(task, taken, files if taken.master else ())
+            if copy.storage in storages
+        )
+        return TaskFacts(replicas, tuple(self.ended.get(task.id, ())))
 
     def _copies(self, task: Task, taken: Input, files: Sequence[InputFile]) -> Sequence[Copies]:
         """Where a dataset is; of a master where these files of it are, unless all storages that have any have all."""
@@ -102,7 +110,7 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> Batch:
     """What these tasks read, and their parameters; a fixed number of queries. `whole`: sizes of masters too."""
     prefetch_related_objects(list(tasks), "params")
     inputs = inputs_of([task.id for task in tasks])
-    read = [dataset for found in inputs.values() for dataset in found if dataset.type == "input"]
+    read = [dataset for datasets in inputs.values() for dataset in datasets if dataset.type == "input"]
     sized = [dataset.id for dataset in read if whole or dataset.master_id is not None]
     listed = {dataset.dataset_name for dataset in read if whole or dataset.master_id is not None or dataset.n_files < LARGE}
     users = [task for task in tasks if activity_of(task.prod_source_label) == "analysis"]
@@ -118,18 +126,18 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> Batch:
 
 def inputs_of(task_ids: Sequence[int]) -> Mapping[int, list[Dataset]]:
     """Input datasets of tasks that are not excluded, masters before their secondaries."""
-    found: dict[int, list[Dataset]] = defaultdict(list)
+    by_task: dict[int, list[Dataset]] = defaultdict(list)
     rows = Dataset.objects.filter(task_id__in=task_ids, type__in=MASTER_TYPES, excluded=False)
     for dataset in sorted(rows, key=lambda d: (d.master_id is not None, d.id)):
-        found[dataset.task_id].append(dataset)
-    return found
+        by_task[dataset.task_id].append(dataset)
+    return by_task
 
 
 def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str, Any]]]:
     """Task and how far back to look (seconds) -> its ended jobs, as the part `jobs` of a grid document has them."""
-    found: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    by_task: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     if not within_s:
-        return found
+        return by_task
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -142,7 +150,7 @@ def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str
             [list(within_s), list(within_s.values()), list(JOB.tried)],
         )
         for task_id, queue, status, n in cursor:
-            found[task_id].append(
+            by_task[task_id].append(
                 {
                     "queue": queue,
                     "share": "",
@@ -155,7 +163,7 @@ def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str
                     "user": "",
                 }
             )
-    return found
+    return by_task
 
 
 def sizes_of(dataset_ids: Sequence[int]) -> Mapping[int, tuple[int, int]]:

@@ -11,9 +11,8 @@ from django.db.models import QuerySet
 
 import brokerage.policies  # noqa: F401 - declares the policies that stored decisions name
 from brokerage.models import Decision
-from brokerage.rules.decision.candidates import table
+from brokerage.rules.decision.assembly import candidates
 from brokerage.rules.decision.declare import POLICIES, Policy
-from brokerage.rules.decision.dry_run import scope_of
 from brokerage.rules.decision.policy_config import component_of
 from brokerage.rules.decision.record import BadRecord, Record, decode
 from brokerage.rules.explain.explanation import Explanation, explain
@@ -21,7 +20,7 @@ from brokerage.rules.explain.why_not import WhyNot, why_not
 from brokerage.rules.facts.ask import Ask, BadAsk, Config
 from brokerage.rules.facts.columns import Columns
 from brokerage.rules.world.grid_snapshot import GridSnapshot
-from brokerage.rules.world.stored_snapshot import BadSnapshot, TaskFacts, document, unpacked, with_own
+from brokerage.rules.world.stored_snapshot import BadSnapshot, TaskFacts, document, unpacked, with_task_facts
 
 
 class NotReproducible(Exception):
@@ -32,30 +31,13 @@ class NotACandidate(Exception):
     """The decision knew nobody of this name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """A decision as stored with what it was taken on; None for what is gone or has another format by now."""
-
-    record: Record | None
-    policy: Policy | None
-    ask: Ask | None
-    columns: Columns | None
-    config: Config
-
-
 def latest(task_id: int, most: int = 1) -> list[Decision]:
     """The last decision of each policy about a task, then older ones: at most `most` per policy, newest first."""
-    found: list[Decision] = []
+    rows: list[Decision] = []
     policies = Decision.objects.filter(task_id=task_id).order_by("policy").values_list("policy", flat=True).distinct()
     for policy in policies:
-        found += with_snapshot(Decision.objects.filter(task_id=task_id, policy=policy)).order_by("-id")[:most]
-    return sorted(found, key=lambda d: -d.id)
-
-
-def basis(decision: Decision) -> Basis:
-    """Read everything that belongs to a decision (fetch `snapshot__grid` and `snapshot__links` with it)."""
-    found = as_stored(decision)
-    return Basis(found.record, found.policy, found.ask, found.columns(), found.config)
+        rows += with_snapshot(Decision.objects.filter(task_id=task_id, policy=policy)).order_by("-id")[:most]
+    return sorted(rows, key=lambda d: -d.id)
 
 
 @dataclass(frozen=True)
@@ -79,24 +61,23 @@ class DecisionFacts:
 
     def columns(self) -> Columns | None:
         """The candidates as the decision saw them; None when the snapshot, or what reads it, is gone."""
-        if self.world is None or self.policy is None or self.ask is None:
+        if self.snapshot is None or self.policy is None or self.ask is None:
             return None
-        return table(self.world, self.own, self.policy, self.ask)
+        return candidates(self.snapshot, self.task_facts, self.policy, self.ask)
 
     @cached_property
-    def world(self) -> GridSnapshot | None:
+    def snapshot(self) -> GridSnapshot | None:
         """The snapshot of its cycle; None when that is gone."""
-        snapshot = self.row.snapshot
-        if snapshot is None:
+        stored = self.row.snapshot
+        if stored is None:
             return None
-        scope = scope_of(self.ask.prod_source_label) if self.ask else ""
         try:
-            return unpacked(bytes(snapshot.grid.content), bytes(snapshot.links.content), bytes(snapshot.moment), scope)
+            return unpacked(bytes(stored.grid.content), bytes(stored.links.content), bytes(stored.moment))
         except BadSnapshot:
             return None
 
     @cached_property
-    def own(self) -> TaskFacts:
+    def task_facts(self) -> TaskFacts:
         """What the decision knew beyond the snapshot."""
         try:
             return TaskFacts.from_bytes(bytes(self.row.own))
@@ -105,19 +86,23 @@ class DecisionFacts:
 
     def documents(self) -> dict[str, dict[str, Any]] | None:
         """The documents with which `manage.py decide` takes the decision again: task, grid and config; None without snapshot."""
-        if self.world is None or self.ask is None or self.policy is None:
+        if self.snapshot is None or self.ask is None or self.policy is None:
             return None
         config: dict[str, dict[str, Any]] = {}
         for key, value in self.config.items():
             if value is not None and (component := component_of(self.policy, key)):
                 config.setdefault(component, {})[key] = value
-        return {"task": self.ask.to_document(), "grid": document(with_own(self.world, self.own)), "config": config}
+        return {
+            "task": self.ask.to_document(),
+            "grid": document(with_task_facts(self.snapshot, self.task_facts)),
+            "config": config,
+        }
 
 
-def stored(decision_id: int, using: str = "default") -> DecisionFacts | None:
-    """A decision by its number; None when there is none. `using`: the database to ask, as pages have one that only reads."""
-    found = with_snapshot(Decision.objects.using(using)).filter(id=decision_id).first()
-    return None if found is None else as_stored(found)
+def find_decision(decision_id: int) -> DecisionFacts | None:
+    """A decision by its number; None when there is none."""
+    row = with_snapshot(Decision.objects.all()).filter(id=decision_id).first()
+    return None if row is None else decision_facts(row)
 
 
 def with_snapshot(rows: QuerySet[Decision]) -> QuerySet[Decision]:
@@ -125,7 +110,7 @@ def with_snapshot(rows: QuerySet[Decision]) -> QuerySet[Decision]:
     return rows.select_related("snapshot__grid", "snapshot__links")
 
 
-def as_stored(row: Decision) -> DecisionFacts:
+def decision_facts(row: Decision) -> DecisionFacts:
     """The same of a row (`with_snapshot`)."""
     try:
         record = decode(bytes(row.record))
@@ -141,22 +126,23 @@ def as_stored(row: Decision) -> DecisionFacts:
     )
 
 
-def told(decision: Decision) -> Explanation | None:
+def explanation_of(row: Decision) -> Explanation | None:
     """The story of a decision; None when its record is of a format that is no longer read."""
-    on = basis(decision)
-    if on.record is None:
+    facts = decision_facts(row)
+    if facts.record is None:
         return None
-    return explain(on.record, on.policy, on.ask, on.columns, on.config, decision.last_at)
+    return explain(facts.record, facts.policy, facts.ask, facts.columns(), facts.config, row.last_at)
 
 
-def told_why_not(decision: Decision, name: str) -> WhyNot:
+def why_not_of(row: Decision, name: str) -> WhyNot:
     """Every verdict on one candidate. Raises NotACandidate, NotReproducible."""
-    on = basis(decision)
-    if on.record is None or on.policy is None or on.ask is None or on.columns is None:
+    facts = decision_facts(row)
+    columns = facts.columns()
+    if facts.record is None or facts.policy is None or facts.ask is None or columns is None:
         raise NotReproducible("the snapshot on which the decision was taken is no longer kept")
-    if name not in on.columns.index:
-        raise NotACandidate(f"the decision knew no {on.columns.noun} {name!r}")
+    if name not in columns.index:
+        raise NotACandidate(f"the decision knew no {columns.noun} {name!r}")
     try:
-        return why_not(on.record, on.policy, on.ask, on.columns, on.config, name)
+        return why_not(facts.record, facts.policy, facts.ask, columns, facts.config, name)
     except ValueError as changed:
         raise NotReproducible(str(changed)) from changed

@@ -32,11 +32,11 @@ class InUse(NamedTuple):
 
 def in_use() -> InUse:
     """What all shares and work queues have; one statement."""
-    found = InUse(defaultdict(dict), defaultdict(dict))
+    use = InUse(defaultdict(dict), defaultdict(dict))
     with connection.cursor() as cursor:
         cursor.execute(_USE, [CORE_POWER])
         for vo, share, queue, queued, jobs, cores, hs06 in cursor:
             one = Use(0, hs06, 0, jobs, 0, cores) if queued else Use(hs06, 0, jobs, 0, cores, 0)
-            found.shares[vo][share] = found.shares[vo].get(share, NOTHING) + one
-            found.queues[vo][queue] = found.queues[vo].get(queue, NOTHING) + one
-    return found
+            use.shares[vo][share] = use.shares[vo].get(share, NOTHING) + one
+            use.queues[vo][queue] = use.queues[vo].get(queue, NOTHING) + one
+    return use

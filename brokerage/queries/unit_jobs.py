@@ -52,14 +52,14 @@ class Claimable(NamedTuple):
 
 def jobs_by_group() -> dict[Group, Counts]:
     """What the live jobs of each group do; one statement."""
-    found: dict[Group, Counts] = defaultdict(Counts)
+    counts: dict[Group, Counts] = defaultdict(Counts)
     with connection.cursor() as cursor:
         cursor.execute(_JOBS, {"merging": [kind.value for kind in MERGING_KINDS]})
         for *columns, status, n, walltime, top in cursor:
             if column := COLUMN.get(status):
                 known = walltime if walltime and column != "running" else None
-                found[Group(*columns)] += Counts(walltime_s=known, top_priority=top, **{column: n})
-    return dict(found)
+                counts[Group(*columns)] += Counts(walltime_s=known, top_priority=top, **{column: n})
+    return dict(counts)
 
 
 def claimable_by_group() -> dict[Group, Claimable]:

@@ -35,13 +35,13 @@ class WaitingWork:
     _kept: dict[int, _Kept] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def offers(self, queue_id: int, offer: Resource, *, fresh: bool = False) -> Iterator[int]:
-        """Ids of the task queues that suit what a pilot offers, best first.
+    def offers(self, queue_id: int, offer: Resource, *, fresh: bool = False) -> Iterator[Waiting]:
+        """The task queues that suit what a pilot offers, best first.
 
         Whoever asks for the next one says that the last had no job: it is left out until the list is read again.
         """
         for waiting in fitting(self.of(queue_id, offer.queue, fresh=fresh), offer):
-            yield waiting.id
+            yield waiting
             with self._lock:
                 kept = self._kept[queue_id]
                 kept.groups = [other for other in kept.groups if other is not waiting]
@@ -68,7 +68,8 @@ def _read(queue_id: int, queue_name: str) -> list[Waiting]:
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
-            SELECT t.id, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, best.ready_priority, {PLACE}
+            SELECT t.id, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, best.ready_priority, {PLACE},
+                t.prod_source_label
             FROM brokerage_taskqueue t {STANDINGS} CROSS JOIN LATERAL (
                 SELECT j.ready_priority FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
                 ORDER BY j.ready_priority, j.id LIMIT 1) best
@@ -77,7 +78,7 @@ def _read(queue_id: int, queue_name: str) -> list[Waiting]:
             [queue_id],
         )
         groups = (
-            Waiting(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, 0, place)
-            for id_, cores, ram, disk, walltime, vo, ready, place in cursor.fetchall()
+            Waiting(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, place, label)
+            for id_, cores, ram, disk, walltime, vo, ready, place, label in cursor.fetchall()
         )
         return sorted(groups, key=rank)

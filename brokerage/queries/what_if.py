@@ -1,4 +1,4 @@
-"""What the brokerage would decide about a task now, as it is or with something changed. Nothing is written.
+"""What the brokerage would decide about a task now, as it is or with something changed: only read, nothing picked or written.
 
 The transaction is read-only and is rolled back, so that not even a bug below could store anything.
 """
@@ -7,50 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import NamedTuple
 
 from django.db import connection, transaction
 
-from broker_site.foundation import gdpconfig
-from brokerage.queries.dry_run import NothingToAsk, config_for, current_question
-from brokerage.rules.decision.policy_choice import Unusable, policy_chosen
+from broker_site.foundation.kernel import clock
+from brokerage.queries.chunks import CannotAsk
+from brokerage.queries.decision_requests import DecisionRequests
+from brokerage.queries.feeds import stale_feeds
+from brokerage.queries.usable_input import peek
+from brokerage.rules.decision.assembly import DecisionRequest
+from brokerage.rules.decision.policy_choice import Unusable
 from brokerage.rules.explain.edits import Edit
-from brokerage.rules.explain.what_if import WhatIf, what_if
-from brokerage.rules.facts.ask import Ask
+from brokerage.rules.explain.what_if import WhatIf
+from brokerage.rules.explain.what_if import what_if as decide_with_edits
 from workqueues.models import Task
 from workqueues.splitters.check import BadPlan
+from workqueues.states import TASK
 
 LIMITS = "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', %s, true)"
 LONGEST_MS = 10_000
-"""A statement of a dry run that takes longer is ended."""
+"""A statement of a what-if that takes longer is ended."""
+MOST_FILES = 2000
+"""Files that are looked at."""
 
 
-class DryRun(NamedTuple):
-    """What was asked, and what would be decided."""
-
-    ask: Ask
-    told: WhatIf
+class NothingToDecide(Exception):
+    """The brokerage has nothing to decide about the task; the message says why."""
 
 
-def tried_again(task: Task, edits: Sequence[Edit] = ()) -> DryRun:
-    """Decide now, and once more with the edits. Raises NothingToAsk, BadEdits."""
-    core = gdpconfig.component("core", vo=task.vo)
+def what_if(task: Task, edits: Sequence[Edit] = ()) -> WhatIf:
+    """Decide now, and once more with the edits. Raises NothingToDecide, BadEdits."""
     try:
         with reading_only():
-            policy, ask, world, _ = current_question(task)
-        told = what_if(
-            policy,
-            ask,
-            world,
-            partial(config_for, task.vo),
-            edits,
-            f"{task.id}.{task.epoch}",
-            lambda vo, activity: policy_chosen(vo, activity, core),
-        )
-    except (Unusable, BadPlan) as no:
-        raise NothingToAsk(str(no)) from no
-    return DryRun(ask, told)
+            request = current_request(task)
+        return decide_with_edits(request, edits)
+    except (Unusable, BadPlan, CannotAsk) as no:
+        raise NothingToDecide(str(no)) from no
 
 
 @contextmanager
@@ -61,3 +53,22 @@ def reading_only() -> Iterator[None]:
             cursor.execute(LIMITS, [str(LONGEST_MS)])
         yield
         transaction.set_rollback(True)
+
+
+def current_request(task: Task) -> DecisionRequest:
+    """What the agents would ask now. Raises NothingToDecide, BadPlan, CannotAsk, and Unusable for what is not there."""
+    if task.status in TASK.final:
+        raise NothingToDecide(f"the task has ended: {task.status}")
+    if (task.old_status if task.status == "pending" else task.status) == "assigning":
+        return DecisionRequests.load([task], whole=True).for_nucleus(task)
+    if stale := stale_feeds(clock.now()):
+        raise NothingToDecide(stale[0])
+    requests = DecisionRequests.load([task])
+    masters = requests.batch.masters(task)
+    if not masters:
+        raise NothingToDecide("the datasets of the task are not known yet")
+    for dataset in masters:
+        usable = peek(task, dataset, MOST_FILES)
+        if jobs := usable.smallest():
+            return requests.for_queues(task, dataset, usable, jobs)
+    raise NothingToDecide("no file of its input waits to be used")

@@ -11,10 +11,10 @@ from typing import Any
 from django.db import connections
 
 from brokerage.models import ComputingQueue, Decision
-from brokerage.queries.decisions import as_stored, with_snapshot
+from brokerage.queries.decisions import decision_facts, with_snapshot
 from brokerage.rules.decision.declare import POLICIES
 from brokerage.rules.decision.record import BadRecord, decode
-from brokerage.rules.explain.why_empty import Load, Seen, WhyEmpty, why_empty
+from brokerage.rules.explain.why_empty import LatestDecision, Load, WhyEmpty, why_empty
 from workqueues.states import TASK
 
 MOST = 500
@@ -28,7 +28,7 @@ _NAMES: dict[str, tuple[str, ...]] = {}
 """Fingerprint of candidates -> their names, in order: a digest of them, so that it never changes what it stands for."""
 
 
-def told_why_empty(queue: ComputingQueue, vos: Sequence[str] | None = None, using: str = "default") -> WhyEmpty:
+def why_empty_of(queue: ComputingQueue, vos: Sequence[str] | None = None, using: str = "default") -> WhyEmpty:
     """What keeps work away from a queue, from the decisions about tasks of these VOs (None = all)."""
     return why_empty(queue.name, load_of(queue, using), _seen(queue.name, vos, using))
 
@@ -49,7 +49,7 @@ def load_of(queue: ComputingQueue, using: str = "default") -> Load:
     return Load(queue.status, waiting, running, pilots)
 
 
-def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[Seen]:
+def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[LatestDecision]:
     known: dict[str, tuple[int, ...] | None] = {}
     for decision_id, task_id, packed in _latest(vos, using):
         try:
@@ -61,14 +61,14 @@ def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[Seen]:
             known[candidates] = _rows(name, candidates, decision_id, using) if len(known) < OLDEST_TABLES else None
         rows = known[candidates]
         if rows is not None:
-            yield Seen(task_id, decision_id, record, rows)
+            yield LatestDecision(task_id, decision_id, record, rows)
 
 
 def _rows(name: str, candidates: str, decision_id: int, using: str) -> tuple[int, ...] | None:
     """The rows that stand for the queue in the table of a decision: its own, or those of its pseudo-queues; None: it is gone."""
     if candidates not in _NAMES:
         found = with_snapshot(Decision.objects.using(using)).filter(id=decision_id).first()
-        columns = as_stored(found).columns() if found is not None else None
+        columns = decision_facts(found).columns() if found is not None else None
         if columns is None or columns.fingerprint != candidates:
             return None
         if len(_NAMES) >= KEPT_TABLES:

@@ -15,7 +15,6 @@ from django.db import connection
 
 from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, QueueStorage, Site, Software, StorageEndpoint
-from brokerage.rules.decision.dry_run import USERS
 from brokerage.rules.facts.remaining_work import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
@@ -23,6 +22,7 @@ from brokerage.rules.grid.measurements import ALL, SLOT, WORK, Facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.link_columns import WINDOWS
 from brokerage.states import JOB
+from workqueues.rules.jobs.activity import ANALYSIS_LABELS
 from workqueues.states import MASTER_TYPES, TASK
 
 USED = ("queued", "running")
@@ -32,10 +32,10 @@ USED = ("queued", "running")
 _OF_STORAGE = tuple(column for column in STORAGE if column != "site")
 
 
-def load_world(now: datetime | None = None, scope: str = "") -> GridSnapshot:
-    """The grid with its jobs, pilots and remaining work; `scope` as `analysis` for tasks of users."""
+def load_snapshot(now: datetime | None = None) -> GridSnapshot:
+    """The grid with its jobs, pilots and remaining work."""
     grid = load_grid()
-    return GridSnapshot(grid, load_facts(grid), now or clock.now(), scope)
+    return GridSnapshot(grid, load_facts(grid), now or clock.now())
 
 
 def load_grid() -> Grid:
@@ -111,13 +111,13 @@ class _Counted(NamedTuple):
 
 
 def _counted(sites: set[str]) -> _Counted:
-    found: dict[tuple[str, str, str, str, str, str], int] = defaultdict(int)
+    counts: dict[tuple[str, str, str, str, str, str], int] = defaultdict(int)
     used: dict[tuple[str, str], dict[str, int]] = {}
     starts: dict[str, float] = defaultdict(float)
     with connection.cursor() as cursor:
-        cursor.execute(_JOBS, {"users": list(USERS)})
+        cursor.execute(_JOBS, {"users": list(ANALYSIS_LABELS)})
         for queue, share, kind, status, nucleus, user, group, n, cores, started in cursor:
-            found[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
+            counts[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
             if started:
                 starts[queue] += started / STARTS_H
             if user and status not in JOB.delivering:
@@ -127,7 +127,7 @@ def _counted(sites: set[str]) -> _Counted:
                 sums[f"{state}_jobs"] += n
                 sums[f"{state}_cores"] += cores
     users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))
-    return _Counted(tuple(_job(*place, n) for place, n in found.items()), tuple(users), starts)
+    return _Counted(tuple(_job(*place, n) for place, n in counts.items()), tuple(users), starts)
 
 
 def _job(queue: str, share: str, kind: str, status: str, nucleus: str, user: str, n: int) -> dict[str, Any]:
@@ -205,15 +205,15 @@ def _measured(starts: Mapping[str, float]) -> tuple[Mapping[str, Any], ...]:
 
 def _total(work: Iterable[Mapping[str, Any]], sites: Iterable[str]) -> dict[str, float]:
     """Remaining work at each site, HS06 s."""
-    found = dict.fromkeys(sorted(sites), 0.0)
+    totals = dict.fromkeys(sorted(sites), 0.0)
     for entry in work:
-        found[entry["nucleus"]] += entry["rw"]
-    return found
+        totals[entry["nucleus"]] += entry["rw"]
+    return totals
 
 
 def _work(sites: Container[str]) -> tuple[Mapping[str, Any], ...]:
     """Remaining work of the tasks of each nucleus, by share and priority."""
-    found: dict[tuple[str, str, int], float] = defaultdict(float)
+    remaining: dict[tuple[str, str, int], float] = defaultdict(float)
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
@@ -226,5 +226,5 @@ def _work(sites: Container[str]) -> tuple[Mapping[str, Any], ...]:
         )
         for nucleus, share, priority, cpu_time, unit, events, used in cursor:
             if nucleus in sites:
-                found[nucleus, share, priority] += remaining_work(int(events), int(used), cpu_time, unit)
-    return tuple(dict(zip(WORK, (*place, rw), strict=True)) for place, rw in sorted(found.items()))
+                remaining[nucleus, share, priority] += remaining_work(int(events), int(used), cpu_time, unit)
+    return tuple(dict(zip(WORK, (*place, rw), strict=True)) for place, rw in sorted(remaining.items()))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
-from brokerage.queries.decisions import DecisionFacts, as_stored, told, with_snapshot
+from brokerage.queries.decisions import DecisionFacts, decision_facts, explanation_of, with_snapshot
 from brokerage.rules.explain.explanation import Explanation
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.job_limits import limits_at, limits_of_task
@@ -181,7 +181,7 @@ def tell_verdict(title: str) -> None:
 
 
 def _decision(task_id: int) -> DecisionFacts:
-    return as_stored(with_snapshot(Decision.objects.filter(task_id=task_id)).latest("id"))
+    return decision_facts(with_snapshot(Decision.objects.filter(task_id=task_id)).latest("id"))
 
 
 def tell_decision(task_id: int) -> None:
@@ -194,7 +194,7 @@ def tell_decision(task_id: int) -> None:
 
 def _skipped(task_id: int) -> Explanation:
     """Print the verdict and who was skipped; the story of the decision."""
-    story = told(_decision(task_id).row)
+    story = explanation_of(_decision(task_id).row)
     if story is None:
         raise SystemExit("the decision can no longer be read")
     print(f"verdict         {story.verdict}")

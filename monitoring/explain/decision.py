@@ -11,11 +11,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from brokerage.rules.decision.declare import Policy
-from brokerage.rules.explain.explanation import Explanation, Skipped, about, explain
+from brokerage.rules.explain.explanation import Explanation, SkippedCandidate, about, explain
 from brokerage.rules.explain.why_not import Check, WhyNot, why_not
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.columns import Columns
-from monitoring.explain.narrow import SIZE, Narrow
+from monitoring.explain.matrix_filter import SIZE, MatrixFilter
 from monitoring.queries.decisions import DecisionPage
 
 
@@ -55,7 +55,7 @@ class MatrixRow:
     name: str
     chosen: bool
     marks: SafeString
-    skip: Skipped | None
+    skip: SkippedCandidate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A decision told. `fault`: why it cannot be, in words; then there is no `story`.
+class DecisionPanel:
+    """A decision as its page tells it. `fault`: why it cannot be told, in words; then there is no `story`.
 
-    `matrix` are the candidates of this page, `shown` how many there are on all pages; `asked`: every verdict on one candidate.
+    `matrix` are the candidates of this page, `shown` how many there are on all pages; `why_not`: every verdict on one candidate.
     """
 
     fault: str = ""
@@ -89,32 +89,32 @@ class Told:
     matrix: tuple[MatrixRow, ...] = ()
     shown: int = 0
     pages: int = 1
-    narrow: Narrow = field(default_factory=Narrow)
-    asked: WhyNot | None = None
+    matrix_filter: MatrixFilter = field(default_factory=MatrixFilter)
+    why_not: WhyNot | None = None
     config: tuple[Value, ...] = ()
 
     @property
     def failed(self) -> tuple[Check, ...]:
         """What the candidate asked for fails, in the order of the policy."""
-        return tuple(check for check in self.asked.checks if not check.passed) if self.asked is not None else ()
+        return tuple(check for check in self.why_not.checks if not check.passed) if self.why_not is not None else ()
 
     @property
     def passed(self) -> tuple[Check, ...]:
         """What it passes."""
-        return tuple(check for check in self.asked.checks if check.passed) if self.asked is not None else ()
+        return tuple(check for check in self.why_not.checks if check.passed) if self.why_not is not None else ()
 
 
-def tell(stored: DecisionPage, candidate: str = "", narrow: Narrow | None = None) -> Told:
-    """Tell a stored decision; `candidate`: also every verdict on this one; `narrow`: which of the others."""
+def decision_panel(stored: DecisionPage, candidate: str = "", matrix_filter: MatrixFilter | None = None) -> DecisionPanel:
+    """Tell a stored decision; `candidate`: also every verdict on this one; `matrix_filter`: which of the others."""
     if stored.record is None:
-        return Told(fault="its record is of a format that is no longer read")
+        return DecisionPanel(fault="its record is of a format that is no longer read")
     columns = stored.columns
     story = explain(stored.record, stored.policy, stored.ask, columns, stored.config, stored.row.last_at)
-    narrow = narrow or Narrow()
-    ranked = _ranked(story, narrow)
+    matrix_filter = matrix_filter or MatrixFilter()
+    ranked = _ranked(story, matrix_filter)
     pages = max(-(-len(ranked) // SIZE), 1)
-    page = min(narrow.page, pages)
-    return Told(
+    page = min(matrix_filter.page, pages)
+    return DecisionPanel(
         noun=story.noun,
         story=story,
         criteria=_columns(stored.policy, story),
@@ -122,13 +122,13 @@ def tell(stored: DecisionPage, candidate: str = "", narrow: Narrow | None = None
         matrix=_rows(story, ranked[(page - 1) * SIZE : page * SIZE]),
         shown=len(ranked),
         pages=pages,
-        narrow=replace(narrow, page=page),
-        asked=_asked(stored, stored.policy, stored.ask, columns, candidate) if candidate else None,
+        matrix_filter=replace(matrix_filter, page=page),
+        why_not=_why_not(stored, stored.policy, stored.ask, columns, candidate) if candidate else None,
         config=tuple(Value(key, value) for key, value in sorted(stored.config.items())),
     )
 
 
-def _asked(stored: DecisionPage, policy: Policy | None, ask: Ask | None, columns: Columns | None, name: str) -> WhyNot | None:
+def _why_not(stored: DecisionPage, policy: Policy | None, ask: Ask | None, columns: Columns | None, name: str) -> WhyNot | None:
     """Every verdict on one candidate; None where it took no part or the decision can no longer be told in full."""
     if stored.record is None or policy is None or ask is None or columns is None or name not in columns.index:
         return None
@@ -138,12 +138,12 @@ def _asked(stored: DecisionPage, policy: Policy | None, ask: Ask | None, columns
         return None
 
 
-def _ranked(story: Explanation, narrow: Narrow) -> list[str]:
+def _ranked(story: Explanation, matrix_filter: MatrixFilter) -> list[str]:
     """Chosen ones by weight, then those that fail the fewest criteria, then by name."""
     rank = {choice.name: i for i, choice in enumerate(story.chosen)}
     matrix: Mapping[str, str] = story.matrix or {}
-    found = [name for name, marks in matrix.items() if narrow.takes(name, marks, story.criteria)]
-    return sorted(found, key=lambda name: (rank.get(name, len(rank)), len(matrix[name]) - matrix[name].count("."), name))
+    names = [name for name, marks in matrix.items() if matrix_filter.takes(name, marks, story.criteria)]
+    return sorted(names, key=lambda name: (rank.get(name, len(rank)), len(matrix[name]) - matrix[name].count("."), name))
 
 
 def _rows(story: Explanation, names: list[str]) -> tuple[MatrixRow, ...]:

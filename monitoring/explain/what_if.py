@@ -1,4 +1,4 @@
-"""A dry run as its page shows it: what is asked for, and both funnels side by side. Pure."""
+"""A what-if as its page shows it: what is asked for, and both funnels side by side. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from brokerage.rules.explain.edits import PARAMETERS, Edit, read_edits
-from brokerage.rules.explain.explanation import Chosen, Explanation
+from brokerage.rules.explain.explanation import ChosenCandidate, Explanation
 from brokerage.rules.explain.what_if import WhatIf
 from brokerage.rules.facts.ask import Ask
 
@@ -32,7 +32,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class FunnelRow:
     """One criterion in both funnels; None where it was not the first to skip anybody there."""
 
     criterion: str
@@ -44,7 +44,7 @@ class Sides:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeightRow:
     """One candidate that is chosen now or then, with its weights."""
 
     name: str
@@ -52,62 +52,62 @@ class Weighed:
     then: float | None
 
 
-def asked_edits(sent: Mapping[str, str]) -> tuple[Edit, ...]:
+def form_edits(sent: Mapping[str, str]) -> tuple[Edit, ...]:
     """The edits of an address: the fields that hold something, then one for each line of `change`. Raises BadEdits."""
-    own = [f"{name}={sent[name]}" for name in FIELDS if sent.get(name, "").strip()]
-    return read_edits([*own, *(line for line in sent.get("change", "").splitlines() if line.strip())])
+    fields = [f"{name}={sent[name]}" for name in FIELDS if sent.get(name, "").strip()]
+    return read_edits([*fields, *(line for line in sent.get("change", "").splitlines() if line.strip())])
 
 
 def form_fields(sent: Mapping[str, str], ask: Ask | None) -> list[Field]:
     """The fields with what was typed and what holds now."""
-    found = []
+    fields = []
     for name, label in FIELDS.items():
-        now = getattr(ask, PARAMETERS[name][0]) if ask is not None else None
+        value = getattr(ask, PARAMETERS[name][0]) if ask is not None else None
         unit = f", {ask.ram_unit or 'MB'}" if name == "ramCount" and ask is not None else ""
-        found.append(Field(name, label + unit, sent.get(name, "").strip(), _said(now)))
-    return found
+        fields.append(Field(name, label + unit, sent.get(name, "").strip(), _said(value)))
+    return fields
 
 
-def side_by_side(told: WhatIf) -> list[Sides]:
+def funnel_rows(result: WhatIf) -> list[FunnelRow]:
     """Each criterion that is the first to skip somebody now or then, in the order of the policy."""
-    if told.after is None:
+    if result.after is None:
         return []
-    now, then = _steps(told.before), _steps(told.after)
-    order = {label: i for i, label in enumerate(told.before.criteria or told.after.criteria)}
+    now, then = _steps(result.before), _steps(result.after)
+    order = {label: i for i, label in enumerate(result.before.criteria or result.after.criteria)}
     labels = sorted({*now, *then}, key=lambda label: order.get(label, len(order)))
-    rows, left, left_then = [], told.before.candidates, told.after.candidates
+    rows, left, left_then = [], result.before.candidates, result.after.candidates
     for label in labels:
         skipped, left, help_now = now.get(label, (None, left, ""))
         skipped_then, left_then, help_then = then.get(label, (None, left_then, ""))
-        rows.append(Sides(label, help_now or help_then, skipped, left, skipped_then, left_then))
+        rows.append(FunnelRow(label, help_now or help_then, skipped, left, skipped_then, left_then))
     return rows
 
 
-def moves(told: WhatIf) -> list[tuple[str, str, int]]:
+def moves(result: WhatIf) -> list[tuple[str, str, int]]:
     """(verdict now, verdict then, how many candidates), the most first."""
-    counted = Counter((change.before, change.after) for change in told.changed)
+    counted = Counter((change.before, change.after) for change in result.changed)
     return [(*pair, n) for pair, n in counted.most_common()]
 
 
-def weighed(told: WhatIf) -> Iterator[Weighed]:
+def weight_rows(result: WhatIf) -> Iterator[WeightRow]:
     """Whoever is chosen on one side, in the order of then."""
-    if told.after is None:
+    if result.after is None:
         return
-    now, then = _weights(told.before.chosen), _weights(told.after.chosen)
+    now, then = _weights(result.before.chosen), _weights(result.after.chosen)
     for name in dict.fromkeys([*then, *now]):
-        yield Weighed(name, now.get(name), then.get(name))
+        yield WeightRow(name, now.get(name), then.get(name))
 
 
 def _steps(story: Explanation) -> dict[str, tuple[int | None, int, str]]:
     """Criterion -> skipped, left after it, what it asks; criteria with one label are one."""
-    found: dict[str, tuple[int | None, int, str]] = {}
+    steps: dict[str, tuple[int | None, int, str]] = {}
     for step in story.funnel:
-        before = found.get(step.criterion, (0, 0, ""))[0] or 0
-        found[step.criterion] = (before + step.skipped, step.left, step.about)
-    return found
+        before = steps.get(step.criterion, (0, 0, ""))[0] or 0
+        steps[step.criterion] = (before + step.skipped, step.left, step.about)
+    return steps
 
 
-def _weights(chosen: Sequence[Chosen]) -> dict[str, float]:
+def _weights(chosen: Sequence[ChosenCandidate]) -> dict[str, float]:
     return {choice.name: choice.weight for choice in chosen}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from brokerage.models import Decision
-from brokerage.queries.decisions import DecisionFacts, as_stored, with_snapshot
+from brokerage.queries.decisions import DecisionFacts, decision_facts, with_snapshot
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.record import Record
 from brokerage.rules.facts.ask import Ask, Config
@@ -67,7 +67,7 @@ def stored_decision(task_id: int, decision_id: int) -> DecisionPage | None:
     found = with_snapshot(Decision.objects.using(alias())).filter(task_id=task_id, id=decision_id).first()
     if found is None:
         return None
-    whole = as_stored(found)
+    whole = decision_facts(found)
     return DecisionPage(
         row=DecisionRow(*(getattr(found, column) for column in _COLUMNS)),
         record=whole.record,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from brokerage.queries.why_empty import MOST, told_why_empty
+from brokerage.queries.why_empty import MOST, why_empty_of
 from monitoring.queries.database import alias
 from monitoring.queries.queue import find_queue, queue_facts
 from monitoring.views.page import page, scope_of, show
@@ -20,7 +20,7 @@ def queue(request: HttpRequest, name: str) -> HttpResponseBase:
     context = {
         "queue": found,
         "facts": queue_facts(found),
-        "why": told_why_empty(found, None if scope.everything else sorted(scope.names), alias()),
+        "why": why_empty_of(found, None if scope.everything else sorted(scope.names), alias()),
         "most": MOST,
     }
     return show(request, "queue.html", "queues", context)

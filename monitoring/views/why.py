@@ -7,14 +7,14 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponseBase
 
 from broker_site.foundation.kernel.verdict import Problem
-from brokerage.queries.dry_run import NothingToAsk
 from brokerage.queries.task_status import task_status
-from brokerage.queries.what_if import tried_again
+from brokerage.queries.what_if import NothingToDecide
+from brokerage.queries.what_if import what_if as ask_what_if
 from brokerage.rules.explain.edits import BadEdits
 from brokerage.rules.explain.task_status_text import headline, reasons
-from monitoring.explain.decision import MARKS, tell
-from monitoring.explain.narrow import HOW, PARAMETERS, SHOWN, read_narrow
-from monitoring.explain.what_if import FIELDS, asked_edits, form_fields, moves, side_by_side, weighed
+from monitoring.explain.decision import MARKS, decision_panel
+from monitoring.explain.matrix_filter import HOW, PARAMETERS, SHOWN, read_matrix_filter
+from monitoring.explain.what_if import FIELDS, form_edits, form_fields, funnel_rows, moves, weight_rows
 from monitoring.queries.database import alias
 from monitoring.queries.decisions import DecisionPage, decisions_of, stored_decision
 from monitoring.views.page import page, scope_of, show
@@ -23,7 +23,7 @@ from monitoring.wording import WORDS
 from workqueues.states import TASK
 
 MOST_CHANGED = 40
-"""Candidates with another verdict that the page of a dry run lists."""
+"""Candidates with another verdict that the page of a what-if lists."""
 
 
 @page("decision:read")
@@ -34,7 +34,7 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
     decisions = decisions_of(task_id)
     stored = _chosen(task_id, request.GET.get("decision", ""), decisions[0].id if decisions else None)
     candidate = request.GET.get("queue", "")
-    told = tell(stored, candidate, read_narrow(request.GET, stored.row.id)) if stored else None
+    panel = decision_panel(stored, candidate, read_matrix_filter(request.GET, stored.row.id)) if stored else None
     newest = stored is not None and stored.row.id == decisions[0].id
     status = task_status(found, alias())
     context = {
@@ -46,7 +46,7 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "decisions": decisions,
         "stored": stored,
         "newest": newest,
-        "told": told,
+        "panel": panel,
         "marks": list(MARKS.values()),
         "hows": HOW,
         "shows": SHOWN,
@@ -61,26 +61,26 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
     """What the brokerage would decide now, and what if something were different. A form whose address can be kept."""
     found = found_task(task_id, scope_of(request, "decision:read"))
     problems: tuple[Problem, ...] = ()
-    fault, dry = "", None
+    fault, result = "", None
     try:
-        dry = tried_again(found, asked_edits(request.GET))
+        result = ask_what_if(found, form_edits(request.GET))
     except BadEdits as bad:
         problems = bad.problems
-    except NothingToAsk as nothing:
+    except NothingToDecide as nothing:
         fault = str(nothing)
     context: dict[str, Any] = {
         "task": found,
-        "dry": dry.told if dry is not None else None,
+        "result": result,
         "problems": problems,
         "fault": fault,
-        "fields": form_fields(request.GET, dry.ask if dry is not None else None),
+        "fields": form_fields(request.GET, result.ask if result is not None else None),
         "change": request.GET.get("change", ""),
         "edited": any(request.GET.get(name) for name in (*FIELDS, "change")),
-        "sides": side_by_side(dry.told) if dry is not None else [],
-        "weighed": list(weighed(dry.told)) if dry is not None else [],
-        "moves": moves(dry.told) if dry is not None else [],
-        "changed": dry.told.changed[:MOST_CHANGED] if dry is not None else (),
-        "more": max(len(dry.told.changed) - MOST_CHANGED, 0) if dry is not None else 0,
+        "funnel": funnel_rows(result) if result is not None else [],
+        "weights": list(weight_rows(result)) if result is not None else [],
+        "moves": moves(result) if result is not None else [],
+        "changed": result.changed[:MOST_CHANGED] if result is not None else (),
+        "more": max(len(result.changed) - MOST_CHANGED, 0) if result is not None else 0,
     }
     status = 400 if problems else 200
     return show(request, "what_if.html", "tasks", context, status=status, knows=(*FIELDS, "change"))

@@ -11,8 +11,9 @@ from django.test import Client
 
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.access.tokens import mint_job_token
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.expiry import expire_leases
-from brokerage.models import Job, Pilot
+from brokerage.models import ComputingQueue, Job, Pilot
 from brokerage.queries.pilots import QUEUES
 from brokerage.queries.waiting import WAITING
 from tests.api.people import Person
@@ -91,6 +92,44 @@ def test_it_is_told_where_a_job_ran_however_it_ended(wire: Wire, pilot_token: st
     for ended, how in ((job, "finished"), (lost, "failed")):
         answer = ada.get(f"jobs/{ended['id']}/").json()
         assert (answer["status"], answer["result"]["host"]) == (how, "wn7")
+
+
+@pytest.mark.parametrize(
+    ("label", "workflow", "hours"),
+    [
+        ("user", "", 0.5),
+        ("panda", "", 0.5),
+        ("managed", "", 4),
+        ("ptest", "", 4),
+        ("managed", "pull_ups", 4),
+        ("user", "pull_ups", 0.5),
+        ("managed", "push", 6),
+        ("user", "push", 6),
+    ],
+)
+def test_a_lease_is_as_long_as_a_job_of_the_activity_may_be_silent_at_the_queue(
+    wire: Wire, label: str, workflow: str, hours: float
+) -> None:
+    for name, value in (("analysis", "30min"), ("production", "4h"), ("push", "6h")):
+        set_override("watcher", f"HEARTBEAT_TIMEOUT_{name}", value, app="pandaserver", who="ada", why="test")
+    grid("ALPHA")
+    ComputingQueue.objects.update(workflow=workflow)
+    submitted(parameters(prodSourceLabel=label, nEvents=10))
+    run_agents()
+    token, ask = wire.register(issue_enrolment("ALPHA").text).json()["token"], str(uuid4())
+    first, again = (wire.match(token, request=ask).json()["job"] for _ in range(2))
+    assert (first["lease_s"], again["lease_s"]) == (hours * 3600, hours * 3600)
+    beat = wire.post(f"jobs/{first['id']}/heartbeat/", again["token"], {"status": "running"})
+    assert beat.json()["lease_s"] == hours * 3600
+
+
+def test_a_pilot_enrolled_for_a_vo_is_given_nothing_of_another(wire: Wire) -> None:
+    grid("ALPHA")
+    submitted(parameters(nEvents=10))
+    run_agents()
+    for vo, status in (("other", 204), ("demo", 200)):
+        token = wire.register(issue_enrolment("ALPHA", vo=vo).text).json()["token"]
+        assert wire.match(token).status_code == status
 
 
 def test_a_report_said_twice_gets_the_same_answer(wire: Wire, job: dict[str, Any]) -> None:

@@ -105,11 +105,11 @@ def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]
     # Lost jobs make other policies avoid a queue for hours; what is tested here is that nothing is lost, not where it goes.
     for activity in ("production", "analysis"):
         yield "jedi", "core", f"POLICY_{activity}", "generic"
+        yield "pandaserver", "watcher", f"HEARTBEAT_TIMEOUT_{activity}", campaign.lease_s
     for key in ("PENDING_WAIT", "PENDING_WAIT_ANALYSIS", "PENDING_WAIT_PRIO_900", "PENDING_WAIT_PRIO_950"):
         yield "jedi", "watchdog", key, 1.0
     yield "jedi", "jobbroker", "PENDING_GENERIC", 1.0
     yield "jedi", "dispatch", "POLL", 0.2
-    yield "pandaserver", "watcher", "HEARTBEAT_TIMEOUT_production", campaign.lease_s
 
 
 def task_parameters(campaign: Campaign, task: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from broker_site.foundation.kernel import clock
 from brokerage.models import Feed, Job
-from brokerage.queries.dry_run import NothingToAsk, current_question
+from brokerage.queries.what_if import NothingToDecide, current_request
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from workqueues.models import Task
@@ -28,8 +28,8 @@ def test_a_task_waits_for_a_feed_that_is_too_old_and_goes_on_when_it_is_fresh() 
     assert "feed queues: of 3 d ago; failing since " in task.error_dialog
     assert "too old to decide on" in task.error_dialog
     assert not Job.objects.exists()
-    with pytest.raises(NothingToAsk, match="too old to decide on"):
-        current_question(task)
+    with pytest.raises(NothingToDecide, match="too old to decide on"):
+        current_request(task)
     feed.data_at = clock.now()
     feed.save(update_fields=["data_at"])
     Task.objects.filter(id=task.id).update(next_look_at=then)

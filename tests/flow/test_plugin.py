@@ -15,9 +15,8 @@ import pytest
 from broker_site.foundation.gdpconfig import forget, set_override
 from brokerage.models import Decision, Job
 from brokerage.plugins import GROUP, declaring, load
-from brokerage.queries.dry_run import NothingToAsk
 from brokerage.queries.job_document import job_document
-from brokerage.queries.what_if import tried_again
+from brokerage.queries.what_if import NothingToDecide, what_if
 from brokerage.rules.decision import generator_choice, policy_choice
 from brokerage.rules.decision.declare import POLICIES, Weight
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
@@ -240,5 +239,5 @@ def test_without_its_generator_tasks_of_the_vo_wait_with_what_is_missing(plugin:
     assert task.status == "pending"
     assert "GENERATOR_analysis of VO 'lab': there is no generator 'lab-production'; there are: standard" in task.error_dialog
     assert "the plugin gridbroker-lab 1.0.0, entry point lab = x could not be loaded: ImportError: y" in task.error_dialog
-    with pytest.raises(NothingToAsk, match="there is no generator 'lab-production'"):
-        tried_again(task)
+    with pytest.raises(NothingToDecide, match="there is no generator 'lab-production'"):
+        what_if(task)

@@ -17,7 +17,7 @@ from django.core.management import call_command
 
 from broker_site.roof.embedded.instance import ROOT
 from brokerage.models import ComputingQueue, Link, Site, Software
-from brokerage.queries.world import load_world
+from brokerage.queries.world import load_snapshot
 from brokerage.rules.grid.attributes import (
     ACCESS_STATES,
     ACCESSES,
@@ -142,7 +142,7 @@ def test_what_is_loaded_from_the_database_is_what_the_document_says(document: di
     call_command("import_grid", str(WORLD), verbosity=0)
     grid, now = read_grid(document), moment(document["now"])
     facts = replace(read_facts(document, grid), pilots=())
-    loaded = load_world(now)
+    loaded = load_snapshot(now)
     wanted = {row["name"]: row for row in queue_rows(grid, facts, now, places(grid))}
     found = {row["name"]: row for row in queue_rows(loaded.grid, loaded.facts, now, places(loaded.grid))}
     assert found == wanted

@@ -69,7 +69,7 @@ class BigGrid(TestCase):
         offline = self.page(f"{base}?criterion=-status")
         self.assertIn("200 of 1,000", offline)
 
-    def test_a_dry_run_and_a_queue_are_light_too(self) -> None:
+    def test_a_what_if_and_a_queue_are_light_too(self) -> None:
         page = self.page(f"/tasks/{self.task.id}/brokerage/what-if/?change=queue.*.status%3Donline", most=24)
         self.assertIn("200 of 1,000 queues", page)
         self.assertIn("<strong>200</strong>", page)

@@ -18,8 +18,8 @@ from tests.monitoring.answers import MOST_STATEMENTS, text
 from tests.pages.scene import Scene, make_scene, visitor
 from workqueues.models import Task
 
-MOST_OF_A_DRY_RUN = 24
-"""A dry run asks what the brokerage asks in a cycle, the whole grid, whatever its size; and it opens a transaction of its own."""
+MOST_OF_A_WHAT_IF = 24
+"""A what-if asks what the brokerage asks in a cycle, the whole grid, whatever its size; and it opens a transaction of its own."""
 
 
 class Details(TestCase):
@@ -38,7 +38,7 @@ class Details(TestCase):
         return text(answer)
 
     @property
-    def dry_run(self) -> str:
+    def what_if(self) -> str:
         return f"/tasks/{self.scene.pending.id}/brokerage/what-if/"
 
     def addresses(self) -> list[str]:
@@ -47,14 +47,14 @@ class Details(TestCase):
         jobs = [Job.objects.filter(status=status).earliest("id").id for status in ("finished", "failed", "running", "activated")]
         one = ["/", "/tasks/", "/jobs/", "/queues/", "/agents/", f"/tasks/{self.scene.running.id}/brokerage/?queue=GAMMA"]
         one += [f"/queues/{name}/" for name in self.scene.queues]
-        one += [f"{self.dry_run}{query}" for query in ("", "?ramCount=4000")]
+        one += [f"{self.what_if}{query}" for query in ("", "?ramCount=4000")]
         return one + [f"/tasks/{i}/{end}" for i in tasks for end in ("", "brokerage/")] + [f"/jobs/{i}/" for i in jobs]
 
     def test_every_page_is_made_with_few_statements_and_nothing_from_outside_or_inline(self) -> None:
         for address in self.addresses():
             with self.subTest(address=address), CaptureQueriesContext(connection) as statements:
                 page = self.page(address)
-                most = MOST_STATEMENTS if not address.startswith(self.dry_run) else MOST_OF_A_DRY_RUN
+                most = MOST_STATEMENTS if not address.startswith(self.what_if) else MOST_OF_A_WHAT_IF
                 self.assertLessEqual(len(statements), most)
                 self.assertNotRegex(page, r"<style|\sstyle=|\son\w+=|<script(?![^>]* src=)|javascript:")
                 self.assertNotRegex(page, r"https?://(?!testserver)")
@@ -176,7 +176,7 @@ class Details(TestCase):
             self.assertIn(part, page)
         self.assertIn("was ignored", self.page(f"/tasks/{self.scene.pending.id}/brokerage/what-if/?ramcount=1"))
 
-    def test_a_dry_run_writes_nothing_and_says_when_there_is_nothing_to_decide(self) -> None:
+    def test_a_what_if_writes_nothing_and_says_when_there_is_nothing_to_decide(self) -> None:
         before = list(Decision.objects.order_by("id").values_list("id", "n_times", "last_at"))
         self.page(f"/tasks/{self.scene.pending.id}/brokerage/what-if/?ramCount=4000")
         self.assertEqual(list(Decision.objects.order_by("id").values_list("id", "n_times", "last_at")), before)

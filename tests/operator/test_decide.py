@@ -90,7 +90,9 @@ def test_our_own_examples(decide: Decide, name: str, options: tuple[str, ...]) -
 
 def test_the_policy_follows_the_label_unless_one_is_named(decide: Decide, task: dict[str, Any], grid: dict[str, Any]) -> None:
     assert decide(task | {"prod_source_label": "user"}, grid)["policy"] == "analysis"
+    assert decide(task | {"prod_source_label": "panda"}, grid)["policy"] == "analysis"
     assert decide(task | {"prod_source_label": "test"}, grid)["policy"] == "production"
+    assert decide(task | {"prod_source_label": "ptest"}, grid)["policy"] == "generic"
     answer = decide(task, grid, "--policy", "generic")
     assert answer["policy"] == "generic"
     with pytest.raises(CommandError, match=r"there are: .*generic"):

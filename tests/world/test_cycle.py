@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.cycle import asked, cycle, fill_grid, fill_jobs, fill_tasks
+from benchmarks.cycle import asked, fill_grid, fill_jobs, fill_tasks, measured_cycle
 from broker_site.foundation.agency.run import run_agent
 from brokerage.models import Decision
 from tests.builders import catalogue_dataset, grid, reading, submitted
@@ -20,8 +20,8 @@ def test_loading_deciding_and_storing_ask_the_same_number_of_times(tasks: int, q
     fill_grid(queues)
     made = fill_tasks(tasks, queues)
     fill_jobs(200, made)
-    cycle(made)
-    told = cycle(made)
+    measured_cycle(made)
+    told = measured_cycle(made)
     assert told["statements"] <= 30
     assert told["decision_bytes_most"] <= 8000
 

@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from broker_site.foundation.kernel.clock import now
 from brokerage.ledger.lease import lease
 from brokerage.models import ComputingQueue, DeclaredSlots, Job, Link, Measured, Site, Software, StorageEndpoint
-from brokerage.queries.dry_run import NothingToAsk, current_question
 from brokerage.queries.waiting import WAITING
-from brokerage.queries.world import load_world
+from brokerage.queries.what_if import NothingToDecide, current_request
+from brokerage.queries.world import load_snapshot
 from brokerage.rules.facts.ask import Ask
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, run_jobs, take
@@ -42,7 +42,7 @@ def send(queue: ComputingQueue) -> None:
 
 def test_jobs_are_counted_by_state_at_their_queue() -> None:
     working()
-    queues = load_world().queues(Ask())
+    queues = load_snapshot().queues(Ask())
     assert queues.name.tolist() == ["ALPHA"]
     assert (queues.activated[0], queues.running[0], queues.requests_3h[0]) == (3, 1, 2)
 
@@ -50,14 +50,14 @@ def test_jobs_are_counted_by_state_at_their_queue() -> None:
 def test_jobs_of_another_share_are_told_apart() -> None:
     task = working()
     Task.objects.filter(id=task.id).update(gshare="Users")
-    mine, other = (load_world().queues(Ask(share=share)) for share in ("Users", "Managed"))
+    mine, other = (load_snapshot().queues(Ask(share=share)) for share in ("Users", "Managed"))
     assert (mine.activated[0], mine.others_waiting[0], mine.running[0]) == (3, 0, 1)
     assert (other.activated[0], other.others_waiting[0], other.others_running[0]) == (0, 3, 1)
 
 
 def test_what_a_user_has_is_known_when_the_user_asks() -> None:
     working()
-    world = load_world()
+    world = load_snapshot()
     usage = world.completed(Ask(user="ada")).usage
     assert (usage.running_jobs, usage.queued_jobs, usage.queued_cores) == (1, 3, 3)
     assert world.completed(Ask(user="bob")).usage.running_jobs == 0
@@ -68,7 +68,7 @@ def test_what_a_user_has_is_known_when_the_user_asks() -> None:
 def test_jobs_whose_output_is_on_the_way_are_not_waiting_jobs_of_their_user(state: str) -> None:
     working()
     Job.objects.filter(status="running").update(status=state, lease_until=None, lease_holder=None, epoch=F("epoch") + 1)
-    usage = load_world().completed(Ask(user="ada")).usage
+    usage = load_snapshot().completed(Ask(user="ada")).usage
     assert (usage.running_jobs, usage.queued_jobs, usage.queued_cores) == (0, 3, 3)
 
 
@@ -76,12 +76,12 @@ def test_remaining_work_counts_at_the_nucleus_of_the_task() -> None:
     task = working(cpuTime=2, cpuTimeUnit="HS06sPerEvent")
     Site.objects.update(nucleus=True)
     Task.objects.filter(id=task.id).update(nucleus="SITE_ALPHA")
-    nuclei = load_world().nuclei(Ask())
+    nuclei = load_snapshot().nuclei(Ask())
     assert (nuclei.total_rw.tolist(), nuclei.work_ahead.tolist()) == ([80.0], [80.0])
-    assert load_world().nuclei(Ask(priority=501)).work_ahead.tolist() == [0.0]
-    assert load_world().nuclei(Ask(share="Other")).work_ahead.tolist() == [0.0]
+    assert load_snapshot().nuclei(Ask(priority=501)).work_ahead.tolist() == [0.0]
+    assert load_snapshot().nuclei(Ask(share="Other")).work_ahead.tolist() == [0.0]
     added = {"nucleus": "SITE_ALPHA", "share": "Other", "priority": 500, "rw": 7.0}
-    later = load_world().nuclei(Ask(share="Other"), added=[added])
+    later = load_snapshot().nuclei(Ask(share="Other"), added=[added])
     assert (later.total_rw.tolist(), later.work_ahead.tolist()) == ([87.0], [7.0])
 
 
@@ -89,7 +89,7 @@ def test_a_storage_out_of_service_closes_the_accesses_of_its_queue() -> None:
     working()
     StorageEndpoint.objects.update(status={"write_wan": "OFF"}, free_gb=None, expired_gb=None)
     ComputingQueue.objects.update(capability="ucore", corecount=8, maxrss=16000)
-    queues = load_world().queues(Ask())
+    queues = load_snapshot().queues(Ask())
     assert "ALPHA/MCORE" in queues.index
     assert not queues.write_wan_ok.any()
     assert queues.read_wan_ok.all()
@@ -102,9 +102,9 @@ def test_what_would_be_asked_now_is_told_without_writing() -> None:
     task.refresh_from_db()
     assert task.status == "pending"
     before = Task.objects.values().get(id=task.id)
-    asked = current_question(task)
+    asked = current_request(task)
     assert (asked.ask.task_id, asked.ask.ram_count) == (task.id, 64000)
-    assert asked.world.queues(asked.ask).name.tolist() == ["ALPHA"]
+    assert asked.snapshot.queues(asked.ask).name.tolist() == ["ALPHA"]
     assert Task.objects.values().get(id=task.id) == before
 
 
@@ -115,8 +115,8 @@ def test_a_task_that_has_ended_asks_nothing() -> None:
     run_jobs(queue)
     run_agents()
     task.refresh_from_db()
-    with pytest.raises(NothingToAsk, match="ended: done"):
-        current_question(task)
+    with pytest.raises(NothingToDecide, match="ended: done"):
+        current_request(task)
 
 
 def test_links_software_slots_and_what_is_measured_are_known() -> None:
@@ -128,10 +128,10 @@ def test_links_software_slots_and_what_is_measured_are_known() -> None:
     Measured.objects.create(queue=alpha, disk_io_per_core=120)
     Software.objects.create(queue="ALPHA", document={"cvmfs": ["atlas"]})
     Software.objects.create(queue="GONE", document={"cvmfs": ["atlas"]})
-    queues = load_world().queues(Ask(nucleus="BETA", share="Users"))
+    queues = load_snapshot().queues(Ask(nucleus="BETA", share="Users"))
     assert (queues.link_files[0], queues.mbps[0], queues.closeness[0], queues.nucleus_files[0]) == (7, 12.5, 3, 7)
     assert (queues.num_slots[0], queues.disk_io[0], queues.software[0]) == (55, 120, '{"cvmfs": ["atlas"]}')
-    assert load_world().queues(Ask(share="Managed")).num_slots[0] == -1
+    assert load_snapshot().queues(Ask(share="Managed")).num_slots[0] == -1
 
 
 @pytest.mark.parametrize(("declared", "slots", "busy"), [(0, 0, 2), (-1, -1, 1)])
@@ -141,19 +141,19 @@ def test_slots_declared_as_zero_count_the_jobs_that_start(declared: int, slots: 
     DeclaredSlots.objects.create(queue=alpha, n=declared)
     for _ in range(2):
         send(alpha)
-    queues = load_world().queues(Ask())
+    queues = load_snapshot().queues(Ask())
     assert (queues.num_slots[0], queues.starting[0], queues.busy[0]) == (slots, 2, busy)
 
 
 def test_the_number_of_queries_is_the_same_whatever_the_size() -> None:
     working()
     with CaptureQueriesContext(connection) as few:
-        load_world()
+        load_snapshot()
     more = ComputingQueue.objects.bulk_create(
         ComputingQueue(name=f"Q{i}", site_id="SITE_ALPHA", type="unified") for i in range(45)
     )
     for queue in more:
         pilot(queue)
     with CaptureQueriesContext(connection) as many:
-        assert len(load_world().queues(Ask())) == 46
+        assert len(load_snapshot().queues(Ask())) == 46
     assert len(many) == len(few) <= 12

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
-from brokerage.ledger.decisions import KEPT_SNAPSHOTS, Taken, record_decisions, store_snapshot
+from brokerage.ledger.decisions import KEPT_SNAPSHOTS, record_decisions, store_snapshot
 from brokerage.models import ComputingQueue, Decision, GridPart, Site, StorageEndpoint, StoredSnapshot
-from brokerage.queries.decisions import latest, stored
-from brokerage.queries.world import load_world
-from brokerage.rules.decision.dry_run import answer
+from brokerage.policies.generic import Generic
+from brokerage.policies.production import Production
+from brokerage.queries.decisions import find_decision, latest
+from brokerage.queries.world import load_snapshot
+from brokerage.rules.decision.assembly import DecisionInputs, DecisionRequest, TaskDecision, decide_task
 from brokerage.rules.decision.pipeline import decide
+from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.decision.record import encode, replay
+from brokerage.rules.explain.explanation import decision_document
 from brokerage.rules.facts.ask import Ask
+from brokerage.rules.world.stored_snapshot import TaskFacts
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, run_agents, run_jobs
 from workqueues.models import Task
@@ -50,7 +57,7 @@ def test_a_stored_decision_gives_the_same_bytes_when_it_is_taken_again() -> None
     ComputingQueue.objects.update(status="offline")
     seen = set()
     for row in Decision.objects.all():
-        found = stored(row.id)
+        found = find_decision(row.id)
         assert found is not None and found.record is not None and found.policy is not None and found.ask is not None
         columns = found.columns()
         assert columns is not None
@@ -62,7 +69,7 @@ def test_a_stored_decision_gives_the_same_bytes_when_it_is_taken_again() -> None
 def test_its_documents_lead_decide_to_the_same_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task = of_every_policy()[1]
     (decision,) = [d for d in latest(task.id) if d.policy == "production"]
-    found = stored(decision.id)
+    found = find_decision(decision.id)
     assert found is not None and found.policy is not None and found.ask is not None
     documents = found.documents()
     assert documents is not None
@@ -72,19 +79,21 @@ def test_its_documents_lead_decide_to_the_same_choice(tmp_path: Path, capsys: py
     call_command("decide", *files, "--policy=production", f"--seed={0}")
     columns = found.columns()
     assert columns is not None
-    assert json.loads(capsys.readouterr().out) == answer(found.policy, found.ask, columns, found.config, "0")
+    inputs = DecisionInputs(found.policy, found.ask, columns, found.config)
+    again = TaskDecision(decide(*inputs, "0"), inputs, found.task_facts)
+    assert json.loads(capsys.readouterr().out) == decision_document(again)
 
 
 def test_the_grid_is_stored_once_and_old_snapshots_go() -> None:
     grid("ALPHA")
-    first = store_snapshot(load_world())
+    first = store_snapshot(load_snapshot())
     for _ in range(KEPT_SNAPSHOTS + 2):
-        last = store_snapshot(load_world())
+        last = store_snapshot(load_snapshot())
     assert GridPart.objects.count() == 2
     assert not StoredSnapshot.objects.filter(id=first).exists()
     assert StoredSnapshot.objects.count() == KEPT_SNAPSHOTS
     ComputingQueue.objects.update(status="offline")
-    assert store_snapshot(load_world()) > last
+    assert store_snapshot(load_snapshot()) > last
     assert GridPart.objects.count() == 3
 
 
@@ -97,43 +106,38 @@ def test_a_pinned_decision_keeps_its_snapshot() -> None:
     Task.objects.all().delete()
     Decision.objects.update(pinned=True)
     for _ in range(KEPT_SNAPSHOTS + 2):
-        store_snapshot(load_world())
-    assert stored(decision.id).columns() is not None  # type: ignore[union-attr]
+        store_snapshot(load_snapshot())
+    assert find_decision(decision.id).columns() is not None  # type: ignore[union-attr]
     Decision.objects.update(pinned=False)
-    store_snapshot(load_world())
-    assert stored(decision.id).columns() is None  # type: ignore[union-attr]
+    store_snapshot(load_snapshot())
+    assert find_decision(decision.id).columns() is None  # type: ignore[union-attr]
 
 
 def test_equal_decisions_in_a_row_are_counted_also_within_one_cycle() -> None:
     grid("ALPHA")
-    world = load_world()
-    from brokerage.policies.generic import Generic
-    from brokerage.queries.dry_run import config_for
+    snapshot, config = load_snapshot(), BrokerConfig(gdpconfig.component)
 
-    config = config_for("demo", Generic)
-
-    def taken(ram: int) -> Taken:
+    def decided(ram: int) -> TaskDecision[Any]:
         ask = Ask(task_id=7, vo="demo", ram_count=ram)
-        return Taken(ask, decide(Generic, ask, world.queues(ask), config, "7"), Generic, config)
+        return decide_task(DecisionRequest(snapshot, TaskFacts(), ask, Generic, config, "7"))
 
-    snapshot = store_snapshot(world)
-    numbers = record_decisions([taken(1), taken(1), taken(64000), taken(1)], 0, snapshot)
+    stored = store_snapshot(snapshot)
+    numbers = record_decisions([decided(1), decided(1), decided(64000), decided(1)], 0, stored)
     assert numbers[0] == numbers[1] != numbers[2] != numbers[3]
     with CaptureQueriesContext(connection) as asked:
-        assert record_decisions([taken(1)] * 9, 0, snapshot) == [numbers[3]] * 9
+        assert record_decisions([decided(1)] * 9, 0, stored) == [numbers[3]] * 9
     assert len(asked) <= 5
     assert list(Decision.objects.order_by("id").values_list("n_times", flat=True)) == [2, 1, 10]
 
 
 def test_a_decision_over_a_thousand_queues_takes_8_kb_at_most() -> None:
     from benchmarks.cycle import asks, fill_grid
-    from brokerage.policies.production import Production
-    from brokerage.queries.dry_run import config_for
 
     fill_grid(1000)
-    world, config = load_world(), config_for("bench", Production)
+    snapshot, config = load_snapshot(), BrokerConfig(gdpconfig.component)
+    values = config.values(Production, "bench")
     sizes = []
     for ask in asks(40, 1000):
-        decided = decide(Production, ask, world.queues(ask), config, "1")
-        sizes.append(len(encode(decided, Production)) + len(json.dumps(ask.to_document())) + len(json.dumps(config)))
+        decided = decide_task(DecisionRequest(snapshot, TaskFacts(), ask, Production, config, "1"))
+        sizes.append(len(encode(decided.decision, Production)) + len(json.dumps(ask.to_document())) + len(json.dumps(values)))
     assert max(sizes) <= 8000

@@ -19,6 +19,7 @@ from workqueues.models import Task
 from workqueues.queries.endings import output_names
 from workqueues.queries.held_files import held_files, reporting_queues
 from workqueues.queries.parents import parent_facts
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.feeding import FileVerdict, LoadedInputs, after_feeding, file_verdict
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import TaskPlan, input_names, plan
@@ -61,7 +62,7 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs) -> N
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)
     match after.way:
         case "go":
-            fed(run.id, task.id, "assigning" if task.prod_source_label in ("managed", "test") else "ready", run.who)
+            fed(run.id, task.id, "assigning" if activity_of(task.prod_source_label) == "production" else "ready", run.who)
         case "wait":
             set_pending(run.id, task.id, after.lack, rest_s(task), run.who)
         case "finish":

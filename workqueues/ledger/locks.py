@@ -6,11 +6,12 @@ jobs before that does not take it: he does not know of the jobs that were made m
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from django.db import connection
 
+from broker_site.foundation.agency.run import Run
 from workqueues.rules.throttle.units import Unit
 
 CLOUD = "default"
@@ -51,6 +52,26 @@ def take_locks(units: Collection[Unit], component: str, run_id: str, seconds: fl
             | {"cloud": CLOUD, "run": run_id, "seconds": seconds, "counted_at": counted_at},
         )
         return {keys[row] for row in cursor.fetchall()}
+
+
+def take_locks_in_turn(
+    tasks_of: Mapping[Unit, int], unlocked: Collection[Unit], tasks: int, run: Run, counted_at: datetime
+) -> frozenset[Unit]:
+    """Lock units in their order until their tasks fill a run of so many: which; what is left over is for other runs.
+
+    `tasks_of`: tasks of each unit; `unlocked`: units that need no lock, which fill the run too. What somebody else has, or had
+    since the count, is passed over.
+    """
+    locked: set[Unit] = set()
+    left, units = tasks, list(tasks_of)
+    while units and left > 0:
+        wanted: list[Unit] = []
+        while units and sum(tasks_of[unit] for unit in wanted) < left:
+            wanted.append(units.pop(0))
+        taken = take_locks([unit for unit in wanted if unit not in unlocked], run.agent, run.id, run.claim_s, counted_at)
+        left -= sum(tasks_of[unit] for unit in wanted if unit in taken or unit in unlocked)
+        locked |= taken
+    return frozenset(locked)
 
 
 def renew_locks(run_id: str) -> None:

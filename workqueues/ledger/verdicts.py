@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 
 from django.db import connection, transaction
 
 from workqueues.models import ThrottleVerdict
-from workqueues.rules.throttle.limits import UnitLimits
-from workqueues.rules.throttle.throttler import Counts, Limits, Verdict
+from workqueues.rules.throttle.throttler import Counts
+from workqueues.rules.throttle.unit_verdict import UnitVerdict
 from workqueues.rules.throttle.units import Unit
 
 KEPT = 1000
@@ -21,31 +21,19 @@ COUNTED = tuple(field.name for field in fields(Counts) if field.default == 0)
 RENEWED = ("reason", "max_jobs", "lock", "least_priority", *COUNTED, "ratio", "limits", "practice", "config_revision")
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A verdict on a unit with what it was based on: the unit's own jobs, the limits found, and the jobs at each one's level."""
-
-    unit: Unit
-    verdict: Verdict
-    counts: Counts
-    limits: Limits
-    found: UnitLimits
-    at_levels: Mapping[str, Counts]
-
-
-def record_verdicts(judged: Sequence[Judged], config_revision: int) -> None:
+def record_verdicts(verdicts: Sequence[UnitVerdict], config_revision: int) -> None:
     """Store the verdicts of one run; a few statements for any number.
 
     One that decides the same by the same rule as the last of its unit renews that one's numbers, time and count.
     """
-    if not judged:
+    if not verdicts:
         return
     with transaction.atomic():
-        known = _last_of([one.unit for one in judged])
+        known = _last_of([verdict.unit for verdict in verdicts])
         fresh, same = [], []
-        for one in judged:
-            row = _row(one, config_revision)
-            last = known.get(one.unit)
+        for verdict in verdicts:
+            row = _row(verdict, config_revision)
+            last = known.get(verdict.unit)
             if last is not None and last[1:] == (row.decision, row.rule):
                 row.id = last[0]
                 same.append(row)
@@ -111,8 +99,8 @@ def _drop_old(fresh: Sequence[ThrottleVerdict]) -> None:
         )
 
 
-def _row(one: Judged, config_revision: int) -> ThrottleVerdict:
-    unit, verdict = one.unit, one.verdict
+def _row(unit_verdict: UnitVerdict, config_revision: int) -> ThrottleVerdict:
+    unit, verdict = unit_verdict.unit, unit_verdict.verdict
     return ThrottleVerdict(
         vo=unit.vo,
         prod_source_label=unit.label,
@@ -125,19 +113,19 @@ def _row(one: Judged, config_revision: int) -> ThrottleVerdict:
         max_jobs=verdict.max_jobs,
         lock=verdict.lock,
         least_priority=verdict.least_priority,
-        **{name: getattr(one.counts, name) for name in COUNTED},
-        ratio=one.limits.ratio,
+        **{name: getattr(unit_verdict.counts, name) for name in COUNTED},
+        ratio=unit_verdict.limits.ratio,
         limits={
             name: {
-                "value": found.value,
-                "key": found.key,
-                "level": found.level,
-                "running": one.at_levels[found.level].running,
-                "queued": one.at_levels[found.level].queued,
+                "value": limit.value,
+                "key": limit.key,
+                "level": limit.level,
+                "running": unit_verdict.at_levels[limit.level].running,
+                "queued": unit_verdict.at_levels[limit.level].queued,
             }
-            for name, found in zip(one.found._fields, one.found, strict=True)
-            if found.value is not None
+            for name, limit in unit_verdict.unit_limits._asdict().items()
+            if limit.value is not None
         },
-        practice=sorted(one.limits.practice),
+        practice=sorted(unit_verdict.limits.practice),
         config_revision=config_revision,
     )

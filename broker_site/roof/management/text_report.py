@@ -1,11 +1,11 @@
-"""Decisions in plain text for a terminal: verdict, funnel, weights, the reason of each queue, dry runs, empty queues."""
+"""Decisions in plain text for a terminal: verdict, funnel, weights, the reason of each queue, what-ifs, empty queues."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from brokerage.models import Decision
-from brokerage.rules.explain.explanation import Chosen, Explanation, Skipped, Step
+from brokerage.rules.explain.explanation import ChosenCandidate, Explanation, SkippedCandidate, Step
 from brokerage.rules.explain.remedies import Remedy
 from brokerage.rules.explain.what_if import WhatIf
 from brokerage.rules.explain.why_empty import WhyEmpty
@@ -53,8 +53,8 @@ def against(told: WhyNot) -> Iterator[str]:
     yield f"    weight {_number(told.weight)} = {factors}{would}"
 
 
-def dry_run(told: WhatIf) -> Iterator[str]:
-    """The lines of a dry run; with edits also what they change."""
+def what_if_report(told: WhatIf) -> Iterator[str]:
+    """The lines of a what-if; with edits also what they change."""
     yield "If the brokerage looked now (nothing is written):"
     yield from story(told.before)
     yield from _jobs(told.jobs)
@@ -159,14 +159,14 @@ def _funnel(steps: Sequence[Step]) -> Iterator[str]:
         yield f"    {step.criterion:{width}}  {step.skipped:>5} skipped, {step.left:>5} left  ({step.kind})"
 
 
-def _chosen(chosen: Sequence[Chosen]) -> Iterator[str]:
+def _chosen(chosen: Sequence[ChosenCandidate]) -> Iterator[str]:
     width = max(len(c.name) for c in chosen)
     for one in chosen:
         factors = " x ".join(f"{name} {value:.4g}" for name, value in one.factors.items())
         yield f"    {one.name:{width}}  weight {one.weight:.4g} = {factors}"
 
 
-def _skipped(skipped: Sequence[Skipped]) -> Iterator[str]:
+def _skipped(skipped: Sequence[SkippedCandidate]) -> Iterator[str]:
     shown = skipped[:MOST_SKIPPED]
     width, label = max(len(s.name) for s in shown), max(len(s.criterion) for s in shown)
     for one in shown:

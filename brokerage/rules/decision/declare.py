@@ -272,9 +272,9 @@ def policy(*, vo: str, activity: str) -> Callable[[Policy], Policy]:
 
 def policy_for(vo: str, activity: str) -> Policy:
     """The policy that a VO declared for an activity, else the one for all VOs; UnknownName if there is none."""
-    own = f"{vo}-{activity}"
-    if own in POLICIES:
-        return POLICIES[own]
+    name = f"{vo}-{activity}"
+    if name in POLICIES:
+        return POLICIES[name]
     if activity in POLICIES and POLICIES[activity].vo == "*":
         return POLICIES[activity]
     raise UnknownName(f"no policy for the activity {activity!r} of {vo!r}; there are: {', '.join(POLICIES)}")

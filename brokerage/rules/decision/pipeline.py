@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from broker_site.foundation.kernel.dice import dice
 from broker_site.foundation.kernel.verdict import Skip
-from brokerage.rules.decision.closest import closest
 from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Policy
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns, Flags, Floats
@@ -103,10 +102,34 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
 
 
 def _closest(policy: Policy, columns: Columns, failed: Flags, numbers: list[Numbers]) -> str:
-    """The name of the candidate nearest to passing."""
-    compared = [own for rule, own in zip(policy.rules, numbers, strict=True) for _ in rule.criteria]
-    name: str = columns.name[closest(policy.criteria, failed, compared)].item()
+    """The candidate nearest to passing (decision B3), which a pending task is told first.
+
+    The one with the fewest failed persistent criteria, then the smallest relative gap in the first failed one, then by name. The
+    first failed one is the first persistent one where there is any, else the first at all. `numbers`: those of each rule; the
+    criteria of the choice compare none. There is a candidate, and rows are in the order of names.
+    """
+    criteria = policy.criteria
+    compared = [of_rule for rule, of_rule in zip(policy.rules, numbers, strict=True) for _ in rule.criteria]
+    persistent = np.array([criterion.kind == "persistent" for criterion in criteria])
+    lasting = failed[persistent].sum(axis=0)
+    nearest = np.flatnonzero(lasting == lasting.min())
+    first = np.argmax(failed & persistent[:, None] if lasting.min() else failed, axis=0)
+    gaps = np.full(len(columns), np.inf)
+    for i in set(first[nearest].tolist()):
+        if i < len(compared) and (pair := criteria[i].gap) is not None:
+            gap = _relative_gap(compared[i][pair[0]], compared[i][pair[1]], len(columns))
+            gaps[first == i] = gap[first == i]
+    name: str = columns.name[nearest[np.argmin(gaps[nearest])]].item()
     return name
+
+
+def _relative_gap(need: Any, limit: Any, count: int) -> Floats:
+    """How far what is needed is from what there is, in parts of the latter; infinite where that is 0."""
+    wanted = np.broadcast_to(np.asarray(need, dtype=np.float64), count)
+    given = np.broadcast_to(np.asarray(limit, dtype=np.float64), count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.abs(wanted - given) / np.abs(given)
+    return np.where(np.isfinite(gap), gap, np.inf)
 
 
 def able(policy: Policy, ask: Ask, columns: Columns, config: Config) -> Flags:
@@ -144,16 +167,16 @@ def _give_way(policy: Policy, passed: Flags, row: int, verdicts: Eased) -> range
 
     The strictest stand there already.
     """
-    own = range(row, row + len(verdicts.strict))
-    others = policy.lasting[(policy.lasting < own.start) | (policy.lasting >= own.stop)]
+    rows = range(row, row + len(verdicts.strict))
+    others = policy.lasting[(policy.lasting < rows.start) | (policy.lasting >= rows.stop)]
     open_to = passed.take(others, axis=0).all(axis=0)
-    if (open_to & passed[own.start : own.stop].all(axis=0)).any():
+    if (open_to & passed[rows.start : rows.stop].all(axis=0)).any():
         return range(0)
     for laxer in verdicts.laxer:
         step = [np.broadcast_to(verdict, open_to.shape) for verdict in laxer()]
         if np.logical_and.reduce([open_to, *step]).any():
-            passed[own.start : own.stop] = step
-            return own
+            passed[rows.start : rows.stop] = step
+            return rows
     return range(0)
 
 
@@ -166,8 +189,8 @@ def _heavy_enough(policy: Policy, ask: Ask, config: Config, weights: Floats) -> 
 
 def _factors_of(factors: list[Floats | float], rows: NDArray[np.intp]) -> Iterator[tuple[float, ...]]:
     """The factors of these candidates, one after the other."""
-    found = [factor[rows].tolist() if isinstance(factor, np.ndarray) else [float(factor)] * len(rows) for factor in factors]
-    return zip(*found, strict=True) if found else iter([()] * len(rows))
+    columns = [factor[rows].tolist() if isinstance(factor, np.ndarray) else [float(factor)] * len(rows) for factor in factors]
+    return zip(*columns, strict=True) if columns else iter([()] * len(rows))
 
 
 def _product(factors: list[Floats | float], count: int) -> Floats:
@@ -199,45 +222,41 @@ def _places(count: int) -> tuple[NDArray[Any], NDArray[np.int16]]:
 
 def evidence(policy: Policy, ask: Ask, columns: Columns, config: Config) -> list[Evidence]:
     """Per criterion the numbers that it compared, made again for who reads a decision; also those made by the choice."""
-    found: list[Evidence] = []
+    compared: list[Evidence] = []
     ask = policy.prepare(ask, config)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for rule in policy.rules:
             numbers = rule(ask, columns, config)[1]
-            found += [(criterion, numbers) for criterion in rule.criteria]
+            compared += [(criterion, numbers) for criterion in rule.criteria]
         factors = [np.broadcast_to(factor(ask, columns, config), len(columns)) for factor in policy.weights]
         weights = _product([*factors], len(columns))
     missing = [factor.missing for factor in policy.weights]
-    own = zip(weights.tolist(), *factors, strict=True)
-    what = np.array([_what_is_missing(missing, weight, of) for weight, *of in own]) if factors else ""
+    of_candidates = zip(weights.tolist(), *factors, strict=True)
+    what = np.array([_what_is_missing(missing, weight, of) for weight, *of in of_candidates]) if factors else ""
     said = {"what": what, "weight": weights, "least": policy.select.least_weight(ask, config)}
-    return found + [(criterion, said) for criterion in policy.criteria[len(policy.judged) :]]
+    return compared + [(criterion, said) for criterion in policy.criteria[len(policy.judged) :]]
 
 
 def _what_is_missing(missing: list[str], weight: float, factors: list[float]) -> str:
     """Why a weight of these factors cannot be computed, empty where it can; each may be finite and their product not."""
     if isfinite(weight):
         return ""
-    found = [why for why, factor in zip(missing, factors, strict=True) if not isfinite(factor)]
-    return ", ".join(found) or "the product of the factors is not a number"
+    reasons = [why for why, factor in zip(missing, factors, strict=True) if not isfinite(factor)]
+    return ", ".join(reasons) or "the product of the factors is not a number"
 
 
-def skip_of(found: Evidence, row: int) -> Skip:
+def skip_of(entry: Evidence, row: int) -> Skip:
     """The skip of one candidate by one criterion, its sentence with the numbers of that candidate."""
-    criterion, numbers = found
+    criterion, numbers = entry
     values = {name: at(value, row) for name, value in numbers.items()}
     return Skip(f"-{criterion.label}", criterion.kind, criterion.reason.format(**values), values)
 
 
 def skips(decision: PolicyDecision, policy: Policy, ask: Ask, columns: Columns, config: Config) -> dict[str, Skip]:
     """Every skipped candidate by name, with the first criterion that skipped it; formatted here, so only for who reads."""
-    return dict(_skips(decision, evidence(policy, ask, columns, config), columns))
-
-
-def _skips(decision: PolicyDecision, found: list[Evidence], columns: Columns) -> Iterator[tuple[str, Skip]]:
-    for row, (name, first) in enumerate(zip(columns.name.tolist(), decision.first.tolist(), strict=True)):
-        if first >= 0:
-            yield name, skip_of(found[first], row)
+    entries = evidence(policy, ask, columns, config)
+    rows = enumerate(zip(columns.name.tolist(), decision.first.tolist(), strict=True))
+    return {name: skip_of(entries[first], row) for row, (name, first) in rows if first >= 0}
 
 
 def at(value: Any, row: int) -> Any:

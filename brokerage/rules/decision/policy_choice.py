@@ -15,7 +15,7 @@ from brokerage.rules.decision.declare import POLICIES, Policy, policy_for
 from brokerage.rules.facts.ask import Config
 
 NUCLEUS = "nucleus"
-ACTIVITIES = ("production", "analysis", NUCLEUS)
+ACTIVITIES = ("production", "analysis", "generic", NUCLEUS)
 """What the running system asks policies for; the key POLICY_<activity> of the component `core` names another policy for one."""
 
 
@@ -58,8 +58,8 @@ def policy_chosen(vo: str, activity: str, core: Config) -> Policy:
     """
     name = core.get(key_for(activity))
     if name is None:
-        own = policy_for(vo, activity)
-        return POLICIES[activity] if any(own.name in plugin.policies for plugin in PLUGINS) else own
+        default = policy_for(vo, activity)
+        return POLICIES[activity] if any(default.name in plugin.policies for plugin in PLUGINS) else default
     if wrong := unusable(activity, name):
         raise NoPolicy(f"{key_for(activity)} of VO {vo!r}: {wrong}")
     return POLICIES[name]

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from broker_site.foundation.gdpconfig.values import pick
 from brokerage.rules.facts.ask import Config
 from brokerage.states import JOB
+from workqueues.rules.jobs.activity import activity_of
 
 DAY_S = 86400.0
 
@@ -66,12 +67,20 @@ def silence_s(state: str, sub_status: str | None, label: str, queue: QueueFacts,
     """Seconds that a job in `state` may be silent; None = no heartbeats are expected. `config`: component watcher.
 
     Running and starting jobs send heartbeats; transferring ones only where the queue's workflow has its own stage-out, which
-    shows in a sub status. Without a value for the queue's workflow that of analysis (labels user and panda) or production holds.
+    shows in a sub status.
     """
     if suspended(queue) or not (state in JOB.heartbeat or (state == "transferring" and sub_status)):
         return None
-    own = f"HEARTBEAT_TIMEOUT_{queue.workflow}"
-    workflow = queue.workflow if own in config else "analysis" if label in ("user", "panda") else "production"
+    return lease_s(label, queue.workflow, config)
+
+
+def lease_s(label: str, workflow: str, config: Config) -> float:
+    """Seconds that a job may be silent at a queue of this workflow, which is the length of its lease.
+
+    Without a value for the workflow that of analysis or production holds, by the label. `config`: component watcher.
+    """
+    if f"HEARTBEAT_TIMEOUT_{workflow}" not in config:
+        workflow = "analysis" if activity_of(label) == "analysis" else "production"
     return float(pick(config, "HEARTBEAT_TIMEOUT_<workflow>", workflow=workflow))
 
 

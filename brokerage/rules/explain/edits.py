@@ -7,7 +7,7 @@ Not here: deciding before and after (`what_if`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, get_type_hints
@@ -16,7 +16,8 @@ from broker_site.foundation.gdpconfig.keys import APP, KEYS, BadConfig
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.rules.decision.declare import Policy
-from brokerage.rules.facts.ask import SIGNED, Ask, Chunk, Config
+from brokerage.rules.decision.policy_config import BrokerConfig
+from brokerage.rules.facts.ask import SIGNED, Ask, Chunk
 from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, Attribute, BadGrid, Table, in_a_line, number_from_text
 from brokerage.rules.grid.document import Entry, Grid
 from workqueues.rules.task_parameters import TASK_PARAMETERS, Parameter, read
@@ -53,7 +54,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditResult:
     """An edit that was made: what was there before (None = not given; of several entries the first one's)."""
 
     name: str
@@ -63,18 +64,18 @@ class Edited:
 
 def _parameters() -> Mapping[str, tuple[str, Parameter]]:
     """Name of a task parameter, or of a field of the ask -> the field and its type."""
-    found: dict[str, tuple[str, Parameter]] = {}
+    known: dict[str, tuple[str, Parameter]] = {}
     for owner, prefix in ((Ask, ""), (Chunk, "chunk.")):
         for name, hint in get_type_hints(owner).items():
             kind = next((k for t, k in _KINDS.items() if hint in (t, t | None)), None)
             if kind is not None and name not in ("task_id", "vo"):
                 low = -1e9 if name in SIGNED else 0
-                found[prefix + name] = (prefix + name, Parameter(prefix + name, kind, "", low=low, high=1e15))
+                known[prefix + name] = (prefix + name, Parameter(prefix + name, kind, "", low=low, high=1e15))
     for parameter in TASK_PARAMETERS.values():
-        own = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
-        if own in found and not parameter.row:
-            found[parameter.name] = found[own] = (own, parameter)
-    return MappingProxyType(found | {alias: (own, found[own][1]) for alias, own in _BY_NAME.items()})
+        field_name = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
+        if field_name in known and not parameter.row:
+            known[parameter.name] = known[field_name] = (field_name, parameter)
+    return MappingProxyType(known | {alias: (field_name, known[field_name][1]) for alias, field_name in _BY_NAME.items()})
 
 
 PARAMETERS = _parameters()
@@ -109,9 +110,9 @@ def read_edits(texts: Iterable[str]) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[Edited], list[Problem]]:
+def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[EditResult], list[Problem]]:
     """The ask with the edits of the task; those of grid and configuration are left alone."""
-    done: list[Edited] = []
+    done: list[EditResult] = []
     problems: list[Problem] = []
     for edit in edits:
         if _place(edit.name) != "task":
@@ -120,23 +121,26 @@ def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[Edited], list
             message = f"a task has no {edit.name[:60]!r} that can be changed here"
             problems.append(_unknown(edit.name, message, edit.name, PARAMETERS))
             continue
-        own, parameter = PARAMETERS[edit.name]
+        field_name, parameter = PARAMETERS[edit.name]
         value, problem = _typed(parameter, edit)
         if problem is not None:
             problems.append(problem)
             continue
         if value is None:
-            value = _ALWAYS.get(own)
-        inner = own.removeprefix("chunk.")
-        before = getattr(ask if inner == own else ask.chunk, inner)
-        done.append(Edited(edit.name, before, value))
-        ask = replace(ask, **{own: value}) if inner == own else replace(ask, chunk=replace(ask.chunk, **{inner: value}))
+            value = _ALWAYS.get(field_name)
+        attribute = field_name.removeprefix("chunk.")
+        before = getattr(ask if attribute == field_name else ask.chunk, attribute)
+        done.append(EditResult(edit.name, before, value))
+        if attribute == field_name:
+            ask = replace(ask, **{attribute: value})
+        else:
+            ask = replace(ask, chunk=replace(ask.chunk, **{attribute: value}))
     return ask, done, problems
 
 
-def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], list[Problem]]:
+def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[EditResult], list[Problem]]:
     """The grid with the edits of queues, sites and storages."""
-    done: list[Edited] = []
+    done: list[EditResult] = []
     problems: list[Problem] = []
     for edit in edits:
         if (place := _place(edit.name)) not in _PARTS:
@@ -157,7 +161,7 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], 
             if problem is not None:
                 problems.append(problem)
                 continue
-            done.append(Edited(edit.name, _attribute(entries[at[0]], attribute), value))
+            done.append(EditResult(edit.name, _attribute(entries[at[0]], attribute), value))
             chosen = frozenset(at)
             changed = tuple(_with(entry, attribute, value) if i in chosen else entry for i, entry in enumerate(entries))
             grid = replace(grid, **{part: changed})
@@ -165,10 +169,10 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[Edited], 
 
 
 def edited_config(
-    policies: Sequence[Policy], config_for: Callable[[Policy], Config], edits: Sequence[Edit]
-) -> tuple[Callable[[Policy], Config], list[Edited], list[Problem]]:
+    config: BrokerConfig, policies: Sequence[Policy], vo: str, edits: Sequence[Edit]
+) -> tuple[BrokerConfig, list[EditResult], list[Problem]]:
     """The configuration with its edits, for the policies that a decision asks; the first is the one that decides."""
-    done: list[Edited] = []
+    done: list[EditResult] = []
     problems: list[Problem] = []
     changes: dict[str, Any] = {}
     read = list(dict.fromkeys(key for policy in policies for key in policy.keys))
@@ -177,13 +181,14 @@ def edited_config(
             continue
         name = edit.name.partition(".")[2]
         places = [place.rpartition(":") for policy in policies for place in policy.components]
-        found = _key_value(name, edit.value, [(app or APP, component) for app, _, component in places], read)
-        if isinstance(found, Problem):
-            problems.append(replace(found, field=edit.name))
+        value = _key_value(name, edit.value, [(app or APP, component) for app, _, component in places], read)
+        if isinstance(value, Problem):
+            problems.append(replace(value, field=edit.name))
         else:
-            done.append(Edited(edit.name, config_for(policies[0]).get(name), found[0]))
-            changes[name] = found[0]
-    return lambda policy: {**config_for(policy), **changes}, done, problems
+            before = next((values[name] for policy in policies if name in (values := config.values(policy, vo))), None)
+            done.append(EditResult(edit.name, before, value[0]))
+            changes[name] = value[0]
+    return BrokerConfig(config.component, changes), done, problems
 
 
 def _key_value(name: str, value: Any, places: Sequence[tuple[str, str]], read: Sequence[str]) -> tuple[Any] | Problem:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from broker_site.foundation.kernel.verdict import Kind, Skip
+from brokerage.rules.decision.assembly import TaskDecision
 from brokerage.rules.decision.declare import Criterion, Policy
-from brokerage.rules.decision.pipeline import PolicyDecision, evidence, skip_of
+from brokerage.rules.decision.pipeline import evidence, skip_of, skips
 from brokerage.rules.decision.record import Record, config_of
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
@@ -32,7 +33,7 @@ _CHOICE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenCandidate:
     """One chosen candidate with its weight and the factors that made it."""
 
     name: str
@@ -58,7 +59,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedCandidate:
     """One skipped candidate with the first criterion that skipped it."""
 
     name: str
@@ -84,12 +85,12 @@ class Explanation:
     outcome: str
     wait_s: float
     candidates: int
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[ChosenCandidate, ...]
     funnel: tuple[Step, ...]
     closest: str
     detailed: bool = False
-    lacks: tuple[Skipped, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    lacks: tuple[SkippedCandidate, ...] = ()
+    skipped: tuple[SkippedCandidate, ...] = ()
     criteria: tuple[str, ...] = ()
     matrix: Mapping[str, str] | None = None
     eased: tuple[str, ...] = ()
@@ -113,23 +114,23 @@ def explain(
     decided_at: datetime | None = None,
 ) -> Explanation:
     """Tell a stored decision from what it was taken on; any of these may be gone. `decided_at` names the time of the next try."""
-    told = _outline(record, policy, columns.noun if columns is not None else "candidate", decided_at)
+    outline = _outline(record, policy, columns.noun if columns is not None else "candidate", decided_at)
     if policy is None or ask is None or columns is None or config is None or not replayable(record, policy, columns):
-        return told
-    found = evidence(policy, ask, columns, config)
+        return outline
+    entries = evidence(policy, ask, columns, config)
     failed = record.decision.failed()
     skipped = tuple(
-        skipped_of(name, skip_of(found[first], row))
+        skipped_of(name, skip_of(entries[first], row))
         for row, (name, first) in enumerate(zip(columns.name.tolist(), record.decision.first.tolist(), strict=True))
         if first >= 0
     )
-    lacks: tuple[Skipped, ...] = ()
-    if told.closest:
-        row = columns.index[told.closest]
-        lacks = tuple(skipped_of(told.closest, skip_of(found[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
+    lacks: tuple[SkippedCandidate, ...] = ()
+    if outline.closest:
+        row = columns.index[outline.closest]
+        lacks = tuple(skipped_of(outline.closest, skip_of(entries[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
     return replace(
-        told,
-        verdict=verdict(told, lacks),
+        outline,
+        verdict=verdict(outline, lacks),
         detailed=True,
         lacks=lacks,
         skipped=skipped,
@@ -157,14 +158,14 @@ def _outline(record: Record, policy: Policy | None, noun: str, decided_at: datet
     funnel, further = _steps(record, policy if policy is not None and policy.version == decision.version else None)
     lasting = np.array([kind == "persistent" for kind in record.kinds])
     pending = decision.outcome == "pending"
-    told = Explanation(
+    outline = Explanation(
         verdict="",
         policy=decision.policy,
         outcome=decision.outcome,
         wait_s=decision.wait_s,
         candidates=len(decision.first),
         chosen=tuple(
-            Chosen(choice.name, choice.weight, dict(zip(record.factors, choice.factors, strict=True)))
+            ChosenCandidate(choice.name, choice.weight, dict(zip(record.factors, choice.factors, strict=True)))
             for choice in decision.chosen
         ),
         funnel=tuple(funnel),
@@ -175,7 +176,7 @@ def _outline(record: Record, policy: Policy | None, noun: str, decided_at: datet
         hopeless=pending and len(decision.first) > 0 and bool(decision.failed()[lasting].any(axis=0).all()),
         further=tuple(further),
     )
-    return replace(told, verdict=verdict(told, ()))
+    return replace(outline, verdict=verdict(outline, ()))
 
 
 def _steps(record: Record, policy: Policy | None) -> tuple[list[Step], list[Step]]:
@@ -196,29 +197,30 @@ def _steps(record: Record, policy: Policy | None) -> tuple[list[Step], list[Step
     return funnel, further
 
 
-def verdict(told: Explanation, lacks: Sequence[Skipped]) -> str:
+def verdict(story: Explanation, lacks: Sequence[SkippedCandidate]) -> str:
     """The decision in one line; `lacks`: what the closest candidate fails, where that is known."""
-    count = told.candidates
-    nouns = told.noun if count == 1 else f"{told.noun}s"
-    if told.outcome == "assign":
-        best = told.chosen[0]
-        return f"{len(told.chosen)} of {count} {nouns} taken; the best is {best.name} with the weight {best.weight:.4g}"
-    when = f"until {told.until:%H:%M:%S} UTC" if told.until is not None else f"for {_duration(told.wait_s)}"
-    return f"Pending {when}: {_shortfall(count, told.noun, told.hopeless, told.closest, lacks)}"
+    count = story.candidates
+    nouns = story.noun if count == 1 else f"{story.noun}s"
+    if story.outcome == "assign":
+        best = story.chosen[0]
+        return f"{len(story.chosen)} of {count} {nouns} taken; the best is {best.name} with the weight {best.weight:.4g}"
+    when = f"until {story.until:%H:%M:%S} UTC" if story.until is not None else f"for {_duration(story.wait_s)}"
+    return f"Pending {when}: {_shortfall(count, story.noun, story.hopeless, story.closest, lacks)}"
 
 
-def shortfall(decision: PolicyDecision, policy: Policy, ask: Ask, columns: Columns, config: Config) -> str:
+def shortfall(task_decision: TaskDecision[Any]) -> str:
     """Why a decision that was just taken found nobody: the sentence that is left with the task, and that its decision says."""
-    failed = decision.failed()
-    hopeless = len(columns) > 0 and bool(failed[policy.lasting].any(axis=0).all())
-    lacks: list[Skipped] = []
+    decision, inputs = task_decision.decision, task_decision.inputs
+    columns, failed = inputs.columns, decision.failed()
+    hopeless = len(columns) > 0 and bool(failed[inputs.policy.lasting].any(axis=0).all())
+    lacks: list[SkippedCandidate] = []
     if decision.closest:
-        row, found = columns.index[decision.closest], evidence(policy, ask, columns, config)
-        lacks = [skipped_of(decision.closest, skip_of(found[i], row)) for i in np.flatnonzero(failed[:, row]).tolist()]
+        row, entries = columns.index[decision.closest], evidence(*inputs)
+        lacks = [skipped_of(decision.closest, skip_of(entries[i], row)) for i in np.flatnonzero(failed[:, row]).tolist()]
     return _shortfall(len(columns), columns.noun, hopeless, decision.closest, lacks)
 
 
-def _shortfall(count: int, noun: str, hopeless: bool, closest: str, lacks: Sequence[Skipped]) -> str:
+def _shortfall(count: int, noun: str, hopeless: bool, closest: str, lacks: Sequence[SkippedCandidate]) -> str:
     if not count:
         return f"there is no {noun} at all"
     nouns = noun if count == 1 else f"{noun}s"
@@ -226,7 +228,7 @@ def _shortfall(count: int, noun: str, hopeless: bool, closest: str, lacks: Seque
     return f"{passed}; the closest is {closest}{_lacking(lacks, hopeless)}"
 
 
-def _lacking(lacks: Sequence[Skipped], hopeless: bool) -> str:
+def _lacking(lacks: Sequence[SkippedCandidate], hopeless: bool) -> str:
     """What the closest candidate fails: the first in words, what lasts before what passes, the others by name."""
     if not lacks:
         return ""
@@ -254,9 +256,9 @@ def _matrix(record: Record, columns: Columns) -> dict[str, str]:
     }
 
 
-def skipped_of(name: str, skip: Skip) -> Skipped:
+def skipped_of(name: str, skip: Skip) -> SkippedCandidate:
     """A skip of this candidate as JSON can hold it."""
-    return Skipped(name, skip.criterion, skip.kind, skip.reason, plain(skip.numbers))
+    return SkippedCandidate(name, skip.criterion, skip.kind, skip.reason, plain(skip.numbers))
 
 
 def plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,3 +269,31 @@ def plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
 def finite(value: Any) -> Any:
     """JSON has no name for what is not a number: null."""
     return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def decision_document(task_decision: TaskDecision[Any]) -> dict[str, Any]:
+    """A decision as `manage.py decide` prints it: the chosen, best first, and every skipped candidate by name with its first
+    criterion.
+    """
+    decision, inputs = task_decision.decision, task_decision.inputs
+    names = [factor.name for factor in inputs.policy.weights]
+    return {
+        "policy": decision.policy,
+        "outcome": decision.outcome,
+        "chosen": [
+            {"queue": c.name, "weight": c.weight, "factors": dict(zip(names, c.factors, strict=True))} for c in decision.chosen
+        ],
+        "skipped": [
+            {
+                "queue": name,
+                "criterion": skip.criterion,
+                "kind": skip.kind,
+                "reason": skip.reason,
+                "numbers": plain(skip.numbers),
+            }
+            for name, skip in sorted(skips(decision, *inputs).items())
+        ],
+        "closest": decision.closest or None,
+        "wait_s": decision.wait_s,
+        "eased": list(dict.fromkeys(f"-{inputs.policy.criteria[i].label}" for i in decision.eased)),
+    }

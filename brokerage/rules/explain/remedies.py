@@ -14,7 +14,7 @@ from typing import Any, Literal
 from brokerage.rules.decision.declare import Criterion
 from brokerage.rules.decision.pipeline import at
 from brokerage.rules.explain.edits import NAMES, PARAMETERS
-from brokerage.rules.explain.rule_inputs import Reads
+from brokerage.rules.explain.rule_inputs import RuleInputs
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
 from brokerage.rules.grid.attributes import FURTHER, QUEUE
@@ -48,25 +48,27 @@ class Remedy:
 
 
 def remedies(
-    criterion: Criterion, seen: Reads, ask: Ask, table: Columns, config: Config, row: int, numbers: Mapping[str, Any]
+    criterion: Criterion, inputs: RuleInputs, ask: Ask, table: Columns, config: Config, row: int, numbers: Mapping[str, Any]
 ) -> tuple[Remedy, ...]:
     """What one criterion depends on for one candidate, what it compares first; `numbers` are those of this candidate."""
-    found = [
-        *_of_queue(criterion, seen, table, row, numbers),
-        *_of_task(seen, ask),
-        *_of_config(criterion, seen, config, numbers),
+    depends_on = [
+        *_of_queue(criterion, inputs, table, row, numbers),
+        *_of_task(inputs, ask),
+        *_of_config(criterion, inputs, config, numbers),
     ]
     named = criterion.gap or ()
-    return tuple(sorted(found, key=lambda remedy: (remedy.enough is None, remedy.where == "moment", remedy.name not in named)))
+    return tuple(
+        sorted(depends_on, key=lambda remedy: (remedy.enough is None, remedy.where == "moment", remedy.name not in named))
+    )
 
 
-def _of_queue(criterion: Criterion, seen: Reads, table: Columns, row: int, numbers: Mapping[str, Any]) -> Iterator[Remedy]:
+def _of_queue(criterion: Criterion, inputs: RuleInputs, table: Columns, row: int, numbers: Mapping[str, Any]) -> Iterator[Remedy]:
     docs = {field.name: field.metadata["doc"] for field in fields(table)}
     queue = table.name[row].item()
-    own = getattr(table, "unified_name", None)
-    if own is not None and own[row]:
-        queue = own[row].item()
-    for column in seen.columns:
+    unified_name = getattr(table, "unified_name", None)
+    if unified_name is not None and unified_name[row]:
+        queue = unified_name[row].item()
+    for column in inputs.columns:
         if column in ("name", "unified_name"):
             continue
         value = _finite(at(getattr(table, column), row))
@@ -78,17 +80,17 @@ def _of_queue(criterion: Criterion, seen: Reads, table: Columns, row: int, numbe
         yield Remedy("queue" if attribute else "moment", attribute or column, value, docs[column], edit, enough)
 
 
-def _of_task(seen: Reads, ask: Ask) -> Iterator[Remedy]:
-    for own in seen.ask:
-        value = getattr(ask, own)
-        if own in PARAMETERS and value not in (None, "", (), False, 0):
-            name = NAMES.get(own, own)
+def _of_task(inputs: RuleInputs, ask: Ask) -> Iterator[Remedy]:
+    for field_name in inputs.ask:
+        value = getattr(ask, field_name)
+        if field_name in PARAMETERS and value not in (None, "", (), False, 0):
+            name = NAMES.get(field_name, field_name)
             yield Remedy("task", name, value, PARAMETERS[name][1].doc, name)
 
 
-def _of_config(criterion: Criterion, seen: Reads, config: Config, numbers: Mapping[str, Any]) -> Iterator[Remedy]:
+def _of_config(criterion: Criterion, inputs: RuleInputs, config: Config, numbers: Mapping[str, Any]) -> Iterator[Remedy]:
     limit = criterion.gap[1] if criterion.gap else ""
-    for key in seen.keys:
+    for key in inputs.keys:
         value = config[key]
         bound = limit if not isinstance(value, bool) and value is not None and value == numbers.get(limit) else ""
         yield Remedy("configuration", key, value, "", f"config.{key}", _enough(criterion, bound, numbers) if bound else None)

@@ -17,7 +17,7 @@ from brokerage.rules.facts.columns import Columns, Made
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class RuleInputs:
     """Names in the order in which they were first looked at: fields of the ask, columns of the table, keys."""
 
     ask: tuple[str, ...]
@@ -25,12 +25,12 @@ class Reads:
     keys: tuple[str, ...]
 
 
-def reads(rule: Filter, ask: Ask, columns: Columns, config: Config) -> Reads:
+def rule_inputs(rule: Filter, ask: Ask, columns: Columns, config: Config) -> RuleInputs:
     """What the rule looks at for this ask; `ask` is the one that the policy prepared."""
     seen: tuple[dict[str, None], dict[str, None], dict[str, None]] = ({}, {}, {})
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rule(_watched_ask(ask, seen[0]), _watched_columns(columns, seen[1]), _Watched(config, seen[2]))
-    return Reads(*(tuple(names) for names in seen))
+    return RuleInputs(*(tuple(names) for names in seen))
 
 
 def _watched_ask(ask: Ask, seen: dict[str, None]) -> Ask:

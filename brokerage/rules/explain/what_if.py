@@ -1,52 +1,32 @@
-"""What the brokerage would decide now, and what it would if something were different: a dry run, before and after. Pure.
+"""What-if: what the brokerage would decide now, and what it would if something were different. Pure.
 
-Here: one decision on the world of the moment, the same after edits, and which candidates changed their verdict. Not here: reading
-the edits (`edits`), the question that is asked now (`brokerage.queries.dry_run`). Nothing is written, whatever comes out.
+Here: the decision on the grid of the moment, the same after edits, and which candidates changed their verdict. Not here: reading
+the edits (`edits`), and the request of this moment (`brokerage.queries.what_if`). Nothing is written, whatever comes out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from broker_site.foundation.gdpconfig.texts import thawed
-from brokerage.rules.decision.declare import Policy, policy_for
-from brokerage.rules.decision.dry_run import activity_of, table_for
-from brokerage.rules.decision.nucleus_hint import at_home
-from brokerage.rules.decision.pipeline import decide
-from brokerage.rules.decision.record import Record, config_of, decode, encode
-from brokerage.rules.explain.edits import BadEdits, Edit, Edited, edited_ask, edited_config, edited_grid
+from brokerage.rules.decision.assembly import DecisionInputs, DecisionRequest, decide_task, job_broker_inputs
+from brokerage.rules.decision.pipeline import PolicyDecision, decide
+from brokerage.rules.decision.policy_choice import NUCLEUS
+from brokerage.rules.decision.record import decode, encode
+from brokerage.rules.explain.edits import BadEdits, Edit, EditResult, edited_ask, edited_config, edited_grid
 from brokerage.rules.explain.explanation import Explanation, explain
-from brokerage.rules.facts.ask import Ask, Config
-from brokerage.rules.facts.columns import Columns
+from brokerage.rules.facts.ask import Ask
 from brokerage.rules.world.grid_snapshot import GridSnapshot
-
-Choose = Callable[[str, str], Policy]
 
 CHOSEN, ABSENT = "chosen", "absent"
 """What stands where a criterion would: the candidate is chosen; it takes no part."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """A decision that was not stored, with everything that it was taken on.
-
-    `jobs`, where a nucleus is chosen: what the job broker says of every queue as if it were one of the nucleus, which is the hint
-    that the choice hears.
-    """
-
-    policy: Policy
-    ask: Ask
-    columns: Columns
-    config: Config
-    record: Record
-    told: Explanation
-    jobs: Explanation | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
+class VerdictChange:
     """A candidate whose verdict changed: from and to the first criterion that skips it, or `chosen`; with the reasons."""
 
     name: str
@@ -58,17 +38,22 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Before and after the edits; without edits `after` is None. `jobs`, `jobs_after`: see `Decided.jobs`."""
+    """Before and after the edits; without edits `after` is None. `ask`: what was asked before them.
 
+    `jobs`, where a nucleus is chosen: what the job broker says of every queue as if it were one of the nucleus, which is the hint
+    that the choice hears; `jobs_after` the same after the edits.
+    """
+
+    ask: Ask
     before: Explanation
     after: Explanation | None
-    edits: tuple[Edited, ...]
-    changed: tuple[Changed, ...]
+    edits: tuple[EditResult, ...]
+    changed: tuple[VerdictChange, ...]
     jobs: Explanation | None = None
     jobs_after: Explanation | None = None
 
     def to_document(self) -> dict[str, Any]:
-        """The same as JSON data."""
+        """The same as JSON data, without the ask."""
         return {
             "before": self.before.to_document(),
             "after": self.after.to_document() if self.after else None,
@@ -79,85 +64,58 @@ class WhatIf:
         }
 
 
-def decided_now(
-    policy: Policy, ask: Ask, world: GridSnapshot, config_for: Callable[[Policy], Config], seed: str, choose: Choose = policy_for
-) -> Decided:
-    """The decision on the world as it is, told. `choose`: VO and activity to the policy of the job broker."""
-    ask = world.completed(ask)
-    columns, config = table_for(policy, ask, world, config_for, choose), config_of(policy, config_for(policy))
-    record = decode(encode(decide(policy, ask, columns, config, seed), policy))
-    told = explain(record, policy, ask, columns, config, world.now)
-    jobs = _jobs(choose(ask.vo, activity_of(ask.prod_source_label)), ask, world, config_for, seed) if nuclear(policy) else None
-    return Decided(policy, ask, columns, config, record, told, jobs)
-
-
-def nuclear(policy: Policy) -> bool:
-    """Whether it chooses a nucleus."""
-    return policy.activity == "nucleus"
-
-
-def _jobs(policy: Policy, ask: Ask, world: GridSnapshot, config_for: Callable[[Policy], Config], seed: str) -> Explanation:
-    """The decision of the job broker while the nucleus is not chosen."""
-    queues, config = at_home(world.queues(ask)), config_of(policy, config_for(policy))
-    asked = replace(ask, nucleus=None)
-    record = decode(encode(decide(policy, asked, queues, config, seed), policy))
-    return explain(record, policy, asked, queues, config, world.now)
-
-
-def what_if(
-    policy: Policy,
-    ask: Ask,
-    world: GridSnapshot,
-    config_for: Callable[[Policy], Config],
-    edits: Sequence[Edit],
-    seed: str = "",
-    choose: Choose = policy_for,
-) -> WhatIf:
-    """Decide on the world as it is and as edited. BadEdits with every edit that cannot be made."""
-    before = decided_now(policy, ask, world, config_for, seed, choose)
+def what_if(request: DecisionRequest, edits: Sequence[Edit] = ()) -> WhatIf:
+    """Decide on the grid as it is and as edited. BadEdits with every edit that cannot be made."""
+    before, jobs = _explained(request)
     if not edits:
-        return WhatIf(before.told, None, (), (), before.jobs)
-    after, done = edited_question(policy, ask, world, config_for, edits, seed, choose)
-    changed = tuple(changes(before.told, after.told))
-    return WhatIf(before.told, after.told, done, changed, before.jobs, after.jobs)
+        return WhatIf(request.ask, before, None, (), (), jobs)
+    edited, results = edited_request(request, edits)
+    after, jobs_after = _explained(edited)
+    return WhatIf(request.ask, before, after, results, tuple(changes(before, after)), jobs, jobs_after)
 
 
-def edited_question(
-    policy: Policy,
-    ask: Ask,
-    world: GridSnapshot,
-    config_for: Callable[[Policy], Config],
-    edits: Sequence[Edit],
-    seed: str,
-    choose: Choose = policy_for,
-) -> tuple[Decided, tuple[Edited, ...]]:
-    """The decision after the edits, and what these changed. BadEdits."""
-    asked = [policy]
-    if nuclear(policy):
-        asked.append(choose(ask.vo, activity_of(ask.prod_source_label)))
+def edited_request(request: DecisionRequest, edits: Sequence[Edit]) -> tuple[DecisionRequest, tuple[EditResult, ...]]:
+    """The request after the edits, and what these changed. BadEdits."""
+    snapshot, _, ask, policy, config, _ = request
+    policies = [policy, config.job_broker(ask)] if policy.activity == NUCLEUS else [policy]
     new_ask, of_task, task_faults = edited_ask(ask, edits)
-    new_grid, of_grid, grid_faults = edited_grid(world.grid, edits)
-    new_config, of_config, config_faults = edited_config(asked, config_for, edits)
+    new_grid, of_grid, grid_faults = edited_grid(snapshot.grid, edits)
+    new_config, of_config, config_faults = edited_config(config, policies, ask.vo, edits)
     if faults := [*task_faults, *grid_faults, *config_faults]:
         raise BadEdits(faults)
-    edited = GridSnapshot(new_grid, world.facts, world.now, world.scope) if of_grid else world
+    if of_grid:
+        snapshot = GridSnapshot(new_grid, snapshot.facts, snapshot.now, snapshot.scope)
     order = {edit.name: i for i, edit in enumerate(edits)}
-    done = sorted([*of_task, *of_grid, *of_config], key=lambda edit: order[edit.name])
-    return decided_now(policy, new_ask, edited, new_config, seed, choose), tuple(done)
+    results = sorted([*of_task, *of_grid, *of_config], key=lambda result: order[result.name])
+    return request._replace(snapshot=snapshot, ask=new_ask, config=new_config), tuple(results)
 
 
-def changes(before: Explanation, after: Explanation) -> Iterator[Changed]:
+def _explained(request: DecisionRequest) -> tuple[Explanation, Explanation | None]:
+    """The decision in words; where a nucleus is chosen, that of the job broker too."""
+    task_decision = decide_task(request)
+    story = _explanation(task_decision.decision, task_decision.inputs, request.snapshot.now)
+    if request.policy.activity != NUCLEUS:
+        return story, None
+    inputs = job_broker_inputs(request)
+    return story, _explanation(decide(*inputs, request.seed), inputs, request.snapshot.now)
+
+
+def _explanation(decision: PolicyDecision, inputs: DecisionInputs[Any], now: datetime) -> Explanation:
+    return explain(decode(encode(decision, inputs.policy)), *inputs, now)
+
+
+def changes(before: Explanation, after: Explanation) -> Iterator[VerdictChange]:
     """The candidates whose first criterion differs: those now chosen first, then those no longer, then by name."""
     old, new = _verdicts(before), _verdicts(after)
     rows = [
-        Changed(name, a[0], b[0], a[1], b[1])
+        VerdictChange(name, a[0], b[0], a[1], b[1])
         for name in sorted(old.keys() | new.keys())
         if (a := old.get(name, (ABSENT, "")))[0] != (b := new.get(name, (ABSENT, "")))[0]
     ]
     yield from sorted(rows, key=lambda change: (change.after != CHOSEN, change.before != CHOSEN, change.name))
 
 
-def _verdicts(told: Explanation) -> Mapping[str, tuple[str, str]]:
+def _verdicts(story: Explanation) -> Mapping[str, tuple[str, str]]:
     """Candidate -> chosen, or the first criterion that skips it, with the reason."""
-    found = {skip.name: (skip.criterion, skip.reason) for skip in told.skipped}
-    return found | {choice.name: (CHOSEN, f"weight {choice.weight:.4g}") for choice in told.chosen}
+    skipped = {skip.name: (skip.criterion, skip.reason) for skip in story.skipped}
+    return skipped | {choice.name: (CHOSEN, f"weight {choice.weight:.4g}") for choice in story.chosen}

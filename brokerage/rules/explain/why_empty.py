@@ -19,7 +19,7 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LatestDecision:
     """The latest decision about a task, with the rows of its table that stand for the queue (several for a unified queue)."""
 
     task_id: int
@@ -71,7 +71,7 @@ class WhyEmpty:
         return asdict(self)
 
 
-def why_empty(name: str, load: Load, seen: Iterable[Seen]) -> WhyEmpty:
+def why_empty(name: str, load: Load, seen: Iterable[LatestDecision]) -> WhyEmpty:
     """Count what the decisions say of the queue, and say it in one line."""
     tallies: dict[str, Tally] = {}
     chosen: list[tuple[int, int]] = []
@@ -88,13 +88,13 @@ def why_empty(name: str, load: Load, seen: Iterable[Seen]) -> WhyEmpty:
     return WhyEmpty(name, verdict(load, decisions - absent, len(chosen), ranked), decisions, tuple(chosen), absent, ranked)
 
 
-def _count(one: Seen, tallies: dict[str, Tally]) -> None:
+def _count(one: LatestDecision, tallies: dict[str, Tally]) -> None:
     """Add what a decision said of the row that is nearest to passing; a label that several criteria share counts once."""
     failed = one.record.decision.failed()[:, list(one.rows)]
     nearest = int(np.argmin(failed.sum(axis=0)))
-    own = np.flatnonzero(failed[:, nearest]).tolist()
-    labels = dict.fromkeys(f"-{one.record.labels[i]}" for i in own)
-    kinds = {f"-{one.record.labels[i]}": one.record.kinds[i] for i in reversed(own)}
+    failed_criteria = np.flatnonzero(failed[:, nearest]).tolist()
+    labels = dict.fromkeys(f"-{one.record.labels[i]}" for i in failed_criteria)
+    kinds = {f"-{one.record.labels[i]}": one.record.kinds[i] for i in reversed(failed_criteria)}
     for place, label in enumerate(labels):
         tally = tallies.setdefault(label, Tally(label, kinds[label]))
         tally.failed += 1
@@ -107,10 +107,10 @@ def _count(one: Seen, tallies: dict[str, Tally]) -> None:
 
 def verdict(load: Load, decisions: int, chosen: int, tallies: Sequence[Tally]) -> str:
     """One line: what is there, and what keeps work away."""
-    there = f"{_jobs(load.running)} {'runs' if load.running == 1 else 'run'} and {load.waiting:,} wait"
+    load_in_words = f"{_jobs(load.running)} {'runs' if load.running == 1 else 'run'} and {load.waiting:,} wait"
     if not load.running and not load.waiting:
-        there = "Empty"
-    return f"{there}: {_because(load, decisions, chosen, tallies)}."
+        load_in_words = "Empty"
+    return f"{load_in_words}: {_because(load, decisions, chosen, tallies)}."
 
 
 def _because(load: Load, decisions: int, chosen: int, tallies: Sequence[Tally]) -> str:

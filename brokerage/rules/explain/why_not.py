@@ -15,9 +15,9 @@ from broker_site.foundation.kernel.verdict import Kind
 from brokerage.rules.decision.declare import Filter, Policy
 from brokerage.rules.decision.pipeline import Evidence, at, evidence, skip_of
 from brokerage.rules.decision.record import Record
-from brokerage.rules.explain.explanation import Skipped, about, finite, plain, replayable, skipped_of
+from brokerage.rules.explain.explanation import SkippedCandidate, about, finite, plain, replayable, skipped_of
 from brokerage.rules.explain.remedies import Remedy, remedies
-from brokerage.rules.explain.rule_inputs import Reads, reads
+from brokerage.rules.explain.rule_inputs import RuleInputs, rule_inputs
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
 
@@ -52,7 +52,7 @@ class WhyNot:
     chosen: bool
     weight: float | None
     factors: Mapping[str, float | None]
-    first: Skipped | None
+    first: SkippedCandidate | None
     checks: tuple[Check, ...]
 
     def to_document(self) -> dict[str, Any]:
@@ -65,45 +65,41 @@ def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: 
     if not replayable(record, policy, columns):
         raise ValueError("the decision was taken by another version of the policy or on another snapshot")
     row = columns.index[name]
-    found, failed = evidence(policy, ask, columns, config), record.decision.failed()[:, row].tolist()
-    taken = policy.prepare(ask, config)
+    entries, failed = evidence(policy, ask, columns, config), record.decision.failed()[:, row].tolist()
+    prepared = policy.prepare(ask, config)
     rules: list[Filter | None] = [rule for rule in policy.rules for _ in rule.criteria]
-    rules += [None] * (len(found) - len(rules))
-    watched: dict[str, Reads] = {}
+    rules += [None] * (len(entries) - len(rules))
+    inputs: dict[str, RuleInputs] = {}
     checks = []
-    for evident, bad, rule in zip(found, failed, rules, strict=True):
-        check = _check(evident, row, not bad, policy)
+    for entry, bad, rule in zip(entries, failed, rules, strict=True):
+        check = _check(entry, row, not bad, policy)
         if bad and rule is not None:
-            if rule.name not in watched:
-                watched[rule.name] = reads(rule, taken, columns, config)
-            check = _with_remedies(check, evident, watched[rule.name], taken, columns, config, row)
+            if rule.name not in inputs:
+                inputs[rule.name] = rule_inputs(rule, prepared, columns, config)
+            depends = remedies(entry[0], inputs[rule.name], prepared, columns, config, row, check.numbers)
+            check = replace(check, depends_on=depends)
         checks.append(check)
     first = int(record.decision.first[row])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        factors = {weight.name: at(weight(taken, columns, config), row) for weight in policy.weights}
+        factors = {weight.name: at(weight(prepared, columns, config), row) for weight in policy.weights}
     return WhyNot(
         name=name,
         chosen=first < 0,
-        weight=finite(found[-1][1]["weight"][row].item()),
+        weight=finite(entries[-1][1]["weight"][row].item()),
         factors={factor: finite(value) for factor, value in factors.items()},
-        first=skipped_of(name, skip_of(found[first], row)) if first >= 0 else None,
+        first=skipped_of(name, skip_of(entries[first], row)) if first >= 0 else None,
         checks=tuple(checks),
     )
 
 
-def _check(found: Evidence, row: int, passed: bool, policy: Policy) -> Check:
-    criterion, numbers = found
-    reason = "" if passed else skip_of(found, row).reason
+def _check(entry: Evidence, row: int, passed: bool, policy: Policy) -> Check:
+    criterion, numbers = entry
+    reason = "" if passed else skip_of(entry, row).reason
     # `what` says why a weight cannot be computed, also where it can.
     compared = plain({name: at(value, row) for name, value in numbers.items() if name != "what" or not passed})
     need, limit = (compared.get(name) for name in criterion.gap or ("", ""))
     label = f"-{criterion.label}"
     return Check(label, criterion.kind, passed, reason, compared, about(policy, criterion), _number(need), _number(limit))
-
-
-def _with_remedies(check: Check, found: Evidence, seen: Reads, ask: Ask, columns: Columns, config: Config, row: int) -> Check:
-    depends = remedies(found[0], seen, ask, columns, config, row, check.numbers)
-    return replace(check, depends_on=depends)
 
 
 def _number(value: Any) -> float | None:

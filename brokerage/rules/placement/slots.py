@@ -14,8 +14,10 @@ from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.needs import job_walltime_s, memory_mb, output_mb, size_mb, slot_cores, slot_power
 from brokerage.rules.facts.overload import queue_limit
 from brokerage.rules.facts.snapshot import BUSY, JOBS, Queues
+from brokerage.rules.grid.document import Entry
 from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.job_limits import walltime_per_byte
+from brokerage.rules.world.stored_snapshot import TaskFacts
 
 RAM_STEP_MB, DISK_STEP_MB, WALLTIME_STEP_S = 100, 500, 600
 """Requirements are rounded up to these, so that jobs of nearly equal needs share a task queue."""
@@ -157,3 +159,13 @@ class SlotsAt:
 def _up(need: float, step: int, limit: float) -> int:
     rounded = -(-int(-(-need // 1)) // step) * step
     return int(min(rounded, limit)) if 0 < limit < rounded and need <= limit else rounded
+
+
+def readable_anywhere(ask: Ask, task_facts: TaskFacts, storages: Mapping[str, Entry]) -> bool:
+    """Whether pilots can read all of the input wherever they are: there are directories that hold it."""
+    files: Counter[str] = Counter()
+    for replica in task_facts.replicas:
+        storage = storages[replica["storage"]].columns
+        if storage["path"] and not storage["is_tape"]:
+            files[replica["dataset"]] += replica["files"]
+    return all(files[dataset.name] >= dataset.files for dataset in ask.chunk.datasets)

@@ -46,8 +46,8 @@ class GridSnapshot:
     def queues(self, ask: Ask, *, per_share: bool = True) -> Queues:
         """The queues as a task sees them; counts are of its share, or (`per_share` false) of all."""
         view = self._view(ask, per_share)
-        own = {**self._input(ask), **self._own(ask)}
-        return view.with_columns(**own) if own else view
+        of_task = {**self._input(ask), **self._ended_and_used(ask)}
+        return view.with_columns(**of_task) if of_task else view
 
     def nuclei(self, ask: Ask, able_queues: Mapping[str, int] | None = None, added: Sequence[Mapping[str, Any]] = ()) -> Nuclei:
         """The nuclei as a task sees them.
@@ -73,7 +73,7 @@ class GridSnapshot:
         return replace(ask, usage=self._usage(ask)) if ask.usage == Usage() else ask
 
     def knowing(self, replicas: Sequence[Mapping[str, Any]], ended: Sequence[Mapping[str, Any]]) -> GridSnapshot:
-        """The same world, which also knows where the input of some tasks is and how their jobs ended lately.
+        """The same grid, which also knows where the input of some tasks is and how their jobs ended lately.
 
         What was made of the rest is not made again.
         """
@@ -88,7 +88,7 @@ class GridSnapshot:
         if ended:
             known = [job for task_id in {job["task_id"] for job in ended} for job in self._by_task.get(task_id, ())]
             found["_by_task"] = {**self._by_task, **_grouped((*known, *ended), "task_id")}
-        made.__dict__.update(self.__dict__, facts=facts, **found)
+        made.__dict__.update(self.__dict__, facts=facts, _scoped={}, **found)
         return made
 
     def _warm(self) -> None:
@@ -98,7 +98,15 @@ class GridSnapshot:
 
     def scoped(self, scope: str) -> GridSnapshot:
         """The same grid as tasks of another scope see it."""
-        return self if scope == self.scope else GridSnapshot(self.grid, self.facts, self.now, scope)
+        if scope == self.scope:
+            return self
+        if scope not in self._scoped:
+            self._scoped[scope] = GridSnapshot(self.grid, self.facts, self.now, scope)
+        return self._scoped[scope]
+
+    @cached_property
+    def _scoped(self) -> dict[str, GridSnapshot]:
+        return {}
 
     def _usage(self, ask: Ask) -> Usage:
         who = ("group", ask.working_group) if ask.working_group else ("name", ask.user or "")
@@ -122,6 +130,11 @@ class GridSnapshot:
             if name := tag.get("container_name"):
                 found[name] += tuple(tag.get("sources") or ())
         return found
+
+    @property
+    def has_nuclei(self) -> bool:
+        """Whether output can be collected anywhere."""
+        return any(site.columns["nucleus"] for site in self.grid.sites)
 
     @cached_property
     def storages(self) -> Mapping[str, Entry]:
@@ -292,8 +305,8 @@ class GridSnapshot:
                 storage = self.storages[entry["storage"]]
                 row = names.get(storage.columns["site"])
                 if row is not None:
-                    there = tape if storage.columns["is_tape"] else disk
-                    there[row] = max(there[row], min(entry["files"], dataset.files))
+                    copies = tape if storage.columns["is_tape"] else disk
+                    copies[row] = max(copies[row], min(entry["files"], dataset.files))
             files += np.maximum(disk, tape)
             gb += np.maximum(disk, tape) * _gb_per_file(dataset)
             on_tape |= tape > disk
@@ -307,7 +320,7 @@ class GridSnapshot:
     def _by_task(self) -> Mapping[Any, list[Mapping[str, Any]]]:
         return _grouped((job for job in self.facts.jobs if job["status"] in JOB.tried), "task_id")
 
-    def _own(self, ask: Ask) -> Arrays:
+    def _ended_and_used(self, ask: Ask) -> Arrays:
         """Jobs of the task that ended lately, and those of its user and share."""
         found: dict[str, NDArray[Any]] = defaultdict(lambda: np.zeros(len(self._base), dtype=np.int64))
         for job in self._by_task.get(ask.task_id, ()):

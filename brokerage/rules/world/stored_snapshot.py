@@ -1,4 +1,4 @@
-"""A world as bytes: the snapshot of a cycle, what a decision knew beyond it, and the grid document of both.
+"""A snapshot as bytes: that of a cycle, what a decision knew beyond it, and the grid document of both.
 
 The grid and its links change seldom and are kept apart from what is true of one moment, so that they need not be stored again.
 Every part is columns of JSON; what is read is equal to what was written, so a decision on it gives the same bytes
@@ -30,12 +30,12 @@ Entries = Sequence[Mapping[str, Any]]
 
 
 class BadSnapshot(ValueError):
-    """Bytes that are no world of this form."""
+    """Bytes that are no snapshot of this form."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedSnapshot:
-    """A world in three parts, each JSON, not compressed yet."""
+    """A snapshot in three parts, each JSON, not compressed yet."""
 
     grid: bytes
     links: bytes
@@ -71,9 +71,9 @@ class TaskFacts:
         return cls(_entries(read["replicas"]), _entries(read["ended"]), read["able_queues"], _entries(read["added"]))
 
 
-def packed(world: GridSnapshot) -> PackedSnapshot:
-    """The parts of a world, without what belongs to single tasks."""
-    grid, facts = world.grid, world.facts
+def packed(snapshot: GridSnapshot) -> PackedSnapshot:
+    """The parts of a snapshot, without what belongs to single tasks."""
+    grid, facts = snapshot.grid, snapshot.facts
     running = [job for job in facts.jobs if job["status"] in JOB.live]
     moment = {part: _columns(running if part == "jobs" else getattr(facts, part)) for part in MOMENT}
     return PackedSnapshot(
@@ -86,7 +86,7 @@ def packed(world: GridSnapshot) -> PackedSnapshot:
             }
         ),
         _json({"links": _columns(facts.links)}),
-        _json({"version": VERSION, "now": world.now.isoformat(), "total_rw": facts.total_rw or {}} | moment),
+        _json({"version": VERSION, "now": snapshot.now.isoformat(), "total_rw": facts.total_rw or {}} | moment),
     )
 
 
@@ -96,7 +96,7 @@ def compressed(part: bytes) -> bytes:
 
 
 def unpacked(grid: bytes, links: bytes, moment: bytes, scope: str = "") -> GridSnapshot:
-    """The world of three compressed parts. Raises BadSnapshot."""
+    """The snapshot of three compressed parts. Raises BadSnapshot."""
     of_grid, of_links, of_moment = _read(grid), _read(links), _read(moment)
     try:
         if of_moment["version"] != VERSION:
@@ -118,13 +118,13 @@ def unpacked(grid: bytes, links: bytes, moment: bytes, scope: str = "") -> GridS
         raise BadSnapshot(f"a damaged snapshot: {error}") from error
 
 
-def document(world: GridSnapshot) -> dict[str, Any]:
-    """The grid document of a world, as `manage.py decide` reads it."""
-    grid, facts = world.grid, world.facts
+def document(snapshot: GridSnapshot) -> dict[str, Any]:
+    """The grid document of a snapshot, as `manage.py decide` reads it."""
+    grid, facts = snapshot.grid, snapshot.facts
     work = facts.total_rw or {}
     found = {
         "format": FORMAT,
-        "now": world.now.isoformat(),
+        "now": snapshot.now.isoformat(),
         "sites": {site.name: _flat(site) | {"total_rw": work.get(site.name, 0.0)} for site in grid.sites},
         "storages": {storage.name: _flat(storage) for storage in grid.storages},
         "queues": {queue.name: _queue(queue) for queue in grid.queues},
@@ -134,13 +134,13 @@ def document(world: GridSnapshot) -> dict[str, Any]:
     return found | {part: entries for part, entries in parts.items() if entries}
 
 
-def with_own(world: GridSnapshot, own: TaskFacts) -> GridSnapshot:
-    """The world as the decision knew it, for a document; what was added to a nucleus counts as its work."""
-    whole = world.knowing(own.replicas, own.ended)
+def with_task_facts(snapshot: GridSnapshot, task_facts: TaskFacts) -> GridSnapshot:
+    """The snapshot as the decision knew it, for a document; what was added to a nucleus counts as its work."""
+    whole = snapshot.knowing(task_facts.replicas, task_facts.ended)
     total = dict(whole.facts.total_rw or {})
-    for entry in own.added:
+    for entry in task_facts.added:
         total[entry["nucleus"]] = total.get(entry["nucleus"], 0.0) + entry["rw"]
-    facts = replace(whole.facts, total_rw=total, work=(*whole.facts.work, *own.added))
+    facts = replace(whole.facts, total_rw=total, work=(*whole.facts.work, *task_facts.added))
     return GridSnapshot(whole.grid, facts, whole.now, whole.scope)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from brokerage.policies.nucleus import Nucleus
 from brokerage.policies.production import Production
-from brokerage.rules.decision.nucleus_hint import able_queues
+from brokerage.rules.decision.assembly import able_queues, without_nucleus
 from brokerage.rules.decision.pipeline import decide, skips
 from brokerage.rules.decision.record import config_of, decode, encode, replay
 from brokerage.rules.facts.remaining_work import remaining_work
@@ -132,6 +132,6 @@ def test_the_job_broker_tells_where_a_task_could_run() -> None:
         ]
     )
     task = ask(cpu_time=1, events=1, ram_count=1000, priority=900, nucleus="B")
-    able = able_queues(Production, task, queues, CONFIG)
+    able = able_queues(Production, *without_nucleus(task, queues), CONFIG)
     assert dict(able) == {"A": 2}
     assert able["B"] == 0

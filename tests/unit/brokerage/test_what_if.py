@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,16 @@ import pytest
 import brokerage.config_keys
 import brokerage.policies  # noqa: F401 - declares ours
 from broker_site.foundation.gdpconfig.values import from_document
-from brokerage.rules.decision.declare import POLICIES, Policy
-from brokerage.rules.decision.policy_config import gathered
+from brokerage.rules.decision.assembly import DecisionRequest
+from brokerage.rules.decision.declare import POLICIES
+from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.explain.edits import BadEdits, Edit, read_edits
 from brokerage.rules.explain.what_if import WhatIf, what_if
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.grid.document import read_grid
 from brokerage.rules.grid.measurements import read_facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
+from brokerage.rules.world.stored_snapshot import TaskFacts
 
 DOCUMENTS = Path(__file__).parents[3] / "examples" / "decide"
 
@@ -28,18 +29,18 @@ def document(name: str) -> Any:
     return json.loads((DOCUMENTS / f"{name}.json").read_text())
 
 
-def asked(*edits: str, policy: str = "production") -> WhatIf:
+def request(policy: str = "production") -> DecisionRequest:
     told = document("grid")
     grid = read_grid(told)
     facts = read_facts(told, grid)
     assert facts.now is not None
-    world = GridSnapshot(grid, facts, facts.now, "analysis" if policy == "analysis" else "")
+    config = BrokerConfig(from_document(document("config")).component)
     ask = Ask.from_document(document(policy))
+    return DecisionRequest(GridSnapshot(grid, facts, facts.now), TaskFacts(), ask, POLICIES[policy], config, "0")
 
-    def config_for(some: Policy) -> dict[str, Any]:
-        return gathered(some, partial(from_document(document("config")).component, vo=ask.vo))
 
-    return what_if(POLICIES[policy], ask, world, config_for, read_edits(edits), "0")
+def asked(*edits: str, policy: str = "production") -> WhatIf:
+    return what_if(request(policy), read_edits(edits))
 
 
 def problems(*edits: str) -> list[tuple[str, str]]:
@@ -144,20 +145,7 @@ def test_typed_values_do_as_well_as_texts() -> None:
 
 
 def what_if_of(*edits: Edit) -> WhatIf:
-    told = document("grid")
-    grid = read_grid(told)
-    facts = read_facts(told, grid)
-    assert facts.now is not None
-    ask = Ask.from_document(document("production"))
-    config = from_document(document("config"))
-    return what_if(
-        POLICIES["production"],
-        ask,
-        GridSnapshot(grid, facts, facts.now),
-        lambda some: gathered(some, partial(config.component, vo=ask.vo)),
-        edits,
-        "0",
-    )
+    return what_if(request(), edits)
 
 
 def test_the_choice_of_a_nucleus_hears_of_queues_too() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.task.activity import activity_of
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.task.finish import DatasetCounts, completeness, final_status, goal_reached, is_through, ready_to_finish
 
 
@@ -160,15 +160,16 @@ def test_done_means_all_and_failed_means_none(counts: list[tuple[int, int, int]]
 
 
 @pytest.mark.parametrize(
-    ("task_type", "label", "activity"),
+    ("label", "activity"),
     [
-        ("prod", "managed", "production"),
-        ("anal", "user", "analysis"),
-        ("prod", "user", "production"),
-        ("simulation", "managed", "production"),
-        ("other", "panda", "analysis"),
-        ("other", "ptest", "generic"),
+        ("managed", "production"),
+        ("test", "production"),
+        ("user", "analysis"),
+        ("panda", "analysis"),
+        ("ptest", "generic"),
+        ("install", "generic"),
+        ("", "production"),
     ],
 )
-def test_the_activity_of_a_task(task_type: str, label: str, activity: str) -> None:
-    assert activity_of(task_type, label) == activity
+def test_the_activity_of_a_task_follows_its_label(label: str, activity: str) -> None:
+    assert activity_of(label) == activity

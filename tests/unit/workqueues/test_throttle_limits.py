@@ -80,7 +80,7 @@ def test_the_keys_are_those_of_the_configuration_and_names_may_have_blanks() -> 
     limits = limits_of(config, found, shortage=False, unthrottled=False)
     assert (limits.ratio, limits.cap, limits.running_cap, limits.practice) == (3, 900, None, frozenset({"waiting"}))
     assert limits_of(config, found, shortage=True, unthrottled=False).ratio == 2
-    assert component_of("user") == "anal_job_throttler"
+    assert [component_of(label) for label in ("user", "panda", "ptest")] == ["anal_job_throttler"] * 2 + ["prod_job_throttler"]
     with pytest.raises(BadConfig):
         from_document({"prod_job_throttler": {"NQUEUELIMIT_MC": -1}})
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from workqueues.rules.task.activity import Activity
+from workqueues.rules.jobs.activity import Activity
 from workqueues.states import INPUT_DATASET, MASTER_TYPES, TASK
 
 

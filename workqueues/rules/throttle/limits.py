@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.throttle.throttler import PRACTICE, Counts, Limits
 
 LOWER, CAP, RUNNING_CAP = "NQUEUELIMIT", "NQUEUECAP", "NRUNNINGCAP"
@@ -39,8 +40,8 @@ class Found(NamedTuple):
 
 
 def component_of(label: str) -> str:
-    """The component whose keys hold for work of a source label."""
-    return ANALYSIS if label == "user" else PRODUCTION
+    """The component whose keys hold for work of a source label: that of analysis, else that of production."""
+    return ANALYSIS if activity_of(label) == "analysis" else PRODUCTION
 
 
 def levels(resource_type: str) -> list[str]:

@@ -102,6 +102,12 @@ class Verdict:
     reason: str
     least_priority: int | None = None
 
+    def room(self, priority: int, made: int) -> int | None:
+        """Jobs that may still be made for a task of this priority after `made` others of the unit; None without limit."""
+        if self.decision == "SKIP" or (self.least_priority is not None and priority < self.least_priority):
+            return 0
+        return None if self.max_jobs is None else max(self.max_jobs - made, 0)
+
 
 def throttled(
     counts: Counts,

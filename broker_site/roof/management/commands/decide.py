@@ -6,7 +6,6 @@ import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,16 @@ from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.values import Config, from_document
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.feeds.grid_document import load_document
-from brokerage.rules.decision.declare import Policy
-from brokerage.rules.decision.dry_run import activity_of, answer, table_for
-from brokerage.rules.decision.policy_choice import NoPolicy, policy_chosen, policy_named
-from brokerage.rules.decision.policy_config import gathered
+from brokerage.rules.decision.assembly import DecisionRequest, decide_task
+from brokerage.rules.decision.policy_choice import NoPolicy, policy_named
+from brokerage.rules.decision.policy_config import BrokerConfig
+from brokerage.rules.explain.explanation import decision_document
 from brokerage.rules.facts.ask import Ask, BadAsk
 from brokerage.rules.grid.attributes import BadGrid, moment
 from brokerage.rules.grid.document import read_grid
 from brokerage.rules.grid.measurements import read_facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
+from brokerage.rules.world.stored_snapshot import TaskFacts
 
 
 class Command(BaseCommand):
@@ -44,25 +44,14 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Decide; CommandError with a line `file: path: rule: message` for each fault of a document."""
-        ask = _ask(options["task"])
-        config = _config(options["config"])
-
-        def choose(vo: str, activity: str) -> Policy:
-            return policy_chosen(vo, activity, config.component("core", vo=vo))
-
-        def config_for(some: Policy) -> dict[str, Any]:
-            return gathered(some, partial(config.component, vo=ask.vo))
-
-        activity = activity_of(ask.prod_source_label)
+        ask, config = _ask(options["task"]), BrokerConfig(_config(options["config"]).component)
         try:
-            policy = policy_named(options["policy"]) if options["policy"] else choose(ask.vo, activity)
-            world = _world(options["grid"], options["now"], "analysis" if "analysis" in (activity, policy.activity) else "")
-            ask = world.completed(ask)
-            columns = table_for(policy, ask, world, config_for, choose)
+            policy = policy_named(options["policy"]) if options["policy"] else config.job_broker(ask)
+            snapshot = _snapshot(options["grid"], options["now"])
+            decision = decide_task(DecisionRequest(snapshot, TaskFacts(), ask, policy, config, options["seed"]))
         except NoPolicy as none:
             raise CommandError(f"{none}") from none
-        decided = answer(policy, ask, columns, config_for(policy), options["seed"])
-        self.stdout.write(json.dumps(decided, indent=1, allow_nan=False, ensure_ascii=False))
+        self.stdout.write(json.dumps(decision_document(decision), indent=1, allow_nan=False, ensure_ascii=False))
 
 
 def _document(file: Path) -> Any:
@@ -93,7 +82,7 @@ def _config(file: Path | None) -> Config:
         raise _refused(file, bad.problems) from bad
 
 
-def _world(file: Path, now: str | None, scope: str) -> GridSnapshot:
+def _snapshot(file: Path, now: str | None) -> GridSnapshot:
     document = _document(file)
     try:
         grid = read_grid(document)
@@ -104,7 +93,7 @@ def _world(file: Path, now: str | None, scope: str) -> GridSnapshot:
         at = moment(now) if now else facts.now or datetime.now(UTC)
     except ValueError as error:
         raise CommandError(f"--now: expected a time like 2026-11-21T12:00:00Z, found {now!r}") from error
-    return GridSnapshot(grid, facts, at, scope)
+    return GridSnapshot(grid, facts, at)
 
 
 def _refused(file: Path, problems: Sequence[Problem]) -> CommandError:

@@ -11,13 +11,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from broker_site.roof.management.text_report import against, dry_run, empty, head, story
+from broker_site.roof.management.text_report import against, empty, head, story, what_if_report
 from brokerage.models import ComputingQueue, Decision
-from brokerage.queries.decisions import NotACandidate, NotReproducible, as_stored, latest, told, told_why_not
-from brokerage.queries.dry_run import NothingToAsk
+from brokerage.queries.decisions import NotACandidate, NotReproducible, decision_facts, explanation_of, latest, why_not_of
 from brokerage.queries.task_status import task_status
-from brokerage.queries.what_if import tried_again
-from brokerage.queries.why_empty import told_why_empty
+from brokerage.queries.what_if import NothingToDecide, what_if
+from brokerage.queries.why_empty import why_empty_of
 from brokerage.rules.explain.edits import BadEdits, read_edits
 from brokerage.rules.explain.task_status_text import headline, reasons
 from brokerage.rules.explain.why_not import WhyNot
@@ -25,7 +24,7 @@ from workqueues.models import Task
 
 
 class Command(BaseCommand):
-    """Tells from what is stored, or from a dry run; writes nothing."""
+    """Tells from what is stored, or what would be decided now; writes nothing."""
 
     help = (
         "Tell why a task is where it is, why a queue gets no work, or what would be decided now or if something were different."
@@ -59,16 +58,16 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Tell; CommandError where there is no such task or queue, or no decision that knew the queue."""
         if options["task_id"] is None:
-            found, lines = self._queue(options)
+            document, lines = self._queue(options)
         elif options["export"] is not None:
             self._export(_task(options["task_id"]), options["export"])
             return
         elif options["try_again"] or options["what_if"]:
-            found, lines = self._dry_run(_task(options["task_id"]), options)
+            document, lines = self._what_if(_task(options["task_id"]), options)
         else:
-            found, lines = self._task(_task(options["task_id"]), options["queue"])
+            document, lines = self._task(_task(options["task_id"]), options["queue"])
         if options["json"]:
-            self.stdout.write(json.dumps(found, indent=1, default=str))
+            self.stdout.write(json.dumps(document, indent=1, default=str))
         else:
             for line in lines:
                 self.stdout.write(line)
@@ -86,24 +85,24 @@ class Command(BaseCommand):
         queue = ComputingQueue.objects.filter(name=options["queue"]).first()
         if queue is None:
             raise CommandError(f"there is no queue {options['queue']!r}")
-        found = told_why_empty(queue)
-        return found.to_document(), empty(found)
+        answer = why_empty_of(queue)
+        return answer.to_document(), empty(answer)
 
-    def _dry_run(self, task: Task, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
+    def _what_if(self, task: Task, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
         if options["queue"]:
-            raise CommandError("--queue tells stored decisions; leave it out for a dry run")
+            raise CommandError("--queue tells stored decisions; leave it out for --try-again and --what-if")
         try:
-            found = tried_again(task, read_edits(options["what_if"])).told
+            result = what_if(task, read_edits(options["what_if"]))
         except BadEdits as bad:
             raise CommandError("\n".join(f"{p.field}: {p.rule}: {p.message}" for p in bad.problems)) from bad
-        except NothingToAsk as nothing:
+        except NothingToDecide as nothing:
             raise CommandError(f"nothing would be decided about task {task.id} now: {nothing}") from nothing
-        return found.to_document(), dry_run(found)
+        return result.to_document(), what_if_report(result)
 
     def _export(self, task: Task, folder: Path) -> None:
         """Write what the newest decision was taken on, and say how to take it again."""
         for decision in latest(task.id):
-            if (documents := as_stored(decision).documents()) is None:
+            if (documents := decision_facts(decision).documents()) is None:
                 continue
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -119,16 +118,16 @@ class Command(BaseCommand):
 
     def _asked(self, decisions: Sequence[Decision], name: str) -> dict[int, WhyNot]:
         """Decision to its verdicts on the candidate, for those that knew it."""
-        found: dict[int, WhyNot] = {}
+        verdicts: dict[int, WhyNot] = {}
         faults = [] if decisions else ["no decision has been taken for the task yet"]
         for decision in decisions:
             try:
-                found[decision.id] = told_why_not(decision, name)
+                verdicts[decision.id] = why_not_of(decision, name)
             except (NotACandidate, NotReproducible) as no:
                 faults.append(f"decision {decision.id} ({decision.policy}): {no}")
-        if not found:
+        if not verdicts:
             raise CommandError("\n".join(faults))
-        return found
+        return verdicts
 
 
 def _task(task_id: int) -> Task:
@@ -153,12 +152,12 @@ def text(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) ->
             continue
         yield ""
         yield head(decision)
-        yield from against(asked[decision.id]) if asked else story(told(decision))
+        yield from against(asked[decision.id]) if asked else story(explanation_of(decision))
 
 
 def document(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) -> dict[str, Any]:
     """The same as JSON data."""
-    found: dict[str, Any] = {
+    return {
         "task_id": task.id,
         "task_name": task.task_name,
         "status": task.status,
@@ -166,11 +165,10 @@ def document(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]
         "waiting": task_status(task).to_document(),
         "decisions": [_decision(d, asked.get(d.id)) for d in decisions if not asked or d.id in asked],
     }
-    return found
 
 
 def _decision(decision: Decision, why_not: WhyNot | None) -> dict[str, Any]:
-    story_of = told(decision)
+    story_of = explanation_of(decision)
     return {
         "id": decision.id,
         "policy": decision.policy,

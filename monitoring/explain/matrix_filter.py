@@ -16,7 +16,7 @@ PARAMETERS = ("name", "criterion", "how", "show", "page")
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow:
+class MatrixFilter:
     """What the address asks for. `how`: one of HOW; `show`: one of SHOWN; `page` from 1. `decision` stays in every link."""
 
     decision: str = ""
@@ -27,7 +27,7 @@ class Narrow:
     page: int = 1
 
     @property
-    def asked(self) -> bool:
+    def active(self) -> bool:
         """Whether anything is left out."""
         return bool(self.name or self.criterion or self.show)
 
@@ -40,32 +40,32 @@ class Narrow:
         return not self.criterion or self._fails(marks, criteria)
 
     def _fails(self, marks: str, criteria: tuple[str, ...]) -> bool:
-        own = [mark for mark, criterion in zip(marks, criteria, strict=True) if criterion == self.criterion]
+        marks_of_criterion = [mark for mark, criterion in zip(marks, criteria, strict=True) if criterion == self.criterion]
         if self.how == "first":
-            return any(mark in "PT" for mark in own)
+            return any(mark in "PT" for mark in marks_of_criterion)
         others = (
             len(marks)
-            - len(own)
+            - len(marks_of_criterion)
             - sum(mark == "." for mark, criterion in zip(marks, criteria, strict=True) if criterion != self.criterion)
         )
-        return any(mark != "." for mark in own) and (self.how == "any" or not others)
+        return any(mark != "." for mark in marks_of_criterion) and (self.how == "any" or not others)
 
     def address(self, **changes: Any) -> str:
         """The query string of the page with some parameters changed; a change but of the page begins at its first one."""
-        own = {name: getattr(self, name) for name in ("decision", *PARAMETERS)}
+        parameters = {name: getattr(self, name) for name in ("decision", *PARAMETERS)}
         if "page" not in changes:
-            own["page"] = 1
-        told = {**own, **changes}
-        if not told["criterion"]:
-            told["how"] = ""
+            parameters["page"] = 1
+        parameters = {**parameters, **changes}
+        if not parameters["criterion"]:
+            parameters["how"] = ""
         defaults = {"page": 1, "how": "first"}
-        return f"?{urlencode([(k, v) for k, v in told.items() if v and v != defaults.get(k)])}"
+        return f"?{urlencode([(k, v) for k, v in parameters.items() if v and v != defaults.get(k)])}"
 
 
-def read_narrow(sent: Mapping[str, str], decision: int | None) -> Narrow:
+def read_matrix_filter(sent: Mapping[str, str], decision: int | None) -> MatrixFilter:
     """From the parameters of an address; what makes no sense counts as not given."""
     page = sent.get("page", "")
-    return Narrow(
+    return MatrixFilter(
         decision=str(decision or ""),
         name=sent.get("name", "").strip()[:100],
         criterion=sent.get("criterion", "").strip()[:60],
