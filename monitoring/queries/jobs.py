@@ -9,9 +9,13 @@ from typing import Any
 from django.db.models import QuerySet
 
 from broker_site.foundation.access.permissions import VoScope
+from broker_site.foundation.kernel import clock
 from brokerage.models import Job
 from brokerage.rules.facts.job_kind import JobKind
+from brokerage.states import JOB
 from monitoring.queries.database import alias
+
+BEFORE_PAYLOAD = JOB.live - JOB.delivering - ["running"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,15 @@ class JobRow:
     error_message: str
 
     @property
+    def waits(self) -> bool:
+        """Whether no payload has begun."""
+        return self.status in BEFORE_PAYLOAD
+
+    @property
     def wait_s(self) -> float | None:
-        """Seconds from creation to the start of the payload."""
-        return max((self.start_time - self.created_at).total_seconds(), 0.0) if self.start_time else None
+        """Seconds from creation to the start of the payload, or to now while the job waits."""
+        until = self.start_time or (self.status_since if self.status == "running" else clock.now() if self.waits else None)
+        return max((until - self.created_at).total_seconds(), 0.0) if until else None
 
     @property
     def run_s(self) -> float | None:
