@@ -22,7 +22,7 @@ from workqueues.splitters.generation import STANDARD
 from workqueues.splitters.generator import GENERATORS
 
 GOOD = """
-from brokerage.filters.status import status
+from brokerage.filters.sites import status
 from brokerage.policies.generic import Generic
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, filter, policy, weight
 
