@@ -1,7 +1,11 @@
-"""Whether the work of a task has a share at a queue."""
+"""Whether the work of a task has a share at a queue: the language of `fairsharepolicy` (facts 2.4; decision B11).
+
+A comma list of `field=value[:field=value]:share`. The first entry whose fields all match decides; a share of 0 refuses.
+"""
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +50,7 @@ BUILT_IN_GROUPS = {"evgensimul": ("evgen", "simul")}
 """Groups that a policy may name for several processing groups."""
 
 _ZERO = re.compile(r"0+(\.0*)?\s*%?")
+_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq}
 _COMPARISON = re.compile(r"priority\s*(<=|>=|<|>|=)\s*(-?\d+)")
 
 
@@ -60,8 +65,8 @@ class Work(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry: pairs of field and value, comparisons of the priority, and whether its share is zero."""
+class ShareEntry:
+    """One entry of a policy: pairs of field and value, comparisons of the priority, and whether its share is zero."""
 
     fields: tuple[tuple[str, str], ...]
     priorities: tuple[tuple[str, int], ...]
@@ -85,12 +90,12 @@ def group_of(processing_type: str, groups: Mapping[str, Sequence[str]]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def parsed(policy: str) -> tuple[Entry, ...]:
+def parsed(policy: str) -> tuple[ShareEntry, ...]:
     """The entries of a policy, in order."""
     return tuple(_entry(text.strip()) for text in policy.split(",") if text.strip())
 
 
-def _entry(text: str) -> Entry:
+def _entry(text: str) -> ShareEntry:
     *conditions, share = text.split(":") if ":" in text else (text, "100")
     fields, priorities = [], []
     for condition in conditions:
@@ -99,30 +104,20 @@ def _entry(text: str) -> Entry:
         else:
             name, _, value = condition.partition("=")
             fields.append((name.strip(), value.strip()))
-    return Entry(tuple(fields), tuple(priorities), _ZERO.fullmatch(share.strip()) is not None)
+    return ShareEntry(tuple(fields), tuple(priorities), _ZERO.fullmatch(share.strip()) is not None)
 
 
-def _matches(entry: Entry, work: Work) -> bool:
-    found = {"type": work.processing_group, "group": work.working_group, "gshare": work.share}
-    if not all(_fits(wanted, found.get(name)) for name, wanted in entry.fields):
+def _matches(entry: ShareEntry, work: Work) -> bool:
+    values = {"type": work.processing_group, "group": work.working_group, "gshare": work.share}
+    if not all(_fits(wanted, values.get(name)) for name, wanted in entry.fields):
         return False
-    return work.merge or all(_compare(sign, work.priority, limit) for sign, limit in entry.priorities)
+    return work.merge or all(_COMPARE[sign](work.priority, limit) for sign, limit in entry.priorities)
 
 
-def _fits(wanted: str, found: str | None) -> bool:
+def _fits(wanted: str, value: str | None) -> bool:
     if wanted in ("any", "*"):
         return True
-    if found is None:
+    if value is None:
         return False
     names = BUILT_IN_GROUPS.get(wanted, (wanted,))
-    return any(re.fullmatch(".*".join(map(re.escape, re.split(r"\*+", name))), found) for name in names)
-
-
-def _compare(sign: str, priority: int, limit: int) -> bool:
-    return {
-        "<": priority < limit,
-        "<=": priority <= limit,
-        ">": priority > limit,
-        ">=": priority >= limit,
-        "=": priority == limit,
-    }[sign]
+    return any(re.fullmatch(".*".join(map(re.escape, re.split(r"\*+", name))), value) for name in names)

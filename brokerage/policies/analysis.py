@@ -30,8 +30,8 @@ from brokerage.filters.slots import core_count, memory
 from brokerage.filters.software import software
 from brokerage.filters.walltime import maxtime_for_scouts_analysis, walltime_analysis
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
-from brokerage.rules.facts.merging import as_merging
-from brokerage.weights.analysis import running_over_all_queued
+from brokerage.rules.facts.ask import as_merging
+from brokerage.weights.queues import running_over_all_queued
 
 
 @policy(vo="*", activity="analysis")

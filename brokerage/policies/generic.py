@@ -8,7 +8,7 @@ from brokerage.filters.sites import nonpreassigned, processing_type, site_lists,
 from brokerage.filters.slots import cpucore, memory_uncompensated
 from brokerage.filters.walltime import walltime_generic
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
-from brokerage.weights.running import running_over_waiting
+from brokerage.weights.queues import running_over_waiting
 
 
 @policy(vo="*", activity="generic")

@@ -16,8 +16,8 @@ from brokerage.filters.slots import core_count, memory
 from brokerage.filters.software import connectivity, software
 from brokerage.filters.walltime import longwalltime, maxtime_for_scouts, shortwalltime
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
-from brokerage.rules.facts.merging import as_merging
-from brokerage.weights.production import data_availability, network, running_over_queued, t1
+from brokerage.rules.facts.ask import as_merging
+from brokerage.weights.queues import data_availability, network, running_over_queued, t1
 
 
 @policy(vo="*", activity="production")

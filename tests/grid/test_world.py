@@ -33,8 +33,7 @@ from brokerage.rules.grid.attributes import (
 from brokerage.rules.grid.document import read_grid
 from brokerage.rules.grid.measurements import LINK, MEASURED, SLOT, SOFTWARE, read_facts
 from brokerage.rules.grid.queue_columns import places, queue_rows
-from brokerage.rules.grid.schema import schema
-from brokerage.rules.grid.update import read_wanted
+from brokerage.rules.grid.update import read_wanted, schema
 from examples.grids.make_world import world, written
 
 WORLD = Path(ROOT / "examples" / "grids" / "world.json")

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydantic.json_schema import GenerateJsonSchema
+
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.rules.grid.attributes import BadGrid
-from brokerage.rules.grid.document import STORED, Entry, QueueEntry, read_grid
+from brokerage.rules.grid.document import FORMAT, STORED, Entry, GridDocument, QueueEntry, read_grid
 from brokerage.rules.grid.measurements import Entries, Facts, StoredParts, read_facts
 
 ONCE: Mapping[str, tuple[str, ...]] = {
@@ -70,3 +72,20 @@ def _doubles(facts: Facts) -> Iterator[Problem]:
             if key in seen:
                 yield Problem(f"{part}[{position}]", "duplicate", f"{part}[{seen[key]}] has the same {', '.join(names)}")
             seen[key] = position
+
+
+class _WithoutTitles(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """The names say enough."""
+        return False
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of our own document, draft 2020-12; `docs/reference/grid.schema.json` is its text.
+
+    It says for editors and for other programs what the models enforce, the references between the parts excepted.
+    """
+    whole, stored = (m.model_json_schema(schema_generator=_WithoutTitles) for m in (GridDocument, StoredParts))
+    whole["$defs"] |= stored["$defs"]
+    whole["properties"] |= {part: stored["properties"][part] for part in STORED}
+    return {"$schema": GenerateJsonSchema.schema_dialect} | whole | {"title": FORMAT}

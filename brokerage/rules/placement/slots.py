@@ -12,7 +12,7 @@ import numpy as np
 from brokerage.rules.decision.pipeline import Choice
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.needs import job_walltime_s, memory_mb, output_mb, size_mb, slot_cores, slot_power
-from brokerage.rules.facts.overload import queue_limit
+from brokerage.rules.facts.overload import LEAST_QUEUED
 from brokerage.rules.facts.snapshot import BUSY, JOBS, Queues
 from brokerage.rules.grid.document import Entry
 from brokerage.rules.placement.distribution import ChosenQueue
@@ -64,7 +64,7 @@ def limit_of(activity: str, share: str | None, config: Config) -> int:
     """
     own = config.get(f"NQUEUELIMITSITE_{share}") if share else None
     limit = int(config["NQUEUELIMITSITE"] if own is None else own)
-    return max(limit, int(queue_limit(0))) if activity == ANALYSIS else limit
+    return max(limit, LEAST_QUEUED) if activity == ANALYSIS else limit
 
 
 def total_room(queues: Queues, limit: int, given: JobsGiven, share: str | None) -> int:

@@ -15,8 +15,7 @@ from broker_site.foundation.gdpconfig.keys import KEYS, BadConfig
 from brokerage.plugins import GROUP, check_plugins, declaring, load
 from brokerage.rules.decision import policy_choice
 from brokerage.rules.decision.declare import FILTERS, POLICIES, WEIGHTS, policy_for
-from brokerage.rules.decision.generator_choice import NoGenerator, generator_chosen
-from brokerage.rules.decision.policy_choice import NoPolicy, Plugin, policy_chosen, policy_named
+from brokerage.rules.decision.policy_choice import NoGenerator, NoPolicy, Plugin, generator_chosen, policy_chosen, policy_named
 from workqueues.splitters.choice import SPLITTERS
 from workqueues.splitters.generation import STANDARD
 from workqueues.splitters.generator import GENERATORS
