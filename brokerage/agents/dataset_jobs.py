@@ -22,7 +22,7 @@ from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.place_jobs import NoPlace, Placement, able_queues, place_jobs
-from brokerage.rules.placement.slots import JobsGiven, chosen_queues, limit_of, readable_anywhere, total_room
+from brokerage.rules.placement.slots import JobGrants, chosen_queues, limit_of, readable_anywhere, total_room
 from brokerage.rules.placement.usable_input import UsableInput
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from workqueues.models import Dataset, Task
@@ -62,7 +62,7 @@ class GenerateRun:
     queue_ids: Mapping[str, int]
     throttle: Throttle
     stale: Sequence[str] = ()
-    given: JobsGiven = field(default_factory=JobsGiven)
+    given: JobGrants = field(default_factory=JobGrants)
 
 
 def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJobs:

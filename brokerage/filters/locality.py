@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Verdicts, filter, filters
+from brokerage.rules.decision.declare import Criterion, Numbers, Relaxation, Verdicts, filter, filters
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags
 from brokerage.rules.facts.overload import OVERLOAD_KEYS, overloaded
@@ -41,13 +41,13 @@ def locality(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Number
     numbers = {"missing_files": queues.missing_files}
     if not wants_local_input(ask, config):
         return (True,), numbers
-    there = queues.local | queues.virtual if may_read_virtually(ask) else queues.local
+    at_hand = queues.local | queues.virtual if may_read_virtually(ask) else queues.local
     laxer = (
-        lambda: (there | (queues.missing_files <= queues.tape_files),),
+        lambda: (at_hand | (queues.missing_files <= queues.tape_files),),
         lambda: (queues.whole_datasets > 0,),
         lambda: (True,),
     )
-    return Eased((there,), laxer), numbers
+    return Relaxation((at_hand,), laxer), numbers
 
 
 @filters(

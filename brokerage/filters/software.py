@@ -8,7 +8,7 @@ from brokerage.rules.facts.columns import Flags
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.facts.software import Architecture, Platform, parse_architecture, split_release
 
-Found = tuple[Flags | bool, Flags | bool, Flags | bool, Flags | bool]
+SoftwareVerdicts = tuple[Flags | bool, Flags | bool, Flags | bool, Flags | bool]
 
 
 @filters(
@@ -17,7 +17,7 @@ Found = tuple[Flags | bool, Flags | bool, Flags | bool, Flags | bool]
     Criterion("cache", "the container {container} is not there"),
     Criterion("cache", "it does not offer the hardware of {architecture}, or wants tasks that name theirs"),
 )
-def software(ask: Ask, queues: Queues, _config: Config) -> tuple[Found, Numbers]:
+def software(ask: Ask, queues: Queues, _config: Config) -> tuple[SoftwareVerdicts, Numbers]:
     """Release or container, and hardware, by what the queue publishes; ANY in its releases takes all without hardware wishes.
 
     A task with a container needs no release. A platform that is a pattern must be that of something published.
@@ -33,33 +33,27 @@ def software(ask: Ask, queues: Queues, _config: Config) -> tuple[Found, Numbers]
     }
     wish = (ask.architecture, ask.release, container, ask.container_sources, ask.nightly, ask.only_tags_for_fc)
     return queues.derived(
-        ("software", wish), lambda table: _found(ask, wished, platform, table), ("software", "any_release")
+        ("software", wish), lambda table: _software_verdicts(ask, wished, platform, table), ("software", "any_release")
     ), numbers
 
 
-def _found(ask: Ask, wished: Architecture, platform: Platform, queues: Queues) -> Found:
+def _software_verdicts(ask: Ask, wished: Architecture, platform: Platform, queues: Queues) -> SoftwareVerdicts:
     unchecked, published, container = queues.any_release, queues.published, ask.container_name
     if unchecked.all() and not wished.wishes_hardware and not container:
         return True, True, True, True
     project, version = split_release(ask.release)
-    resolved = True if platform.pattern is None else published.resolving(platform) | unchecked
-    found = True if container else published.release(platform, project, version, ask.nightly) | unchecked
-    held: Flags | bool = True
+    pattern = True if platform.pattern is None else published.resolving(platform) | unchecked
+    release = True if container else published.release(platform, project, version, ask.nightly) | unchecked
+    image: Flags | bool = True
     if container:
-        held = published.container(container, ask.only_tags_for_fc, ask.container_sources)
-        held = held if ask.only_tags_for_fc else held | unchecked
+        image = published.container(container, ask.only_tags_for_fc, ask.container_sources)
+        image = image if ask.only_tags_for_fc else image | unchecked
     offered = published.hardware(wished)
-    return resolved, found, held, offered if wished.wishes_hardware else offered | unchecked
+    return pattern, release, image, offered if wished.wishes_hardware else offered | unchecked
 
 
 ACCEPTED = {"full": ("full", "http", "none"), "http": ("http", "none"), "none": ("none",)}
 """Connectivity of a queue -> what tasks may want there; a queue that says nothing is taken as full."""
-
-
-def split(text: str | None) -> tuple[str, str]:
-    """Connectivity and stack, either may be empty."""
-    connectivity, _, stack = (text or "").partition("#")
-    return connectivity.strip(), stack.strip()
 
 
 def accepts(queue: str | None, task: str | None) -> bool:
@@ -67,8 +61,8 @@ def accepts(queue: str | None, task: str | None) -> bool:
 
     A queue with a stack takes tasks that ask for that stack or for none; one without a stack those that ask for none.
     """
-    offered, offered_stack = split(queue)
-    wanted, wanted_stack = split(task)
+    offered, _, offered_stack = (part.strip() for part in (queue or "").partition("#"))
+    wanted, _, wanted_stack = (part.strip() for part in (task or "").partition("#"))
     if wanted and wanted not in ACCEPTED.get(offered or "full", ()):
         return False
     return not wanted_stack or wanted_stack == offered_stack

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from broker_site.foundation import gdpconfig
 from brokerage.models import ComputingQueue, Feed, Site, StorageEndpoint
-from brokerage.rules.grid.attributes import Known
+from brokerage.rules.grid.attributes import GridNames
 
 State = Literal["fresh", "old", "too old"]
 
@@ -80,9 +80,9 @@ def stale_feeds(now: datetime) -> list[str]:
     return [f"{s.sentence}; too old to decide on" for s in feed_states(now) if s.state == "too old"]
 
 
-def known_names() -> Known:
+def known_names() -> GridNames:
     """Every site, storage endpoint and queue that there is."""
-    return Known(
+    return GridNames(
         frozenset(Site.objects.values_list("name", flat=True)),
         frozenset(StorageEndpoint.objects.values_list("name", flat=True)),
         frozenset(ComputingQueue.objects.values_list("name", flat=True)),

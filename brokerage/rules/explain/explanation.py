@@ -188,8 +188,8 @@ def _steps(record: Record, policy: Policy | None) -> tuple[list[Step], list[Step
     funnel, further = [], []
     for i, count in enumerate(counts):
         left -= count
-        said = about(policy, policy.criteria[i]) if policy is not None else ""
-        step = Step(f"-{record.labels[i]}", record.kinds[i], count, left, int(failed[i].sum()), alone[i], said)
+        question = about(policy, policy.criteria[i]) if policy is not None else ""
+        step = Step(f"-{record.labels[i]}", record.kinds[i], count, left, int(failed[i].sum()), alone[i], question)
         if count:
             funnel.append(step)
         elif step.failed:

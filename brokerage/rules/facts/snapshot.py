@@ -308,8 +308,8 @@ class Queues(Columns):
         """Where more disk I/O is measured than there should be; None where that is nowhere."""
 
         def over(table: Queues) -> Flags | None:
-            found: Flags = table.disk_io > table.most_disk_io(default)
-            return found if found.any() else None
+            rows: Flags = table.disk_io > table.most_disk_io(default)
+            return rows if rows.any() else None
 
         return self.derived(("disk_io_over", default), over, ("disk_io", "maxdiskio"))
 

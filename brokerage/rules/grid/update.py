@@ -26,7 +26,7 @@ ONCE: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class GridUpdate:
     """Rows of each table; None: the table stays as it is.
 
     faulty: kind -> name -> fault, entries that keep their last good version. merged: rows that links and software do not speak of
@@ -51,27 +51,27 @@ class Wanted:
         return sum(len(part) for part in parts if part is not None)
 
 
-def read_wanted(document: object) -> Wanted:
+def read_update(document: object) -> GridUpdate:
     """Our own document. Raises BadGrid with every fault; rules as `read_grid` and `read_facts`, and duplicate."""
     grid = read_grid(document)
     if not isinstance(document, Mapping):
-        return Wanted()
+        return GridUpdate()
     facts = read_facts(document, grid, StoredParts)
     if doubles := [*_doubles(facts)]:
         raise BadGrid(doubles)
-    found = {part: getattr(facts, part) for part in STORED if document.get(part) is not None}
-    return replace(Wanted(grid.sites, grid.storages, grid.queues, notes=grid.notes), **found)
+    stored = {part: getattr(facts, part) for part in STORED if document.get(part) is not None}
+    return replace(GridUpdate(grid.sites, grid.storages, grid.queues, notes=grid.notes), **stored)
 
 
 def _doubles(facts: Facts) -> Iterator[Problem]:
     """Entries of a list that speak of the same as another."""
     for part, names in ONCE.items():
-        seen: dict[tuple[Any, ...], int] = {}
+        positions: dict[tuple[Any, ...], int] = {}
         for position, entry in enumerate(getattr(facts, part)):
             key = tuple(entry[name] for name in names)
-            if key in seen:
-                yield Problem(f"{part}[{position}]", "duplicate", f"{part}[{seen[key]}] has the same {', '.join(names)}")
-            seen[key] = position
+            if key in positions:
+                yield Problem(f"{part}[{position}]", "duplicate", f"{part}[{positions[key]}] has the same {', '.join(names)}")
+            positions[key] = position
 
 
 class _WithoutTitles(GenerateJsonSchema):

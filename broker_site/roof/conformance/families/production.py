@@ -92,7 +92,7 @@ def hardware(given: Given) -> Answer:
 @family("container", given="container only_tags queue [all_tags]", expect="accepted")
 def container(given: Given) -> Answer:
     """Fat containers; `all_tags` say where the container is."""
-    sources = container_sources(given["all_tags"] or (), given["container"])
+    sources = container_sources(given["all_tags"] or ()).get(given["container"], ())
     ask = task(container_name=given["container"], only_tags_for_fc=given["only_tags"], container_sources=sources)
     return {"accepted": all(asked("software", ask, _publishing(given["queue"]))[0])}
 
