@@ -10,9 +10,9 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.queries.share_use import in_use
 from workqueues.ledger.standings import note_queue_standings, note_standings
 from workqueues.models import WorkQueue
-from workqueues.queries.queue_shares import active_queues, shared_queues
 from workqueues.queries.shares import trees
 from workqueues.queries.units import Units
+from workqueues.queries.work_queues import active_queues, shared_queues
 from workqueues.rules.shares.usage import Standing, Use, of_queues, of_tree
 from workqueues.rules.throttle.units import RESOURCE
 

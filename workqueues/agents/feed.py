@@ -6,9 +6,8 @@ Leaves them ready or assigning, pending or tobroken. Next: assign or generate.
 from __future__ import annotations
 
 from broker_site.foundation.agency.run import Run, agent
-from workqueues.agents.each import each
+from workqueues.agents.each import each, rest_s
 from workqueues.agents.input_loader import load_inputs
-from workqueues.agents.waiting import rest_s
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
@@ -16,9 +15,8 @@ from workqueues.ledger.feed import fed, finish_empty, outputs_registered, resolv
 from workqueues.ledger.holds import set_pending
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
-from workqueues.queries.endings import output_names
-from workqueues.queries.held_files import held_files, reporting_queues
-from workqueues.queries.parents import parent_facts
+from workqueues.queries.datasets import held_files, output_names, reporting_queues
+from workqueues.queries.tasks import parent_facts
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.feeding import FileVerdict, LoadedInputs, after_feeding, file_verdict
 from workqueues.rules.jobs.split_rule import parse

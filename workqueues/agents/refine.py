@@ -7,15 +7,14 @@ from typing import Any, NamedTuple
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
-from workqueues.agents.each import each
-from workqueues.agents.waiting import rest_s
+from workqueues.agents.each import each, rest_s
 from workqueues.catalogue import catalogue
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.define import break_task, define
 from workqueues.ledger.holds import set_pending
 from workqueues.models import Task
-from workqueues.queries.parents import parent_facts
 from workqueues.queries.shares import Tree, trees
+from workqueues.queries.tasks import parent_facts
 from workqueues.queries.work_queues import WorkQueues
 from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.refine import Broken, TaskPlan, Wait, input_names, plan

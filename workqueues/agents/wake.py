@@ -12,7 +12,7 @@ from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.holds import wake as wake_task
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
-from workqueues.queries.parents import parent_facts
+from workqueues.queries.tasks import parent_facts
 from workqueues.rules.task.pending import woken
 from workqueues.states import TASK
 

@@ -19,12 +19,10 @@ from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
-from workqueues.ledger.submit import KeyReused, hold_name, submit, submitted_before
+from workqueues.ledger.submit import KeyReused, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
-from workqueues.queries.parents import named_parent, parent_of
-from workqueues.queries.tasks import active_tasks, namesake
+from workqueues.queries.tasks import active_tasks, named_parent, namesake, parent_of
 from workqueues.rules.refine import Broken, DatasetFacts, check_inputs, input_names, plan, validate
-from workqueues.rules.task.submission import first_columns
 from workqueues.rules.task_parameters import problem
 from workqueues.states import TASK
 

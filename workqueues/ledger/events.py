@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from django.db import connection, transaction
 
@@ -18,12 +17,8 @@ from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import Stale
 from workqueues.models import Dataset, File, FileChange
 from workqueues.queries.ranges import GIVEN_BACK, USED_UP, Standing, standing, standings
-from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange, file_status
+from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange, Outcome, file_status
 from workqueues.states import EVENT
-
-Outcome = Literal["finished", "failed", "returned"]
-"""How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled)."""
-
 
 NO_JOB = 0
 """The job of ranges whose events were given up without one."""

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker_site.foundation.sql.prepared import Call, Prepared
-from workqueues.ledger.events import Outcome, end_ranges
+from workqueues.ledger.events import end_ranges
 from workqueues.models import FileChange
 from workqueues.queries.ranges import Standing
-from workqueues.rules.jobs.event_ranges import file_status
-from workqueues.rules.task.attempts import after_try
+from workqueues.rules.jobs.event_ranges import Outcome, after_try, file_status
 from workqueues.states import INPUT_FILE
 
 

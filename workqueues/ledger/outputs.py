@@ -12,8 +12,8 @@ from broker_site.foundation.sql.copying import take_ids
 from broker_site.foundation.sql.prepared import Call, Prepared
 from workqueues.ledger.moves import datasets_born, move_dataset
 from workqueues.models import CatalogueDataset, Dataset, Task
+from workqueues.rules.jobs.file_names import stored_path
 from workqueues.rules.jobs.split_rule import parse
-from workqueues.rules.jobs.stored_path import stored_path
 
 TEMPLATE = "tmpl_"
 """How the types of template datasets begin: no file is ever in one."""

@@ -8,7 +8,7 @@ from django.db.models import F
 
 from workqueues.ledger.picking import take_files
 from workqueues.models import Dataset, Task
-from workqueues.queries.secondaries import all_files, secondaries_of
+from workqueues.queries.datasets import all_files, secondaries_of
 from workqueues.rules.jobs.dataset_attributes import Attributes, read_attributes
 from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.splitters.protocol import Files, Secondary, SecondaryFiles, SecondaryRow

@@ -1,20 +1,22 @@
-"""The work queues, and which of them takes a task."""
+"""The work queues: which of them takes a task, and those of each VO with their shares."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from workqueues.models import WorkQueue
+from workqueues.models import Task, WorkQueue
 from workqueues.rules.work_queues.criteria import BadCriteria
-from workqueues.rules.work_queues.criteria.variables import BadVariables
+from workqueues.rules.work_queues.criteria.parse import BadVariables
 from workqueues.rules.work_queues.lint import Definition
 from workqueues.rules.work_queues.mapping import Mapping as Mapped
 from workqueues.rules.work_queues.mapping import Queue, choose
+from workqueues.rules.work_queues.queue_shares import Shared
 from workqueues.rules.work_queues.task_attributes import attributes_of
+from workqueues.states import TASK
 
 logger = logging.getLogger(__name__)
 
@@ -90,3 +92,31 @@ def unique_name(row: WorkQueue) -> str:
     """The name, with VO and label where the queue is for one: names are unique only with these."""
     scope = [word for word in (row.vo, row.queue_type) if word not in ("", "*")]
     return f"{row.queue_name} ({', '.join(scope)})" if scope else row.queue_name
+
+
+def active_queues() -> dict[str, set[int]]:
+    """VO -> ids of the work queues with tasks that get jobs, which makes them active as jobs do; one statement."""
+    found: dict[str, set[int]] = {}
+    for vo, queue in Task.objects.filter(status__in=TASK.generating).order_by().values_list("vo", "work_queue_id").distinct():
+        found.setdefault(vo, set()).add(queue or 0)
+    return found
+
+
+def shared_queues(vo: str, rows: Iterable[WorkQueue], active: Collection[int]) -> list[Shared]:
+    """The queues that are for a VO, in order, known by their ids; one whose partition is not for it stands for itself."""
+    own = {row.id: row for row in rows if row.vo in ("", "*", vo)}
+    return [
+        Shared(
+            name=str(row.id),
+            share=row.queue_share,
+            active=row.id in active,
+            stretchable=row.stretchable,
+            is_partition=row.is_partition,
+            partition=str(row.partition_id) if _is_partition(own, row.partition_id) else "",
+        )
+        for row in own.values()
+    ]
+
+
+def _is_partition(rows: Mapping[int, WorkQueue], id_: int | None) -> bool:
+    return id_ is not None and id_ in rows and rows[id_].is_partition

@@ -9,9 +9,8 @@ from typing import Literal
 from broker_site.foundation.kernel.registry import Registry
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.by_events import by_events
-from workqueues.splitters.by_files import by_files
+from workqueues.splitters.by_files import by_files, pseudo
 from workqueues.splitters.protocol import Splitter
-from workqueues.splitters.pseudo import pseudo
 from workqueues.splitters.runs import WHOLE
 
 Kind = Literal["files", "events", "numbers"]

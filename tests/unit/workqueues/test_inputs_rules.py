@@ -15,8 +15,8 @@ from workqueues.rules.jobs import feeding
 from workqueues.rules.jobs.arithmetic import MalformedFormula, formula
 from workqueues.rules.jobs.dataset_attributes import Attributes, read_attributes
 from workqueues.rules.jobs.feeding import NewFile
+from workqueues.rules.jobs.file_names import bad_middle_name, fields_of, middle_name
 from workqueues.rules.jobs.job_parameters import JobFill, NameTemplate, UnresolvedPlaceholder, fill, output_name
-from workqueues.rules.jobs.middle_names import bad_middle_name, fields_of, middle_name
 from workqueues.rules.jobs.placeholders import MalformedText
 from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.refine.attributes import input_attributes

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from workqueues.rules.jobs.job_size import Budget, job_size_gb, size_budgets
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.by_events import by_events
-from workqueues.splitters.by_files import by_files
+from workqueues.splitters.by_files import by_files, pseudo
 from workqueues.splitters.choice import splitter_for
 from workqueues.splitters.protocol import Files, JobLimits, JobPlan
-from workqueues.splitters.pseudo import pseudo
 
 ANYWHERE = JobLimits()
 

@@ -27,8 +27,7 @@ from workqueues.rules.work_queues.criteria.expression import (
     as_number,
     attributes,
 )
-from workqueues.rules.work_queues.criteria.parse import variables_of
-from workqueues.rules.work_queues.criteria.variables import BadVariables
+from workqueues.rules.work_queues.criteria.parse import BadVariables, variables_of
 from workqueues.rules.work_queues.mapping import Queue, ordered
 from workqueues.rules.work_queues.task_attributes import ATTRIBUTES, spelled
 
