@@ -72,15 +72,11 @@ def _columns(task: Task, planned: TaskPlan, places: Places) -> dict[str, Any]:
     """The columns of the task as they will be."""
     columns = {field.attname: getattr(task, field.attname) for field in Task._meta.concrete_fields} | dict(planned.columns)
     tree = places.trees.get(task.vo)
-    return columns | {"resource_type": _resource_type(columns, task.vo), "gshare": tree.share_of(columns) if tree else ""}
-
-
-def _resource_type(columns: Mapping[str, Any], vo: str) -> str:
-    """The class of the task's resources, by which jobs are grouped and counted."""
-    return resource_type(
-        columns.get("core_count"),
-        columns.get("ram_count"),
-        columns.get("ram_unit") or "MB",
-        columns.get("base_ram_count"),
-        compensation=gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=vo),
+    resources = resource_type(
+        columns["core_count"],
+        columns["ram_count"],
+        columns["ram_unit"] or "MB",
+        columns["base_ram_count"],
+        compensation=gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=task.vo),
     )
+    return columns | {"resource_type": resources, "gshare": tree.share_of(columns) if tree else ""}

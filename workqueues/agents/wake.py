@@ -21,11 +21,14 @@ BATCH = 100
 
 @agent("wake")
 def wake(run: Run) -> int:
-    """Wake what is due, and give back what nobody works on."""
+    """Wake what is due, and give back what nobody works on: a claim that ran out belongs to a run that died or hangs."""
     due = each(run, claim_tasks(run.id, run.claim_s, ["pending"], BATCH), wake_one)
     if due:
         look("refine", "feed", "assign", "generate")
-    return due + _give_back(run)
+    returned = each(run, claim_tasks(run.id, run.claim_s, TASK.live, BATCH, work="dead claim"), give_back)
+    if returned:
+        look("generate")
+    return due + returned
 
 
 def wake_one(run: Run, task: Task) -> bool:
@@ -36,14 +39,6 @@ def wake_one(run: Run, task: Task) -> bool:
     target = woken(spell, limit, parent is not None and parent.status not in TASK.final)
     wake_task(run.id, task.id, run.who, exhausted=target == "exhausted")
     return True
-
-
-def _give_back(run: Run) -> int:
-    """A claim that ran out belongs to a run that died or hangs: what it had picked is ready again."""
-    given = each(run, claim_tasks(run.id, run.claim_s, TASK.live, BATCH, work="dead claim"), give_back)
-    if given:
-        look("generate")
-    return given
 
 
 def give_back(run: Run, task: Task) -> bool:

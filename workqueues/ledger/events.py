@@ -183,7 +183,7 @@ def drop(run_id: str, task_id: int, rows: Sequence[DroppedEvents], why: str, who
         ]
         stands = standings(run_together([_FATAL.with_values(insert_ranges(task_id, given_up)), standing(ids)]))
         whole = {row.file_id for row in rows if not row.n_events}
-        now = {i: "failed" if i in whole else _after_drop(stands[i]) for i in ids}
+        now = {i: "failed" if i in whole else "picked" if stands[i].free else _status(stands[i]) for i in ids}
         failed = [i for i in ids if now[i] == "failed"]
         run_together([_RELEASED.with_values(failed), _DROPPED.with_values(ids, [now[i] for i in ids])])
         FileChange.objects.bulk_create(
@@ -197,7 +197,3 @@ def drop(run_id: str, task_id: int, rows: Sequence[DroppedEvents], why: str, who
             )
             for i in ids
         )
-
-
-def _after_drop(file: Standing) -> str:
-    return "picked" if file.free else _status(file)

@@ -38,20 +38,20 @@ def output_names(task_id: int) -> list[str]:
 
 def held_files(task_id: int) -> dict[str, list[tuple[int, str]]]:
     """Dataset name -> (file id, LFN) of the held inputs of a task."""
-    found: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    files: dict[str, list[tuple[int, str]]] = defaultdict(list)
     rows = File.objects.filter(task_id=task_id, status="ready").exclude(held="").order_by("id")
     for name, file_id, lfn in rows.values_list("dataset__dataset_name", "id", "lfn"):
-        found[name].append((file_id, lfn))
-    return found
+        files[name].append((file_id, lfn))
+    return files
 
 
 def reporting_queues(file_ids: Sequence[int]) -> dict[int, set[str]]:
     """File -> the computing queues at which jobs could not read it; one query."""
-    found: dict[int, set[str]] = defaultdict(set)
-    said = FileChange.objects.filter(file_id__in=file_ids, new="held")
-    for file_id, why in said.values_list("file_id", "why"):
-        found[file_id].add(why.rpartition(" at ")[2])
-    return found
+    queues: dict[int, set[str]] = defaultdict(set)
+    reports = FileChange.objects.filter(file_id__in=file_ids, new="held")
+    for file_id, why in reports.values_list("file_id", "why"):
+        queues[file_id].add(why.rpartition(" at ")[2])
+    return queues
 
 
 def secondaries_of(master: Dataset) -> list[Dataset]:

@@ -50,8 +50,12 @@ class Units:
 
 def throttle_reason(task: Task, using: str = "default") -> str:
     """Why the throttler makes no jobs for a task that has files to use, in words; empty where it does."""
-    if task.status not in TASK.generating or not _has_work(task.id, using):
+    if task.status not in TASK.generating:
         return ""
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM workqueues_task t WHERE t.id = %s AND {WORK['unused inputs']}", [task.id])
+        if cursor.fetchone() is None:
+            return ""
     unit = unit_of_task(task, using)
     verdict = last_verdict(unit, using)
     if verdict is None:
@@ -83,10 +87,3 @@ def last_verdict(unit: Unit, using: str = "default") -> ThrottleVerdict | None:
         .order_by("-id")
         .first()
     )
-
-
-def _has_work(task_id: int, using: str) -> bool:
-    with connections[using].cursor() as cursor:
-        cursor.execute(f"SELECT {WORK['unused inputs']} FROM workqueues_task t WHERE t.id = %s", [task_id])
-        found = cursor.fetchone()
-    return bool(found and found[0])

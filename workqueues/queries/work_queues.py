@@ -96,15 +96,16 @@ def unique_name(row: WorkQueue) -> str:
 
 def active_queues() -> dict[str, set[int]]:
     """VO -> ids of the work queues with tasks that get jobs, which makes them active as jobs do; one statement."""
-    found: dict[str, set[int]] = {}
+    active: dict[str, set[int]] = {}
     for vo, queue in Task.objects.filter(status__in=TASK.generating).order_by().values_list("vo", "work_queue_id").distinct():
-        found.setdefault(vo, set()).add(queue or 0)
-    return found
+        active.setdefault(vo, set()).add(queue or 0)
+    return active
 
 
 def shared_queues(vo: str, rows: Iterable[WorkQueue], active: Collection[int]) -> list[Shared]:
     """The queues that are for a VO, in order, known by their ids; one whose partition is not for it stands for itself."""
-    own = {row.id: row for row in rows if row.vo in ("", "*", vo)}
+    queues = [row for row in rows if row.vo in ("", "*", vo)]
+    partitions = {row.id for row in queues if row.is_partition}
     return [
         Shared(
             name=str(row.id),
@@ -112,11 +113,7 @@ def shared_queues(vo: str, rows: Iterable[WorkQueue], active: Collection[int]) -
             active=row.id in active,
             stretchable=row.stretchable,
             is_partition=row.is_partition,
-            partition=str(row.partition_id) if _is_partition(own, row.partition_id) else "",
+            partition=str(row.partition_id) if row.partition_id in partitions else "",
         )
-        for row in own.values()
+        for row in queues
     ]
-
-
-def _is_partition(rows: Mapping[int, WorkQueue], id_: int | None) -> bool:
-    return id_ is not None and id_ in rows and rows[id_].is_partition

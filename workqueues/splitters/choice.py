@@ -59,8 +59,3 @@ def splitter_name(dataset_type: str, rules: SplitRules = NO_RULES) -> str:
         raise ValueError(f"a dataset of the type {dataset_type} is no master: no jobs are made from it")
     cuts_events = (rules.events_per_job or rules.target_events) and rules.boundary < WHOLE
     return "by_events" if cuts_events else "by_files"
-
-
-def splitter_for(dataset_type: str, rules: SplitRules = NO_RULES) -> Splitter:
-    """The splitter for master datasets of this type."""
-    return SPLITTERS[splitter_name(dataset_type, rules)].cut

@@ -101,7 +101,7 @@ class Cutter:
             else:
                 jobs.append(JobPlan(at, found.stop, found.n_events, found.size, skip, found.upto, found.others))
                 self._stocks.take(found.others)
-            at, skip = _behind(found)
+            at, skip = (found.stop - 1, found.upto) if found.upto else (found.stop, 0)
         left = self._n - at + behind
         return Split(tuple(jobs), left, refused.reason, self._stocks.standing(), skip, tuple(dropped), refused.unfit)
 
@@ -242,11 +242,6 @@ def over(limit: Over) -> Refused:
 
 def _refused(why: Short | Over) -> Refused:
     return Refused(why.reason) if isinstance(why, Short) else over(why)
-
-
-def _behind(cut: Cut) -> tuple[int, int]:
-    """Where the next job begins: the piece, and its events that are taken."""
-    return (cut.stop - 1, cut.upto) if cut.upto else (cut.stop, 0)
 
 
 def _taken(at: int, skip: int, cut: Cut, reason: str) -> Iterator[Dropped]:

@@ -113,7 +113,7 @@ def free_events(n_events: int, tries: Sequence[Try], max_attempt: int | None, ma
         closing.setdefault(each.stop, []).append(number)
     marks = sorted({0, n_events, *(m for m in (*opening, *closing) if 0 <= m <= n_events)})
     covering: set[int] = set()
-    found: list[Free] = []
+    runs: list[Free] = []
     for first, stop in pairwise(marks):
         covering.difference_update(closing.get(first, ()))
         covering.update(opening.get(first, ()))
@@ -123,16 +123,10 @@ def free_events(n_events: int, tries: Sequence[Try], max_attempt: int | None, ma
         latest = past[-1] if past else None
         run = Free(first, stop, latest.attempt_nr, latest.failed_attempt, latest.job_id) if latest else Free(first, stop)
         if not used_up(run.attempt_nr, max_attempt, run.failed_attempt, max_failure):
-            _append(found, run)
-    return found
-
-
-def _append(found: list[Free], run: Free) -> None:
-    """Add a run, as one with the run before where it goes on with the same past."""
-    if found and found[-1].stop == run.first and found[-1][2:] == run[2:]:
-        found[-1] = run._replace(first=found[-1].first)
-    else:
-        found.append(run)
+            if runs and runs[-1].stop == run.first and runs[-1][2:] == run[2:]:
+                run = run._replace(first=runs.pop().first)
+            runs.append(run)
+    return runs
 
 
 def joined_pieces(file_id: int, runs: Sequence[Free]) -> Iterator[Piece]:

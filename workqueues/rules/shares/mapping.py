@@ -51,13 +51,9 @@ def tried(leaves: Sequence[Leaf], task: Mapping[str, Any]) -> Iterator[Tried]:
 def _against(leaf: Leaf, task: Mapping[str, Any]) -> Iterator[Tried]:
     for attribute, pattern in leaf.patterns:
         have = (task.get(attribute) or "")[:LONGEST]
-        if (have or attribute in BLANK) and not _matches(pattern, have):
+        compiled = _compiled(pattern)
+        if (have or attribute in BLANK) and not (compiled and compiled.match(have)):
             yield Tried(leaf.name, attribute, pattern, have)
-
-
-def _matches(pattern: str, text: str) -> bool:
-    compiled = _compiled(pattern)
-    return compiled is not None and compiled.match(text) is not None
 
 
 @lru_cache(maxsize=1024)
