@@ -28,8 +28,6 @@ FIELDS = ("name", "vo", "parent", "value", "position", "throttled", *PATTERNS)
 
 
 class ShareForm(ModelForm):
-    """A share that is held to the rules of its tree."""
-
     class Meta:
         model = GlobalShare
         fields = FIELDS
@@ -121,12 +119,10 @@ class GlobalShareAdmin(AuditedAdmin):
 
     @admin.display(description="Of all")
     def of_all(self, share: Any) -> str:
-        """The percentage of the whole VO."""
         return "-" if share.percent is None else f"{share.percent:.1f} %"
 
     @admin.display(description="Of its siblings")
     def of_siblings(self, share: Any) -> str:
-        """The percentage among those beside it."""
         return f"{share.value / share.beside * 100:.1f} %" if share.beside else "-"
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
@@ -154,8 +150,6 @@ class ShareStandingAdmin(ReadOnlyAdmin):
 
 @admin.register(WorkQueueStanding)
 class WorkQueueStandingAdmin(ReadOnlyAdmin):
-    """Where work queues stand, as counted last."""
-
     list_display = ("work_queue", "vo", "percent", "target", "hs06_running", "hs06_queued", "entitled", "place", "at")
     list_select_related = ("work_queue",)
     search_fields = ("work_queue__queue_name",)

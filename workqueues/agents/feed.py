@@ -36,7 +36,6 @@ def feed(run: Run) -> int:
 
 
 def feed_task(run: Run, task: Task) -> bool:
-    """Fill the datasets of one claimed task and send it on."""
     try:
         params = task.params.task_params
         known = catalogue().look_up(input_names(params))
@@ -55,7 +54,6 @@ def feed_task(run: Run, task: Task) -> bool:
 
 
 def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs) -> None:
-    """On with a task whose inputs are filled."""
     still_open = any(p.state == "open" for p in planned.datasets if p.type == "input")
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)
     match after.way:

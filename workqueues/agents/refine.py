@@ -40,7 +40,6 @@ def refine(run: Run) -> int:
 
 
 def refine_task(run: Run, task: Task, places: Places) -> bool:
-    """Refine one claimed task."""
     params = task.params.task_params
     known = catalogue().look_up(input_names(params))
     refined = plan(params, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)

@@ -32,7 +32,6 @@ def wake(run: Run) -> int:
 
 
 def wake_one(run: Run, task: Task) -> bool:
-    """Wake one claimed task."""
     limit = gdpconfig.value("watchdog", "PENDING_TIMEOUT_<label>", label=task.prod_source_label)
     spell = (run.now - task.frozen_time).total_seconds() if task.frozen_time else None
     parent = parent_facts(task)

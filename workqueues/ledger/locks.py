@@ -81,7 +81,6 @@ def renew_locks(run_id: str) -> None:
 
 
 def release_locks(run_id: str) -> None:
-    """Give back all locks that a run still holds."""
     with connection.cursor() as cursor:
         cursor.execute("UPDATE workqueues_processlock SET locked_by = '', locked_time = now() WHERE locked_by = %s", [run_id])
 

@@ -66,7 +66,6 @@ def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: st
 
 
 def _concrete(template_ids: Sequence[int], site: str) -> dict[int, Dataset]:
-    """The concrete datasets that are there, by template."""
     return {d.template_id or 0: d for d in Dataset.objects.filter(template_id__in=template_ids, site=site)}
 
 

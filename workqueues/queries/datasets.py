@@ -12,7 +12,6 @@ from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
 
 
 def dataset_counts(task_id: int) -> list[DatasetCounts]:
-    """The counters of every dataset of the task."""
     return [
         DatasetCounts(
             type=d.type,
@@ -32,7 +31,6 @@ def dataset_counts(task_id: int) -> list[DatasetCounts]:
 
 
 def output_names(task_id: int) -> list[str]:
-    """Names of the datasets the task writes."""
     return list(Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES).values_list("dataset_name", flat=True))
 
 

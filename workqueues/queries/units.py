@@ -38,7 +38,6 @@ class Units:
         return "global" if vo in self.with_tree and gdpconfig.value("shares", "SHARE_MODEL", vo=vo) == "global" else "work_queue"
 
     def of(self, group: Group) -> Unit:
-        """The unit of work with these columns."""
         return unit_of(group, self.model(group.vo), self.queues)
 
     def unthrottled(self, unit: Unit) -> bool:
@@ -68,13 +67,11 @@ def throttle_reason(task: Task, using: str = "default") -> str:
 
 
 def unit_of_task(task: Task, using: str = "default") -> Unit:
-    """The unit to which a task belongs now."""
     group = Group(task.vo, task.prod_source_label, task.gshare, task.work_queue_id or 0, task.resource_type)
     return Units.load(using).of(group)
 
 
 def last_verdict(unit: Unit, using: str = "default") -> ThrottleVerdict | None:
-    """The newest verdict on a unit, if there is one."""
     return (
         ThrottleVerdict.objects.using(using)
         .filter(

@@ -74,7 +74,6 @@ def _log_once(name: str, fault: str) -> None:
 
 
 def definition(row: WorkQueue) -> Definition:
-    """A work queue as it is written."""
     return Definition(
         name=unique_name(row),
         order=row.queue_order,

@@ -139,7 +139,6 @@ def _of_job(files: Files, hard: Sequence[Line], secondaries: Sequence[Secondary]
 
 
 def _taken(portion: Portion, total: int) -> Iterator[int]:
-    """The positions of the files of a portion."""
     return ((portion.start + i) % total for i in range(portion.n))
 
 

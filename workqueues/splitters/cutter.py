@@ -80,8 +80,6 @@ class Refused(NamedTuple):
 
 
 class Cutter:
-    """Cuts jobs one after the other from the first piece on."""
-
     def __init__(self, ground: Ground, bounds: Bounds, stocks: Stocks) -> None:
         self._ground, self._bounds, self._stocks = ground, bounds, stocks
         self._n = len(ground.pieces)
@@ -139,7 +137,6 @@ class Cutter:
         return cut._replace(full=full)
 
     def _whole(self, at: int, skip: int, stop: int) -> Cut:
-        """The job up to the end of a piece."""
         ground = self._ground
         return Cut(stop, 0, ground.events[stop] - ground.events[at] - skip, ground.sizes[stop] - ground.sizes[at])
 
@@ -181,7 +178,6 @@ class Cutter:
         return _refused(why) if self._forbids(at, why, best) else best._replace(full=True)
 
     def _stops(self, at: int, stop: int) -> Sequence[int]:
-        """Where a job may end before `stop`."""
         units = self._ground.units
         return range(at + 1, stop) if units is None else units[bisect_right(units, at) : bisect_left(units, stop)]
 

@@ -20,8 +20,6 @@ from workqueues.splitters.protocol import Files, JobLimits, Secondary, Split, Sp
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a generator says of one task."""
-
     generator: JobGenerator
     task: GeneratorTask
 

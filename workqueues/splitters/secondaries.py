@@ -106,14 +106,12 @@ class Stock:
         return Short(f"{self.given.name} has {left} {what} left, the next job takes {n}", files.complete)
 
     def size(self, portion: Portion) -> int:
-        """Bytes of a portion."""
         stop, total = portion.start + portion.n, len(self.given.files)
         if stop <= total:
             return self.sizes[stop] - self.sizes[portion.start]
         return self.sizes[total] - self.sizes[portion.start] + self.sizes[stop - total]
 
     def take(self, portion: Portion) -> None:
-        """The next job begins behind this portion."""
         rule = self.given.rule
         if not portion.n or rule.nosplit or (self.runs is not None and not rule.tracked):
             return
@@ -145,11 +143,9 @@ class Stocks:
         return tuple(found)
 
     def size(self, portions: Sequence[Portion]) -> int:
-        """Bytes of all portions of a job."""
         return sum(stock.size(portion) for stock, portion in zip(self._stocks, portions, strict=True))
 
     def take(self, portions: Sequence[Portion]) -> None:
-        """A job has these portions."""
         for stock, portion in zip(self._stocks, portions, strict=True):
             stock.take(portion)
 
@@ -172,7 +168,6 @@ def _stock(secondary: Secondary, rules: SplitRules) -> Stock:
 
 
 def _runs(boundaries: Sequence[int | None]) -> dict[int | None, tuple[int, int]]:
-    """Each boundary with where its files begin and end."""
     found: dict[int | None, tuple[int, int]] = {}
     at = 0
     for boundary, files in groupby(boundaries):

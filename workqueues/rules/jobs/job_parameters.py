@@ -61,7 +61,6 @@ class ParametersTemplate:
         self._getters = tuple(_getter(part) for part in parts if isinstance(part, Placeholder))
 
     def fill(self, job: JobFill) -> str:
-        """The text for one job; UnresolvedPlaceholder where the job has no value."""
         return self._format % tuple([getter(job) for getter in self._getters])
 
 
@@ -111,7 +110,6 @@ def compiled_name(text: str) -> NameTemplate:
 
 
 def fill(template: str | ParametersTemplate, job: JobFill) -> str:
-    """The job parameters of one job."""
     return (compiled(template) if isinstance(template, str) else template).fill(job)
 
 

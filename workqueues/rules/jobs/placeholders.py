@@ -80,7 +80,6 @@ def pieces(text: str) -> tuple[Piece, ...]:
 
 
 def placeholders(text: str) -> tuple[Placeholder, ...]:
-    """The placeholders of `text`, in order."""
     return tuple(part for part in pieces(text) if isinstance(part, Placeholder))
 
 

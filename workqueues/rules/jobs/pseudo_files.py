@@ -37,7 +37,6 @@ def pseudo_files(
 
 
 def pseudo_name(number: int) -> str:
-    """The name of the record with this number."""
     return f"{PREFIX}{number:06d}"
 
 

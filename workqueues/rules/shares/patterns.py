@@ -48,7 +48,6 @@ class _Reader:
     deep: int = 0
 
     def whole(self) -> int:
-        """The ways of all of it."""
         ways = self._alternatives()
         if self.at < len(self.text):
             raise self._refused(f"expected the end, found {self.text[self.at]!r}")

@@ -68,7 +68,6 @@ def at_level(level: str, by_type: Mapping[str, Counts]) -> Counts:
 
 
 def total(counts: Iterable[Counts]) -> Counts:
-    """All of them together."""
     return sum(counts, Counts())
 
 
@@ -81,7 +80,6 @@ class UnitLimits(NamedTuple):
 
     @classmethod
     def of(cls, config: Mapping[str, Any], name: str, resource_type: str) -> UnitLimits:
-        """Look all three up."""
         return cls(*(limit(config, key, name, resource_type) for key in (LOWER, CAP, RUNNING_CAP)))
 
 

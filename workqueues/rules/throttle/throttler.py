@@ -68,7 +68,6 @@ class Counts:
 
     @property
     def queued(self) -> int:
-        """All jobs that do not run yet."""
         return self.not_running + self.defined
 
 

@@ -77,7 +77,6 @@ class _Parser:
         self._at = self._depth = 0
 
     def whole(self) -> Expression:
-        """The criteria up to the end of the text."""
         found = self._criteria()
         self._take("end", "AND, OR or the end")
         return found
