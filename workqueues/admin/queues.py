@@ -105,8 +105,8 @@ def _tried(task_id: int) -> SafeString:
         return format_html("There is no task {}.", task_id)
     mapped = WorkQueues.load().mapped(columns)
     head = format_html("Task {}: {}.", task_id, f"work queue {mapped.queue}" if mapped.queue else "no work queue takes it")
-    said = {True: "takes it", False: "its criteria do not hold", None: "its criteria compare something that is not set"}
-    return head + format_html_join("", "<br>{}: {}", ((t.queue, t.out_of_scope or said[t.said]) for t in mapped.tried))
+    sentences = {True: "takes it", False: "its criteria do not hold", None: "its criteria compare something that is not set"}
+    return head + format_html_join("", "<br>{}: {}", ((t.queue, t.out_of_scope or sentences[t.verdict]) for t in mapped.trials))
 
 
 @admin.register(ProcessLock)

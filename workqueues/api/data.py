@@ -100,8 +100,8 @@ class Files(viewsets.GenericViewSet[File]):
     def retrieve(self, request: Request, file_id: int) -> Response:
         """One file, with the moves that no job caused."""
         scope = visible_vos(principal(request), READ).q("task__vo")
-        found = File.objects.filter(scope, id=file_id).select_related("dataset") if file_id <= LARGEST_ID else File.objects.none()
-        file = found.first()
+        rows = File.objects.filter(scope, id=file_id).select_related("dataset") if file_id <= LARGEST_ID else File.objects.none()
+        file = rows.first()
         if file is None:
             raise Http404("There is no such file.")
         file.changes = FileChange.objects.filter(file_id=file.id).order_by("id")  # type: ignore[attr-defined]

@@ -37,7 +37,7 @@ class LocalCatalogue:
 
     def replicas(self, names: Sequence[str]) -> Mapping[str, Sequence[Copies]]:
         """Where the datasets are, storages by name: one query for all of them."""
-        found: dict[str, list[Copies]] = {}
+        copies: dict[str, list[Copies]] = {}
         with connection.cursor() as cursor:
             cursor.execute(
                 """
@@ -49,8 +49,8 @@ class LocalCatalogue:
                 [sorted(set(names))],
             )
             for name, storage, files, size in cursor:
-                found.setdefault(name, []).extend([] if storage is None else [Copies(storage, files, size)])
-        return found
+                copies.setdefault(name, []).extend([] if storage is None else [Copies(storage, files, size)])
+        return copies
 
     def replicas_of_files(self, name: str, lfns: Sequence[str]) -> Sequence[Copies]:
         with connection.cursor() as cursor:

@@ -23,7 +23,7 @@ _INHERITED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class CatalogueEntry:
     """One file to register: size in bytes, adler32 as 8 hex digits, storage endpoint."""
 
     dataset_name: str
@@ -108,7 +108,7 @@ _REGISTER = Prepared(
 )
 
 
-def registering(files: Sequence[Registered]) -> list[Call]:
+def registering(files: Sequence[CatalogueEntry]) -> list[Call]:
     """What registers files with one replica each, in the caller's transaction; a file that is registered stays as it is."""
     if not files:
         return []

@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from workqueues.models import GlobalShare, ShareStanding, WorkQueue, WorkQueueStanding
-from workqueues.rules.shares.usage import Standing
+from workqueues.rules.shares.usage import UnitStanding
 
 AMOUNTS = ("hs06_running", "hs06_queued", "jobs_running", "jobs_queued", "cores_running", "cores_queued")
 COLUMNS = ("at", "place", "above", "percent", "target", "entitled", *AMOUNTS)
 
 
-def note_standings(standings: Iterable[Standing], at: datetime) -> int:
+def note_standings(standings: Iterable[UnitStanding], at: datetime) -> int:
     """Replace what is known of these shares: how many. A share that is gone meanwhile is passed over."""
     names = set(GlobalShare.objects.values_list("name", flat=True))
     rows = [ShareStanding(share_id=s.name, **_columns(s, at)) for s in standings if s.name in names]
@@ -21,7 +21,7 @@ def note_standings(standings: Iterable[Standing], at: datetime) -> int:
     return len(rows)
 
 
-def note_queue_standings(standings: Mapping[str, Iterable[Standing]], at: datetime) -> int:
+def note_queue_standings(standings: Mapping[str, Iterable[UnitStanding]], at: datetime) -> int:
     """Replace what is known of work queues, by VO: how many. Those that are not named have no standing any more."""
     ids = set(WorkQueue.objects.values_list("id", flat=True))
     rows = [
@@ -35,6 +35,6 @@ def note_queue_standings(standings: Mapping[str, Iterable[Standing]], at: dateti
     return len(rows)
 
 
-def _columns(standing: Standing, at: datetime) -> dict[str, Any]:
+def _columns(standing: UnitStanding, at: datetime) -> dict[str, Any]:
     position = {name: getattr(standing, name) for name in ("place", "above", "percent", "target", "entitled")}
     return {"at": at, **position, **{name: getattr(standing.use, name) for name in AMOUNTS}}

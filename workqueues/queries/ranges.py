@@ -33,7 +33,7 @@ GIVEN_BACK = f"""CASE WHEN f.held = ''
 """The state of the file `f` with free events that no generator holds any more, or that is open again."""
 
 
-class Standing(NamedTuple):
+class FileEvents(NamedTuple):
     """A file whose events jobs share. `live`: ranges that jobs have; `done`, `free`: events; `newly`: of `done`, those that came
     with the ends asked about; `attempt_nr`, `failed_attempt`: the largest of its ranges; `job_id`: its newest job.
     """
@@ -52,7 +52,7 @@ class Standing(NamedTuple):
     job_id: int
 
 
-_STANDING = Prepared(
+_FILE_EVENTS = Prepared(
     "standing_of_files",
     "bigint[], bigint[]",
     f"""
@@ -65,14 +65,14 @@ _STANDING = Prepared(
 )
 
 
-def standing(file_ids: Sequence[int], ended: Sequence[int] = ()) -> Call:
+def file_events(file_ids: Sequence[int], ended: Sequence[int] = ()) -> Call:
     """How the events of the files stand, `newly` being those of the jobs `ended`; to be run, last, with `run_together`."""
-    return _STANDING.with_values(list(file_ids), list(ended))
+    return _FILE_EVENTS.with_values(list(file_ids), list(ended))
 
 
-def standings(rows: Rows) -> dict[int, Standing]:
-    """What `standing` gave, by file id."""
-    return {row[0]: Standing(*row) for row in rows}
+def read_file_events(rows: Rows) -> dict[int, FileEvents]:
+    """What `file_events` gave, by file id."""
+    return {row[0]: FileEvents(*row) for row in rows}
 
 
 _RANGES = Prepared(
@@ -96,12 +96,12 @@ def free_pieces(files: Sequence[InputFile]) -> list[Piece]:
     for file_id, max_attempt, max_failure, *about in _RANGES.run([f.id for f in files], [*EVENT.with_job, *EVENT.processed]):
         tried[file_id].append(Try(*about))
         limits[file_id] = (max_attempt, max_failure)
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for file in sorted(files, key=lambda f: f.id):
         if not file.n_events:
-            found.append(Piece(file.id, 0, 0))
+            pieces.append(Piece(file.id, 0, 0))
         elif file.id not in tried:
-            found.append(Piece(file.id, 0, file.n_events, (Free(0, file.n_events),)))
+            pieces.append(Piece(file.id, 0, file.n_events, (Free(0, file.n_events),)))
         else:
-            found += joined_pieces(file.id, free_events(file.n_events, tried[file.id], *limits[file.id]))
-    return found
+            pieces += joined_pieces(file.id, free_events(file.n_events, tried[file.id], *limits[file.id]))
+    return pieces

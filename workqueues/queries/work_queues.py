@@ -12,9 +12,8 @@ from workqueues.models import Task, WorkQueue
 from workqueues.rules.work_queues.criteria import BadCriteria
 from workqueues.rules.work_queues.criteria.parse import BadVariables
 from workqueues.rules.work_queues.lint import Definition
-from workqueues.rules.work_queues.mapping import Mapping as Mapped
-from workqueues.rules.work_queues.mapping import Queue, choose
-from workqueues.rules.work_queues.queue_shares import Shared
+from workqueues.rules.work_queues.mapping import Queue, QueueChoice, choose
+from workqueues.rules.work_queues.queue_shares import QueueShare
 from workqueues.rules.work_queues.task_attributes import attributes_of
 from workqueues.states import TASK
 
@@ -46,7 +45,7 @@ class WorkQueues:
             _log_once(*fault)
         return cls(rows, queues, faults)
 
-    def mapped(self, columns: Mapping[str, Any]) -> Mapped:
+    def mapped(self, columns: Mapping[str, Any]) -> QueueChoice:
         """Which queue takes a task with these columns, and what the others said."""
         return choose(self.queues, attributes_of(columns), columns["vo"], columns["prod_source_label"])
 
@@ -101,12 +100,12 @@ def active_queues() -> dict[str, set[int]]:
     return active
 
 
-def shared_queues(vo: str, rows: Iterable[WorkQueue], active: Collection[int]) -> list[Shared]:
+def shared_queues(vo: str, rows: Iterable[WorkQueue], active: Collection[int]) -> list[QueueShare]:
     """The queues that are for a VO, in order, known by their ids; one whose partition is not for it stands for itself."""
     queues = [row for row in rows if row.vo in ("", "*", vo)]
     partitions = {row.id for row in queues if row.is_partition}
     return [
-        Shared(
+        QueueShare(
             name=str(row.id),
             share=row.queue_share,
             active=row.id in active,

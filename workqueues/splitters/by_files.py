@@ -19,12 +19,12 @@ from workqueues.splitters.cutter import (
     Bounds,
     Cutter,
     Ground,
-    Over,
-    Refused,
+    LimitExcess,
+    NoJob,
     bounds_of,
     ceiling_of,
     first_pieces,
-    over,
+    too_large,
     waiting,
 )
 from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Secondary, Split
@@ -65,12 +65,12 @@ def _plain(ground: Ground, bounds: Bounds, most: int | None, behind: int) -> Spl
         why = waiting(bounds)
     left = n - (ends[-1] if ends else 0) + behind
     if left and why is None:
-        why = Refused(AS_MANY)
+        why = NoJob(AS_MANY)
     plans = map(JobPlan, [0, *ends], ends, _between(ground.events, ends), _between(ground.sizes, ends))
     return Split(tuple(plans), left, why.reason if why else "", unfit=why is not None and why.unfit)
 
 
-def _ends(ground: Ground, bounds: Bounds, jobs: int) -> tuple[list[int], Refused | None]:
+def _ends(ground: Ground, bounds: Bounds, jobs: int) -> tuple[list[int], NoJob | None]:
     """Where each of at most so many jobs ends, and why there are no more if a hard budget is the reason."""
     columns = {id(line.sums): (line.sums, line.most) for line in sorted(bounds.lines, key=lambda line: -line.most)}
     costs, runs, n = list(columns.values()), iter(ground.ends), len(ground.pieces)
@@ -84,7 +84,7 @@ def _ends(ground: Ground, bounds: Bounds, jobs: int) -> tuple[list[int], Refused
             stop = bisect_right(sums, sums[start] + most, start, stop + 1) - 1
         if stop <= start:
             if broken := [line for line in bounds.lines if line.hard and line.reach(start) <= start]:
-                return ends, over(Over(broken[0].what, True))
+                return ends, too_large(LimitExcess(broken[0].what, True))
             stop = start + 1
         ends.append(stop)
         start = stop

@@ -18,7 +18,7 @@ Kind = Literal["files", "events", "numbers"]
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class SplitterDeclaration:
     """A splitter under its name, and the kinds of pieces that it can cut."""
 
     name: str
@@ -27,14 +27,14 @@ class Declared:
     doc: str
 
 
-SPLITTERS: Registry[Declared] = Registry("splitter")
+SPLITTERS: Registry[SplitterDeclaration] = Registry("splitter")
 
 
 def splitter(name: str, *, kinds: tuple[Kind, ...] = ("files",)) -> Callable[[Splitter], Splitter]:
     """Declare a way of cutting; the function stays as it is. ValueError if the name is taken."""
 
     def declare(cut: Splitter) -> Splitter:
-        SPLITTERS.add(name, Declared(name, cut, kinds, cut.__doc__ or ""))
+        SPLITTERS.add(name, SplitterDeclaration(name, cut, kinds, cut.__doc__ or ""))
         return cut
 
     return declare

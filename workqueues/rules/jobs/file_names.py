@@ -32,9 +32,9 @@ def bad_middle_name(template: str, source: str, numbers: Sequence[int]) -> str:
     """What is wrong with the file names that a template gives with these fields of `source`, a dataset or file; empty if
     nothing is.
     """
-    there = source.count(".") + 1
-    if max(numbers) > there:
-        return f"{source[:100]} has {there} fields between dots, field {max(numbers)} is asked for"
+    n_fields = source.count(".") + 1
+    if max(numbers) > n_fields:
+        return f"{source[:100]} has {n_fields} fields between dots, field {max(numbers)} is asked for"
     longest = compiled_name(template).name(*LARGEST_NUMBERS, fields_of(source, numbers))
     if not re.fullmatch(FILE_NAME, longest):
         return f"with fields of {source[:100]} the file name is {longest[:60]!r}: only letters, digits and . _ + - are allowed"
