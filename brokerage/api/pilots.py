@@ -30,7 +30,7 @@ from brokerage.queries.job_document import job_document
 from brokerage.queries.pilots import QUEUES, QueueFacts, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
-from brokerage.rules.dispatch.pilot_messages import Asking, Heartbeat, PastLeases, Registration, read_message
+from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.states import JOB
@@ -85,7 +85,7 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
 def match(request: HttpRequest) -> HttpResponse:
     """A pilot asks for a job: 200 with one, or 204 when nothing suits it."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    asked = _read(request, Asking)
+    asked = _read(request, JobRequest)
     queue = QUEUES.named(principal.queue)
     pilot_id = _pilot(principal)
     if queue is None or queue.status not in ("online", "brokeroff", "test"):
@@ -177,7 +177,7 @@ def _claim(request: HttpRequest) -> JobClaim:
     return principal.job
 
 
-def _lease(queue: QueueFacts, pilot_id: UUID, asked: Asking, vo: str) -> Leased | None:
+def _lease(queue: QueueFacts, pilot_id: UUID, asked: JobRequest, vo: str) -> Leased | None:
     """The first job of the best task queue that has one for the pilot; `vo`: the only one whose work it may do, if any."""
     offer = Resource(queue.name, asked.cores, asked.memory_mb, asked.disk_mb, asked.walltime_s, vo)
     watcher = gdpconfig.component("watcher", app="pandaserver")
