@@ -22,7 +22,7 @@ from workqueues.ledger.events import insert_ranges, settle_file_states
 from workqueues.ledger.moves import move_task
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, Replica, Task
-from workqueues.queries.pieces import free_pieces
+from workqueues.queries.ranges import free_pieces
 from workqueues.rules.jobs.event_ranges import NewRange, Piece
 
 

@@ -13,7 +13,7 @@ from threading import Lock
 from django.db import connection
 
 from brokerage.rules.dispatch.matching import Requirement, Resource, WaitingQueue, fitting, rank
-from workqueues.queries.serving_order import PLACE, STANDINGS
+from workqueues.queries.agent_work import PLACE, STANDINGS
 
 FRESH_S = 0.5
 """How old the list may be.

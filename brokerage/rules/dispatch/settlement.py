@@ -1,4 +1,4 @@
-"""How a job ends from what its pilot reports: pure. What that means for the files is `workqueues.rules.task.attempts`."""
+"""How a job ends from what its pilot reports: pure. What that means for the files is `workqueues.rules.jobs.event_ranges`."""
 
 from __future__ import annotations
 
