@@ -1,4 +1,4 @@
-"""Jobs and what belongs to them, to read."""
+"""Jobs and what belongs to them, task queues and pilots, to read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
 from broker_site.foundation.adminpages.cells import cut, lists, pretty, row
-from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
+from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec, Pilot, TaskQueue
 
 
 class OfJob(ReadOnlyAdmin):
@@ -156,3 +156,29 @@ class JobRetryHistoryAdmin(ReadOnlyAdmin):
     def task(self, retry: JobRetryHistory) -> SafeString | str:
         """The task."""
         return row("workqueues_task", retry.task_id)
+
+
+@admin.register(Pilot)
+class PilotAdmin(ReadOnlyAdmin):
+    """Pilots, the last registered first. Their credentials are revoked among the credentials."""
+
+    list_display = ("id", "queue", "host", "slot", "core_count", "memory_mb", "registered_at", "last_seen")
+    list_filter = ("queue",)
+    list_select_related = ("queue",)
+    ordering = ("-registered_at",)
+    search_fields = ("=host", "=slot")
+    search_help_text = "Host or slot."
+
+
+@admin.register(TaskQueue)
+class TaskQueueAdmin(ReadOnlyAdmin):
+    """Sets of requirements under which jobs wait together."""
+
+    list_display = (
+        "id", "computing_queue", "vo", "prod_source_label", "resource_type", "core_count", "ram_mb", "disk_mb", "walltime_s",
+    )  # fmt: skip
+    list_filter = ("computing_queue",)
+    list_select_related = ("computing_queue",)
+    number_fields = ("id",)
+    search_fields = ("=vo",)
+    search_help_text = "Number, or VO."

@@ -19,7 +19,7 @@ from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.filtering import JobFilter
 from brokerage.api.serializers import JobShown, JobWhole
 from brokerage.models import Job
-from brokerage.queries.whole_job import parts_of_job
+from brokerage.queries.jobs import parts_of_job
 from workqueues.api.tasks import visible_task
 
 READ = "job:read"

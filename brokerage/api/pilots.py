@@ -22,8 +22,7 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import OutsideDataError
-from brokerage.ledger.lease import Leased, advance, lease, lease_again, renew
-from brokerage.ledger.pilots import register, seen, start_noted
+from brokerage.ledger.lease import Leased, advance, lease, lease_again, register, renew, seen, start_noted
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.job_document import job_document

@@ -1,9 +1,10 @@
-"""Addresses of supply that users read, below /api/v1/; those of pilots are in `pilot_urls`."""
+"""Addresses of supply, below /api/v1/: what pilots call first, then what users read."""
 
 from __future__ import annotations
 
 from django.urls import path
 
+from brokerage.api import pilots
 from brokerage.api.decisions import Decisions, TaskDecisions
 from brokerage.api.grid import Feeds, Queues, Sites
 from brokerage.api.jobs import Jobs, TaskJobs
@@ -11,6 +12,11 @@ from brokerage.api.task_status import TaskStatusView
 from brokerage.api.what_if import WhatIfs, WhyEmpties
 
 urlpatterns = [
+    path("pilots/", pilots.register_pilot, name="pilot-register"),
+    path("pilots/match/", pilots.match, name="pilot-match"),
+    path("pilots/settled/", pilots.settled, name="pilot-settled"),
+    path("jobs/<int:job_id>/heartbeat/", pilots.heartbeat, name="job-heartbeat"),
+    path("jobs/<int:job_id>/report/", pilots.report, name="job-report"),
     path("jobs/", Jobs.as_view({"get": "list"}), name="job-list"),
     path("jobs/<int:job_id>/", Jobs.as_view({"get": "retrieve"}), name="job-detail"),
     path("tasks/<int:task_id>/jobs/", TaskJobs.as_view({"get": "list"}), name="task-jobs"),

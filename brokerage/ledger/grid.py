@@ -17,10 +17,8 @@ from django.db.models.functions import Now
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM, Principal
 from broker_site.foundation.kernel.verdict import Problem
-from brokerage.ledger.grid_change import Change, What
-from brokerage.ledger.grid_facts import bring_facts
-from brokerage.ledger.grid_lock import take_turns
-from brokerage.ledger.grid_overrides import Overrides
+from brokerage.ledger.grid_facts import Change, What, bring_facts
+from brokerage.ledger.grid_overrides import Overrides, take_turns
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.document import Entry, QueueEntry

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from django.db.models import Model
 
-from brokerage.ledger.grid_change import Change
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Software
 from brokerage.rules.grid.update import Wanted
+
+What = Literal["added", "changed", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row. `kind`: site, storage, queue, link, slots, measured or software; `fields`: column to (before, after)."""
+
+    kind: str
+    name: str
+    what: What
+    fields: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
 
 OLDEST = timedelta(days=7)
 """How long metrics of links are kept."""

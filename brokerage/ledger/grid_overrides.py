@@ -11,18 +11,28 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Model
 from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM, Principal
-from brokerage.ledger.grid_lock import take_turns
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.overrides import Kind, in_column, laid_over, read_override, value_in
 
+LOCK = 0x6772_6964
+"""Key of the advisory lock."""
 PLACES: Mapping[str, type[Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
+
+
+def take_turns() -> None:
+    """Wait until no other writer of the grid is at work: an import, a feed and an override lock the same rows in other orders.
+
+    Held to the end of the transaction.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Handing a job to a pilot and keeping its lease: the hot path.
+"""Pilots: registered and seen; handing a job to one and keeping its lease, the hot path.
 
 Each verb is one statement, so one transaction and one round trip.
 """
@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import IntegrityError
+from django.db import IntegrityError, connection
 
 from broker_site.foundation.sql.prepared import Prepared
+from brokerage.models import Pilot
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +129,34 @@ def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: s
     for kill, lease_s in _ADVANCE.run(job_id, epoch, status, list(sources), who):
         return Renewed(status, kill, lease_s)
     return None
+
+
+SEEN_EVERY_S = 30
+"""How exact the last sign of life of an idle pilot is; less often means fewer writes."""
+
+
+def register(pilot: Pilot) -> None:
+    """Insert a pilot."""
+    pilot.save(force_insert=True)
+
+
+def seen(pilot_id: UUID) -> None:
+    """Note that the pilot asked, at most every SEEN_EVERY_S."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE brokerage_pilot SET last_seen = now() WHERE id = %s AND last_seen < now() - make_interval(secs => %s)",
+            [pilot_id, SEEN_EVERY_S],
+        )
+
+
+def start_noted(job_id: int) -> None:
+    """Note that a job began to run at its queue, at most once a minute per queue."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE brokerage_computingqueue SET last_start = now()
+            WHERE id = (SELECT computing_queue_id FROM brokerage_job WHERE id = %s)
+              AND (last_start IS NULL OR last_start < now() - interval '1 minute')
+            """,
+            [job_id],
+        )

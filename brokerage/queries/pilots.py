@@ -1,4 +1,4 @@
-"""What the pilot verbs read: the pilot's queue, its storage, and what became of jobs."""
+"""What the pilot verbs read: the pilot's queue, storage that is reached as a directory, and what became of jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from brokerage.models import ComputingQueue, Job, QueueStorage
+from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint
 
 FRESH_S = 1.0
 """How old the kept facts of queues may be: a queue taken offline hands out jobs no longer than this."""
@@ -48,6 +48,11 @@ def local_storages(queue_id: int) -> list[dict[str, str]]:
     """The storage endpoints of a queue that have a directory."""
     rows = QueueStorage.objects.filter(queue_id=queue_id).exclude(storage__path="").values_list("storage_id", "storage__path")
     return [{"name": name, "path": path} for name, path in sorted(set(rows))]
+
+
+def storage_directories() -> dict[str, str]:
+    """Directory of each storage endpoint that has one."""
+    return dict(StorageEndpoint.objects.exclude(path="").values_list("name", "path"))
 
 
 def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, object]]:
