@@ -26,7 +26,7 @@ READ = "job:read"
 
 
 @extend_schema(tags=["jobs"])
-class Jobs(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
+class JobsView(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
     """Jobs of the VOs in which the caller has a role."""
 
     queryset = Job.objects.none()
@@ -57,9 +57,7 @@ class Jobs(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
 
 
 @extend_schema(tags=["jobs"])
-class TaskJobs(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
-    """Jobs of one task."""
-
+class TaskJobsView(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
     queryset = Job.objects.none()
     serializer_class = JobShown
     pagination_class = NewestFirst

@@ -108,10 +108,16 @@ def generate(
         copy_lines("brokerage_jobchange", _CHANGE, (f"{j.id}\t{NEW}\tactivated\t0\t{who}" for j in made))
         for dataset_id, n in dealt:
             advance(dataset_id, n)
-        copy_lines("workqueues_file", _OUTPUT, _outputs(task_id, made))
+        outputs = ((j.id, output) for j in made for output in j.outputs)
+        lines = (f"{task_id}\trunning\t{id_}\t{o.dataset_id}\t{o.type}\t{escaped(o.lfn)}" for id_, o in outputs)
+        copy_lines("workqueues_file", _OUTPUT, lines)
         _count_outputs(datasets, written, who)
         _record_retries(task_id, made)
-        _start(task, who, len(made))
+        if task.status == "ready":
+            started = task.start_time or Now()
+            move_task(task, "running", who, f"{len(made)} jobs made", start_time=started, frozen_time=None, error_dialog="")
+        else:
+            Task.objects.filter(id=task.id).update(frozen_time=None, error_dialog="")
 
 
 def _count_outputs(datasets: Sequence[Dataset], written: Mapping[int, int], who: str) -> None:
@@ -122,15 +128,6 @@ def _count_outputs(datasets: Sequence[Dataset], written: Mapping[int, int], who:
             )
             if dataset.status != "running":
                 move_dataset(dataset, "running", who, "jobs write to it")
-
-
-def _start(task: Task, who: str, n: int) -> None:
-    """The task runs, if it did not before."""
-    if task.status == "ready":
-        started = task.start_time or Now()
-        move_task(task, "running", who, f"{n} jobs made", start_time=started, frozen_time=None, error_dialog="")
-    else:
-        Task.objects.filter(id=task.id).update(frozen_time=None, error_dialog="")
 
 
 _JOB = (
@@ -220,12 +217,6 @@ def _use_inputs(task_id: int, jobs: Sequence[NewJob]) -> None:
         )
         if cursor.rowcount != len(tracked):
             raise Stale(f"{len(tracked) - cursor.rowcount} of {len(tracked)} files are no longer picked")
-
-
-def _outputs(task_id: int, jobs: Sequence[NewJob]) -> Iterator[str]:
-    for job in jobs:
-        for dataset_id, kind, lfn in job.outputs:
-            yield f"{task_id}\trunning\t{job.id}\t{dataset_id}\t{kind}\t{escaped(lfn)}"
 
 
 def _record_retries(task_id: int, jobs: Sequence[NewJob]) -> None:

@@ -12,7 +12,7 @@ FRESH_S = 1.0
 """How old the kept facts of queues may be: a queue taken offline hands out jobs no longer than this."""
 
 
-class QueueFacts(NamedTuple):
+class PilotQueue(NamedTuple):
     """The facts of a queue that every match needs."""
 
     id: int
@@ -21,18 +21,18 @@ class QueueFacts(NamedTuple):
     workflow: str
 
 
-class KeptQueues:
+class QueueCache:
     """Facts of queues by name, kept for a moment per process."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[float, QueueFacts | None]] = {}
+        self._kept: dict[str, tuple[float, PilotQueue | None]] = {}
 
-    def named(self, name: str) -> QueueFacts | None:
+    def named(self, name: str) -> PilotQueue | None:
         """The queue of this name, as it was at most FRESH_S ago."""
         at, facts = self._kept.get(name, (-FRESH_S, None))
         if time.monotonic() - at > FRESH_S:
             row = ComputingQueue.objects.filter(name=name).values_list("id", "name", "status", "workflow").first()
-            facts = QueueFacts(*row) if row else None
+            facts = PilotQueue(*row) if row else None
             self._kept[name] = (time.monotonic(), facts)
         return facts
 
@@ -41,7 +41,7 @@ class KeptQueues:
         self._kept.clear()
 
 
-QUEUES = KeptQueues()
+QUEUES = QueueCache()
 
 
 def local_storages(queue_id: int) -> list[dict[str, str]]:
