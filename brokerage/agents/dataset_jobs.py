@@ -15,22 +15,17 @@ from brokerage.agents.decision_cycle import DecisionCycle
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.generate import give_up, make_jobs, take_input
 from brokerage.queries.chunks import CannotAsk
-from brokerage.rules.decision.assembly import TaskDecision, queue_table
+from brokerage.rules.decision.assembly import TaskDecision
 from brokerage.rules.decision.policy_choice import Unusable
 from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
-from brokerage.rules.placement.place_jobs import NoPlace, Placement, able_queues, place_jobs
-from brokerage.rules.placement.slots import JobsGiven, chosen_queues, limit_of, readable_anywhere, total_room
-from brokerage.rules.placement.usable_input import UsableInput
-from brokerage.rules.world.stored_snapshot import TaskFacts
+from brokerage.rules.placement.place_jobs import NoPlace, most_jobs, place_jobs
+from brokerage.rules.placement.slots import JobsGiven
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
 from workqueues.splitters.check import BadPlan
-
-MOST_JOBS = 10_000
-"""Jobs that are made from one dataset at once where no cap binds."""
 
 FULL = "every queue that may take the task has as many waiting jobs as it may"
 FULL_WAIT_S = 1.0
@@ -78,10 +73,7 @@ def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJo
 
 
 def _most_jobs(task: Task, run_state: GenerateRun) -> int:
-    """Jobs that the throttler leaves to the task and for which there is room at all queues together; urgent tasks have no cap."""
-    requests, room = run_state.cycle.requests, run_state.throttle.room(task)
-    policy = requests.config.policy(task.vo, activity_of(task.prod_source_label))
-    most = MOST_JOBS if room is None else min(room, MOST_JOBS)
+    """Jobs that can be made for the task now, before anything is known of its input."""
     ask = Ask(
         prod_source_label=task.prod_source_label,
         share=task.gshare or None,
@@ -89,16 +81,9 @@ def _most_jobs(task: Task, run_state: GenerateRun) -> int:
         priority=task.current_priority,
         processing_type=task.processing_type,
     )
-    queues = queue_table(requests.snapshot, TaskFacts(), policy, ask)
-    if not len(queues) or ask.urgent:
-        return most
-    limit = limit_of(policy.activity, task.gshare, gdpconfig.component("jobbroker", vo=task.vo))
-    return min(total_room(queues, limit, run_state.given, _share(task, per_share=policy.per_share)), most)
-
-
-def _share(task: Task, *, per_share: bool) -> str | None:
-    """Whose jobs are counted: those of the share of the task where it has one and the policy looks at it, else all."""
-    return (task.gshare or None) if per_share else None
+    requests, room = run_state.cycle.requests, run_state.throttle.room(task)
+    policy = requests.config.policy(task.vo, activity_of(task.prod_source_label))
+    return most_jobs(requests.snapshot, policy, ask, run_state.given, gdpconfig.component("jobbroker", vo=task.vo), room)
 
 
 def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> DatasetJobs:
@@ -115,11 +100,20 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
             raise NoPlace(split.reason or "its files make no job")
         return 0, None
     cycle = run_state.cycle
-    decided: TaskDecision[Queues] = cycle.decide(cycle.requests.for_queues(task, dataset, usable, smallest))
-    if decided.decision.outcome == "pending":
-        return 0, Delay(shortfall(decided), decided.decision.wait_s)
+    task_decision: TaskDecision[Queues] = cycle.decide(cycle.requests.for_queues(task, dataset, usable, smallest))
+    if task_decision.decision.outcome == "pending":
+        return 0, Delay(shortfall(task_decision), task_decision.decision.wait_s)
     decision_id = cycle.decisions.store()
-    placement = _place(task, usable, decided, decision_id, most, run_state)
+    placement = place_jobs(
+        usable,
+        task_decision,
+        cycle.requests.snapshot.storages,
+        run_state.queue_ids,
+        run_state.given,
+        most,
+        gdpconfig.component("jobbroker", vo=task.vo),
+        dice(task.id, decision_id),
+    )
     run_state.given.add(task.gshare, Counter(job.queue for job in placement.jobs))
     give_up(run.id, task.id, usable, placement.dropped, run.who)
     make_jobs(run.id, task, usable, placement.jobs, decision_id, run.who)
@@ -128,25 +122,3 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
     if placement.reason:
         return 0, Delay(placement.reason, gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), pending=False)
     return 0, QUEUES_FULL
-
-
-def _place(
-    task: Task, usable: UsableInput, decided: TaskDecision[Queues], decision_id: int, most: int, run_state: GenerateRun
-) -> Placement:
-    """Place jobs at the queues that the decision chose. Raises NoPlace, BadPlan."""
-    (policy, ask, queues, policy_config), config = decided.inputs, gdpconfig.component("jobbroker", vo=task.vo)
-    limit = None if ask.urgent else limit_of(policy.activity, task.gshare, config)
-    share = _share(task, per_share=policy.per_share)
-    chosen = chosen_queues(decided.decision.chosen, queues, limit, run_state.given, share)
-    anywhere = readable_anywhere(ask, decided.task_facts, run_state.cycle.requests.snapshot.storages)
-    return place_jobs(
-        usable,
-        policy.prepare(ask, policy_config),
-        queues,
-        able_queues(chosen, queues, readable_anywhere=anywhere),
-        run_state.queue_ids,
-        most,
-        config,
-        dice(task.id, decision_id),
-        policy_config.get("MEMORY_COMPENSATION", 1.0),
-    )

@@ -29,7 +29,7 @@ from brokerage.queries.job_document import job_document
 from brokerage.queries.pilots import QUEUES, PilotQueue, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
-from brokerage.rules.dispatch.pilot_messages import Asking, Heartbeat, PastLeases, Registration, read_message
+from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.states import JOB
@@ -86,7 +86,7 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
 def match(request: HttpRequest) -> HttpResponse:
     """A pilot asks for a job: 200 with one, or 204 when nothing suits it."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    ask = _read(request, Asking)
+    ask = _read(request, JobRequest)
     queue = QUEUES.named(principal.queue)
     if (pilot_id := principal.subject) is None:
         raise Refused(403, "No pilot", "The token names no pilot.")
@@ -168,7 +168,7 @@ def _claim(request: HttpRequest) -> JobClaim:
     return principal.job
 
 
-def _lease(queue: PilotQueue, pilot_id: UUID, ask: Asking, vo: str) -> Lease | None:
+def _lease(queue: PilotQueue, pilot_id: UUID, ask: JobRequest, vo: str) -> Lease | None:
     """The first job of the best task queue that has one for the pilot; `vo`: the only one whose work it may do, if any."""
     offer = Resource(queue.name, ask.cores, ask.memory_mb, ask.disk_mb, ask.walltime_s, vo)
     watcher = gdpconfig.component("watcher", app="pandaserver")

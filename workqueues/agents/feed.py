@@ -22,7 +22,7 @@ from workqueues.queries.parents import parent_facts
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.feeding import FileVerdict, LoadedInputs, after_feeding, file_verdict
 from workqueues.rules.jobs.split_rule import parse
-from workqueues.rules.refine import TaskPlan, input_names, plan
+from workqueues.rules.refine import TaskPlan, plan, read_task
 from workqueues.rules.refine.input_files import CannotFeed
 from workqueues.states import TASK
 
@@ -40,9 +40,9 @@ def feed(run: Run) -> int:
 def feed_task(run: Run, task: Task) -> bool:
     """Fill the datasets of one claimed task and send it on."""
     try:
-        params = task.params.task_params
-        known = catalogue().look_up(input_names(params))
-        planned = plan(params, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
+        document = read_task(task.params.task_params)
+        known = catalogue().look_up(document.input_names)
+        planned = plan(document, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
         if not isinstance(planned, TaskPlan):
             set_pending(run.id, task.id, planned.reason, rest_s(task), run.who)
             return True

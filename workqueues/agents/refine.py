@@ -18,7 +18,7 @@ from workqueues.queries.parents import parent_facts
 from workqueues.queries.shares import Tree, trees
 from workqueues.queries.work_queues import WorkQueues
 from workqueues.rules.jobs.resource_type import resource_type
-from workqueues.rules.refine import Broken, TaskPlan, Wait, input_names, plan
+from workqueues.rules.refine import TaskFaults, TaskPlan, TaskWait, plan, read_task
 
 BATCH = 50
 
@@ -42,13 +42,13 @@ def refine(run: Run) -> int:
 
 def refine_task(run: Run, task: Task, places: Places) -> bool:
     """Refine one claimed task."""
-    params = task.params.task_params
-    known = catalogue().look_up(input_names(params))
-    refined = plan(params, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
+    document = read_task(task.params.task_params)
+    known = catalogue().look_up(document.input_names)
+    refined = plan(document, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
     match refined:
-        case Wait(reason, clock):
+        case TaskWait(reason, clock):
             set_pending(run.id, task.id, reason, rest_s(task), run.who, clock=clock)
-        case Broken():
+        case TaskFaults():
             break_task(run.id, task.id, refined.reason, run.who)
         case _:
             _place(run, task, refined, places)

@@ -52,7 +52,7 @@ class Registration(Offer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking(Offer):
+class JobRequest(Offer):
     """An ask for a job; the same `request` again means that the answer was lost."""
 
     request: Annotated[UUID, BeforeValidator(_request)]

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_site.foundation.kernel.dice import dice
 from brokerage.rules.facts.job_kind import JobKind
-from brokerage.rules.placement.distribution import ChosenQueue
+from brokerage.rules.placement.distribution import Block, ChosenQueue
 from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
 from brokerage.rules.placement.new_job import DealtFiles, InputUse, JobOutput, NewJob, OutputName, PlacedJob, Seed
-from brokerage.rules.placement.place_jobs import NoPlace, able_queues, place_jobs
+from brokerage.rules.placement.place_jobs import NoPlace, jobs_at_queue, queues_with_input
 from brokerage.rules.placement.slots import Slot
 from brokerage.rules.placement.usable_input import UsableInput, columns_of
-from tests.unit.brokerage.grids import CONFIG, ask, piloted, queues
+from tests.unit.brokerage.grids import ask, piloted, queues
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.event_ranges import Free, InputFile, Piece
 from workqueues.rules.jobs.split_rule import SplitRules
@@ -177,14 +176,14 @@ def test_what_is_dropped_is_told_by_reason_as_events_or_as_a_whole_file() -> Non
 
 
 def test_jobs_for_a_part_of_a_unified_queue_are_made_at_the_whole() -> None:
-    source = usable([file(i, f"f{i}") for i in range(4)], SplitRules(files_per_job=2))
-    table = piloted([{"name": "Q/score", "unified_name": "Q", "storage": "Q_DISK", "corecount": 1}])
-    chosen = [ChosenQueue("Q/score", 1.0)]
-    placement = place_jobs(source, ask(), table, chosen, {"Q": 12}, 10, CONFIG, dice(1), 1.0)
-    assert [(job.queue_id, job.queue, job.storage, job.plan[:2]) for job in placement.jobs] == [
+    table = piloted([{"name": "Q/score", "unified_name": "Q", "storage": "Q_DISK", "corecount": 1, "maxrss": 2000.0}])
+    block = Block("Q/score", (JobPlan(0, 2, size=10**9), JobPlan(2, 4, size=7 * 10**8)))
+    jobs = jobs_at_queue(block, ask(ram_count=1950, ram_unit="MB"), table, {"Q": 12}, 1.0)
+    assert [(job.queue_id, job.queue, job.storage, job.plan[:2]) for job in jobs] == [
         (12, "Q", "Q_DISK", (0, 2)),
         (12, "Q", "Q_DISK", (2, 4)),
     ]
+    assert [(job.slot.ram_mb, job.slot.disk_mb) for job in jobs] == [(2000, 1000), (2000, 1000)]
 
 
 @pytest.mark.parametrize(
@@ -202,10 +201,10 @@ def test_a_queue_takes_jobs_where_their_input_can_be_read(
     places, table = [ChosenQueue(name, 1.0) for name in chosen], queues(missing_files=missing)
     if said:
         with pytest.raises(NoPlace) as refused:
-            able_queues(places, table, readable_anywhere=anywhere)
+            queues_with_input(places, table, anywhere=anywhere)
         assert str(refused.value) == said
     else:
-        assert able_queues(places, table, readable_anywhere=anywhere) == places
+        assert queues_with_input(places, table, anywhere=anywhere) == places
 
 
 def test_the_numbers_of_kinds_stay_as_they_stand_in_databases() -> None:

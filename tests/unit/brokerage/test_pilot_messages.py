@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from broker_site.foundation.outside_data import OutsideDataError
-from brokerage.rules.dispatch.pilot_messages import Asking, Heartbeat, PastLeases, Registration, read_message
+from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.states import JOB
 
@@ -66,8 +66,8 @@ def test_a_registration_and_an_ask_say_what_the_pilot_offers_within_limits() -> 
         "memory_mb": "type",
         "disk_mb": "range",
     }
-    assert faults(Asking, {"request": "7"}) == {"request": ("type", "must be a UUID")}
-    assert read_message(Asking, {"request": str(UUID(int=7))}) == Asking(request=UUID(int=7))
+    assert faults(JobRequest, {"request": "7"}) == {"request": ("type", "must be a UUID")}
+    assert read_message(JobRequest, {"request": str(UUID(int=7))}) == JobRequest(request=UUID(int=7))
 
 
 def test_past_leases_are_pairs_of_numbers() -> None:
