@@ -161,7 +161,7 @@ def pilots(queue_id: int) -> list[tuple[str, int]]:
     """A registered pilot for each connection: its token, and the id of its credential."""
     from broker_site.foundation.access.authentication import principal_of_token
     from broker_site.foundation.access.credentials import issue_enrolment, issue_pilot_token
-    from brokerage.ledger.pilots import register
+    from brokerage.ledger.lease import register
     from brokerage.models import Pilot
 
     enrolment = principal_of_token(issue_enrolment(filling.QUEUE).text)

@@ -84,7 +84,7 @@ class Client:
 
         for job_id in self._jobs(n):
             outputs = [ReportedOutput(f"{kind}.{job_id}", 1000, "00000001", filling.STORAGE, 10) for kind in ("out", "log")]
-            assert settle_job(job_id, 1, Report("finished", outputs), f"job:{job_id}").status == "finished"
+            assert settle_job(job_id, 1, Report("finished", outputs), f"job:{job_id}") == "finished"
 
     def reference(self, n: int) -> None:
         """Touch `n` rows of the bare table."""

@@ -15,7 +15,7 @@ class BrokerageConfig(AppConfig):
         from django.core.checks import register
 
         from brokerage.plugins import check_plugins, load_plugins
-        from brokerage.queries.storages import storage_directories
+        from brokerage.queries.pilots import storage_directories
         from workqueues.catalogue import locate_storages_with
 
         load_plugins()

@@ -12,7 +12,7 @@ from django.db import transaction
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.sql.copying import take_ids
 from brokerage.ledger.expiry import end_seen
-from brokerage.ledger.lease import Leased, lease
+from brokerage.ledger.lease import Lease, lease
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobInput, JobSpec, TaskQueue
 from brokerage.rules.dispatch.settlement import Ending, JobVersion, Report
@@ -140,7 +140,7 @@ REPORTS = {
 }
 
 
-def lead(job_id: int) -> Leased:
+def lead(job_id: int) -> Lease:
     """Give a waiting job to a pilot."""
     job = Job.objects.select_related("computing_queue").get(id=job_id)
     Job.objects.filter(id=job_id).update(priority=10**6, ready_priority=-(10**6))
@@ -156,4 +156,4 @@ def end(job_id: int, ending: Ending, report: Report | None = None) -> None:
         assert end_seen([JobVersion(job_id, 0, "activated")], ending, "test", "test") == 1
         return
     leased = lead(job_id)
-    assert settle_job(job_id, leased.epoch, report or REPORTS[ending], "pilot").status == ending
+    assert settle_job(job_id, leased.epoch, report or REPORTS[ending], "pilot") == ending

@@ -21,10 +21,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", readyz, name="readyz"),
     path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
-    path("api/v1/", include("brokerage.api.pilot_urls")),
+    path("api/v1/", include("brokerage.api.urls")),
     path("api/v1/schema/", schema, name="schema"),
     path("api/v1/", include("workqueues.api.urls")),
-    path("api/v1/", include("brokerage.api.urls")),
     path("", include(page_urlpatterns)),
     path("", include("monitoring.urls")),
 ]

@@ -65,23 +65,19 @@ class DecisionAdmin(ReadOnlyAdmin):
         return ["task", "verdict", "chosen", "skipped", *columns, "asked", "configured"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Those that are no columns."""
         return ("task", "verdict", "chosen", "skipped", "asked", "configured")
 
     @admin.display(description="task", ordering="task_id")
     def task(self, decision: Decision) -> SafeString | str:
-        """The task."""
         return row("workqueues_task", decision.task_id)
 
     @admin.display(description="verdict")
     def verdict(self, decision: Decision) -> str:
-        """One sentence."""
         story = explanation_of(decision)
         return story.verdict if story else "its record is of a format that is no longer read"
 
     @admin.display(description="chosen")
     def chosen(self, decision: Decision) -> SafeString | str:
-        """Each chosen candidate with its weight."""
         story = explanation_of(decision)
         lines = [(c.name, f"{c.weight:.4g}") for c in story.chosen] if story else []
         return format_html_join("", "<div>{}: weight {}</div>", lines) or "-"
@@ -95,47 +91,39 @@ class DecisionAdmin(ReadOnlyAdmin):
 
     @admin.display(description="ask")
     def asked(self, decision: Decision) -> SafeString:
-        """Indented."""
         return pretty(decision.ask)
 
     @admin.display(description="config")
     def configured(self, decision: Decision) -> SafeString:
-        """Indented."""
         return pretty(decision.config)
 
 
-@admin.register(StoredSnapshot)
-class StoredSnapshotAdmin(ReadOnlyAdmin):
-    """Snapshots of the grid."""
+class SnapshotTableAdmin(ReadOnlyAdmin):
+    """Rows with a large compressed column, which is not read: its size is shown."""
 
+    content: str
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Without what it holds, with its size."""
+        return super().get_queryset(request).annotate(bytes=Length(self.content)).defer(self.content)
+
+    @admin.display(description="size, bytes", ordering="bytes")
+    def size(self, obj: Any) -> int:
+        return int(getattr(obj, "bytes", 0))
+
+
+@admin.register(StoredSnapshot)
+class StoredSnapshotAdmin(SnapshotTableAdmin):
+    content = "moment"
     list_display = ("id", "at", "size", "grid_id", "links_id")
     number_fields = ("id",)
     search_fields = ("=grid__digest",)
     search_help_text = "Number, or digest of the grid."
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[StoredSnapshot]:
-        """Without what it holds, with its size."""
-        return super().get_queryset(request).annotate(bytes=Length("moment")).defer("moment")
-
-    @admin.display(description="size, bytes", ordering="bytes")
-    def size(self, snapshot: StoredSnapshot) -> int:
-        """Compressed."""
-        return int(getattr(snapshot, "bytes", 0))
-
 
 @admin.register(GridPart)
-class GridPartAdmin(ReadOnlyAdmin):
-    """Parts of snapshots."""
-
+class GridPartAdmin(SnapshotTableAdmin):
+    content = "content"
     list_display = ("digest", "size")
     search_fields = ("=digest",)
     search_help_text = "Digest."
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[GridPart]:
-        """Without what it holds, with its size."""
-        return super().get_queryset(request).annotate(bytes=Length("content")).defer("content")
-
-    @admin.display(description="size, bytes", ordering="bytes")
-    def size(self, part: GridPart) -> int:
-        """Compressed."""
-        return int(getattr(part, "bytes", 0))

@@ -80,8 +80,6 @@ class GridForm(ModelForm):
 
 
 class SiteForm(GridForm):
-    """A site."""
-
     table = SITE
     kind = "site"
 
@@ -91,8 +89,6 @@ class SiteForm(GridForm):
 
 
 class StorageForm(GridForm):
-    """A storage endpoint."""
-
     table = {name: p for name, p in STORAGE.items() if name != "site"}
     kind = "storage"
 
@@ -109,8 +105,6 @@ class StorageForm(GridForm):
 
 
 class QueueForm(GridForm):
-    """A computing queue."""
-
     table = QUEUE
     further = FURTHER
     kind = "queue"
@@ -127,8 +121,6 @@ class QueueForm(GridForm):
 
 
 class LinkForm(ModelForm):
-    """A storage endpoint of a queue."""
-
     class Meta:
         model = QueueStorage
         fields = ("queue", "storage", "access", "position")
@@ -141,7 +133,6 @@ class LinkForm(ModelForm):
         return access
 
     def clean_position(self) -> int:
-        """From 1 on."""
         position = int(self.cleaned_data["position"])
         if position < 1:
             raise forms.ValidationError("1 is the default, then 2, 3, ...", code="range")
@@ -178,7 +169,7 @@ class GridAdmin(AuditedAdmin):
     @admin.display(description="overrides")
     def overrides(self, obj: Any) -> str:
         """Each override of the row with what it hides, who set it and why."""
-        found = LocalOverride.objects.filter(kind=self.form.kind, name=obj.name)  # type: ignore[attr-defined]
+        rows = LocalOverride.objects.filter(kind=self.form.kind, name=obj.name)  # type: ignore[attr-defined]
         lines = [
             (
                 f"/admin/brokerage/localoverride/{o.pk}/change/",
@@ -186,7 +177,7 @@ class GridAdmin(AuditedAdmin):
                 f"the document says {o.beneath!r}; {o.who or 'somebody'}, {o.since:%Y-%m-%d}: {o.reason}"
                 + (f"; until {o.until:%Y-%m-%d %H:%M}" if o.until else ""),
             )
-            for o in found
+            for o in rows
         ]
         items = format_html_join("", '<li><a href="{}">{}</a> ({})</li>', lines)
         return format_html("<ul>{}</ul>", items) if lines else "none"
@@ -194,8 +185,6 @@ class GridAdmin(AuditedAdmin):
 
 @admin.register(Site)
 class SiteAdmin(GridAdmin):
-    """Sites."""
-
     form = SiteForm
     list_display = ("name", "state", "nucleus")
     list_filter = ("state", "nucleus")
@@ -205,8 +194,6 @@ class SiteAdmin(GridAdmin):
 
 @admin.register(StorageEndpoint)
 class StorageEndpointAdmin(GridAdmin):
-    """Storage endpoints."""
-
     form = StorageForm
     list_display = ("name", "site", "type", "state", "is_tape", "free_gb", "expired_gb", "path")
     list_filter = ("state", "type", "is_tape")
@@ -227,8 +214,6 @@ class LinkInline(admin.TabularInline):
 
 @admin.register(ComputingQueue)
 class ComputingQueueAdmin(GridAdmin):
-    """Computing queues with their storage endpoints."""
-
     form = QueueForm
     inlines = (LinkInline,)
     list_display = ("name", "site", "status", "type", "corecount", "corepower", "maxrss", "maxtime", "maxwdir", "last_start")
@@ -239,15 +224,12 @@ class ComputingQueueAdmin(GridAdmin):
     autocomplete_fields = ("site",)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save, note the time, audit."""
         obj.modified_at = Now()
         super().save_model(request, obj, form, change)
 
 
 @admin.register(QueueStorage)
 class QueueStorageAdmin(AuditedAdmin):
-    """Which queue uses which storage endpoint."""
-
     form = LinkForm
     list_display = ("queue", "access", "position", "storage")
     list_filter = ("access",)

@@ -38,26 +38,18 @@ class FactForm(ModelForm):
 
 
 class LinkForm(FactForm):
-    """A link."""
-
     table = LINK
 
 
 class SlotsForm(FactForm):
-    """Declared slots."""
-
     table = SLOT
 
 
 class MeasuredForm(FactForm):
-    """Measurements of a queue."""
-
     table = MEASURED
 
 
 class SoftwareForm(ModelForm):
-    """What a queue publishes."""
-
     def clean_queue(self) -> str:
         """A queue that is there, or ALL."""
         name = str(self.cleaned_data["queue"])
@@ -77,8 +69,6 @@ class SoftwareForm(ModelForm):
 
 @admin.register(Link)
 class LinkAdmin(AuditedAdmin):
-    """Links between sites."""
-
     form = LinkForm
     list_display = (
         *("source", "destination", "activity", "files_queued", "mbps_1h", "mbps_1d", "mbps_1w", "closeness", "measured_at"),
@@ -93,8 +83,6 @@ class LinkAdmin(AuditedAdmin):
 
 @admin.register(Software)
 class SoftwareAdmin(AuditedAdmin):
-    """Software documents of queues."""
-
     form = SoftwareForm
     list_display = ("queue",)
     search_fields = ("queue",)
@@ -103,8 +91,6 @@ class SoftwareAdmin(AuditedAdmin):
 
 @admin.register(DeclaredSlots)
 class DeclaredSlotsAdmin(AuditedAdmin):
-    """Declared slots."""
-
     form = SlotsForm
     list_display = ("queue", "share", "resource_type", "n", "expires")
     list_select_related = ("queue",)
@@ -115,8 +101,6 @@ class DeclaredSlotsAdmin(AuditedAdmin):
 
 @admin.register(Measured)
 class MeasuredAdmin(AuditedAdmin):
-    """What is measured at queues."""
-
     form = MeasuredForm
     list_display = ("queue", "disk_io_per_core", "starts_per_hour")
     list_select_related = ("queue",)

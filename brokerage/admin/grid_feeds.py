@@ -30,7 +30,6 @@ class FeedForm(ModelForm):
         fields = ("name", "kind", "place", "enabled")
 
     def clean_name(self) -> str:
-        """A plain name."""
         name = str(self.cleaned_data["name"])
         if not re.fullmatch(NAME, name):
             raise forms.ValidationError("Small letters, digits and . _ -, a letter or digit first.", code="format")
@@ -51,8 +50,6 @@ class FeedForm(ModelForm):
 
 @admin.register(Feed)
 class FeedAdmin(AuditedAdmin):
-    """Feeds."""
-
     form = FeedForm
     noted = ("how_it_is", "tried_at", "good_at", "data_at", "entries", "fault", "fault_since", "faulty")
     list_display = ("name", "kind", "enabled", "how_it_is", "good_at", "entries")
@@ -82,6 +79,5 @@ class FeedAdmin(AuditedAdmin):
 
     @admin.display(description="state")
     def how_it_is(self, feed: Feed) -> str:
-        """Age and faults in one sentence."""
         state = state_of(feed, clock.now())
         return f"{state.state}; {state.sentence}"

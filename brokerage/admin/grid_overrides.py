@@ -54,8 +54,6 @@ class OverrideForm(ModelForm):
 
 @admin.register(LocalOverride)
 class LocalOverrideAdmin(AuditedAdmin):
-    """Overrides."""
-
     form = OverrideForm
     fields = ("kind", "name", "attribute", "value", "reason", "until", "who", "since", "beneath")
     list_display = ("kind", "name", "attribute", "value", "beneath", "reason", "who", "since", "until")
@@ -81,6 +79,5 @@ class LocalOverrideAdmin(AuditedAdmin):
         end_override(obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """One by one."""
         for obj in queryset:
             self.delete_model(request, obj)

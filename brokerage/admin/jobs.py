@@ -1,4 +1,4 @@
-"""Jobs and what belongs to them, to read."""
+"""Jobs and what belongs to them, task queues and pilots, to read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
 from broker_site.foundation.adminpages.cells import cut, lists, pretty, row
-from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
+from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec, Pilot, TaskQueue
 
 
 class OfJob(ReadOnlyAdmin):
@@ -21,7 +21,6 @@ class OfJob(ReadOnlyAdmin):
 
     @admin.display(description="job", ordering="job_id")
     def job_link(self, obj: Any) -> SafeString | str:
-        """The job."""
         return row("brokerage_job", obj.job_id)
 
 
@@ -43,17 +42,14 @@ class JobAdmin(ReadOnlyAdmin):
         return ["belonging", *("task" if name == "task_id" else name for name in super().get_fields(request, obj))]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Those that are no columns."""
         return ("belonging", "task")
 
     @admin.display(description="task", ordering="task_id")
     def task(self, job: Job) -> SafeString | str:
-        """The task."""
         return row("workqueues_task", job.task_id)
 
     @admin.display(description="lists")
     def belonging(self, job: Job) -> SafeString:
-        """What belongs to the job."""
         of = {"job_id": job.id}
         return lists(
             [
@@ -69,8 +65,6 @@ class JobAdmin(ReadOnlyAdmin):
 
 @admin.register(JobSpec)
 class JobSpecAdmin(OfJob):
-    """What jobs are."""
-
     list_display = ("job_link", "job_name", "vo", "user_name", "transformation", "ram_mb", "disk_mb", "walltime_s", "created_at")
     search_fields = ("=job_name", "=user_name")
     search_help_text = "Number or whole name of the job, or its user."
@@ -78,8 +72,6 @@ class JobSpecAdmin(OfJob):
 
 @admin.register(JobInput)
 class JobInputAdmin(OfJob):
-    """Uses of files by jobs."""
-
     list_display = ("id", "job_link", "file", "status", "tracked", "attempt_nr")
     list_filter = ("tracked",)
     search_fields = ("=id",)
@@ -88,14 +80,11 @@ class JobInputAdmin(OfJob):
 
     @admin.display(description="file", ordering="file_id")
     def file(self, use: JobInput) -> SafeString | str:
-        """The file."""
         return row("workqueues_file", use.file_id)
 
 
 @admin.register(JobResult)
 class JobResultAdmin(OfJob):
-    """How jobs ended."""
-
     list_display = ("job_link", "reported_status", "error_code", "message", "exit_code", "host", "end_time")
     search_fields = ("=error_code", "=host")
     search_help_text = "Number of the job, error code, or host."
@@ -105,24 +94,19 @@ class JobResultAdmin(OfJob):
         return [*(name for name in super().get_fields(request, obj) if name != "metrics"), "measured"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """The one that is no column."""
         return ("measured",)
 
     @admin.display(description="message")
     def message(self, result: JobResult) -> str:
-        """The message, cut."""
         return cut(result.error_message)
 
     @admin.display(description="metrics")
     def measured(self, result: JobResult) -> SafeString:
-        """Indented."""
         return pretty(result.metrics)
 
 
 @admin.register(JobChange)
 class JobChangeAdmin(OfJob):
-    """Every move of every job."""
-
     list_display = ("id", "at", "job_link", "old", "new", "epoch", "who", "why")
     search_fields = ("=who",)
     search_help_text = "Number of the job, or who."
@@ -130,8 +114,6 @@ class JobChangeAdmin(OfJob):
 
 @admin.register(JobRetryHistory)
 class JobRetryHistoryAdmin(ReadOnlyAdmin):
-    """Which job came from which."""
-
     list_display = ("id", "old_job", "new_job", "origin_job", "relation_type", "task", "at")
     number_fields = ("old_job_id", "new_job_id", "origin_job_id")
     search_fields = ("=relation_type",)
@@ -139,20 +121,42 @@ class JobRetryHistoryAdmin(ReadOnlyAdmin):
 
     @admin.display(description="from")
     def old_job(self, retry: JobRetryHistory) -> SafeString | str:
-        """The job that failed."""
         return row("brokerage_job", retry.old_job_id)
 
     @admin.display(description="to")
     def new_job(self, retry: JobRetryHistory) -> SafeString | str:
-        """The job that tries again."""
         return row("brokerage_job", retry.new_job_id)
 
     @admin.display(description="origin")
     def origin_job(self, retry: JobRetryHistory) -> SafeString | str:
-        """The first of the chain."""
         return row("brokerage_job", retry.origin_job_id)
 
     @admin.display(description="task")
     def task(self, retry: JobRetryHistory) -> SafeString | str:
-        """The task."""
         return row("workqueues_task", retry.task_id)
+
+
+@admin.register(Pilot)
+class PilotAdmin(ReadOnlyAdmin):
+    """Pilots, the last registered first. Their credentials are revoked among the credentials."""
+
+    list_display = ("id", "queue", "host", "slot", "core_count", "memory_mb", "registered_at", "last_seen")
+    list_filter = ("queue",)
+    list_select_related = ("queue",)
+    ordering = ("-registered_at",)
+    search_fields = ("=host", "=slot")
+    search_help_text = "Host or slot."
+
+
+@admin.register(TaskQueue)
+class TaskQueueAdmin(ReadOnlyAdmin):
+    """Sets of requirements under which jobs wait together."""
+
+    list_display = (
+        "id", "computing_queue", "vo", "prod_source_label", "resource_type", "core_count", "ram_mb", "disk_mb", "walltime_s",
+    )  # fmt: skip
+    list_filter = ("computing_queue",)
+    list_select_related = ("computing_queue",)
+    number_fields = ("id",)
+    search_fields = ("=vo",)
+    search_help_text = "Number, or VO."

@@ -13,8 +13,7 @@ from broker_site.foundation.agency.run import Run
 from broker_site.foundation.kernel.dice import dice
 from brokerage.agents.decision_cycle import DecisionCycle
 from brokerage.agents.throttling import Throttle
-from brokerage.ledger.input_picking import give_up, take_input
-from brokerage.ledger.make_jobs import make_jobs
+from brokerage.ledger.generate import give_up, make_jobs, take_input
 from brokerage.queries.chunks import CannotAsk
 from brokerage.rules.decision.assembly import TaskDecision
 from brokerage.rules.decision.policy_choice import Unusable

@@ -7,8 +7,8 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.dataset_jobs import GenerateRun, jobs_from
 from brokerage.agents.decision_cycle import begin
 from brokerage.agents.throttling import Throttle
+from brokerage.models import ComputingQueue
 from brokerage.queries.feeds import stale_feeds
-from brokerage.queries.generation import queue_ids
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.holds import retry_later, set_pending
@@ -27,7 +27,8 @@ def generate(run: Run) -> int:
         tasks = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="unused inputs", order="share", only=throttle.open)
         if not tasks:
             return 0
-        run_state = GenerateRun(run, begin(run, tasks), queue_ids(), throttle, stale_feeds(run.now))
+        queue_ids = dict(ComputingQueue.objects.values_list("name", "id"))
+        run_state = GenerateRun(run, begin(run, tasks), queue_ids, throttle, stale_feeds(run.now))
         try:
             return each(run, tasks, lambda run, task: generate_for(run, task, run_state))
         finally:

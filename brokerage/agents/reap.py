@@ -19,13 +19,13 @@ BATCH = 1000
 DAY_S = 86400.0
 
 
-class Forgetting:
+class CredentialCleanup:
     """Forgets credentials that expired long ago, once a period in each process that runs the agent."""
 
     def __init__(self) -> None:
         self._last: datetime | None = None
 
-    def turn(self, now: datetime) -> None:
+    def run(self, now: datetime) -> None:
         """Forget, if a period has passed since this process did so."""
         period = timedelta(seconds=gdpconfig.value("agents", "FORGET_PERIOD"))
         if self._last is None or now - self._last >= period:
@@ -33,7 +33,7 @@ class Forgetting:
             self._last = now
 
 
-FORGETTING = Forgetting()
+CLEANUP = CredentialCleanup()
 
 
 @agent("reap")
@@ -44,7 +44,7 @@ def reap(run: Run) -> int:
     limits = [limit for queue in queues for limit in queue_limits(run, queue, config)]
     resting = [queue.id for queue in queues if suspended(QueueFacts(queue.status, queue.catchall))]
     ended = expire_leases(run.who, BATCH, resting) + end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH)
-    FORGETTING.turn(run.now)
+    CLEANUP.run(run.now)
     return ended
 
 
@@ -59,9 +59,9 @@ def queue_limits(run: Run, queue: ComputingQueue, config: Config) -> list[Limit]
         transtimelo=queue.attributes.get("transtimelo"),
     )
     high = config["HIGH_PRIORITY"]
-    found = []
+    limits = []
     for state in ENDINGS:
         low_s, high_s = limit_s(state, high - 1, facts, config), limit_s(state, high, facts, config)
         if low_s is not None or high_s is not None:
-            found.append(Limit(queue.id, state, low_s or inf, high_s or inf))
-    return found
+            limits.append(Limit(queue.id, state, low_s or inf, high_s or inf))
+    return limits

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from broker_site.foundation.agency.run import Run, agent
-from brokerage.queries.share_use import in_use
+from brokerage.queries.share_use import share_use
 from workqueues.ledger.standings import note_queue_standings, note_standings
 from workqueues.models import WorkQueue
 from workqueues.queries.shares import trees
@@ -20,20 +20,20 @@ from workqueues.rules.throttle.units import RESOURCE
 @agent("share")
 def share(run: Run) -> int:
     """Count what each has. Always 0: an agent that handled rows is run again at once, and here nothing is ever left."""
-    used, known = in_use(), trees()
-    note_standings((s for vo, tree in known.items() for s in of_tree(tree.nodes, used.shares.get(vo, {}))), run.now)
-    note_queue_standings(dict(_queues(used.queues)), run.now)
+    use = share_use()
+    note_standings((s for vo, tree in trees().items() for s in of_tree(tree.nodes, use.shares.get(vo, {}))), run.now)
+    note_queue_standings(dict(_queues(use.queues)), run.now)
     return 0
 
 
-def _queues(used: Mapping[str, Mapping[int, Use]]) -> Iterator[tuple[str, list[UnitStanding]]]:
+def _queues(use_by_queue: Mapping[str, Mapping[int, Use]]) -> Iterator[tuple[str, list[UnitStanding]]]:
     """VO -> where its work queues stand: all where they drive it, else those that are units beside the shares, without place."""
     units, active = Units.load(), active_queues()
     rows = list(WorkQueue.objects.filter(status="active").order_by("queue_order"))
-    for vo in sorted({*active, *used, *(row.vo for row in rows if row.vo not in ("", "*"))}):
-        have = used.get(vo, {})
-        queues = shared_queues(vo, rows, {*active.get(vo, ()), *have})
-        standings = of_queues(queues, {str(id_): use for id_, use in have.items()})
+    for vo in sorted({*active, *use_by_queue, *(row.vo for row in rows if row.vo not in ("", "*"))}):
+        of_vo = use_by_queue.get(vo, {})
+        queues = shared_queues(vo, rows, {*active.get(vo, ()), *of_vo})
+        standings = of_queues(queues, {str(id_): use for id_, use in of_vo.items()})
         if units.model(vo) == "global":
             resource = {str(row.id) for row in rows if row.queue_function == RESOURCE}
             standings = [replace(s, place=None, above=False) for s in standings if s.name in resource]

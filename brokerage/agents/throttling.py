@@ -77,7 +77,6 @@ class Throttle:
             self.renewed = time.monotonic()
 
     def end(self) -> None:
-        """Give the locks back."""
         if self.locked:
             release_locks(self.run.id)
 

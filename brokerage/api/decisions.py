@@ -28,9 +28,7 @@ QUEUE = OpenApiParameter("queue", str, description="also tell every verdict on t
 
 
 @extend_schema(tags=["brokerage"])
-class TaskDecisions(mixins.ListModelMixin, viewsets.GenericViewSet[Decision]):
-    """Decisions about one task."""
-
+class TaskDecisionsView(mixins.ListModelMixin, viewsets.GenericViewSet[Decision]):
     queryset = Decision.objects.none()
     serializer_class = DecisionShown
     pagination_class = NewestFirst
@@ -49,9 +47,7 @@ class TaskDecisions(mixins.ListModelMixin, viewsets.GenericViewSet[Decision]):
 
 
 @extend_schema(tags=["brokerage"])
-class Decisions(viewsets.GenericViewSet[Decision]):
-    """Single decisions."""
-
+class DecisionsView(viewsets.GenericViewSet[Decision]):
     queryset = Decision.objects.none()
     serializer_class = DecisionWhole
     permissions = {"retrieve": READ}
@@ -67,8 +63,8 @@ class Decisions(viewsets.GenericViewSet[Decision]):
 
     def _visible(self, decision_id: int) -> Decision:
         tasks = Task.objects.filter(visible_vos(principal(self.request), READ).q("vo"))
-        found = with_snapshot(Decision.objects.all()).filter(id=decision_id) if decision_id <= LARGEST_ID else None
-        decision = found.first() if found is not None else None
+        rows = with_snapshot(Decision.objects.all())
+        decision = rows.filter(id=decision_id).first() if decision_id <= LARGEST_ID else None
         if decision is None or not tasks.filter(id=decision.task_id).exists():
             raise Http404("There is no such decision.")
         return decision

@@ -15,16 +15,11 @@ from brokerage.states import JOB
 
 
 class _AnyKind(AnyOf):
-    """Kinds of jobs, by name."""
-
     def filter(self, qs: QuerySet[Job], value: Sequence[str] | None) -> QuerySet[Job]:
-        """The jobs of these kinds."""
         return super().filter(qs, [JobKind.named(name) for name in value or ()])
 
 
 class JobFilter(django_filters.FilterSet):
-    """Filters of lists of jobs."""
-
     kind = _AnyKind(KIND_NAMES)
     status = AnyOf(JOB.states)
     task = IdFilter(field_name="task_id", help_text="number of the task")
@@ -46,8 +41,6 @@ class JobFilter(django_filters.FilterSet):
 
 
 class DecisionFilter(django_filters.FilterSet):
-    """Filters of the decisions about a task."""
-
     policy = TextFilter()
     outcome = AnyOf(("assign", "pending"))
 
@@ -57,8 +50,6 @@ class DecisionFilter(django_filters.FilterSet):
 
 
 class QueueFilter(django_filters.FilterSet):
-    """Filters of the list of computing queues."""
-
     name = NameFilter(help_text="name; * and ? are wildcards")
     site = NameFilter(field_name="site_id", help_text="site; * and ? are wildcards")
     status = AnyOf(QUEUE_STATUSES)
@@ -70,8 +61,6 @@ class QueueFilter(django_filters.FilterSet):
 
 
 class SiteFilter(django_filters.FilterSet):
-    """Filters of the list of sites."""
-
     name = NameFilter(help_text="name; * and ? are wildcards")
     state = TextFilter()
     nucleus = django_filters.BooleanFilter()

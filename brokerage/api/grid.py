@@ -22,7 +22,7 @@ READ = "grid:read"
 
 
 @extend_schema(tags=["grid"])
-class Queues(mixins.ListModelMixin, viewsets.GenericViewSet[ComputingQueue]):
+class QueuesView(mixins.ListModelMixin, viewsets.GenericViewSet[ComputingQueue]):
     """Computing queues; the grid is the same for all VOs."""
 
     queryset = ComputingQueue.objects.prefetch_related("storages")
@@ -53,9 +53,7 @@ class Queues(mixins.ListModelMixin, viewsets.GenericViewSet[ComputingQueue]):
 
 
 @extend_schema(tags=["grid"])
-class Sites(mixins.ListModelMixin, viewsets.GenericViewSet[Site]):
-    """Sites."""
-
+class SitesView(mixins.ListModelMixin, viewsets.GenericViewSet[Site]):
     queryset: QuerySet[Site] = Site.objects.prefetch_related("storages", "queues")
     serializer_class = SiteShown
     pagination_class = ByName
@@ -69,9 +67,7 @@ class Sites(mixins.ListModelMixin, viewsets.GenericViewSet[Site]):
 
 
 @extend_schema(tags=["grid"])
-class Feeds(mixins.ListModelMixin, viewsets.GenericViewSet[Feed]):
-    """Feeds of the grid."""
-
+class FeedsView(mixins.ListModelMixin, viewsets.GenericViewSet[Feed]):
     queryset: QuerySet[Feed] = Feed.objects.defer("copy")
     serializer_class = FeedShown
     pagination_class = ByName

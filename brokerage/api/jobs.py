@@ -19,14 +19,14 @@ from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.filtering import JobFilter
 from brokerage.api.serializers import JobShown, JobWhole
 from brokerage.models import Job
-from brokerage.queries.whole_job import parts_of_job
+from brokerage.queries.jobs import parts_of_job
 from workqueues.api.tasks import visible_task
 
 READ = "job:read"
 
 
 @extend_schema(tags=["jobs"])
-class Jobs(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
+class JobsView(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
     """Jobs of the VOs in which the caller has a role."""
 
     queryset = Job.objects.none()
@@ -57,9 +57,7 @@ class Jobs(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
 
 
 @extend_schema(tags=["jobs"])
-class TaskJobs(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
-    """Jobs of one task."""
-
+class TaskJobsView(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
     queryset = Job.objects.none()
     serializer_class = JobShown
     pagination_class = NewestFirst

@@ -22,12 +22,11 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import OutsideDataError
-from brokerage.ledger.lease import Leased, advance, lease, lease_again, renew
-from brokerage.ledger.pilots import register, seen, start_noted
+from brokerage.ledger.lease import Lease, advance, lease, lease_again, note_seen, note_start, register, renew
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.job_document import job_document
-from brokerage.queries.pilots import QUEUES, QueueFacts, local_storages, outcomes
+from brokerage.queries.pilots import QUEUES, PilotQueue, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
 from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message
@@ -37,6 +36,7 @@ from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
 T = TypeVar("T")
+BROKEN_RULES = "The message breaks rules"
 OVERLAP_S = 60.0
 """How much longer than its lease a job token lives: a late report is refused by its epoch, with a reason that says so."""
 SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
@@ -47,12 +47,13 @@ SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
 def register_pilot(request: HttpRequest) -> HttpResponse:
     """A pilot begins: it gets its token and learns its storage. A pilot may only serve the queue of its enrolment."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    asked = _read(request, Registration)
-    if principal.queue and asked.queue != principal.queue:
-        raise Refused(403, "Another queue", f"The enrolment is for {principal.queue}, not for {asked.queue}.")
-    queue = ComputingQueue.objects.filter(name=asked.queue).first()
+    registration = _read(request, Registration)
+    if principal.queue and registration.queue != principal.queue:
+        raise Refused(403, "Another queue", f"The enrolment is for {principal.queue}, not for {registration.queue}.")
+    queue = ComputingQueue.objects.filter(name=registration.queue).first()
     if queue is None:
-        raise _unprocessable("queue", "exists", f"there is no computing queue {asked.queue}")
+        message = f"there is no computing queue {registration.queue}"
+        raise Refused(422, BROKEN_RULES, message, [Problem("queue", "exists", message)])
     pilot_id = uuid4()
     with transaction.atomic():
         issued = issue_pilot_token(principal, pilot_id)
@@ -60,12 +61,12 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
             Pilot(
                 id=pilot_id,
                 queue=queue,
-                host=asked.host,
-                slot=asked.slot,
-                pid=asked.pid or None,
-                core_count=asked.cores,
-                memory_mb=asked.memory_mb,
-                disk_mb=asked.disk_mb,
+                host=registration.host,
+                slot=registration.slot,
+                pid=registration.pid or None,
+                core_count=registration.cores,
+                memory_mb=registration.memory_mb,
+                disk_mb=registration.disk_mb,
             )
         )
     return JsonResponse(
@@ -85,14 +86,15 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
 def match(request: HttpRequest) -> HttpResponse:
     """A pilot asks for a job: 200 with one, or 204 when nothing suits it."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    asked = _read(request, JobRequest)
+    ask = _read(request, JobRequest)
     queue = QUEUES.named(principal.queue)
-    pilot_id = _pilot(principal)
+    if (pilot_id := principal.subject) is None:
+        raise Refused(403, "No pilot", "The token names no pilot.")
     if queue is None or queue.status not in ("online", "brokeroff", "test"):
         return _nothing()
-    leased = _lease(queue, pilot_id, asked, principal.vo) or lease_again(pilot_id, asked.request)
+    leased = _lease(queue, pilot_id, ask, principal.vo) or lease_again(pilot_id, ask.request)
     if leased is None:
-        seen(pilot_id)
+        note_seen(pilot_id)
         return _nothing()
     token = mint_job_token(leased.job_id, leased.epoch, leased.lease_s + OVERLAP_S, pilot=principal.credential or 0)
     lease_facts = {"epoch": leased.epoch, "token": token, "lease_s": leased.lease_s}
@@ -109,7 +111,7 @@ def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
     if renewed is not None and renewed.status != status:
         moved = advance(job_id, claim.epoch, status, SOURCES[status], f"job:{job_id}")
         if moved is not None and status == "running":
-            start_noted(job_id)
+            note_start(job_id)
         renewed = moved or renewed
     if renewed is None:
         raise _over(job_id)
@@ -122,12 +124,11 @@ def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
 def report(request: HttpRequest, job_id: int) -> HttpResponse:
     """The pilot's last word: the job ends. Said again, it gets the same answer."""
     claim = _claim(request)
-    said = _read(request, Report)
     try:
-        ended = settle_job(job_id, claim.epoch, said, f"job:{job_id}")
+        status = settle_job(job_id, claim.epoch, _read(request, Report), f"job:{job_id}")
     except Stale:
         raise _over(job_id) from None
-    return JsonResponse({"status": ended.status})
+    return JsonResponse({"status": status})
 
 
 @require_POST
@@ -145,11 +146,7 @@ def _read(request: HttpRequest, kind: type[T]) -> T:
     try:
         return read_message(kind, read_object(request))
     except OutsideDataError as bad:
-        raise Refused(422, "The message breaks rules", str(bad), bad.problems) from None
-
-
-def _unprocessable(field: str, rule: str, message: str) -> Refused:
-    return Refused(422, "The message breaks rules", message, [Problem(field, rule, message)])
+        raise Refused(422, BROKEN_RULES, str(bad), bad.problems) from None
 
 
 def _over(job_id: int) -> Refused:
@@ -164,12 +161,6 @@ def _nothing() -> HttpResponse:
     return answer
 
 
-def _pilot(principal: Principal) -> UUID:
-    if principal.subject is None:
-        raise Refused(403, "No pilot", "The token names no pilot.")
-    return principal.subject
-
-
 def _claim(request: HttpRequest) -> JobClaim:
     principal: Principal = request.principal  # type: ignore[attr-defined]
     if principal.job is None:
@@ -177,13 +168,13 @@ def _claim(request: HttpRequest) -> JobClaim:
     return principal.job
 
 
-def _lease(queue: QueueFacts, pilot_id: UUID, asked: JobRequest, vo: str) -> Leased | None:
+def _lease(queue: PilotQueue, pilot_id: UUID, ask: JobRequest, vo: str) -> Lease | None:
     """The first job of the best task queue that has one for the pilot; `vo`: the only one whose work it may do, if any."""
-    offer = Resource(queue.name, asked.cores, asked.memory_mb, asked.disk_mb, asked.walltime_s, vo)
+    offer = Resource(queue.name, ask.cores, ask.memory_mb, ask.disk_mb, ask.walltime_s, vo)
     watcher = gdpconfig.component("watcher", app="pandaserver")
     for fresh in (False, True):
         for waiting in WAITING.offers(queue.id, offer, fresh=fresh):
             seconds = lease_s(waiting.label, queue.workflow, watcher)
-            if (leased := lease([waiting.id], pilot_id, asked.request, seconds)) is not None:
+            if (leased := lease([waiting.id], pilot_id, ask.request, seconds)) is not None:
                 return leased
     return None

@@ -196,8 +196,8 @@ class QueueShown(serializers.ModelSerializer[ComputingQueue]):
     @extend_schema_field(OverrideShown(many=True))
     def get_overrides(self, queue: ComputingQueue) -> list[Any]:
         """Those that the view read for all queues at once."""
-        found: Mapping[str, list[LocalOverride]] = self.context.get("overrides", {})
-        return list(OverrideShown(found.get(queue.name, []), many=True).data)
+        overrides: Mapping[str, list[LocalOverride]] = self.context.get("overrides", {})
+        return list(OverrideShown(overrides.get(queue.name, []), many=True).data)
 
 
 class StorageShown(serializers.ModelSerializer[StorageEndpoint]):

@@ -36,8 +36,6 @@ class TaskStatusShown(serializers.Serializer[Any]):
 
 @extend_schema(tags=["tasks"])
 class TaskStatusView(viewsets.GenericViewSet[Task]):
-    """What one task waits for."""
-
     queryset = Task.objects.none()
     serializer_class = TaskStatusShown
     permissions = {"retrieve": READ}

@@ -1,26 +1,32 @@
-"""Addresses of supply that users read, below /api/v1/; those of pilots are in `pilot_urls`."""
+"""Addresses of supply, below /api/v1/: what pilots call first, then what users read."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from brokerage.api.decisions import Decisions, TaskDecisions
-from brokerage.api.grid import Feeds, Queues, Sites
-from brokerage.api.jobs import Jobs, TaskJobs
+from brokerage.api import pilots
+from brokerage.api.decisions import DecisionsView, TaskDecisionsView
+from brokerage.api.grid import FeedsView, QueuesView, SitesView
+from brokerage.api.jobs import JobsView, TaskJobsView
 from brokerage.api.task_status import TaskStatusView
-from brokerage.api.what_if import WhatIfs, WhyEmpties
+from brokerage.api.what_if import WhatIfView, WhyEmptyView
 
 urlpatterns = [
-    path("jobs/", Jobs.as_view({"get": "list"}), name="job-list"),
-    path("jobs/<int:job_id>/", Jobs.as_view({"get": "retrieve"}), name="job-detail"),
-    path("tasks/<int:task_id>/jobs/", TaskJobs.as_view({"get": "list"}), name="task-jobs"),
-    path("tasks/<int:task_id>/decisions/", TaskDecisions.as_view({"get": "list"}), name="task-decisions"),
+    path("pilots/", pilots.register_pilot, name="pilot-register"),
+    path("pilots/match/", pilots.match, name="pilot-match"),
+    path("pilots/settled/", pilots.settled, name="pilot-settled"),
+    path("jobs/<int:job_id>/heartbeat/", pilots.heartbeat, name="job-heartbeat"),
+    path("jobs/<int:job_id>/report/", pilots.report, name="job-report"),
+    path("jobs/", JobsView.as_view({"get": "list"}), name="job-list"),
+    path("jobs/<int:job_id>/", JobsView.as_view({"get": "retrieve"}), name="job-detail"),
+    path("tasks/<int:task_id>/jobs/", TaskJobsView.as_view({"get": "list"}), name="task-jobs"),
+    path("tasks/<int:task_id>/decisions/", TaskDecisionsView.as_view({"get": "list"}), name="task-decisions"),
     path("tasks/<int:task_id>/waiting/", TaskStatusView.as_view({"get": "retrieve"}), name="task-waiting"),
-    path("tasks/<int:task_id>/what-if/", WhatIfs.as_view({"post": "ask"}), name="task-what-if"),
-    path("decisions/<int:decision_id>/", Decisions.as_view({"get": "retrieve"}), name="decision-detail"),
-    path("queues/", Queues.as_view({"get": "list"}), name="queue-list"),
-    path("queues/<str:name>/why-empty/", WhyEmpties.as_view({"get": "retrieve"}), name="queue-why-empty"),
-    path("queues/<str:name>/", Queues.as_view({"get": "retrieve"}), name="queue-detail"),
-    path("feeds/", Feeds.as_view({"get": "list"}), name="feed-list"),
-    path("sites/", Sites.as_view({"get": "list"}), name="site-list"),
+    path("tasks/<int:task_id>/what-if/", WhatIfView.as_view({"post": "ask"}), name="task-what-if"),
+    path("decisions/<int:decision_id>/", DecisionsView.as_view({"get": "retrieve"}), name="decision-detail"),
+    path("queues/", QueuesView.as_view({"get": "list"}), name="queue-list"),
+    path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
+    path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
+    path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
+    path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
 ]

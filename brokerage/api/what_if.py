@@ -81,9 +81,7 @@ WHY_EMPTY = inline_serializer(
 
 
 @extend_schema(tags=["brokerage"])
-class WhatIfs(viewsets.GenericViewSet[Any]):
-    """What-ifs about one task."""
-
+class WhatIfView(viewsets.GenericViewSet[Any]):
     serializer_class = WhatIfBody
     permissions = {"ask": READ}
 
@@ -98,9 +96,9 @@ class WhatIfs(viewsets.GenericViewSet[Any]):
         409 where the task has nothing to decide.
         """
         task = visible_task(request, task_id, READ)
-        asked = WhatIfBody(data=request.data)
-        asked.is_valid(raise_exception=True)
-        edits = [Edit(name, value) for name, value in asked.validated_data["edits"].items()]
+        body = WhatIfBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        edits = [Edit(name, value) for name, value in body.validated_data["edits"].items()]
         try:
             result = what_if(task, edits)
         except BadEdits as bad:
@@ -113,9 +111,7 @@ class WhatIfs(viewsets.GenericViewSet[Any]):
 
 
 @extend_schema(tags=["brokerage"])
-class WhyEmpties(viewsets.GenericViewSet[Any]):
-    """Why queues get no work."""
-
+class WhyEmptyView(viewsets.GenericViewSet[Any]):
     serializer_class = serializers.Serializer
     permissions = {"retrieve": READ}
 

@@ -5,7 +5,7 @@ One job that moved meanwhile does not hold up the rest.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,41 +17,25 @@ from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
 BATCH = 200
+SUB_STATUS: dict[Ending, str] = {"closed": "toreassign", "failed": "timeout", "cancelled": "", "finished": ""}
+"""What the sub-status says of a job that was ended for staying too long."""
 
 
 def end_seen(jobs: Sequence[JobVersion], ending: Ending, who: str, why: str, *, sub_status: str = "", only: str = "any") -> int:
     """End those of `jobs` that are still as seen: how many. In batches; a batch with a job that moved is done one by one."""
     total = 0
     ordered = sorted(jobs, key=lambda j: j.id)
-    for at in range(0, len(ordered), BATCH):
-        batch = ordered[at : at + BATCH]
+    batches = deque(ordered[at : at + BATCH] for at in range(0, len(ordered), BATCH))
+    while batches:
+        batch = batches.popleft()
+        ids, epochs = [j.id for j in batch], [j.epoch for j in batch]
+        sources = sorted({j.status for j in batch})
         try:
-            _end(batch, ending, who, why, sub_status, only)
+            end_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, only=only)
             total += len(batch)
         except Stale:
-            total += sum(_end_one(job, ending, who, why, sub_status, only) for job in batch)
+            batches.extend([job] for job in batch if len(batch) > 1)
     return total
-
-
-def _end(batch: Sequence[JobVersion], ending: Ending, who: str, why: str, sub_status: str, only: str) -> None:
-    end_jobs(
-        [j.id for j in batch],
-        ending,
-        who,
-        why,
-        sub_status=sub_status,
-        sources=sorted({j.status for j in batch}),
-        epochs=[j.epoch for j in batch],
-        only=only,
-    )
-
-
-def _end_one(job: JobVersion, ending: Ending, who: str, why: str, sub_status: str, only: str) -> int:
-    try:
-        _end([job], ending, who, why, sub_status, only)
-    except Stale:
-        return 0
-    return 1
 
 
 def expire_leases(who: str, limit: int, suspended: Sequence[int] = ()) -> int:
@@ -109,10 +93,6 @@ def end_overdue(limits: Sequence[Limit], high_priority: int, endings: Mapping[st
     )
 
 
-SUB_STATUS: dict[Ending, str] = {"closed": "toreassign", "failed": "timeout", "cancelled": "", "finished": ""}
-"""What the sub-status says of a job that was ended for staying too long."""
-
-
 def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = "cancelled") -> int:
     """Kill jobs: those that no pilot holds end at once, for the others the next heartbeat is answered with the kill.
 
@@ -130,5 +110,5 @@ def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = 
             """,
             [outcome, held],
         )
-        asked = int(cursor.rowcount)
-    return asked + end_seen(waiting, outcome, who, why)
+        requested = int(cursor.rowcount)
+    return requested + end_seen(waiting, outcome, who, why)

@@ -19,7 +19,6 @@ def claim(feed: Feed, now: datetime, period_s: float) -> bool:
 
 
 def due(now: datetime, period_s: float) -> Q:
-    """Which feeds are to be read."""
     return Q(enabled=True) & (Q(tried_at=None) | Q(tried_at__lte=now - timedelta(seconds=period_s)))
 
 

@@ -1,11 +1,15 @@
-"""Making jobs: the jobs with their inputs, outputs and history, all by COPY in one transaction.
+"""Making jobs of a claimed task: input is picked or given up, placed jobs become rows.
 
-The numbers that they carry are reserved before (`reservation`).
+The jobs with their inputs, outputs and history go in by COPY in one transaction; the numbers that they carry are reserved before
+(`reservation`).
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -13,13 +17,66 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.kernel.machine import NEW
 from broker_site.foundation.sql.copying import cell, copy_lines, escaped
-from brokerage.rules.placement.new_job import DealtFiles, NewJob
+from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
+from brokerage.queries.usable_input import max_files_of, usable_input
+from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
+from brokerage.rules.placement.new_job import DealtFiles, NewJob, PlacedJob
+from brokerage.rules.placement.usable_input import UsableInput, files_wanted
 from workqueues.ledger.claims import lock_claimed
-from workqueues.ledger.events import insert_ranges, settle_file_states
+from workqueues.ledger.events import drop, insert_ranges, settle_file_states
 from workqueues.ledger.moves import Stale, move_dataset, move_task
-from workqueues.ledger.secondaries import advance
-from workqueues.models import Dataset, Task
+from workqueues.ledger.picking import take_files
+from workqueues.ledger.secondaries import advance, load_secondaries
+from workqueues.models import Dataset, JobParamsTemplate, Task
 from workqueues.rules.jobs.event_ranges import NewRange
+from workqueues.rules.jobs.split_rule import parse
+from workqueues.splitters.protocol import Dropped
+
+MOST_FILES = 50_000
+
+
+def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int) -> UsableInput:
+    """Pick files of a master dataset, and of its secondary ones, for at most so many jobs. Raises NoGenerator, Stale."""
+    dataset.refresh_from_db(fields=["n_files_used", "n_files_to_be_used"])  # a dead run's files, and those of jobs, came back
+    wanted = files_wanted(parse(task.split_rule), dataset, max_files_of(task), jobs)
+    files = take_files(run_id, task.id, dataset.id, min(wanted, MOST_FILES))
+    usable = usable_input(task, dataset, files)
+    others = load_secondaries(run_id, task, dataset, max(len(usable.columns), jobs)) if files else []
+    return replace(usable, others=others)
+
+
+def give_up(run_id: str, task_id: int, usable: UsableInput, dropped: Sequence[Dropped], who: str) -> None:
+    """Record what no job will ever take, by the task's own rules, with the reason."""
+    for reason, rows in usable.dropped_events(dropped).items():
+        drop(run_id, task_id, rows, reason, who)
+
+
+def make_jobs(run_id: str, task: Task, usable: UsableInput, placed: Sequence[PlacedJob], decision_id: int, who: str) -> None:
+    """Make the placed jobs.
+
+    Raises Stale if the claim is gone, UnresolvedPlaceholder if a job lacks a value, BadPlan if the generator gives no text.
+    """
+    if not placed:
+        return
+    with _without_garbage_collection():
+        reservation = reserve(run_id, task.id, len(placed))
+        outputs = outputs_by_queue(task, reservation.outputs, {p.queue for p in placed}, who)
+        queues = task_queues(task, {(p.queue_id, p.slot) for p in placed})
+        parameters = JobParamsTemplate.objects.get(task_id=task.id).job_params_template
+        builder = JobBuilder(task.id, usable, parameters, reservation.job_ids, reservation.seeds, outputs)
+        jobs = (builder.job(i, p, queues[p.queue_id, p.slot]) for i, p in enumerate(placed))
+        cut = [usable.dataset.id] if usable.pieces else []
+        generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt_files(usable.others, placed))
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """All that is made is kept to the end, and looking through it for garbage takes a fifth of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def generate(
@@ -51,10 +108,16 @@ def generate(
         copy_lines("brokerage_jobchange", _CHANGE, (f"{j.id}\t{NEW}\tactivated\t0\t{who}" for j in made))
         for dataset_id, n in dealt:
             advance(dataset_id, n)
-        copy_lines("workqueues_file", _OUTPUT, _outputs(task_id, made))
+        outputs = ((j.id, output) for j in made for output in j.outputs)
+        lines = (f"{task_id}\trunning\t{id_}\t{o.dataset_id}\t{o.type}\t{escaped(o.lfn)}" for id_, o in outputs)
+        copy_lines("workqueues_file", _OUTPUT, lines)
         _count_outputs(datasets, written, who)
         _record_retries(task_id, made)
-        _start(task, who, len(made))
+        if task.status == "ready":
+            started = task.start_time or Now()
+            move_task(task, "running", who, f"{len(made)} jobs made", start_time=started, frozen_time=None, error_dialog="")
+        else:
+            Task.objects.filter(id=task.id).update(frozen_time=None, error_dialog="")
 
 
 def _count_outputs(datasets: Sequence[Dataset], written: Mapping[int, int], who: str) -> None:
@@ -65,15 +128,6 @@ def _count_outputs(datasets: Sequence[Dataset], written: Mapping[int, int], who:
             )
             if dataset.status != "running":
                 move_dataset(dataset, "running", who, "jobs write to it")
-
-
-def _start(task: Task, who: str, n: int) -> None:
-    """The task runs, if it did not before."""
-    if task.status == "ready":
-        started = task.start_time or Now()
-        move_task(task, "running", who, f"{n} jobs made", start_time=started, frozen_time=None, error_dialog="")
-    else:
-        Task.objects.filter(id=task.id).update(frozen_time=None, error_dialog="")
 
 
 _JOB = (
@@ -163,12 +217,6 @@ def _use_inputs(task_id: int, jobs: Sequence[NewJob]) -> None:
         )
         if cursor.rowcount != len(tracked):
             raise Stale(f"{len(tracked) - cursor.rowcount} of {len(tracked)} files are no longer picked")
-
-
-def _outputs(task_id: int, jobs: Sequence[NewJob]) -> Iterator[str]:
-    for job in jobs:
-        for dataset_id, kind, lfn in job.outputs:
-            yield f"{task_id}\trunning\t{job.id}\t{dataset_id}\t{kind}\t{escaped(lfn)}"
 
 
 def _record_retries(task_id: int, jobs: Sequence[NewJob]) -> None:

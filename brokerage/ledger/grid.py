@@ -17,10 +17,8 @@ from django.db.models.functions import Now
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM, Principal
 from broker_site.foundation.kernel.verdict import Problem
-from brokerage.ledger.grid_change import Change, What
-from brokerage.ledger.grid_facts import bring_facts
-from brokerage.ledger.grid_lock import take_turns
-from brokerage.ledger.grid_overrides import Overrides
+from brokerage.ledger.grid_facts import Change, What, bring_facts
+from brokerage.ledger.grid_overrides import Overrides, take_turns
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.document import Entry, QueueEntry
@@ -60,13 +58,10 @@ def import_grid(
 
 
 class _Import:
-    """One import under way."""
-
     def __init__(self, source: str, max_loss: float | None, overrides: Overrides, wanted: GridUpdate) -> None:
         self.source, self.max_loss, self.overrides, self.wanted = source, max_loss, overrides, wanted
 
     def places(self) -> list[Change]:
-        """Sites, storage endpoints and queues."""
         wanted, changes = self.wanted, []
         if wanted.sites is not None:
             changes += self._bring("site", wanted.sites)
@@ -111,8 +106,8 @@ class _Import:
 
     def _check_loss(self, kind: Kind, mine: Sequence[str], gone: Sequence[str]) -> None:
         if self.max_loss is not None and len(gone) > self.max_loss * len(mine):
-            told = f"{len(gone)} of {len(mine)} {kind} entries would be gone at once, more than {self.max_loss:.0%}"
-            raise BadGrid([Problem("", "loss", f"{told}: {', '.join(sorted(gone)[:5])}{', ...' if len(gone) > 5 else ''}")])
+            loss = f"{len(gone)} of {len(mine)} {kind} entries would be gone at once, more than {self.max_loss:.0%}"
+            raise BadGrid([Problem("", "loss", f"{loss}: {', '.join(sorted(gone)[:5])}{', ...' if len(gone) > 5 else ''}")])
 
     def _note(self, manager: models.Manager[Any], names: set[str], faulty: Mapping[str, str]) -> None:
         """Whose the rows are now, and which of them are faulty; rows that nothing happened to are not written."""
@@ -163,13 +158,11 @@ def _links(queues: Sequence[QueueEntry]) -> dict[str, dict[str, tuple[Any, Any]]
     QueueStorage.objects.bulk_create(
         QueueStorage(queue_id=ids[name], access=a, storage_id=s, position=p) for name, new in differing.items() for a, s, p in new
     )
-    return {name: _differences(before.get(name, []), new) for name, new in differing.items()}
-
-
-def _differences(old: Sequence[tuple[str, str, int]], new: Sequence[tuple[str, str, int]]) -> dict[str, tuple[Any, Any]]:
-    accesses = sorted({access for access, _, _ in (*old, *new)})
-    return {access: (_of(old, access), _of(new, access)) for access in accesses if _of(old, access) != _of(new, access)}
-
-
-def _of(links: Sequence[tuple[str, str, int]], access: str) -> list[str]:
-    return [storage for a, storage, _ in links if a == access]
+    changes: dict[str, dict[str, tuple[Any, Any]]] = {name: {} for name in differing}
+    for name, new in differing.items():
+        old = before.get(name, [])
+        for access in sorted({access for access, _, _ in (*old, *new)}):
+            storages_before, storages_after = ([storage for a, storage, _ in links if a == access] for links in (old, new))
+            if storages_before != storages_after:
+                changes[name][access] = (storages_before, storages_after)
+    return changes

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from django.db.models import Model
 
-from brokerage.ledger.grid_change import Change
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Software
 from brokerage.rules.grid.update import GridUpdate
+
+What = Literal["added", "changed", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row. `kind`: site, storage, queue, link, slots, measured or software; `fields`: column to (before, after)."""
+
+    kind: str
+    name: str
+    what: What
+    fields: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
 
 OLDEST = timedelta(days=7)
 """How long metrics of links are kept."""
@@ -30,11 +43,17 @@ def bring_facts(wanted: GridUpdate) -> list[Change]:
         ids = dict(ComputingQueue.objects.values_list("name", "id"))
         names = {id_: name for name, id_ in ids.items()}
         if wanted.slots is not None:
-            rows = {(ids[e["queue"]], e["share"] or "", e["resource_type"] or ""): _slots(e) for e in wanted.slots}
+            rows = {
+                (ids[e["queue"]], e["share"] or "", e["resource_type"] or ""): {"n": e["n"], "expires": e["expires"]}
+                for e in wanted.slots
+            }
             keys = ("queue_id", "share", "resource_type")
             changes += _bring("slots", DeclaredSlots, keys, rows, lambda q, s, t: f"{names[q]} {s}/{t}", keep=wanted.merged)
         if wanted.measured is not None:
-            rows = {(ids[e["queue"]],): _measured(e) for e in wanted.measured}
+            rows = {
+                (ids[e["queue"]],): {"disk_io_per_core": e["disk_io_per_core"], "starts_per_hour": e["starts_per_hour"] or None}
+                for e in wanted.measured
+            }
             changes += _bring("measured", Measured, ("queue_id",), rows, lambda q: names[q], keep=wanted.merged)
     if wanted.software is not None:
         rows = {(queue,): {"document": dict(published)} for queue, published in wanted.software.items()}
@@ -50,14 +69,6 @@ def _link(entry: Mapping[str, Any]) -> dict[str, Any]:
         "closeness": entry["closeness"],
         "measured_at": entry["at"],
     }
-
-
-def _slots(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {"n": entry["n"], "expires": entry["expires"]}
-
-
-def _measured(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {"disk_io_per_core": entry["disk_io_per_core"], "starts_per_hour": entry["starts_per_hour"] or None}
 
 
 def _bring(kind: str, model: type[Model], keys: Key, wanted: Rows, named: Callable[..., str], *, keep: bool) -> list[Change]:

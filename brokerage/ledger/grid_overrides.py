@@ -6,23 +6,34 @@ not know of overrides. Not here: which values are allowed (`brokerage.rules.grid
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Model
 from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM, Principal
-from brokerage.ledger.grid_lock import take_turns
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.overrides import Kind, in_column, laid_over, read_override, value_in
 
+LOCK = 0x6772_6964
+"""Key of the advisory lock."""
 PLACES: Mapping[str, type[Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
+
+
+def take_turns() -> None:
+    """Wait until no other writer of the grid is at work: an import, a feed and an override lock the same rows in other orders.
+
+    Held to the end of the transaction.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
 
 
 @dataclass(slots=True)
@@ -35,10 +46,10 @@ class Overrides:
     @classmethod
     def load(cls) -> Overrides:
         """Read and lock them."""
-        found: dict[tuple[str, str], list[LocalOverride]] = {}
+        by_row: dict[tuple[str, str], list[LocalOverride]] = defaultdict(list)
         for override in LocalOverride.objects.select_for_update().order_by("id"):
-            found.setdefault((override.kind, override.name), []).append(override)
-        return cls(found)
+            by_row[override.kind, override.name].append(override)
+        return cls(by_row)
 
     def over(self, kind: Kind, name: str, columns: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a document says of a row, under the overrides of that row; they note what it says of them."""
@@ -46,10 +57,10 @@ class Overrides:
         if not mine:
             return columns
         for override in mine:
-            told = value_in(kind, override.attribute, columns)
+            value = value_in(kind, override.attribute, columns)
             spoken_of = override.attribute if in_column(kind, override.attribute) else "attributes"
-            if spoken_of in columns and told != override.beneath:
-                override.beneath = told
+            if spoken_of in columns and value != override.beneath:
+                override.beneath = value
                 self.moved.append(override)
         return laid_over(kind, columns, {o.attribute: _value(o) for o in mine})
 
@@ -69,7 +80,7 @@ def set_override(override: LocalOverride) -> None:
     """Save a new or changed override that keeps the rules, and bring its row to it."""
     with transaction.atomic():
         take_turns()
-        row = _row(override)
+        row: Any = PLACES[override.kind]._default_manager.select_for_update().get(name=override.name)
         old = LocalOverride.objects.select_for_update().filter(pk=override.pk).first()
         if old is None:
             override.beneath = value_in(override.kind, override.attribute, vars(row))  # type: ignore[arg-type]
@@ -81,8 +92,8 @@ def end_override(override: LocalOverride) -> None:
     """Remove an override, unless somebody has: what the document says holds again."""
     with transaction.atomic():
         take_turns()
-        if (kept := LocalOverride.objects.select_for_update().filter(pk=override.pk).first()) is not None:
-            _end(kept)
+        if (locked := LocalOverride.objects.select_for_update().filter(pk=override.pk).first()) is not None:
+            _end(locked)
 
 
 def end_expired(now: datetime, by: Principal = SYSTEM) -> int:
@@ -107,10 +118,6 @@ def _end(override: LocalOverride) -> None:
     if row is not None:
         _write(override, row, override.beneath)
     override.delete()
-
-
-def _row(override: LocalOverride) -> Any:
-    return PLACES[override.kind]._default_manager.select_for_update().get(name=override.name)
 
 
 def _write(override: LocalOverride, row: Any, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Handing a job to a pilot and keeping its lease: the hot path.
+"""Pilots: registered and seen; handing a job to one and keeping its lease, the hot path.
 
 Each verb is one statement, so one transaction and one round trip.
 """
@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import IntegrityError
+from django.db import IntegrityError, connection
 
 from broker_site.foundation.sql.prepared import Prepared
+from brokerage.models import Pilot
 
 
 @dataclass(frozen=True, slots=True)
-class Leased:
+class Lease:
     """A job that a pilot holds from now on, for `lease_s` seconds unless renewed; `epoch` fences everything it reports."""
 
     job_id: int
@@ -26,7 +27,7 @@ class Leased:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewed:
+class LeaseState:
     """The answer to a heartbeat: the job's state, whether it is to be killed, and how long the lease is from now (seconds)."""
 
     status: str
@@ -91,14 +92,14 @@ _ADVANCE = Prepared(
 )
 
 
-def lease_again(pilot: UUID, request: UUID) -> Leased | None:
+def lease_again(pilot: UUID, request: UUID) -> Lease | None:
     """The job that this very ask got before, if its answer was lost and the job is still only sent."""
     for job_id, epoch, attempt_nr, task_id, lease_s in _AGAIN.run(pilot, request):
-        return Leased(job_id, epoch, attempt_nr, task_id, lease_s)
+        return Lease(job_id, epoch, attempt_nr, task_id, lease_s)
     return None
 
 
-def lease(task_queues: Iterable[int], pilot: UUID, request: UUID, lease_s: float) -> Leased | None:
+def lease(task_queues: Iterable[int], pilot: UUID, request: UUID, lease_s: float) -> Lease | None:
     """Give the pilot the first ready job of the first of `task_queues` that has one.
 
     None when none has, or when this very ask got a job before (`lease_again`): one ask never gets two.
@@ -107,24 +108,54 @@ def lease(task_queues: Iterable[int], pilot: UUID, request: UUID, lease_s: float
     try:
         for task_queue in task_queues:
             for job_id, epoch, attempt_nr, task_id in _LEASE.run(task_queue, holder, ask, lease_s):
-                return Leased(job_id, epoch, attempt_nr, task_id, lease_s)
+                return Lease(job_id, epoch, attempt_nr, task_id, lease_s)
     except IntegrityError:
         return None  # the same ask has just got its job through another process
     return None
 
 
-def renew(job_id: int, epoch: int) -> Renewed | None:
+def renew(job_id: int, epoch: int) -> LeaseState | None:
     """Prolong the lease; None when it is over (another epoch, or the job ended)."""
     for status, kill, lease_s in _RENEW.run(job_id, epoch):
-        return Renewed(status, kill, lease_s)
+        return LeaseState(status, kill, lease_s)
     return None
 
 
-def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: str) -> Renewed | None:
+def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: str) -> LeaseState | None:
     """Prolong the lease and move the job to `status` (starting, running) from one of `sources`.
 
     None when it is in none of them.
     """
     for kill, lease_s in _ADVANCE.run(job_id, epoch, status, list(sources), who):
-        return Renewed(status, kill, lease_s)
+        return LeaseState(status, kill, lease_s)
     return None
+
+
+SEEN_EVERY_S = 30
+"""How exact the last sign of life of an idle pilot is; less often means fewer writes."""
+
+
+def register(pilot: Pilot) -> None:
+    pilot.save(force_insert=True)
+
+
+def note_seen(pilot_id: UUID) -> None:
+    """Note that the pilot asked, at most every SEEN_EVERY_S."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE brokerage_pilot SET last_seen = now() WHERE id = %s AND last_seen < now() - make_interval(secs => %s)",
+            [pilot_id, SEEN_EVERY_S],
+        )
+
+
+def note_start(job_id: int) -> None:
+    """Note that a job began to run at its queue, at most once a minute per queue."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE brokerage_computingqueue SET last_start = now()
+            WHERE id = (SELECT computing_queue_id FROM brokerage_job WHERE id = %s)
+              AND (last_start IS NULL OR last_start < now() - interval '1 minute')
+            """,
+            [job_id],
+        )

@@ -51,31 +51,12 @@ def move_jobs(
     sources: Sequence[str] | None = None,
     bump: int = 0,
     only: str = "any",
-) -> list[int]:
-    """Move those of `ids` that are in a state from which `new` can be reached: the ids that moved, in order.
+) -> Call:
+    """The move, to be run, of those of `ids` that are in a state from which `new` can be reached: a row for each that moved.
 
     `epochs`, parallel to `ids`, fences each move; `sources` narrows the states; `bump` ends the lease's epoch (1) or keeps it
     (0); `only` names a condition of ONLY.
     """
-    if not ids:
-        return []
-    call = moving(ids, new, who, why, epochs=epochs, sub_status=sub_status, sources=sources, bump=bump, only=only)
-    return [row[0] for row in call.run()]
-
-
-def moving(
-    ids: Sequence[int],
-    new: str,
-    who: str,
-    why: str = "",
-    *,
-    epochs: Sequence[int] | None = None,
-    sub_status: str = "",
-    sources: Sequence[str] | None = None,
-    bump: int = 0,
-    only: str = "any",
-) -> Call:
-    """As `move_jobs`, but still to be run."""
     return _move(fence(), only).with_values(
         list(ids),
         list(epochs) if epochs is not None else [ANY_EPOCH] * len(ids),

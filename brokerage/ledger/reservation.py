@@ -21,7 +21,7 @@ from workqueues.models import Dataset, File, OutputTemplate, Task
 from workqueues.rules.jobs.pseudo_files import choose_seeds
 
 
-class Requirements(NamedTuple):
+class TaskQueueKey(NamedTuple):
     """What makes jobs share a task queue (row D1)."""
 
     computing_queue_id: int
@@ -36,7 +36,7 @@ class Requirements(NamedTuple):
     walltime_s: int
 
 
-_GROUPED = ", ".join(Requirements._fields)
+_GROUPED = ", ".join(TaskQueueKey._fields)
 
 
 class Reservation(NamedTuple):
@@ -74,9 +74,9 @@ def _take_seeds(task_id: int, n: int) -> list[Seed]:
     if dataset is None:
         return []
     # Task and type too: the index of a task's files has the newest seed last; by the dataset alone all seeds would be read.
-    known = File.objects.filter(dataset_id=dataset.id, task_id=task_id, type="random_seed")
-    largest = known.order_by("-id").values_list("first_event", flat=True).first() or 0
-    free = known.filter(status="ready").order_by("first_event").values_list("first_event", flat=True)[:n]
+    all_seeds = File.objects.filter(dataset_id=dataset.id, task_id=task_id, type="random_seed")
+    largest = all_seeds.order_by("-id").values_list("first_event", flat=True).first() or 0
+    free = all_seeds.filter(status="ready").order_by("first_event").values_list("first_event", flat=True)[:n]
     reused, fresh = choose_seeds([number or 0 for number in free], largest, n)
     copy_lines(
         "workqueues_file",
@@ -112,7 +112,7 @@ def task_queues(task: Task, asks: Iterable[tuple[int, Slot]]) -> dict[tuple[int,
     In one order for all: two generators that make the same ones would else wait for each other in a circle.
     """
     of_task = (task.vo, task.prod_source_label, task.work_queue_id or 0, task.gshare, task.resource_type)
-    wanted = sorted({Requirements(queue_id, *of_task, *slot) for queue_id, slot in asks})
+    wanted = sorted({TaskQueueKey(queue_id, *of_task, *slot) for queue_id, slot in asks})
     TaskQueue.objects.bulk_create([TaskQueue(**r._asdict()) for r in wanted], ignore_conflicts=True)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {_GROUPED}, id FROM brokerage_taskqueue WHERE ({_GROUPED}) IN %s", [tuple(map(tuple, wanted))])

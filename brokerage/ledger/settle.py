@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db import transaction
 
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
-from brokerage.ledger.moves import move_jobs, moving
+from brokerage.ledger.moves import move_jobs
 from brokerage.models import JobInput, JobResult
 from brokerage.rules.dispatch.settlement import Ending, ExpectedOutput, Report, ReportedOutput, Settlement, settle
 from workqueues.ledger.files import JobOutcome, MadeFile, settling
@@ -87,15 +86,8 @@ class _Job(NamedTuple):
     outputs: Sequence[_Output]
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The recorded end of a job."""
-
-    status: str
-
-
-def settle_job(job_id: int, epoch: int, report: Report, who: str) -> Ended:
-    """Settle the lease `epoch` of a job by its pilot's report; a repeated report gets the recorded end again.
+def settle_job(job_id: int, epoch: int, report: Report, who: str) -> str:
+    """Settle the lease `epoch` of a job by its pilot's report: the final state; a repeated report gets the recorded one again.
 
     Raises Stale when the lease is over without this report: it changed nothing.
     """
@@ -109,7 +101,7 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str) -> Ended:
         return _recorded(jobs[0], epoch)
 
 
-def _settle(job_id: int, epoch: int, report: Report, who: str) -> Ended:
+def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
     with transaction.atomic():
         jobs = _read([job_id])
         if not jobs:
@@ -120,15 +112,21 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> Ended:
         expected = [ExpectedOutput(o.file_id, o.lfn, o.optional) for o in job.outputs]
         settlement = settle(report, expected, job.kill_requested, job.kill_outcome)
         writes = _ending_files([job], settlement.ending, settlement.made, _suspects(job, report))
-        if not move_jobs([job_id], "holding", who, _said(report), epochs=[epoch]):
+        error = f": {report.error_code} {report.error_message}" if report.error_code else ""
+        if not move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]).run():
             raise Stale(f"the lease {epoch} of job {job_id} is over")
         why = settlement.error_message or settlement.error_code
-        writes.append(moving([job_id], settlement.ending, who, why, sub_status=settlement.sub_status))
+        writes.append(move_jobs([job_id], settlement.ending, who, why, sub_status=settlement.sub_status))
         writes.append(_result(job, report, settlement))
+        datasets = {o.file_id: o.dataset_name for o in job.outputs}
+        made = settlement.made.items()
+        writes += registering(
+            [CatalogueEntry(datasets[id_], o.lfn, o.size, o.checksum, o.storage, o.n_events) for id_, o in made]
+        )
         # In one round trip: the rows of the datasets are locked, and the ends of other jobs of the task wait for them.
-        run_together(writes + _registering(job.outputs, settlement.made))
+        run_together(writes)
         look_after_commit("generate", "finish", *(("command",) if settlement.ending == "cancelled" else ()))
-        return Ended(settlement.ending)
+        return settlement.ending
 
 
 def end_jobs(
@@ -150,7 +148,7 @@ def end_jobs(
     with transaction.atomic():
         seen = _read(ids)
         run_together(_ending_files(seen, ending, {}, {}))
-        ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only)
+        ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only).run()
         if len(ended) != len(ids):
             raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
         code = (sub_status or ending).upper()
@@ -166,11 +164,11 @@ def _read(ids: Sequence[int]) -> list[_Job]:
     return [job._replace(outputs=[_Output(*output) for output in job.outputs]) for job in jobs]
 
 
-def _recorded(job: _Job, epoch: int) -> Ended:
+def _recorded(job: _Job, epoch: int) -> str:
     """The answer to a report about a job that has ended: the same as before for the lease that ended it, else stale."""
     if job.epoch != epoch:
         raise Stale(f"job {job.id} ended as {job.status} under another lease")
-    return Ended(job.status)
+    return job.status
 
 
 def _ending_files(
@@ -199,10 +197,6 @@ def _suspects(job: _Job, report: Report) -> dict[int, str]:
     }
 
 
-def _said(report: Report) -> str:
-    return f"pilot reports {report.status}" + (f": {report.error_code} {report.error_message}" if report.error_code else "")
-
-
 def _result(job: _Job, report: Report, settlement: Settlement) -> Call:
     return _RESULT.with_values(
         job.id,
@@ -215,11 +209,4 @@ def _result(job: _Job, report: Report, settlement: Settlement) -> Call:
         settlement.error_code[:40],
         settlement.error_message[:500],
         json.dumps(dict(report.metrics)),
-    )
-
-
-def _registering(outputs: Sequence[_Output], made: Mapping[int, ReportedOutput]) -> list[Call]:
-    datasets = {o.file_id: o.dataset_name for o in outputs}
-    return registering(
-        [CatalogueEntry(datasets[file_id], o.lfn, o.size, o.checksum, o.storage, o.n_events) for file_id, o in made.items()]
     )

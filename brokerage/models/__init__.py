@@ -1,13 +1,12 @@
 """Tables of supply: the grid, jobs, pilots, task queues and decisions. Columns, constraints and indexes; no logic."""
 
 from brokerage.models.decision import Decision, GridPart, StoredSnapshot
+from brokerage.models.dispatch import Pilot, TaskQueue
 from brokerage.models.grid import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
 from brokerage.models.grid_feeds import Feed
 from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
-from brokerage.models.pilot import Pilot
-from brokerage.models.taskqueue import TaskQueue
 
 __all__ = [
     "ComputingQueue",

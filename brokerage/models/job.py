@@ -9,8 +9,8 @@ from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 from django.db.models.lookups import Exact
 
+from brokerage.models.dispatch import TaskQueue
 from brokerage.models.grid import ComputingQueue
-from brokerage.models.taskqueue import TaskQueue
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 

@@ -125,7 +125,6 @@ def _items(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _needs(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What its jobs need of a slot."""
     return {
         "core_count": task.core_count,
         "max_core_count": parse(task.split_rule).max_core_count,
@@ -151,7 +150,6 @@ def _needs(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _software(task: Task) -> dict[str, Any]:
-    """What its jobs need to be installed."""
     return {
         "architecture": task.architecture or None,
         "release": task.trans_uses or None,

@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import prefetch_related_objects
 
 from broker_site.foundation import gdpconfig
-from brokerage.queries.asks import Input, inputs_taken
+from brokerage.queries.asks import GB, Input, inputs_taken
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from brokerage.states import JOB
@@ -23,8 +23,6 @@ from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.states import MASTER_TYPES
-
-GB = 1e9
 
 LARGE = 5_000
 """Files of a dataset from which on only the copies of those files are looked for that are needed: all of them are too many."""
@@ -35,7 +33,7 @@ class CannotAsk(Exception):
 
 
 @dataclass(slots=True)
-class Batch:
+class BatchInputs:
     """What the tasks of a batch read: datasets by task (masters first), sizes of datasets, copies by name, ended jobs by task.
 
     `unavailable`: why the catalogue did not answer; empty where it did.
@@ -48,7 +46,6 @@ class Batch:
     ended: Mapping[int, list[Mapping[str, Any]]]
 
     def masters(self, task: Task) -> list[Dataset]:
-        """The master datasets of a task."""
         return [dataset for dataset in self.inputs.get(task.id, ()) if dataset.master_id is None]
 
     def work_at(self, nucleus: str, task: Task) -> dict[str, Any]:
@@ -58,7 +55,7 @@ class Batch:
         work = remaining_work(events, used, task.cpu_time, task.cpu_time_unit)
         return {"nucleus": nucleus, "share": task.gshare, "priority": task.current_priority, "rw": work}
 
-    def taken(self, dataset: Dataset, files: Sequence[InputFile]) -> list[Input]:
+    def chunk_inputs(self, dataset: Dataset, files: Sequence[InputFile]) -> list[Input]:
         """What a chunk of these files reads, of the master and of its secondaries."""
         return inputs_taken(dataset, files, self.inputs.get(dataset.task_id, ()), self.sizes)
 
@@ -81,32 +78,28 @@ class Batch:
         if inputs and self.unavailable:
             raise CannotAsk(f"the catalogue does not answer: {self.unavailable}")
         replicas = tuple(
-            {"dataset": taken.name, "storage": copy.storage, "files": copy.files, "gb": copy.size / GB}
-            for taken in inputs
-            for copy in self._copies(task, taken, files if taken.master else ())
+            {"dataset": source.name, "storage": copy.storage, "files": copy.files, "gb": copy.size / GB}
+            for source in inputs
+            for copy in self._copies(task, source, files if source.master else ())
             if copy.storage in storages
         )
         return TaskFacts(replicas, tuple(self.ended.get(task.id, ())))
 
-    def _copies(self, task: Task, taken: Input, files: Sequence[InputFile]) -> Sequence[Copies]:
+    def _copies(self, task: Task, source: Input, files: Sequence[InputFile]) -> Sequence[Copies]:
         """Where a dataset is; of a master where these files of it are, unless all storages that have any have all."""
-        copies = self.replicas.get(taken.name)
-        whole = next((d.n_files for d in self.inputs.get(task.id, ()) if d.dataset_name == taken.name), 0)
+        copies = self.replicas.get(source.name)
+        whole = next((d.n_files for d in self.inputs.get(task.id, ()) if d.dataset_name == source.name), 0)
         if files and (whole >= LARGE or (copies and any(copy.files < whole for copy in copies))):
-            return _copies_of(taken.name, files)
+            try:
+                return catalogue().replicas_of_files(source.name, [f.lfn for f in files])
+            except CatalogueUnavailable as error:
+                raise CannotAsk(f"the catalogue does not answer: {error}") from error
         if copies is None:
-            raise CannotAsk(f"the catalogue does not know the input dataset {taken.name}")
+            raise CannotAsk(f"the catalogue does not know the input dataset {source.name}")
         return copies
 
 
-def _copies_of(name: str, files: Sequence[InputFile]) -> Sequence[Copies]:
-    try:
-        return catalogue().replicas_of_files(name, [f.lfn for f in files])
-    except CatalogueUnavailable as error:
-        raise CannotAsk(f"the catalogue does not answer: {error}") from error
-
-
-def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> Batch:
+def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> BatchInputs:
     """What these tasks read, and their parameters; a fixed number of queries. `whole`: sizes of masters too."""
     prefetch_related_objects(list(tasks), "params")
     inputs = inputs_of([task.id for task in tasks])
@@ -121,7 +114,7 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> Batch:
         replicas = catalogue().replicas(sorted(listed)) if listed else {}
     except CatalogueUnavailable as error:
         unavailable = str(error) or "no reason given"
-    return Batch(inputs, sizes_of(sized) if sized else {}, replicas, unavailable, ended_lately(within_s))
+    return BatchInputs(inputs, sizes_of(sized) if sized else {}, replicas, unavailable, ended_lately(within_s))
 
 
 def inputs_of(task_ids: Sequence[int]) -> Mapping[int, list[Dataset]]:

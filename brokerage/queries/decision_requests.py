@@ -10,7 +10,7 @@ from typing import Any
 import brokerage.policies  # noqa: F401 - declares the policies
 from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import chunk_of, task_ask
-from brokerage.queries.chunks import Batch, load_batch
+from brokerage.queries.chunks import BatchInputs, load_batch
 from brokerage.queries.usable_input import peek
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.decision.assembly import DecisionRequest
@@ -32,7 +32,7 @@ class DecisionRequests:
     """The requests of a batch of tasks, with what they have in common: the grid of the moment, what the tasks read, the keys."""
 
     snapshot: GridSnapshot
-    batch: Batch
+    batch: BatchInputs
     config: BrokerConfig
 
     @classmethod
@@ -56,7 +56,7 @@ class DecisionRequests:
     def for_queues(self, task: Task, dataset: Dataset, usable: UsableInput, jobs: Sequence[JobPlan]) -> DecisionRequest:
         """For the queues of a chunk; `jobs`: the smallest into which it can be cut. Raises NoPolicy, CannotAsk."""
         policy = self.config.policy(task.vo, activity_of(task.prod_source_label))
-        inputs = self.batch.taken(dataset, usable.files)
+        inputs = self.batch.chunk_inputs(dataset, usable.files)
         task_facts = self.batch.task_facts(task, inputs, self.snapshot.storages, usable.files)
         ask = task_ask(task, chunk_of(inputs, jobs, usable.files), self.snapshot.now)
         return DecisionRequest(self.snapshot, task_facts, ask, policy, self.config, _seed(task))

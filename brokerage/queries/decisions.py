@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -45,20 +44,14 @@ def latest(task_id: int, most: int = 1) -> list[Decision]:
 class DecisionFacts:
     """One decision as stored: what was asked and answered, and by `columns()` on what.
 
-    `policy`, `ask` and `record` are None where they are gone or have another format by now; `name` is that of the policy.
+    `policy`, `ask` and `record` are None where they are gone or have another format by now.
     """
 
-    id: int
-    task_id: int
-    name: str
+    row: Decision
     policy: Policy | None
     ask: Ask | None
     config: Config
     record: Record | None
-    first_at: datetime
-    last_at: datetime
-    n_times: int
-    row: Decision
 
     def columns(self) -> Columns | None:
         """The candidates as the decision saw them; None when the snapshot, or what reads it, is gone."""
@@ -100,19 +93,13 @@ class DecisionFacts:
         }
 
 
-def find_decision(decision_id: int) -> DecisionFacts | None:
-    """A decision by its number; None when there is none."""
-    row = with_snapshot(Decision.objects.all()).filter(id=decision_id).first()
-    return None if row is None else decision_facts(row)
-
-
 def with_snapshot(rows: QuerySet[Decision]) -> QuerySet[Decision]:
     """Decisions fetched with what they were taken on."""
     return rows.select_related("snapshot__grid", "snapshot__links")
 
 
 def decision_facts(row: Decision) -> DecisionFacts:
-    """The same of a row (`with_snapshot`)."""
+    """What a row (`with_snapshot`) says."""
     try:
         record = decode(bytes(row.record))
     except BadRecord:
@@ -121,10 +108,7 @@ def decision_facts(row: Decision) -> DecisionFacts:
         ask = Ask.from_document(row.ask)
     except OutsideDataError:
         ask = None
-    policy = POLICIES.get(row.policy)
-    return DecisionFacts(
-        row.id, row.task_id, row.policy, policy, ask, row.config, record, row.first_at, row.last_at, row.n_times, row
-    )
+    return DecisionFacts(row, POLICIES.get(row.policy), ask, row.config, record)
 
 
 def explanation_of(row: Decision) -> Explanation | None:

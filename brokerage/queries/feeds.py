@@ -62,7 +62,6 @@ def feed_states(now: datetime, using: str = "default") -> list[FeedState]:
 
 
 def state_of(feed: Feed, now: datetime) -> FeedState:
-    """How one feed is doing."""
     ages = gdpconfig.component("feeds")
     since = feed.data_at or feed.good_at or feed.created_at
     age_s = max((now - since).total_seconds(), 0.0)

@@ -39,8 +39,6 @@ _OFFER = Prepared(
 
 
 class _Offer(NamedTuple):
-    """The row of `_OFFER`."""
-
     task_id: int
     attempt_nr: int
     queue: str
@@ -96,9 +94,9 @@ def _source_name(sources: Sequence[Sequence[Any]], dataset_id: int, lfn: str) ->
 
 
 def _inputs(replicas: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    found: dict[int, dict[str, Any]] = {}
+    by_file: dict[int, dict[str, Any]] = {}
     for file_id, lfn, size, checksum, dataset, storage, root, path in replicas:
-        known = found.setdefault(file_id, {"lfn": lfn, "size": size, "checksum": checksum, "dataset": dataset, "sources": []})
+        entry = by_file.setdefault(file_id, {"lfn": lfn, "size": size, "checksum": checksum, "dataset": dataset, "sources": []})
         if storage is not None:
-            known["sources"].append({"storage": storage, "path": f"{root}/{path or lfn}"})
-    return list(found.values())
+            entry["sources"].append({"storage": storage, "path": f"{root}/{path or lfn}"})
+    return list(by_file.values())

@@ -1,13 +1,18 @@
-"""Jobs that have not ended: those of a task, and how many each queue has."""
+"""Jobs that have not ended, of a task and at each queue; and all that belongs to one job.
+
+REST and the page of a job read it here, with one set of names.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection
 
-from brokerage.models import Job
+from brokerage.models import Job, JobChange, JobInput, JobRetryHistory
 from brokerage.rules.dispatch.settlement import JobVersion
+from workqueues.models import EventRange, File
 
 
 def live_jobs(task_id: int) -> list[JobVersion]:
@@ -29,3 +34,91 @@ def job_counts() -> dict[int, dict[str, int]]:
         for queue, status, n in cursor.fetchall():
             counts[queue][status] = n
         return counts
+
+
+@dataclass(frozen=True, slots=True)
+class InputOfJob:
+    """One use of a file by the job, or of events of it. `use`: live, used or returned; `file_status`: the file as it is now.
+
+    Where jobs share the file by events: those that this job has, from `first_event` to `last_event`, counted from 0 in the file,
+    and the state of their range; None where it has the file whole. `n_events`: of the whole file. Not `tracked`: the file is
+    not used up, other jobs have it too.
+    """
+
+    file_id: int
+    lfn: str
+    dataset_id: int
+    dataset_name: str
+    type: str
+    fsize: int | None
+    checksum: str
+    n_events: int | None
+    file_status: str
+    tracked: bool
+    attempt_nr: int
+    use: str
+    event_range_id: int | None = None
+    first_event: int | None = None
+    last_event: int | None = None
+    range_status: str = ""
+
+    @property
+    def n_own_events(self) -> int | None:
+        """Events that the job has of the file."""
+        if self.first_event is None or self.last_event is None:
+            return self.n_events
+        return self.last_event - self.first_event + 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartsOfJob:
+    """What belongs to a job beside its own rows."""
+
+    job_inputs: list[InputOfJob]
+    outputs: list[File]
+    history: list[JobChange]
+    retry_of: list[int]
+    retried_by: list[int]
+
+
+def parts_of_job(job_id: int) -> PartsOfJob:
+    """Read what belongs to a job: seven queries at most, whatever it has."""
+    retries = JobRetryHistory.objects
+    return PartsOfJob(
+        job_inputs=inputs_of_job(job_id),
+        outputs=list(File.objects.filter(out_job_id=job_id).order_by("id")),
+        history=list(JobChange.objects.filter(job_id=job_id).order_by("id")),
+        retry_of=sorted(set(retries.filter(new_job_id=job_id).values_list("old_job_id", flat=True))),
+        retried_by=sorted(set(retries.filter(old_job_id=job_id).values_list("new_job_id", flat=True))),
+    )
+
+
+def inputs_of_job(job_id: int, *, using: str = DEFAULT_DB_ALIAS, most: int | None = None) -> list[InputOfJob]:
+    """The first `most` inputs of a job; three statements, two where it has its files whole."""
+    uses = list(JobInput.objects.using(using).filter(job_id=job_id).order_by("id")[:most])
+    files = File.objects.using(using).select_related("dataset").in_bulk([use.file_id for use in uses])
+    range_ids = [use.event_range_id for use in uses if use.event_range_id is not None]
+    ranges = EventRange.objects.using(using).in_bulk(range_ids) if range_ids else {}
+    return [
+        InputOfJob(
+            file_id=file.id,
+            lfn=file.lfn,
+            dataset_id=file.dataset_id,
+            dataset_name=file.dataset.dataset_name,
+            type=file.type,
+            fsize=file.fsize,
+            checksum=file.checksum,
+            n_events=file.n_events,
+            file_status=file.status,
+            tracked=use.tracked,
+            attempt_nr=use.attempt_nr,
+            use=use.status,
+            event_range_id=use.event_range_id,
+            first_event=span.def_min_event_id if span else None,
+            last_event=span.def_max_event_id if span else None,
+            range_status=span.status if span else "",
+        )
+        for use in uses
+        if (file := files.get(use.file_id)) is not None
+        for span in [ranges.get(use.event_range_id or 0)]
+    ]

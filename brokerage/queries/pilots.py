@@ -1,4 +1,4 @@
-"""What the pilot verbs read: the pilot's queue, its storage, and what became of jobs."""
+"""What the pilot verbs read: the pilot's queue, storage that is reached as a directory, and what became of jobs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from brokerage.models import ComputingQueue, Job, QueueStorage
+from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint
 
 FRESH_S = 1.0
 """How old the kept facts of queues may be: a queue taken offline hands out jobs no longer than this."""
 
 
-class QueueFacts(NamedTuple):
+class PilotQueue(NamedTuple):
     """The facts of a queue that every match needs."""
 
     id: int
@@ -21,18 +21,18 @@ class QueueFacts(NamedTuple):
     workflow: str
 
 
-class KeptQueues:
+class QueueCache:
     """Facts of queues by name, kept for a moment per process."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[float, QueueFacts | None]] = {}
+        self._kept: dict[str, tuple[float, PilotQueue | None]] = {}
 
-    def named(self, name: str) -> QueueFacts | None:
+    def named(self, name: str) -> PilotQueue | None:
         """The queue of this name, as it was at most FRESH_S ago."""
         at, facts = self._kept.get(name, (-FRESH_S, None))
         if time.monotonic() - at > FRESH_S:
             row = ComputingQueue.objects.filter(name=name).values_list("id", "name", "status", "workflow").first()
-            facts = QueueFacts(*row) if row else None
+            facts = PilotQueue(*row) if row else None
             self._kept[name] = (time.monotonic(), facts)
         return facts
 
@@ -41,13 +41,18 @@ class KeptQueues:
         self._kept.clear()
 
 
-QUEUES = KeptQueues()
+QUEUES = QueueCache()
 
 
 def local_storages(queue_id: int) -> list[dict[str, str]]:
     """The storage endpoints of a queue that have a directory."""
     rows = QueueStorage.objects.filter(queue_id=queue_id).exclude(storage__path="").values_list("storage_id", "storage__path")
     return [{"name": name, "path": path} for name, path in sorted(set(rows))]
+
+
+def storage_directories() -> dict[str, str]:
+    """Directory of each storage endpoint that has one."""
+    return dict(StorageEndpoint.objects.exclude(path="").values_list("name", "path"))
 
 
 def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, object]]:

@@ -23,20 +23,20 @@ GROUP BY 1, 2, 3, 4
 """
 
 
-class InUse(NamedTuple):
+class ShareUse(NamedTuple):
     """VO -> share, and VO -> id of a work queue -> what it has."""
 
     shares: dict[str, dict[str, Use]]
     queues: dict[str, dict[int, Use]]
 
 
-def in_use() -> InUse:
+def share_use() -> ShareUse:
     """What all shares and work queues have; one statement."""
-    use = InUse(defaultdict(dict), defaultdict(dict))
+    totals = ShareUse(defaultdict(dict), defaultdict(dict))
     with connection.cursor() as cursor:
         cursor.execute(_USE, [CORE_POWER])
         for vo, share, queue, queued, jobs, cores, hs06 in cursor:
-            one = Use(0, hs06, 0, jobs, 0, cores) if queued else Use(hs06, 0, jobs, 0, cores, 0)
-            use.shares[vo][share] = use.shares[vo].get(share, NOTHING) + one
-            use.queues[vo][queue] = use.queues[vo].get(queue, NOTHING) + one
-    return use
+            use = Use(0, hs06, 0, jobs, 0, cores) if queued else Use(hs06, 0, jobs, 0, cores, 0)
+            totals.shares[vo][share] = totals.shares[vo].get(share, NOTHING) + use
+            totals.queues[vo][queue] = totals.queues[vo].get(queue, NOTHING) + use
+    return totals

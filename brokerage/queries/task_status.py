@@ -15,7 +15,7 @@ from workqueues.queries.units import throttle_reason
 from workqueues.states import TASK
 
 PILOT_SEEN_MIN = 10
-"""A pilot counts as there if it was seen within so many minutes."""
+"""Minutes after which a pilot that has not asked counts as gone."""
 MOST_QUEUES = 20
 
 
@@ -54,8 +54,8 @@ def surroundings(
             """,
             {"task": task_id, "vo": vo, "parent": parent_id, "agent": agent},
         )
-        found_parent, name, status, n, reason, last_success, last_error_at = cursor.fetchone()
-    parent = ParentTask(found_parent, name, status) if found_parent else None
+        known_parent, name, status, n, reason, last_success, last_error_at = cursor.fetchone()
+    parent = ParentTask(known_parent, name, status) if known_parent else None
     return parent, SuspectFiles(n, reason or ""), (last_success, last_error_at)
 
 

@@ -41,7 +41,7 @@ COLUMN = COUNTED_AS | {"waiting": "waiting"}
 """State of a job -> where the throttler counts it; jobs in other states neither wait nor run."""
 
 
-class Claimable(NamedTuple):
+class ClaimableTasks(NamedTuple):
     """Tasks of a group that a run could take now, the highest priority among them, and the group's turn, from 1."""
 
     tasks: int
@@ -61,8 +61,8 @@ def jobs_by_group() -> dict[Group, Counts]:
     return dict(counts)
 
 
-def claimable_by_group() -> dict[Group, Claimable]:
+def claimable_by_group() -> dict[Group, ClaimableTasks]:
     """Tasks that get jobs, that nobody holds and that have files to use, in the order in which they are served."""
     with connection.cursor() as cursor:
         cursor.execute(_TASKS)
-        return {Group(*row[:5]): Claimable(*row[5:]) for row in cursor}
+        return {Group(*row[:5]): ClaimableTasks(*row[5:]) for row in cursor}

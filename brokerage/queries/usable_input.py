@@ -1,4 +1,4 @@
-"""What of an input dataset can be cut into jobs now: from rows to what a splitter takes.
+"""What of an input dataset can be cut into jobs now: from rows to what a splitter takes, and the generator at work on the task.
 
 Not here: picking files (`workqueues.ledger.picking`).
 """
@@ -6,14 +6,18 @@ Not here: picking files (`workqueues.ledger.picking`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from broker_site.foundation import gdpconfig
-from brokerage.queries.generation import generation_of
+from brokerage.rules.decision.policy_choice import generator_chosen
 from brokerage.rules.placement.usable_input import UsableInput, columns_of, cuts_events
-from workqueues.models import Dataset, File, Task
+from workqueues.models import Dataset, File, Task, TaskParams
 from workqueues.queries.ranges import free_pieces
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.jobs.split_rule import parse
+from workqueues.splitters.generation import STANDARD, Generation
+from workqueues.splitters.generator import GeneratorTask
 from workqueues.states import INPUT_FILE
 
 
@@ -41,3 +45,28 @@ def peek(task: Task, dataset: Dataset, most: int) -> UsableInput:
     of_states = [usable.filter(status__range=(state, state)).order_by("status", "id")[:most] for state in INPUT_FILE.usable]
     files = sorted(map(InputFile._make, of_states[0].union(*of_states[1:], all=True)))
     return usable_input(task, dataset, files[:most])
+
+
+def generation_of(task: Task) -> Generation:
+    """The generator at work on a task. Raises NoGenerator.
+
+    Ours is told nothing more than the number of the task: it looks at nothing else, and the parameters are a row to read.
+    """
+    generator = generator_chosen(task.vo, activity_of(task.prod_source_label), gdpconfig.component("core", vo=task.vo))
+    return Generation(generator, GeneratorTask(task.id) if generator is STANDARD else _generator_task(task))
+
+
+def _generator_task(task: Task) -> GeneratorTask:
+    submitted = TaskParams.objects.filter(task_id=task.id).values_list("task_params", flat=True).first() or {}
+    return GeneratorTask(
+        id=task.id,
+        vo=task.vo,
+        label=task.prod_source_label,
+        processing_type=task.processing_type,
+        working_group=task.working_group,
+        user=task.user_name,
+        priority=task.current_priority,
+        share=task.gshare,
+        transformation=task.trans_path,
+        parameters=MappingProxyType(submitted),
+    )

@@ -23,7 +23,7 @@ A match that finds nothing in it reads again, so a new job waits no longer than 
 
 
 @dataclass(slots=True)
-class _Kept:
+class _WaitingList:
     at: float
     groups: list[WaitingQueue]
 
@@ -32,7 +32,7 @@ class _Kept:
 class WaitingWork:
     """The kept lists of this process, by computing queue."""
 
-    _kept: dict[int, _Kept] = field(default_factory=dict)
+    _kept: dict[int, _WaitingList] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def offers(self, queue_id: int, offer: Resource, *, fresh: bool = False) -> Iterator[WaitingQueue]:
@@ -51,7 +51,7 @@ class WaitingWork:
         with self._lock:
             kept = self._kept.get(queue_id)
             if kept is None or fresh or time.monotonic() - kept.at > FRESH_S:
-                kept = _Kept(time.monotonic(), _read(queue_id, queue_name))
+                kept = _WaitingList(time.monotonic(), _read(queue_id, queue_name))
                 self._kept[queue_id] = kept
             return kept.groups
 

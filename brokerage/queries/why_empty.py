@@ -12,6 +12,7 @@ from django.db import connections
 
 from brokerage.models import ComputingQueue, Decision
 from brokerage.queries.decisions import decision_facts, with_snapshot
+from brokerage.queries.task_status import PILOT_SEEN_MIN
 from brokerage.rules.decision.declare import POLICIES
 from brokerage.rules.decision.record import BadRecord, decode
 from brokerage.rules.explain.why_empty import LatestDecision, Load, WhyEmpty, why_empty
@@ -19,8 +20,6 @@ from workqueues.states import TASK
 
 MOST = 500
 """Latest decisions that are looked at."""
-PILOT_SEEN_MIN = 10
-"""Minutes after which a pilot that has not asked counts as gone."""
 OLDEST_TABLES = 3
 """Different sets of candidates whose snapshots are read; a grid changes its names seldom."""
 KEPT_TABLES = 16
@@ -67,15 +66,15 @@ def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[LatestDe
 def _rows(name: str, candidates: str, decision_id: int, using: str) -> tuple[int, ...] | None:
     """The rows that stand for the queue in the table of a decision: its own, or those of its pseudo-queues; None: it is gone."""
     if candidates not in _NAMES:
-        found = with_snapshot(Decision.objects.using(using)).filter(id=decision_id).first()
-        columns = decision_facts(found).columns() if found is not None else None
+        decision = with_snapshot(Decision.objects.using(using)).filter(id=decision_id).first()
+        columns = decision_facts(decision).columns() if decision is not None else None
         if columns is None or columns.fingerprint != candidates:
             return None
         if len(_NAMES) >= KEPT_TABLES:
             _NAMES.pop(next(iter(_NAMES)), None)
         _NAMES[candidates] = tuple(columns.name.tolist())
     names = _NAMES.get(candidates, ())
-    return tuple(row for row, own in enumerate(names) if own == name or own.startswith(f"{name}/"))
+    return tuple(row for row, candidate in enumerate(names) if candidate == name or candidate.startswith(f"{name}/"))
 
 
 def _latest(vos: Sequence[str] | None, using: str) -> list[tuple[Any, ...]]:

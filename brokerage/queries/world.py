@@ -7,7 +7,7 @@ Not here: where the input of tasks is, and how their own jobs ended lately (`bro
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -66,18 +66,21 @@ def _with_site(row: dict[str, Any]) -> dict[str, Any]:
 def load_facts(grid: Grid) -> Facts:
     """What is true of this moment, without what belongs to one task."""
     known = {site.name for site in grid.sites}
-    counted, work = _counted(known), _work(known)
+    counts, work = _job_counts(known), _work(known)
+    total_rw = dict.fromkeys(sorted(known), 0.0)
+    for entry in work:
+        total_rw[entry["nucleus"]] += entry["rw"]
     return Facts(
         now=None,
         links=_links(),
-        jobs=counted.jobs,
+        jobs=counts.jobs,
         pilots=_pilots(),
         slots=_slots(),
-        measured=_measured(counted.starts),
-        users=counted.users,
+        measured=_measured(counts.starts),
+        users=counts.users,
         software=_software(grid),
         work=work,
-        total_rw=_total(work, known),
+        total_rw=total_rw,
     )
 
 
@@ -102,7 +105,7 @@ STARTS_H = 6
 """Jobs that began in so many hours and still run tell how many begin in an hour."""
 
 
-class _Counted(NamedTuple):
+class _JobCounts(NamedTuple):
     """Jobs by queue, share, class of resources, status and nucleus, those of users by user too; what each user has; starts."""
 
     jobs: tuple[Mapping[str, Any], ...]
@@ -110,7 +113,7 @@ class _Counted(NamedTuple):
     starts: Mapping[str, float]
 
 
-def _counted(sites: set[str]) -> _Counted:
+def _job_counts(sites: set[str]) -> _JobCounts:
     counts: dict[tuple[str, str, str, str, str, str], int] = defaultdict(int)
     used: dict[tuple[str, str], dict[str, int]] = {}
     starts: dict[str, float] = defaultdict(float)
@@ -127,21 +130,21 @@ def _counted(sites: set[str]) -> _Counted:
                 sums[f"{state}_jobs"] += n
                 sums[f"{state}_cores"] += cores
     users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))
-    return _Counted(tuple(_job(*place, n) for place, n in counts.items()), tuple(users), starts)
-
-
-def _job(queue: str, share: str, kind: str, status: str, nucleus: str, user: str, n: int) -> dict[str, Any]:
-    return {
-        "queue": queue,
-        "share": share,
-        "resource_type": kind,
-        "n": n,
-        "status": status,
-        "nucleus": nucleus,
-        "processing_type": "",
-        "task_id": None,
-        "user": user,
-    }
+    jobs = (
+        {
+            "queue": queue,
+            "share": share,
+            "resource_type": kind,
+            "n": n,
+            "status": status,
+            "nucleus": nucleus,
+            "processing_type": "",
+            "task_id": None,
+            "user": user,
+        }
+        for (queue, share, kind, status, nucleus, user), n in counts.items()
+    )
+    return _JobCounts(tuple(jobs), tuple(users), starts)
 
 
 def _pilots() -> tuple[Mapping[str, Any], ...]:
@@ -201,14 +204,6 @@ def _measured(starts: Mapping[str, float]) -> tuple[Mapping[str, Any], ...]:
         for queue in sorted({*known, *starts})
         for disk_io, begun in [known.get(queue, (0.0, None))]
     )
-
-
-def _total(work: Iterable[Mapping[str, Any]], sites: Iterable[str]) -> dict[str, float]:
-    """Remaining work at each site, HS06 s."""
-    totals = dict.fromkeys(sorted(sites), 0.0)
-    for entry in work:
-        totals[entry["nucleus"]] += entry["rw"]
-    return totals
 
 
 def _work(sites: Container[str]) -> tuple[Mapping[str, Any], ...]:

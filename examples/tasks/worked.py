@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 if TYPE_CHECKING:
-    from brokerage.ledger.lease import Leased
+    from brokerage.ledger.lease import Lease
 
 ROOT = Path(__file__).resolve().parents[2]
 LEASE_S = 3600.0
@@ -144,7 +144,7 @@ def run(*agents: str) -> None:
 
 def pilot(queue_name: str) -> UUID:
     """A pilot that the queue knows; its number."""
-    from brokerage.ledger.pilots import register
+    from brokerage.ledger.lease import register
     from brokerage.models import ComputingQueue, Pilot
 
     queue = ComputingQueue.objects.get(name=queue_name)
@@ -153,7 +153,7 @@ def pilot(queue_name: str) -> UUID:
     return slot.id
 
 
-def start(task_name: str) -> Leased:
+def start(task_name: str) -> Lease:
     """The oldest job of a task that waits starts in a pilot of its queue."""
     from brokerage.ledger.lease import advance, lease
     from brokerage.models import Job
@@ -166,7 +166,7 @@ def start(task_name: str) -> Leased:
     return leased
 
 
-def fail(leased: Leased) -> None:
+def fail(leased: Lease) -> None:
     """The payload of a running job ends badly."""
     from brokerage.ledger.settle import settle_job
     from brokerage.rules.dispatch.settlement import Report

@@ -82,7 +82,7 @@ def stored_decision(task_id: int, decision_id: int) -> DecisionPage | None:
 
 def _columns_of(whole: DecisionFacts) -> Columns | None:
     """The candidates as the decision saw them, kept for who looks at the same decision again: pages are filtered and leafed."""
-    key = (whole.id, whole.row.snapshot_id, whole.first_at)
+    key = (whole.row.id, whole.row.snapshot_id, whole.row.first_at)
     if key not in _TABLES:
         made = whole.columns()
         if made is None:

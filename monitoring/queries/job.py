@@ -1,4 +1,4 @@
-"""One job with what its page shows beside its inputs (`brokerage.queries.whole_job`): outputs with their copies, pilot, tries."""
+"""One job with what its page shows beside its inputs (`brokerage.queries.jobs`): outputs with their copies, pilot, tries."""
 
 from __future__ import annotations
 

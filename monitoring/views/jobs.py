@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from brokerage.queries.whole_job import inputs_of_job
+from brokerage.queries.jobs import inputs_of_job
 from brokerage.states import JOB
 from monitoring.queries.changes import job_moves
 from monitoring.queries.database import alias

@@ -64,7 +64,7 @@ class Campaign:
             made.append(ReportedOutput(output["lfn"], size, checksum, output["storage"]))
         ended = end(leased, Report("finished", made))
         told = [{"lfn": o.lfn, "size": o.size, "checksum": o.checksum} for o in made]
-        said = {"job": leased.job_id, "epoch": leased.epoch, "status": "finished", "outputs": told, "recorded": ended.status}
+        said = {"job": leased.job_id, "epoch": leased.epoch, "status": "finished", "outputs": told, "recorded": ended}
         self.history.append({"operation": "report", "actor": "pilot", "answer": 200, **said})
 
     def checked(self) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 from broker_site.foundation.agency.run import run_agent
-from brokerage.ledger.lease import Leased, advance, lease
-from brokerage.ledger.settle import Ended, settle_job
+from brokerage.ledger.lease import Lease, advance, lease
+from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue
 from brokerage.queries.job_document import job_document
 from brokerage.queries.waiting import WAITING
@@ -24,14 +24,14 @@ def run_agents(rounds: int = 2, names: Sequence[str] = ROUND) -> None:
             run_agent(name, looked=True)
 
 
-def take(queue: ComputingQueue, lease_s: float = 60) -> Leased:
+def take(queue: ComputingQueue, lease_s: float = 60) -> Lease:
     """The next job of the queue, running in a new pilot."""
     leased = try_take(queue, lease_s)
     assert leased is not None, f"no job waits at {queue.name}"
     return leased
 
 
-def try_take(queue: ComputingQueue, lease_s: float = 60) -> Leased | None:
+def try_take(queue: ComputingQueue, lease_s: float = 60) -> Lease | None:
     """The next job of the queue, running in a new pilot, if one waits."""
     groups = [w.id for w in WAITING.of(queue.id, queue.name, fresh=True)]
     leased = lease(groups, pilot(queue, str(uuid4())), uuid4(), lease_s)
@@ -49,7 +49,7 @@ def good(job_id: int) -> Report:
 BAD = Report("failed", error_code="PAYLOAD_EXIT", error_message="exit code 1", exit_code=1)
 
 
-def end(leased: Leased, report: Report | None = None) -> Ended:
+def end(leased: Lease, report: Report | None = None) -> str:
     """Settle a job: well, or as reported."""
     return settle_job(leased.job_id, leased.epoch, report or good(leased.job_id), "pilot")
 

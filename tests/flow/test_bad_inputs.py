@@ -47,7 +47,7 @@ def test_a_file_that_vanished_becomes_lost_once_the_catalogue_confirms_and_the_t
     run_agents()
     (tmp_path / "ALPHA" / "in.data.000000").unlink()
     held = take(queue)
-    assert end(held, Report("failed", missing_inputs=["in.data.000000"], error_code="INPUT")).status == "closed"
+    assert end(held, Report("failed", missing_inputs=["in.data.000000"], error_code="INPUT")) == "closed"
     assert Job.objects.get(id=held.job_id).sub_status == "input_missing"
     assert File.objects.get(lfn="in.data.000000").held == "reported missing at ALPHA"
     run_agents()
@@ -141,7 +141,7 @@ def test_a_repeated_report_gets_the_same_answer_and_counts_once() -> None:
     run_agents()
     held = take(queue)
     report = good(held.job_id)
-    assert end(held, report).status == end(held, report).status == end(held, BAD).status == "finished"
+    assert end(held, report) == end(held, report) == end(held, BAD) == "finished"
     assert JobResult.objects.count() == 1
     assert Dataset.objects.get(type="output").n_files_finished == 1
 
@@ -157,7 +157,7 @@ def test_a_finished_report_without_an_output_fails_the_job() -> None:
     run_agents()
     held = take(queue)
     partial = Report("finished", good(held.job_id).outputs[:1])
-    assert end(held, partial).status == "failed"
+    assert end(held, partial) == "failed"
     assert JobResult.objects.get().error_code == "OUTPUT_MISSING"
     assert not CatalogueFile.objects.exists()
 
@@ -168,7 +168,7 @@ def test_an_output_that_nobody_asked_for_fails_the_job() -> None:
     run_agents()
     held = take(queue)
     more = Report("finished", [*good(held.job_id).outputs, ReportedOutput("other", 1, "00000001", "ALPHA_DISK")])
-    assert end(held, more).status == "failed"
+    assert end(held, more) == "failed"
     assert JobResult.objects.get().error_code == "OUTPUT_UNKNOWN"
 
 

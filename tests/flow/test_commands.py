@@ -45,7 +45,7 @@ def test_kill_ends_waiting_jobs_at_once_and_asks_the_pilot_of_a_running_one() ->
     renewed = renew(held.job_id, held.epoch)
     assert renewed is not None
     assert renewed.kill
-    assert end(held, KILLED).status == "cancelled"
+    assert end(held, KILLED) == "cancelled"
     run_agents()
     assert status(task) == "aborted"
     assert set(File.objects.filter(type="input").values_list("status", "attempt_nr")) == {("ready", 1)}

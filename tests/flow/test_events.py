@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from brokerage.ledger.lease import Leased
+from brokerage.ledger.lease import Lease
 from brokerage.models import ComputingQueue, Job, JobInput, JobRetryHistory, JobSpec
 from brokerage.queries.invariants import look
 from brokerage.queries.job_document import job_document
@@ -45,7 +45,7 @@ def states() -> list[str]:
     return list(File.objects.filter(type="input").order_by("id").values_list("status", flat=True))
 
 
-def all_taken(queue: ComputingQueue) -> list[Leased]:
+def all_taken(queue: ComputingQueue) -> list[Lease]:
     """Every job that waits, in the hands of a pilot."""
     taken = []
     while (leased := try_take(queue)) is not None:
@@ -124,7 +124,7 @@ def test_a_kill_ends_the_ranges_of_the_jobs_with_them(queue: ComputingQueue) -> 
     run_agents()
     for job in Job.objects.filter(ended_at=None):
         assert job.kill_requested
-        end(Leased(job.id, job.epoch, 1, task.id, 60), Report("failed", killed=True))
+        end(Lease(job.id, job.epoch, 1, task.id, 60), Report("failed", killed=True))
     run_agents()
     task.refresh_from_db()
     assert task.status == "aborted"
@@ -242,7 +242,7 @@ def test_a_file_for_many_jobs_that_one_cannot_read_is_left_out_once_the_catalogu
     task = with_secondary(attributes="repeat", ratio=2)
     run_agents()
     first, _ = all_taken(queue)
-    assert end(first, Report("failed", missing_inputs=["mb.data.000001"])).status == "closed"
+    assert end(first, Report("failed", missing_inputs=["mb.data.000001"])) == "closed"
     second = File.objects.filter(dataset__dataset_name="mb.data", dataset__task_id=task.id).order_by("id")
     assert [f.held for f in second] == ["", "reported missing at ALPHA", ""]
     assert faults() == []

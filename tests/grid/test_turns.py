@@ -13,8 +13,7 @@ from django.db import connection, connections, transaction
 
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.grid import import_grid
-from brokerage.ledger.grid_lock import take_turns
-from brokerage.ledger.grid_overrides import end_expired, end_override, set_override
+from brokerage.ledger.grid_overrides import end_expired, end_override, set_override, take_turns
 from brokerage.models import ComputingQueue, LocalOverride
 from brokerage.rules.grid.update import GridUpdate, read_update
 from tests.grid.conftest import GOOD

@@ -22,9 +22,9 @@ from broker_site.foundation.agency.run import new_run, run_agent
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel.machine import NotAllowed
 from brokerage.ledger.expiry import expire_leases, kill_jobs
-from brokerage.ledger.lease import Leased, lease, renew
+from brokerage.ledger.lease import Lease, lease, renew
 from brokerage.ledger.reservation import task_queues
-from brokerage.ledger.settle import Ended, settle_job
+from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobResult
 from brokerage.queries.invariants import check
 from brokerage.queries.jobs import live_jobs
@@ -77,7 +77,7 @@ def together(*actions: Callable[[], object]) -> list[object]:
         return [future.result(30) for future in [pool.submit(run, action) for action in actions]]
 
 
-def expired(leased: Leased) -> Leased:
+def expired(leased: Lease) -> Lease:
     """The same, but its lease is over since a moment."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -99,7 +99,7 @@ def test_two_reports_of_one_lease_at_once_settle_it_once_and_get_the_same_answer
         leased = take(queue)
         reports = [good(leased.job_id), good(leased.job_id) if number % 2 else BAD]
         answers = together(*(partial(settle_job, leased.job_id, leased.epoch, report, "pilot") for report in reports))
-        assert all(isinstance(answer, Ended) for answer in answers), answers
+        assert all(isinstance(answer, str) for answer in answers), answers
         assert len(set(answers)) == 1
         assert ends(leased.job_id) == [Job.objects.get(id=leased.job_id).status]
         assert JobResult.objects.filter(job_id=leased.job_id).count() == 1
@@ -119,7 +119,7 @@ def test_a_report_and_the_reaper_at_once_end_the_job_in_one_way(queue: Computing
             assert isinstance(answer, Stale)
             assert (job.status, job.epoch) == ("failed", leased.epoch + 1)
         else:
-            assert answer == Ended("finished")
+            assert answer == "finished"
         uses = set(JobInput.objects.filter(job_id=job.id).values_list("status", flat=True))
         assert uses == {"returned" if reaped else "used"}
 
@@ -224,7 +224,7 @@ def test_a_kill_and_a_lease_at_once_leave_the_job_to_one_of_them(queue: Computin
         )
         job.refresh_from_db()
         assert job.status == ("cancelled" if killed else "sent")
-        assert isinstance(leased, Leased)
+        assert isinstance(leased, Lease)
         assert (leased.job_id == job.id) == (not killed)
         settle_job(leased.job_id, leased.epoch, BAD, "pilot")
 
@@ -238,7 +238,7 @@ def test_a_kill_and_a_report_at_once_leave_one_end(queue: ComputingQueue) -> Non
             partial(settle_job, leased.job_id, leased.epoch, report, "pilot"),
             partial(kill_jobs, [JobVersion(leased.job_id, leased.epoch, "running")], "user:ada", "not wanted"),
         )
-        assert answer == Ended("finished"), "what was done before it was killed counts"
+        assert answer == "finished", "what was done before it was killed counts"
         assert ends(leased.job_id) == ["finished"]
 
 
@@ -277,7 +277,7 @@ class Hammer:
 
     def __init__(self, queue: ComputingQueue, tasks: Sequence[Task]) -> None:
         self.queue, self.tasks = queue, tasks
-        self.held: list[Leased] = []
+        self.held: list[Lease] = []
         often, seldom = (self.lease, self.report, self.agent), (self.report, self.silence, self.kill, self.command)
         self.steps: list[Callable[[random.Random], None]] = [*often, *often, *seldom]
 

@@ -23,12 +23,11 @@ from brokerage.ledger.reservation import reserve
 from brokerage.models import Job, JobRetryHistory
 from brokerage.queries import job_document as offer
 from brokerage.queries.decisions import latest
-from brokerage.queries.jobs import job_counts, live_jobs
+from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
 from brokerage.queries.pilots import outcomes
 from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek
 from brokerage.queries.waiting import WaitingWork
-from brokerage.queries.whole_job import inputs_of_job, parts_of_job
 from monitoring.queries.counts import longest_waiting
 from monitoring.queries.job import job_outputs, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brokerage.ledger.lease import Leased
+from brokerage.ledger.lease import Lease
 from brokerage.models import ComputingQueue
 from tests.flow.steps import take
 
 
-def taken(queue: ComputingQueue, lease_s: float = 60) -> Leased:
+def taken(queue: ComputingQueue, lease_s: float = 60) -> Lease:
     """The next job of the queue, running."""
     leased = take(queue, lease_s)
     assert leased is not None

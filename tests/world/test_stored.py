@@ -17,7 +17,7 @@ from brokerage.ledger.decisions import KEPT_SNAPSHOTS, record_decisions, store_s
 from brokerage.models import ComputingQueue, Decision, GridPart, Site, StorageEndpoint, StoredSnapshot
 from brokerage.policies.generic import Generic
 from brokerage.policies.production import Production
-from brokerage.queries.decisions import find_decision, latest
+from brokerage.queries.decisions import DecisionFacts, decision_facts, latest, with_snapshot
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.decision.assembly import DecisionInputs, DecisionRequest, TaskDecision, decide_task
 from brokerage.rules.decision.pipeline import decide
@@ -52,13 +52,17 @@ def of_every_policy() -> list[Task]:
     return tasks
 
 
+def stored(decision_id: int) -> DecisionFacts:
+    return decision_facts(with_snapshot(Decision.objects.all()).get(id=decision_id))
+
+
 def test_a_stored_decision_gives_the_same_bytes_when_it_is_taken_again() -> None:
     of_every_policy()
     ComputingQueue.objects.update(status="offline")
     seen = set()
     for row in Decision.objects.all():
-        found = find_decision(row.id)
-        assert found is not None and found.record is not None and found.policy is not None and found.ask is not None
+        found = stored(row.id)
+        assert found.record is not None and found.policy is not None and found.ask is not None
         columns = found.columns()
         assert columns is not None
         assert replay(found.record, found.policy, found.ask, columns, found.config) == bytes(row.record)
@@ -69,8 +73,8 @@ def test_a_stored_decision_gives_the_same_bytes_when_it_is_taken_again() -> None
 def test_its_documents_lead_decide_to_the_same_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task = of_every_policy()[1]
     (decision,) = [d for d in latest(task.id) if d.policy == "production"]
-    found = find_decision(decision.id)
-    assert found is not None and found.policy is not None and found.ask is not None
+    found = stored(decision.id)
+    assert found.policy is not None and found.ask is not None
     documents = found.documents()
     assert documents is not None
     for name, document in documents.items():
@@ -107,10 +111,10 @@ def test_a_pinned_decision_keeps_its_snapshot() -> None:
     Decision.objects.update(pinned=True)
     for _ in range(KEPT_SNAPSHOTS + 2):
         store_snapshot(load_snapshot())
-    assert find_decision(decision.id).columns() is not None  # type: ignore[union-attr]
+    assert stored(decision.id).columns() is not None
     Decision.objects.update(pinned=False)
     store_snapshot(load_snapshot())
-    assert find_decision(decision.id).columns() is None  # type: ignore[union-attr]
+    assert stored(decision.id).columns() is None
 
 
 def test_equal_decisions_in_a_row_are_counted_also_within_one_cycle() -> None:

@@ -39,7 +39,7 @@ class Unfenced(AppConfig):
         from brokerage.api import pilots
         from brokerage.ledger import moves, settle
 
-        def believing(job_id: int, epoch: int, report: Report, who: str) -> settle.Ended:
+        def believing(job_id: int, epoch: int, report: Report, who: str) -> str:
             with transaction.atomic():
                 _take_back(job_id)
                 return settle.settle_job(job_id, epoch, report, who)

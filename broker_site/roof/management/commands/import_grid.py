@@ -22,7 +22,7 @@ from brokerage.feeds.fetch import FeedUnavailable, fetch
 from brokerage.feeds.grid_document import read_bytes
 from brokerage.feeds.refresh import limits
 from brokerage.ledger.grid import import_grid
-from brokerage.ledger.grid_change import Change
+from brokerage.ledger.grid_facts import Change
 from brokerage.queries.feeds import known_names
 from brokerage.rules.grid.document import BadGrid, Entry
 from brokerage.rules.grid.update import GridUpdate
