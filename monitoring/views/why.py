@@ -14,7 +14,7 @@ from brokerage.rules.explain.edits import BadEdits
 from brokerage.rules.explain.task_status_text import headline, reasons
 from monitoring.explain.decision import MARKS, decision_panel
 from monitoring.explain.matrix_filter import HOW, PARAMETERS, SHOWN, read_matrix_filter
-from monitoring.explain.what_if import FIELDS, form_edits, form_fields, funnel_rows, moves, weight_rows
+from monitoring.explain.what_if import FIELDS, form_edits, form_fields, funnel_rows, verdict_changes, weight_rows
 from monitoring.queries.database import alias
 from monitoring.queries.decisions import DecisionPage, decisions_of, stored_decision
 from monitoring.views.details import visible_task
@@ -78,7 +78,7 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "edited": any(request.GET.get(name) for name in (*FIELDS, "change")),
         "funnel": funnel_rows(result) if result is not None else [],
         "weights": list(weight_rows(result)) if result is not None else [],
-        "moves": moves(result) if result is not None else [],
+        "moves": verdict_changes(result) if result is not None else [],
         "changed": result.changed[:MOST_CHANGED] if result is not None else (),
         "more": max(len(result.changed) - MOST_CHANGED, 0) if result is not None else 0,
     }
