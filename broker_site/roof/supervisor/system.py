@@ -84,6 +84,11 @@ class System:
         """The children by name: `pid`, `pids()`, `starts`, `log`."""
         return self.supervisor.children
 
+    @property
+    def n_pilots(self) -> int:
+        """Pilots that are kept alive."""
+        return sum(name.startswith("pilot-") for name in self.children)
+
     def kill(self, name: str, number: int = signal.SIGKILL) -> int | None:
         """Send a signal to a child's leader, or to the private server `postgres` or `redis`; the pid that got it."""
         if name not in ("postgres", "redis"):
