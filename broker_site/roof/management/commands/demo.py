@@ -43,7 +43,7 @@ class Command(BaseCommand):
             with running(settings.ENV.instance, prepare=prepare, port=settings.ENV.port, say=self.stdout.write) as system:
                 self.stdout.write(f"system up after {time.monotonic() - began:.0f} s at {system.url}/, {system.n_pilots} pilots")
                 verdict = self._campaign(demo.Client(system.url, accounts[0].token))
-        except (NotRunning, NoPlace, NotStarted, demo.Failed) as error:
+        except (NotRunning, NoPlace, NotStarted, demo.CampaignFailed) as error:
             raise CommandError(str(error)) from error
         self._tell(verdict, time.monotonic() - began)
 
