@@ -6,8 +6,7 @@ from itertools import chain
 
 from django.urls import URLPattern, path, re_path
 
-from monitoring.views.details import home, queue, task
-from monitoring.views.jobs import job
+from monitoring.views.details import home, job, queue, task
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.visitor import appearance, login, logout

@@ -87,7 +87,6 @@ class DecisionPanel:
 
     @property
     def passed(self) -> tuple[Check, ...]:
-        """What it passes."""
         return tuple(check for check in self.why_not.checks if check.passed) if self.why_not is not None else ()
 
 

@@ -63,7 +63,6 @@ def decisions_of(task_id: int) -> list[DecisionRow]:
 
 
 def stored_decision(task_id: int, decision_id: int) -> DecisionPage | None:
-    """One decision about the task."""
     stored = with_snapshot(Decision.objects.using(alias())).filter(task_id=task_id, id=decision_id).first()
     if stored is None:
         return None

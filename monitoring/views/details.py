@@ -1,4 +1,4 @@
-"""The home page, and the pages of one task and one queue. What a task waits for has pages of its own (`monitoring.views.why`)."""
+"""The home page, and the pages of one task, job and queue. Why a task waits has pages of its own (`monitoring.views.why`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import VoScope, may
 from brokerage.queries.task_status import task_status
+from brokerage.queries.whole_job import inputs_of_job
 from brokerage.queries.why_empty import MOST, why_empty_of
 from brokerage.rules.explain.task_status_text import headline, reasons
+from brokerage.states import JOB
 from monitoring.queries.agents import agent_rows
-from monitoring.queries.changes import task_moves
+from monitoring.queries.changes import job_moves, task_moves
 from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_waiting, task_counts
 from monitoring.queries.database import alias
+from monitoring.queries.job import MOST_FILES, find_job, job_outputs, pilot_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.queues import find_queue, queue_details, queue_rows
 from monitoring.queries.task import find_task, task_facts
@@ -82,6 +85,31 @@ def visible_task(task_id: int, scope: VoScope) -> Task:
     if row is None:
         raise Http404(f"There is no task {task_id}, or it belongs to a VO that you cannot look into.")
     return row
+
+
+@page("job:read")
+def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
+    """States, files, pilot, needs, result and tries of a job."""
+    scope = scope_of(request, "job:read")
+    row = find_job(job_id, scope)
+    if row is None:
+        raise Http404(f"There is no job {job_id}, or it belongs to a VO that you cannot look into.")
+    list_rows = job_rows(visible_jobs(scope).filter(id=job_id))
+    if not list_rows:
+        raise Http404(f"Job {job_id} has just been removed.")
+    context = {
+        "job": row,
+        "row": list_rows[0],
+        "spec": getattr(row, "spec", None),
+        "result": getattr(row, "result", None),
+        "final": row.status in JOB.final,
+        "moves": job_moves(job_id),
+        "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
+        "outputs": job_outputs(job_id),
+        "pilot": pilot_of(row),
+        "tries": tries_of(job_id),
+    }
+    return show(request, "job.html", "jobs", context)
 
 
 @page("grid:read")

@@ -38,7 +38,6 @@ class LongList:
     paged: bool = True
 
     def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
-        """One page of the filtered table."""
         return keyset.page(form.qs, self.rows, selection.size, selection.cursor, narrow=self._narrow(selection))
 
     def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
@@ -66,12 +65,10 @@ class ShortList:
     """What its page shows beside the rows."""
 
     def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
-        """All rows."""
         table = self.rows(scope_of(request, self.permission))
         return keyset.Page(table, None, None, keyset.Count(len(table), more=False))
 
     def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
-        """All rows."""
         return iter(self.rows(scope_of(request, self.permission)))
 
 

@@ -46,17 +46,14 @@ class Place:
 
     @property
     def data(self) -> Path:
-        """PostgreSQL's data folder."""
         return self.servers / "pg"
 
     @property
     def sockets(self) -> Path:
-        """The folder of PostgreSQL's Unix socket."""
         return self.servers / "run"
 
     @property
     def logs(self) -> Path:
-        """The folder of all log files."""
         return self.folder / "logs"
 
 

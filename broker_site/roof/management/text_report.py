@@ -16,13 +16,11 @@ MOST_SKIPPED = 50
 
 
 def head(decision: Decision) -> str:
-    """Which decision it is."""
     times = f"{decision.n_times} times alike, last" if decision.n_times > 1 else "taken"
     return f"Decision {decision.id} of the policy {decision.policy}, {times} at {decision.last_at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def story(explanation: Explanation | None) -> Iterator[str]:
-    """The lines of a decision."""
     if explanation is None:
         yield "  its record is of a format that is no longer read"
         return

@@ -86,7 +86,6 @@ class System:
 
     @property
     def n_pilots(self) -> int:
-        """Pilots that are kept alive."""
         return sum(name.startswith("pilot-") for name in self.children)
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> int | None:

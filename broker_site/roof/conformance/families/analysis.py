@@ -40,7 +40,6 @@ SCRATCH = {"production": "scratch", "analysis": "scratch_analysis", None: "scrat
     "analysis_throttle", given="n_run_jobs n_queued_jobs n_run_cores n_queued_cores [cap_jobs] [cap_cores]", expect="throttled"
 )
 def throttle(given: Given) -> Answer:
-    """The caps of a user."""
     used = usage(
         running_jobs=given["n_run_jobs"],
         queued_jobs=given["n_queued_jobs"],
@@ -93,7 +92,6 @@ def per_user_limit(given: Given) -> Answer:
 
 @family("analysis_weight", given="running activated assigned starting defined", expect="weight")
 def weight(given: Given) -> Answer:
-    """Running over queued."""
     return {"weight": factor_of("running_over_all_queued", Ask(), queue(**given))}
 
 
@@ -130,13 +128,11 @@ def size_of_a_job(given: Given) -> Answer:
 
 @family("disk", given="free_gb", expect="accepted")
 def free_space(given: Given) -> Answer:
-    """Free space of the local storage."""
     return {"accepted": all(verdicts_of("storage_space", Ask(), queue(space_gb=given["free_gb"]))[0])}
 
 
 @family("resource_type", given="kind cores ram unit [base]", expect="resource_type ram_per_core")
 def type_of_a_task(given: Given) -> Answer:
-    """The class of a task's resources."""
     cores, ram, unit, base = given["cores"], given["ram"], given["unit"] or "MB", given["base"]
     compensation = defaults()["MEMORY_COMPENSATION"]
     return {

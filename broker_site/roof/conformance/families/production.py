@@ -30,7 +30,6 @@ NO_SLOTS = -1
 
 @family("memory", given="base ram unit cores minrss maxrss", expect="estimate_mb accepted")
 def memory(given: Given) -> Answer:
-    """Expected memory against both limits."""
     ask = task(ram_count=given["ram"], ram_unit=given["unit"], base_ram_count=given["base"])
     table = queue(corecount=given["cores"], minrss=given["minrss"], maxrss=given["maxrss"])
     verdicts, numbers = verdicts_of("memory", ask, table)
@@ -39,7 +38,6 @@ def memory(given: Given) -> Answer:
 
 @family("walltime", given="cpu_time n_events cores core_power eff_pct base maxtime", expect="walltime_s accepted")
 def walltime(given: Given) -> Answer:
-    """Estimated walltime against maxtime."""
     ask = task(
         cpu_time=given["cpu_time"],
         cpu_efficiency=given["eff_pct"],
@@ -60,14 +58,12 @@ def walltime_of_scouts(given: Given) -> Answer:
 
 @family("transferring", given="transferring running [limit]", expect="accepted")
 def transferring(given: Given) -> Answer:
-    """Jobs that transfer their output."""
     table = queue(transferring=given["transferring"], running=given["running"], transferringlimit=given["limit"])
     return {"accepted": all(verdicts_of("transferring", Ask(), table)[0])}
 
 
 @family("zero_share", given="policy processing_group", expect="accepted")
 def zero_share(given: Given) -> Answer:
-    """fairsharepolicy."""
     return {"accepted": accepts(given["policy"] or "", Work(given["processing_group"] or ""))}
 
 
@@ -87,7 +83,6 @@ def io_cut(given: Given) -> Answer:
 
 @family("hardware", given="architecture", expect="sw_platform base_platform cpu gpu")
 def architecture(given: Given) -> Answer:
-    """The grammar."""
     parts: Architecture = parse_architecture(given["architecture"])
     return {"sw_platform": parts.sw_platform, "base_platform": parts.base_platform, "cpu": parts.cpu, "gpu": parts.gpu}
 
@@ -109,7 +104,6 @@ def container(given: Given) -> Answer:
 
 @family("release", given="nightly platform project version queue", expect="accepted")
 def release(given: Given) -> Answer:
-    """Releases, caches and nightlies."""
     names = [name for name in (given["project"], given["version"]) if name is not None]
     ask = task(architecture=given["platform"], release="-".join(names) or None, nightly=given["nightly"])
     return {"accepted": all(verdicts_of("software", ask, _publishing(given["queue"]))[0])}
@@ -128,7 +122,6 @@ def running(given: Given) -> Answer:
 
 @family("many_assigned", given="assigned activated", expect="manyAssigned")
 def manyassigned(given: Given) -> Answer:
-    """The penalty for assigned jobs."""
     return {"manyAssigned": float(many_assigned(given["assigned"] or 0, given["activated"] or 0))}
 
 
@@ -147,7 +140,6 @@ def production_weight(given: Given) -> Answer:
 
 @family("final_filters", given="running activated starting defined assigned local_input", expect="pass_first pass_second")
 def final_filters(given: Given) -> Answer:
-    """The two late cuts."""
     first, second = verdicts_of("queue_caps", Ask(), _queue_of_case(given, given["local_input"]))[0]
     return {"pass_first": first, "pass_second": second}
 
@@ -160,7 +152,6 @@ def _queue_of_case(given: Given, local: bool | None) -> Queues:
 
 @family("network_weight", given="queued [mbps] [closeness] [cap]", expect="queuedWeight throughputWeight networkWeight")
 def network(given: Given) -> Answer:
-    """The two parts and the whole."""
     config = config_with(given, {"cap": "NQUEUED_SAT_CAP"})
     queued = queued_weight(given["queued"] or 0, config["NQUEUED_SAT_CAP"])
     throughput = throughput_weight(given.get("mbps", NOT_KNOWN), given.get("closeness", NOT_KNOWN))

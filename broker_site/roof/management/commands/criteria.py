@@ -26,7 +26,6 @@ class Command(BaseCommand):
 
 
 def page(policy: Policy) -> Iterator[str]:
-    """The lines on one policy."""
     yield f"## {policy.name}"
     yield ""
     yield from (f"VO {policy.vo}. {_one_line(policy.__doc__)}", "")

@@ -137,7 +137,6 @@ def _task(task_id: int) -> Task:
 
 
 def text(task: Task, decisions: Sequence[Decision], verdicts: dict[int, WhyNot]) -> Iterator[str]:
-    """The lines for a terminal."""
     yield f"Task {task.id} {task.task_name} of {task.user_name} ({task.vo})"
     status = task_status(task)
     yield f"  since {task.status_since:%Y-%m-%d %H:%M:%S} UTC: {headline(status)}"
@@ -155,7 +154,6 @@ def text(task: Task, decisions: Sequence[Decision], verdicts: dict[int, WhyNot])
 
 
 def document(task: Task, decisions: Sequence[Decision], verdicts: dict[int, WhyNot]) -> dict[str, Any]:
-    """The same as JSON data."""
     return {
         "task_id": task.id,
         "task_name": task.task_name,

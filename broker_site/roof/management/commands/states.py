@@ -30,7 +30,6 @@ class Command(BaseCommand):
 
 
 def page(machine: Machine) -> Iterator[str]:
-    """The lines on one machine."""
     yield f"## {machine.name}"
     yield ""
     yield f"Live: {', '.join(machine.live)}.  "
