@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from broker_site.foundation.gdpconfig.keys import Key, declare
-from brokerage.rules.decision.generator_choice import generator_key, unusable_generator
-from brokerage.rules.decision.policy_choice import ACTIVITIES, NUCLEUS, key_for, unusable_for
+from brokerage.rules.decision.policy_choice import ACTIVITIES, NUCLEUS, generator_key, key_for, unusable_for, unusable_generator
 
 _WHAT = {
     "production": "queues of production tasks",

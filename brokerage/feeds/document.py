@@ -12,11 +12,11 @@ from typing import Any
 
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.feeds.grid_document import parse_document
-from brokerage.rules.grid.attributes import BadGrid, Known, moment
+from brokerage.rules.grid.attributes import BadGrid, GridNames, moment
 from brokerage.rules.grid.cric import read_queues, read_sites, read_storages, recognised
 from brokerage.rules.grid.cric_metrics import read_closeness, read_network, read_software
 from brokerage.rules.grid.document import without_ours
-from brokerage.rules.grid.update import Wanted, read_wanted
+from brokerage.rules.grid.update import GridUpdate, read_update
 
 KINDS = ("grid", "cric-sites", "cric-storages", "cric-queues", "software", "network", "closeness")
 """Every kind of document, in the order in which later ones refer to earlier ones."""
@@ -31,7 +31,7 @@ def parse(text: bytes) -> tuple[str, Any]:
     return kind or "grid", document
 
 
-def wanted_of(kind: str, document: Any, known: Known, now: datetime) -> Wanted:
+def wanted_of(kind: str, document: Any, known: GridNames, now: datetime) -> GridUpdate:
     """What a document of a kind says. Raises BadGrid, also where it is of another kind."""
     found = recognised(document)
     if found and found != kind:
@@ -49,7 +49,7 @@ def wanted_of(kind: str, document: Any, known: Known, now: datetime) -> Wanted:
             return read_network(document, known, now)
         case "closeness":
             return read_closeness(document, known)
-    return read_wanted(document)
+    return read_update(document)
 
 
 def time_of(document: Any) -> datetime | None:
@@ -62,7 +62,7 @@ def time_of(document: Any) -> datetime | None:
         return None
 
 
-def from_afar(wanted: Wanted) -> Wanted:
+def from_afar(wanted: GridUpdate) -> GridUpdate:
     """What a feed may say: no directory of ours, no process on our machine."""
     return replace(
         wanted,

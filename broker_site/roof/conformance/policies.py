@@ -17,7 +17,7 @@ import numpy as np
 from broker_site.foundation.gdpconfig.keys import APP, KEYS
 from broker_site.roof.conformance.policy_trials import Trial, trial
 from broker_site.roof.conformance.purity import reaching, watched
-from brokerage.rules.decision.declare import Eased, Filter, Policy, Weight
+from brokerage.rules.decision.declare import Filter, Policy, Relaxation, Weight
 from brokerage.rules.decision.pipeline import decide, evidence, skip_of, skips
 from brokerage.rules.decision.record import config_of, decode, encode, replay
 from brokerage.rules.facts.ask import Ask
@@ -76,15 +76,19 @@ def touches_nothing(policy: Policy, trials: int = TRIALS) -> None:
         _hold(not outside, f"{_what(rule)} uses {', '.join(outside)}: a rule sees only what it is given")
     for question in _trials(policy, trials):
         table, config = question.table(), config_of(policy, question.config)
-        document, columns, before = question.ask.to_document(), table.to_bytes(), dict(config)
+        document, columns, before = question.ask.to_document(), _values(table), dict(config)
         first = encode(decide(policy, question.ask, table, config, question.seed), policy)
         with watched() as touched:
             again = encode(decide(policy, question.ask, table, config, question.seed), policy)
         _hold(not touched, f"{policy.name} reaches out of the process: {', '.join(touched)} ({question})")
         _hold(question.ask.to_document() == document, f"{policy.name} changes the task that it is given ({question})")
-        _hold(table.to_bytes() == columns, f"{policy.name} changes the table that it is given ({question})")
+        _hold(_values(table) == columns, f"{policy.name} changes the table that it is given ({question})")
         _hold(config == before, f"{policy.name} changes the configuration that it is given ({question})")
         _hold(first == again, f"{policy.name} changes what is made of the table: asked again it decides otherwise ({question})")
+
+
+def _values(table: Columns) -> list[bytes]:
+    return [getattr(table, column).tobytes() for column in table.kinds()]
 
 
 def decides_the_same(policy: Policy, trials: int = TRIALS) -> None:
@@ -205,7 +209,7 @@ def _called(question: Trial, what: str, function: Callable[..., Any], *arguments
 def _verdicts(rule: Filter, question: Trial, ask: Ask, table: Columns, config: Mapping[str, Any]) -> None:
     verdicts, numbers = _called(question, _what(rule), rule, ask, table, config)
     steps = [verdicts]
-    if isinstance(verdicts, Eased):
+    if isinstance(verdicts, Relaxation):
         steps = [verdicts.strict, *(_called(question, _what(rule), laxer) for laxer in verdicts.laxer)]
     for step in steps:
         wanted = len(rule.criteria)

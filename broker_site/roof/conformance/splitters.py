@@ -14,7 +14,7 @@ from typing import Any
 from broker_site.roof.conformance.purity import reaching, watched
 from broker_site.roof.conformance.split_trials import SplitTrial, split_trial
 from workqueues.splitters.check import BadPlan, check_split
-from workqueues.splitters.choice import Declared
+from workqueues.splitters.choice import SplitterDeclaration
 from workqueues.splitters.protocol import Files, Split
 
 TRIALS = 500
@@ -23,13 +23,13 @@ TRIALS = 500
 Job = tuple[tuple[int, ...], int, int, int, int, tuple[Any, ...]]
 
 
-def declared(splitter: Declared, _trials: int = TRIALS) -> None:
+def declared(splitter: SplitterDeclaration, _trials: int = TRIALS) -> None:
     """It has a sentence, and cuts something."""
     _hold(splitter.doc.strip(), f"the splitter {splitter.name} has no docstring")
     _hold(splitter.kinds, f"the splitter {splitter.name} cuts nothing: name its kinds")
 
 
-def loses_nothing(splitter: Declared, trials: int = TRIALS) -> None:
+def loses_nothing(splitter: SplitterDeclaration, trials: int = TRIALS) -> None:
     """Every piece and event is in one job, left or dropped with a reason; sums are right and hard budgets kept."""
     for question in _trials(splitter, trials):
         try:
@@ -38,7 +38,7 @@ def loses_nothing(splitter: Declared, trials: int = TRIALS) -> None:
             raise AssertionError(f"{splitter.name} {bad} ({question})") from bad
 
 
-def touches_nothing(splitter: Declared, trials: int = TRIALS) -> None:
+def touches_nothing(splitter: SplitterDeclaration, trials: int = TRIALS) -> None:
     """Pure: neither files nor network, no clock, no random numbers."""
     outside = reaching(splitter.cut)
     _hold(not outside, f"{splitter.name} uses {', '.join(outside)}: a splitter sees only what it is given")
@@ -49,7 +49,7 @@ def touches_nothing(splitter: Declared, trials: int = TRIALS) -> None:
         _hold(not touched, f"{splitter.name} reaches out of the process: {', '.join(touched)} ({question})")
 
 
-def splits_the_same(splitter: Declared, trials: int = TRIALS) -> None:
+def splits_the_same(splitter: SplitterDeclaration, trials: int = TRIALS) -> None:
     """The same question gives the same split, and is left as it was."""
     for question in _trials(splitter, trials):
         before = deepcopy(question)
@@ -58,7 +58,7 @@ def splits_the_same(splitter: Declared, trials: int = TRIALS) -> None:
         _hold(split == _cut(splitter, before), f"{splitter.name} splits otherwise when it is asked again ({question})")
 
 
-def goes_on(splitter: Declared, trials: int = TRIALS) -> None:
+def goes_on(splitter: SplitterDeclaration, trials: int = TRIALS) -> None:
     """Cut a job or two at a time, as for the queues that get them in turn, the jobs are those that are cut at once."""
     for question in _trials(splitter, trials):
         split = splitter.cut(question.files, question.rules, question.limits, None, question.secondaries)
@@ -70,17 +70,17 @@ def goes_on(splitter: Declared, trials: int = TRIALS) -> None:
             )
 
 
-CHECKS: Mapping[str, Callable[[Declared, int], None]] = {
+CHECKS: Mapping[str, Callable[[SplitterDeclaration, int], None]] = {
     check.__name__: check for check in (declared, loses_nothing, touches_nothing, splits_the_same, goes_on)
 }
 """Every check by its name."""
 
 
-def _trials(splitter: Declared, count: int) -> Iterator[SplitTrial]:
+def _trials(splitter: SplitterDeclaration, count: int) -> Iterator[SplitTrial]:
     return (split_trial(splitter, number) for number in range(count))
 
 
-def _cut(splitter: Declared, question: SplitTrial) -> Split:
+def _cut(splitter: SplitterDeclaration, question: SplitTrial) -> Split:
     """The split; AssertionError with what was raised instead."""
     try:
         return splitter.cut(question.files, question.rules, question.limits, question.most, question.secondaries)
@@ -88,7 +88,7 @@ def _cut(splitter: Declared, question: SplitTrial) -> Split:
         raise AssertionError(f"{splitter.name} raises {type(error).__name__}: {error} ({question})") from error
 
 
-def _in_blocks(splitter: Declared, question: SplitTrial, few: int) -> list[Job]:
+def _in_blocks(splitter: SplitterDeclaration, question: SplitTrial, few: int) -> list[Job]:
     """The jobs, cut a few at a time out of windows, which grow where they hold too little for one job."""
     jobs: list[Job] = []
     at, skip, width, secondaries = 0, 0, few, question.secondaries

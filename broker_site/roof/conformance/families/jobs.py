@@ -8,10 +8,10 @@ import brokerage.config_keys
 from broker_site.foundation.gdpconfig.values import Config
 from broker_site.roof.conformance.registry import Answer, Given, family
 from brokerage.rules.dispatch.timeouts import QueueFacts, limit_s, silence_s
+from workqueues.rules.jobs.event_ranges import after_try
 from workqueues.rules.jobs.feeding import NewFile, with_events
 from workqueues.rules.jobs.job_size import GB, size_budgets
 from workqueues.rules.jobs.split_rule import SplitRules
-from workqueues.rules.task.attempts import after_try
 from workqueues.rules.task.finish import DatasetCounts, final_status
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
