@@ -6,20 +6,16 @@ from itertools import chain
 
 from django.urls import URLPattern, path, re_path
 
-from monitoring.views.appearance import appearance
-from monitoring.views.home import home
-from monitoring.views.jobs import job
+from monitoring.views.details import home, job, queue, task
 from monitoring.views.listing import LongList, ShortList
-from monitoring.views.lists import LISTS, shown
-from monitoring.views.queues import queue
-from monitoring.views.signing import login, logout
-from monitoring.views.tasks import task
+from monitoring.views.lists import LISTS, view_of
+from monitoring.views.visitor import appearance, login, logout
 from monitoring.views.why import brokerage, what_if
 
 
 def _list(listing: LongList | ShortList) -> list[URLPattern]:
     """The page of a list and its data; `/tasks/.json` is the same as `/tasks.json`."""
-    view = shown(listing)
+    view = view_of(listing)
     return [
         path(f"{listing.name}/", view, name=f"page-{listing.name}"),
         re_path(rf"^{listing.name}/?\.(?P<format>json|csv)$", view, name=f"page-{listing.name}-data"),

@@ -16,11 +16,11 @@ class Word(NamedTuple):
 
 
 def _table(text: str) -> dict[str, Word]:
-    found = {}
+    words = {}
     for line in text.strip().splitlines():
-        name, tone, said = (cell.strip() for cell in line.split("|"))
-        found[name] = Word(SYMBOLS[tone], tone, said)
-    return found
+        name, tone, sentence = (cell.strip() for cell in line.split("|"))
+        words[name] = Word(SYMBOLS[tone], tone, sentence)
+    return words
 
 
 SYMBOLS = {"idle": "○", "wait": "◷", "run": "▸", "good": "✓", "part": "◐", "bad": "✗", "off": "⊘"}

@@ -28,7 +28,6 @@ class PeriodScheduler(Scheduler):
     looked = float("-inf")
 
     def setup_schedule(self) -> None:
-        """Begin with the periods of now."""
         self.follow_configuration()
 
     def tick(self, *args: Any, **kwargs: Any) -> float:

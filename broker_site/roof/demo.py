@@ -9,6 +9,7 @@ import json
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +43,7 @@ PACE: Mapping[tuple[str, str, str], float] = {
 LOOK_S = 0.25
 
 
-class Failed(Exception):
+class CampaignFailed(Exception):
     """The campaign did not come to its end; the message says what to look at."""
 
 
@@ -85,7 +86,7 @@ class Client:
     token: str
 
     def call(self, path: str, body: Mapping[str, Any] | None = None, key: str = "") -> dict[str, Any]:
-        """GET, or POST when there is a body. Failed, with the server's words, on any refusal."""
+        """GET, or POST when there is a body. CampaignFailed, with the server's words, on any refusal."""
         request = urllib.request.Request(  # noqa: S310 - our own http URL
             f"{self.url}/api/v1/{path}",
             data=None if body is None else json.dumps(body).encode(),
@@ -98,7 +99,7 @@ class Client:
                 document: dict[str, Any] = json.load(answer)
                 return document
         except urllib.error.HTTPError as refused:
-            raise Failed(f"{path}: {refused.code} {refused.read(2000).decode(errors='replace')}") from refused
+            raise CampaignFailed(f"{path}: {refused.code} {refused.read(2000).decode(errors='replace')}") from refused
 
 
 def submit(client: Client, run: str) -> list[int]:
@@ -107,18 +108,18 @@ def submit(client: Client, run: str) -> list[int]:
 
 
 def follow(client: Client, ids: Sequence[int], show: Callable[[list[Progress]], None], limit_s: float) -> None:
-    """Look until every task has ended. Failed when one does not end done, or not in time."""
+    """Look until every task has ended. CampaignFailed when one does not end done, or not in time."""
     end = time.monotonic() + limit_s
     while True:
-        now = [_progress(client.call(f"tasks/{task_id}/")) for task_id in ids]
-        show(now)
-        if all(p.status in TASK.final for p in now):
+        progress = [_progress(client.call(f"tasks/{task_id}/")) for task_id in ids]
+        show(progress)
+        if all(p.status in TASK.final for p in progress):
             break
         if time.monotonic() > end:
-            raise Failed("not done in time: " + ", ".join(f"{p.name} is {p.status}" for p in now))
+            raise CampaignFailed("not done in time: " + ", ".join(f"{p.name} is {p.status}" for p in progress))
         time.sleep(LOOK_S)
-    if bad := [f"{p.name} ended {p.status}" for p in now if p.status != "done"]:
-        raise Failed("; ".join(bad))
+    if bad := [f"{p.name} ended {p.status}" for p in progress if p.status != "done"]:
+        raise CampaignFailed("; ".join(bad))
 
 
 def _progress(task: Mapping[str, Any]) -> Progress:
@@ -139,9 +140,7 @@ def verdict(ids: Sequence[int], run: str) -> Verdict:
     folders = {name: Path(path) for name, path in StorageEndpoint.objects.exclude(path="").values_list("name", "path")}
     lost = [*check_storage(registered, folders, prefix(run)), *_histogram(registered, folders)]
     jobs = Job.objects.filter(task_id__in=ids)
-    queues: dict[str, int] = {}
-    for name in jobs.filter(status="finished").values_list("computing_queue__name", flat=True):
-        queues[name] = queues.get(name, 0) + 1
+    queues = Counter(jobs.filter(status="finished").values_list("computing_queue__name", flat=True))
     retried = JobRetryHistory.objects.filter(task_id__in=ids).count()
     broken = [] if len(queues) >= 3 else [f"only {len(queues)} queues had work"]
     broken += [] if retried else ["no retry was seen"]

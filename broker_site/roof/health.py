@@ -72,7 +72,6 @@ class _Collector:
     """What a scrape shows, read at the scrape."""
 
     def collect(self) -> Iterator[Metric]:
-        """One family per figure."""
         yield _counted(
             "gridbroker_tasks", "Tasks that have not ended, by state", "SELECT status, count(*) FROM workqueues_task "
             "WHERE ended_at IS NULL GROUP BY 1",

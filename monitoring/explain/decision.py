@@ -13,27 +13,17 @@ from django.utils.safestring import SafeString
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.explain.explanation import Explanation, SkippedCandidate, about, explain
 from brokerage.rules.explain.why_not import Check, WhyNot, why_not
-from brokerage.rules.facts.ask import Ask
-from brokerage.rules.facts.columns import Columns
 from monitoring.explain.matrix_filter import SIZE, MatrixFilter
 from monitoring.queries.decisions import DecisionPage
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One cell of the matrix: what a symbol of the explanation looks like and says."""
+    """How a symbol of the explanation is shown in a cell of the matrix."""
 
     symbol: str
     tone: str
-    said: str
-
-
-def cell(mark: Mark) -> SafeString:
-    """The cell of the matrix."""
-    if mark.tone == "ok":
-        return format_html('<td class="ok">{}</td>', mark.symbol)
-    said = '<td><span class="mark {}" aria-hidden="true">{}</span><span class="unseen">{}</span></td>'
-    return format_html(said, mark.tone, mark.symbol, mark.said)
+    meaning: str
 
 
 MARKS = {
@@ -43,8 +33,12 @@ MARKS = {
     "p": Mark("✕", "lasting", "would be skipped by this too; lasting"),
     "t": Mark("◦", "passing", "would be skipped by this too; may pass with time"),
 }
-
-CELLS = {symbol: cell(mark) for symbol, mark in MARKS.items()}
+PASSED = '<td class="{1}">{0}</td>'
+SKIPPED = '<td><span class="mark {1}" aria-hidden="true">{0}</span><span class="unseen">{2}</span></td>'
+CELLS = {
+    symbol: format_html(PASSED if symbol == "." else SKIPPED, mark.symbol, mark.tone, mark.meaning)
+    for symbol, mark in MARKS.items()
+}
 """Made once: a page has some thousands of them."""
 
 
@@ -67,18 +61,11 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """One configuration value that the decision read."""
-
-    key: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
 class DecisionPanel:
-    """A decision as its page tells it. `fault`: why it cannot be told, in words; then there is no `story`.
+    """A decision as its page shows it. `fault`: why it cannot be read, in words; then there is no `story`.
 
-    `matrix` are the candidates of this page, `shown` how many there are on all pages; `why_not`: every verdict on one candidate.
+    `matrix` are the candidates of this page, `shown` how many there are on all pages; `why_not`: every verdict on one candidate;
+    `config`: the values that the decision read.
     """
 
     fault: str = ""
@@ -91,7 +78,7 @@ class DecisionPanel:
     pages: int = 1
     matrix_filter: MatrixFilter = field(default_factory=MatrixFilter)
     why_not: WhyNot | None = None
-    config: tuple[Value, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def failed(self) -> tuple[Check, ...]:
@@ -100,16 +87,14 @@ class DecisionPanel:
 
     @property
     def passed(self) -> tuple[Check, ...]:
-        """What it passes."""
         return tuple(check for check in self.why_not.checks if check.passed) if self.why_not is not None else ()
 
 
 def decision_panel(stored: DecisionPage, candidate: str = "", matrix_filter: MatrixFilter | None = None) -> DecisionPanel:
-    """Tell a stored decision; `candidate`: also every verdict on this one; `matrix_filter`: which of the others."""
+    """The panel of a stored decision; `candidate`: also every verdict on this one; `matrix_filter`: which of the others."""
     if stored.record is None:
         return DecisionPanel(fault="its record is of a format that is no longer read")
-    columns = stored.columns
-    story = explain(stored.record, stored.policy, stored.ask, columns, stored.config, stored.row.last_at)
+    story = explain(stored.record, stored.policy, stored.ask, stored.columns, stored.config, stored.row.last_at)
     matrix_filter = matrix_filter or MatrixFilter()
     ranked = _ranked(story, matrix_filter)
     pages = max(-(-len(ranked) // SIZE), 1)
@@ -123,17 +108,19 @@ def decision_panel(stored: DecisionPage, candidate: str = "", matrix_filter: Mat
         shown=len(ranked),
         pages=pages,
         matrix_filter=replace(matrix_filter, page=page),
-        why_not=_why_not(stored, stored.policy, stored.ask, columns, candidate) if candidate else None,
-        config=tuple(Value(key, value) for key, value in sorted(stored.config.items())),
+        why_not=_why_not(stored, candidate) if candidate else None,
+        config=dict(sorted(stored.config.items())),
     )
 
 
-def _why_not(stored: DecisionPage, policy: Policy | None, ask: Ask | None, columns: Columns | None, name: str) -> WhyNot | None:
-    """Every verdict on one candidate; None where it took no part or the decision can no longer be told in full."""
-    if stored.record is None or policy is None or ask is None or columns is None or name not in columns.index:
+def _why_not(stored: DecisionPage, name: str) -> WhyNot | None:
+    """Every verdict on one candidate; None where it took no part or the decision can no longer be read in full."""
+    if stored.record is None or stored.policy is None or stored.ask is None or stored.columns is None:
+        return None
+    if name not in stored.columns.index:
         return None
     try:
-        return why_not(stored.record, policy, ask, columns, stored.config, name)
+        return why_not(stored.record, stored.policy, stored.ask, stored.columns, stored.config, name)
     except ValueError:
         return None
 

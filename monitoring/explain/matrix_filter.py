@@ -28,27 +28,26 @@ class MatrixFilter:
 
     @property
     def active(self) -> bool:
-        """Whether anything is left out."""
         return bool(self.name or self.criterion or self.show)
 
     def takes(self, name: str, marks: str, criteria: tuple[str, ...]) -> bool:
         """Whether a candidate with these symbols (see `brokerage.rules.explain.explanation`) is shown."""
-        if self.name and not _like(self.name.lower(), name.lower()):
+        if self.name and not self._names(name.lower()):
             return False
         if self.show and (self.show == "chosen") != (marks.count(".") == len(marks)):
             return False
         return not self.criterion or self._fails(marks, criteria)
 
+    def _names(self, name: str) -> bool:
+        pattern = self.name.lower()
+        return fnmatchcase(name, pattern.replace("[", "[[]")) if "*" in pattern or "?" in pattern else pattern in name
+
     def _fails(self, marks: str, criteria: tuple[str, ...]) -> bool:
-        marks_of_criterion = [mark for mark, criterion in zip(marks, criteria, strict=True) if criterion == self.criterion]
+        inside = [mark for mark, criterion in zip(marks, criteria, strict=True) if criterion == self.criterion]
         if self.how == "first":
-            return any(mark in "PT" for mark in marks_of_criterion)
-        others = (
-            len(marks)
-            - len(marks_of_criterion)
-            - sum(mark == "." for mark, criterion in zip(marks, criteria, strict=True) if criterion != self.criterion)
-        )
-        return any(mark != "." for mark in marks_of_criterion) and (self.how == "any" or not others)
+            return any(mark in "PT" for mark in inside)
+        failures = sum(mark != "." for mark in inside)
+        return failures > 0 and (self.how == "any" or failures == sum(mark != "." for mark in marks))
 
     def address(self, **changes: Any) -> str:
         """The query string of the page with some parameters changed; a change but of the page begins at its first one."""
@@ -73,7 +72,3 @@ def read_matrix_filter(sent: Mapping[str, str], decision: int | None) -> MatrixF
         show=sent.get("show", "") if sent.get("show", "") in SHOWN else "",
         page=int(page) if page.isascii() and page.isdigit() and 0 < len(page) < 6 and int(page) else 1,
     )
-
-
-def _like(pattern: str, name: str) -> bool:
-    return fnmatchcase(name, pattern.replace("[", "[[]")) if "*" in pattern or "?" in pattern else pattern in name

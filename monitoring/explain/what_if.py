@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from brokerage.rules.explain.edits import PARAMETERS, Edit, read_edits
-from brokerage.rules.explain.explanation import ChosenCandidate, Explanation
+from brokerage.rules.explain.explanation import Explanation
 from brokerage.rules.explain.what_if import WhatIf
 from brokerage.rules.facts.ask import Ask
 
@@ -64,7 +64,8 @@ def form_fields(sent: Mapping[str, str], ask: Ask | None) -> list[Field]:
     for name, label in FIELDS.items():
         value = getattr(ask, PARAMETERS[name].name) if ask is not None else None
         unit = f", {ask.ram_unit or 'MB'}" if name == "ramCount" and ask is not None else ""
-        fields.append(Field(name, label + unit, sent.get(name, "").strip(), _said(value)))
+        present = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        fields.append(Field(name, label + unit, sent.get(name, "").strip(), present))
     return fields
 
 
@@ -83,17 +84,17 @@ def funnel_rows(result: WhatIf) -> list[FunnelRow]:
     return rows
 
 
-def moves(result: WhatIf) -> list[tuple[str, str, int]]:
+def verdict_changes(result: WhatIf) -> list[tuple[str, str, int]]:
     """(verdict now, verdict then, how many candidates), the most first."""
-    counted = Counter((change.before, change.after) for change in result.changed)
-    return [(*pair, n) for pair, n in counted.most_common()]
+    counts = Counter((change.before, change.after) for change in result.changed)
+    return [(*pair, n) for pair, n in counts.most_common()]
 
 
 def weight_rows(result: WhatIf) -> Iterator[WeightRow]:
     """Whoever is chosen on one side, in the order of then."""
     if result.after is None:
         return
-    now, then = _weights(result.before.chosen), _weights(result.after.chosen)
+    now, then = ({choice.name: choice.weight for choice in story.chosen} for story in (result.before, result.after))
     for name in dict.fromkeys([*then, *now]):
         yield WeightRow(name, now.get(name), then.get(name))
 
@@ -105,13 +106,3 @@ def _steps(story: Explanation) -> dict[str, tuple[int | None, int, str]]:
         before = steps.get(step.criterion, (0, 0, ""))[0] or 0
         steps[step.criterion] = (before + step.skipped, step.left, step.about)
     return steps
-
-
-def _weights(chosen: Sequence[ChosenCandidate]) -> dict[str, float]:
-    return {choice.name: choice.weight for choice in chosen}
-
-
-def _said(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:g}" if isinstance(value, float) else str(value)

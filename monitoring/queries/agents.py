@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from broker_site.foundation import gdpconfig
-from broker_site.foundation.agency.duties import AGENTS, AgentDuty, Health, health
+from broker_site.foundation.agency.duties import AGENTS, Health, health
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
 from monitoring.queries.database import alias
@@ -31,29 +31,20 @@ class AgentRow:
     last_error: str
 
 
+STORED = ("last_start", "last_success", "duration_s", "rows", "total_rows", "runs", "last_error_at", "last_error")
+"""Columns that are shown as they are stored."""
+
+
 def agent_rows() -> list[AgentRow]:
     """Every declared agent in life order, also those that never ran."""
     known = {agent.name: agent for agent in Agent.objects.using(alias())}
     config = gdpconfig.component("agents")
-    return [
-        _row(known.get(name) or Agent(name=name), duty, config[f"PERIOD_{name}"], config[f"ENABLED_{name}"], clock.now())
-        for name, duty in AGENTS.items()
-    ]
-
-
-def _row(agent: Agent, duty: AgentDuty, period_s: float, enabled: bool, now: datetime) -> AgentRow:
-    return AgentRow(
-        name=agent.name,
-        health=health(agent.last_success, agent.last_error_at, period_s=period_s, enabled=enabled, now=now),
-        what_for=duty.what_for,
-        enabled=enabled,
-        period_s=period_s,
-        last_start=agent.last_start,
-        last_success=agent.last_success,
-        duration_s=agent.duration_s,
-        rows=agent.rows,
-        total_rows=agent.total_rows,
-        runs=agent.runs,
-        last_error_at=agent.last_error_at,
-        last_error=agent.last_error,
-    )
+    now = clock.now()
+    table = []
+    for name, duty in AGENTS.items():
+        agent = known.get(name) or Agent(name=name)
+        period_s, enabled = config[f"PERIOD_{name}"], config[f"ENABLED_{name}"]
+        status = health(agent.last_success, agent.last_error_at, period_s=period_s, enabled=enabled, now=now)
+        stored = {column: getattr(agent, column) for column in STORED}
+        table.append(AgentRow(name, status, duty.what_for, enabled, period_s, **stored))
+    return table

@@ -28,20 +28,17 @@ class Move:
 
 def task_moves(task_id: int) -> list[Move]:
     """The moves of a task, newest first, at most MOST."""
-    return moves(TaskChange.objects.using(alias()).filter(task_id=task_id).order_by("-epoch")[:MOST])
+    return _moves(TaskChange.objects.using(alias()).filter(task_id=task_id).order_by("-epoch")[:MOST])
 
 
 def job_moves(job_id: int) -> list[Move]:
     """The moves of a job, newest first, at most MOST."""
-    return moves(JobChange.objects.using(alias()).filter(job_id=job_id).order_by("-id")[:MOST])
+    return _moves(JobChange.objects.using(alias()).filter(job_id=job_id).order_by("-id")[:MOST])
 
 
-def moves(changes: Iterable[TaskChange | JobChange]) -> list[Move]:
-    """Changes, newest first, with the time until the next one."""
-    found: list[Move] = []
-    later: datetime | None = None
+def _moves(changes: Iterable[TaskChange | JobChange]) -> list[Move]:
+    moves: list[Move] = []
     for change in changes:
-        lasted = None if later is None else (later - change.at).total_seconds()
-        found.append(Move(change.at, change.old, change.new, change.who, change.why, lasted))
-        later = change.at
-    return found
+        lasted_s = (moves[-1].at - change.at).total_seconds() if moves else None
+        moves.append(Move(change.at, change.old, change.new, change.who, change.why, lasted_s))
+    return moves

@@ -33,7 +33,6 @@ class StateCounts:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing at all."""
         return not self.live and not self.ended
 
 
@@ -104,11 +103,11 @@ class WaitingTask:
 
 def longest_waiting(scope: VoScope, most: int = 5) -> list[WaitingTask]:
     """The tasks that have been pending or exhausted for longest."""
-    found = rows(
+    table = rows(
         f"""
         SELECT id, task_name, user_name, status, status_since, error_dialog, next_look_at FROM workqueues_task
         WHERE status IN ({TASK.stuck.sql}) AND (%(everything)s OR vo = ANY(%(vos)s)) ORDER BY status_since LIMIT %(most)s
         """,
         {**seen_by(scope), "most": most},
     )
-    return [WaitingTask(*row) for row in found]
+    return [WaitingTask(*row) for row in table]

@@ -58,36 +58,35 @@ _COLUMNS = tuple(DecisionRow.__dataclass_fields__)
 
 def decisions_of(task_id: int) -> list[DecisionRow]:
     """The newest decisions about a task, newest first."""
-    found = Decision.objects.using(alias()).filter(task_id=task_id).order_by("-id")
-    return [DecisionRow(*row) for row in found.values_list(*_COLUMNS)[:MOST]]
+    newest = Decision.objects.using(alias()).filter(task_id=task_id).order_by("-id")[:MOST]
+    return [DecisionRow(*row) for row in newest.values_list(*_COLUMNS)]
 
 
 def stored_decision(task_id: int, decision_id: int) -> DecisionPage | None:
-    """One decision about the task."""
-    found = with_snapshot(Decision.objects.using(alias())).filter(task_id=task_id, id=decision_id).first()
-    if found is None:
+    stored = with_snapshot(Decision.objects.using(alias())).filter(task_id=task_id, id=decision_id).first()
+    if stored is None:
         return None
-    whole = decision_facts(found)
+    facts = decision_facts(stored)
     return DecisionPage(
-        row=DecisionRow(*(getattr(found, column) for column in _COLUMNS)),
-        record=whole.record,
-        policy=whole.policy,
-        ask=whole.ask,
-        config=whole.config,
-        columns=_columns_of(whole),
-        snapshot_id=found.snapshot_id,
-        snapshot_at=found.snapshot.at if found.snapshot is not None else None,
+        row=DecisionRow(*(getattr(stored, column) for column in _COLUMNS)),
+        record=facts.record,
+        policy=facts.policy,
+        ask=facts.ask,
+        config=facts.config,
+        columns=_columns_of(facts),
+        snapshot_id=stored.snapshot_id,
+        snapshot_at=stored.snapshot.at if stored.snapshot is not None else None,
     )
 
 
-def _columns_of(whole: DecisionFacts) -> Columns | None:
+def _columns_of(facts: DecisionFacts) -> Columns | None:
     """The candidates as the decision saw them, kept for who looks at the same decision again: pages are filtered and leafed."""
-    key = (whole.row.id, whole.row.snapshot_id, whole.row.first_at)
+    key = (facts.row.id, facts.row.snapshot_id, facts.row.first_at)
     if key not in _TABLES:
-        made = whole.columns()
-        if made is None:
+        columns = facts.columns()
+        if columns is None:
             return None
         if len(_TABLES) >= KEPT_TABLES:
             _TABLES.pop(next(iter(_TABLES)), None)
-        _TABLES[key] = made
+        _TABLES[key] = columns
     return _TABLES.get(key)

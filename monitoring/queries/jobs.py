@@ -72,24 +72,22 @@ _COLUMNS = {
     "result__error_code": "error_code",
     "result__error_message": "error_message",
 }
-_OWN = ("id", "task_id", "attempt_nr", "status", "sub_status", "core_count", "priority", "status_since", "ended_at")
+_SAME = ("id", "task_id", "attempt_nr", "status", "sub_status", "core_count", "priority", "status_since", "ended_at")
 
 
 def job_rows(jobs: QuerySet[Job]) -> list[JobRow]:
     """The rows of a bounded query, in its order; one statement."""
-    return [_row(row) for row in jobs.values(*_OWN, "kind", *_COLUMNS, "result__metrics")]
+    return [_row(row) for row in jobs.values(*_SAME, "kind", *_COLUMNS, "result__metrics")]
 
 
 def _row(row: dict[str, Any]) -> JobRow:
     rss = (row["result__metrics"] or {}).get("max_rss_mb")
+    values = {field: row[column] for column, field in _COLUMNS.items()}
+    for text in ("error_code", "error_message"):
+        values[text] = values[text] or ""  # a job that has not ended has no result row
     return JobRow(
-        **{name: row[name] for name in _OWN},
+        **{name: row[name] for name in _SAME},
         kind=JobKind(row["kind"]).label,
-        **{field: _text_or(field, row[column]) for column, field in _COLUMNS.items()},
+        **values,
         max_rss_mb=float(rss) if isinstance(rss, int | float) and not isinstance(rss, bool) else None,
     )
-
-
-def _text_or(field: str, value: Any) -> Any:
-    """A job that has not ended has no result row: its texts are empty."""
-    return "" if value is None and field.startswith("error_") else value

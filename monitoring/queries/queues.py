@@ -1,13 +1,15 @@
-"""Rows of the queue list: what each computing queue is, and what waits and runs there."""
+"""Computing queues: rows of their list with the age of the grid, and one of them with its jobs, pilots and overrides."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from brokerage.models import ComputingQueue
+from broker_site.foundation.kernel import clock
+from brokerage.models import ComputingQueue, LocalOverride
+from brokerage.queries.feeds import feed_states
 from brokerage.queries.task_status import PILOT_SEEN_MIN
 from brokerage.states import JOB
 from monitoring.queries.counts import MOST_LIVE
@@ -33,18 +35,55 @@ class QueueRow:
     maxtime: int
 
 
+@dataclass(frozen=True, slots=True)
+class FeedLine:
+    """One feed. `tone`: bad where tasks wait for it, wait where it fails, is old or has faulty entries, else good."""
+
+    tone: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDetails:
+    """`storages`: (access, storage endpoint); `last_seen`: when a pilot of it last asked; `jobs`: state -> number, alive."""
+
+    jobs: Mapping[str, int]
+    storages: list[tuple[str, str]]
+    pilots: int
+    last_seen: datetime | None
+    overrides: list[LocalOverride]
+
+
 def queue_rows() -> list[QueueRow]:
     """Every computing queue by name; three statements, whatever the size."""
-    jobs, pilots = _jobs(), _pilots()
+    jobs: dict[int, Counter[str]] = defaultdict(Counter)
+    counts = rows(
+        """
+        SELECT computing_queue_id, status, count(*)
+        FROM (SELECT computing_queue_id, status FROM brokerage_job WHERE ended_at IS NULL LIMIT %(most)s) AS bounded GROUP BY 1, 2
+        """,
+        {"most": MOST_LIVE},
+    )
+    for queue, status, n in counts:
+        jobs[queue][status] = n
+    pilots = dict(
+        rows(
+            """
+            SELECT queue_id, count(*) FROM brokerage_pilot WHERE last_seen > now() - make_interval(mins => %(minutes)s)
+            GROUP BY queue_id
+            """,
+            {"minutes": PILOT_SEEN_MIN},
+        )
+    )
     return [
         QueueRow(
             name=q.name,
             site=q.site_id,
             status=q.status,
-            jobs_waiting=_sum(jobs[q.id], JOB.waiting),
-            jobs_starting=_sum(jobs[q.id], JOB.starting),
-            jobs_running=jobs[q.id].get("running", 0),
-            jobs_ending=_sum(jobs[q.id], JOB.delivering),
+            jobs_waiting=sum(jobs[q.id][state] for state in JOB.waiting),
+            jobs_starting=sum(jobs[q.id][state] for state in JOB.starting),
+            jobs_running=jobs[q.id]["running"],
+            jobs_ending=sum(jobs[q.id][state] for state in JOB.delivering),
             pilots=pilots.get(q.id, 0),
             last_start=q.last_start,
             corecount=q.corecount,
@@ -56,33 +95,41 @@ def queue_rows() -> list[QueueRow]:
     ]
 
 
-def _sum(counts: Mapping[str, int], states: tuple[str, ...]) -> int:
-    return sum(counts.get(state, 0) for state in states)
+def feed_lines() -> list[FeedLine]:
+    """The enabled feeds by name."""
+    lines = []
+    for state in feed_states(clock.now(), alias()):
+        unwell = state.state == "old" or state.feed.fault or state.feed.faulty
+        tone = "bad" if state.state == "too old" else "wait" if unwell else "good"
+        remark = {"too old": "; too old to decide on: tasks wait", "old": "; old"}.get(state.state, "")
+        lines.append(FeedLine(tone, state.sentence + remark))
+    return lines
 
 
-def _jobs() -> dict[int, dict[str, int]]:
-    """Computing queue -> state -> jobs that have not ended."""
-    found: dict[int, dict[str, int]] = defaultdict(dict)
-    counted = rows(
+def find_queue(name: str) -> ComputingQueue | None:
+    """The queue of this name with its site."""
+    return ComputingQueue.objects.using(alias()).select_related("site").filter(name=name).first()
+
+
+def queue_details(queue: ComputingQueue) -> QueueDetails:
+    """Four statements, by index."""
+    ((pilots, last_seen),) = rows(
         """
-        SELECT computing_queue_id, status, count(*)
-        FROM (SELECT computing_queue_id, status FROM brokerage_job WHERE ended_at IS NULL LIMIT %(most)s) AS bounded GROUP BY 1, 2
+        SELECT count(*) FILTER (WHERE last_seen > now() - make_interval(mins => %(minutes)s)), max(last_seen)
+        FROM brokerage_pilot WHERE queue_id = %(queue)s
         """,
-        {"most": MOST_LIVE},
+        {"queue": queue.id, "minutes": PILOT_SEEN_MIN},
     )
-    for queue, status, n in counted:
-        found[queue][status] = n
-    return found
-
-
-def _pilots() -> dict[int, int]:
-    """Computing queue -> pilots that asked lately."""
-    return dict(
-        rows(
-            """
-            SELECT queue_id, count(*) FROM brokerage_pilot WHERE last_seen > now() - make_interval(mins => %(minutes)s)
-            GROUP BY queue_id
-            """,
-            {"minutes": PILOT_SEEN_MIN},
-        )
+    return QueueDetails(
+        jobs=dict(
+            rows(
+                "SELECT status, count(*) FROM brokerage_job WHERE computing_queue_id = %(queue)s AND ended_at IS NULL "
+                "GROUP BY status ORDER BY status",
+                {"queue": queue.id},
+            )
+        ),
+        storages=list(queue.storages.using(alias()).order_by("access", "position").values_list("access", "storage_id")),
+        pilots=pilots,
+        last_seen=last_seen,
+        overrides=list(LocalOverride.objects.using(alias()).filter(kind="queue", name=queue.name)),
     )

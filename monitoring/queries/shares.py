@@ -72,13 +72,13 @@ def share_rows(scope: VoScope) -> list[ShareRow]:
     by_vo: dict[str, list[WorkQueueStanding]] = defaultdict(list)
     for row in WorkQueueStanding.objects.using(using).filter(scope.q()).select_related("work_queue"):
         by_vo[row.vo].append(row)
-    found = []
+    table = []
     for vo in sorted({*known, *by_vo}):
         drives = units.model(vo) == "global"
         for node, parent, level in walk(known[vo].nodes) if vo in known else ():
-            found.append(_row(vo, "share", node.name, parent, level, drives, node.value, standings.get(node.name)))
-        found += _queue_rows(vo, by_vo[vo])
-    return found
+            table.append(_row(vo, "share", node.name, parent, level, drives, node.value, standings.get(node.name)))
+        table += _queue_rows(vo, by_vo[vo])
+    return table
 
 
 def _queue_rows(vo: str, standings: Sequence[WorkQueueStanding]) -> Iterator[ShareRow]:

@@ -44,12 +44,11 @@ class DatasetRow:
 
     @property
     def is_input(self) -> bool:
-        """Whether the task reads it."""
         return self.type in INPUT_TYPES
 
 
 @dataclass(frozen=True, slots=True)
-class Relative:
+class RelatedTask:
     """A parent or child of a task."""
 
     id: int
@@ -58,7 +57,7 @@ class Relative:
 
 
 @dataclass(frozen=True, slots=True)
-class JobTally:
+class JobCounts:
     """Jobs of a task by state, in the order of the machine; lower bounds where `capped`."""
 
     by_state: Mapping[str, int]
@@ -66,12 +65,10 @@ class JobTally:
 
     @property
     def total(self) -> int:
-        """All of them."""
         return sum(self.by_state.values())
 
     @property
     def live(self) -> int:
-        """Those that have not ended."""
         return sum(n for state, n in self.by_state.items() if state not in JOB.final)
 
 
@@ -84,9 +81,9 @@ class TaskSummary:
     job_params_template: str
     files: Files
     datasets: list[DatasetRow]
-    parent: Relative | None
-    children: list[Relative]
-    jobs: JobTally
+    parent: RelatedTask | None
+    children: list[RelatedTask]
+    jobs: JobCounts
 
 
 def find_task(task_id: int, scope: VoScope) -> Task | None:
@@ -106,33 +103,29 @@ def task_facts(task: Task, scope: VoScope) -> TaskSummary:
         datasets=_datasets(task.id),
         parent=next((r for r in relatives if r.id == task.parent_tid), None),
         children=[r for r in relatives if r.id != task.parent_tid],
-        jobs=job_tally(task.id),
+        jobs=count_jobs(task.id),
     )
 
 
+SAME = (
+    "id", "dataset_name", "type", "status", "excluded", "n_files_used", "n_files_finished", "n_files_failed", "n_files_on_hold",
+    "n_files_missing", "n_events",
+)  # fmt: skip
+"""Columns of a dataset that are shown as they are stored."""
+
+
 def _datasets(task_id: int) -> list[DatasetRow]:
-    found = Dataset.objects.using(alias()).filter(task_id=task_id).order_by("id")[:MOST_DATASETS]
-    read = [
+    table = [
         DatasetRow(
-            id=d.id,
-            dataset_name=d.dataset_name,
-            type=d.type,
-            status=d.status,
-            secondary=d.master_id is not None,
-            excluded=d.excluded,
-            n_files_wanted=d.n_files_to_be_used,
-            n_files_used=d.n_files_used,
-            n_files_finished=d.n_files_finished,
-            n_files_failed=d.n_files_failed,
-            n_files_on_hold=d.n_files_on_hold,
-            n_files_missing=d.n_files_missing,
-            n_events=d.n_events,
-            n_events_used=d.n_events_used or 0,
-            dealt=dealt_out(d.attributes) if d.master_id is not None and d.type in MASTER_TYPES else "",
+            **{name: getattr(dataset, name) for name in SAME},
+            secondary=dataset.master_id is not None,
+            n_files_wanted=dataset.n_files_to_be_used,
+            n_events_used=dataset.n_events_used or 0,
+            dealt=dealt_out(dataset.attributes) if dataset.master_id is not None and dataset.type in MASTER_TYPES else "",
         )
-        for d in found
+        for dataset in Dataset.objects.using(alias()).filter(task_id=task_id).order_by("id")[:MOST_DATASETS]
     ]
-    return sorted(read, key=lambda d: (not d.is_input, d.secondary))
+    return sorted(table, key=lambda row: (not row.is_input, row.secondary))
 
 
 def dealt_out(attributes: str) -> str:
@@ -149,18 +142,18 @@ def dealt_out(attributes: str) -> str:
     return amount if rule.tracked else f"{amount}, used again and again"
 
 
-def _relatives(task: Task, scope: VoScope) -> list[Relative]:
+def _relatives(task: Task, scope: VoScope) -> list[RelatedTask]:
     """The parent, where the task has one, and the newest children."""
     related = Task.objects.using(alias()).filter(scope.q()).exclude(id=task.id)
     columns = ("id", "task_name", "status")
     parents = related.filter(id=task.parent_tid or 0).values_list(*columns)
     children = related.filter(parent_tid=task.id).order_by("-id").values_list(*columns)[:MOST_RELATIVES]
-    return [Relative(*row) for row in parents.union(children, all=True)]
+    return [RelatedTask(*row) for row in parents.union(children, all=True)]
 
 
-def job_tally(task_id: int) -> JobTally:
+def count_jobs(task_id: int) -> JobCounts:
     """Jobs of a task by state; one bounded statement."""
-    found = dict(
+    counts = dict(
         rows(
             """
             SELECT status, count(*) FROM (SELECT status FROM brokerage_job WHERE task_id = %(task)s LIMIT %(most)s) AS bounded
@@ -169,4 +162,4 @@ def job_tally(task_id: int) -> JobTally:
             {"task": task_id, "most": MOST_JOBS + 1},
         )
     )
-    return JobTally({state: found[state] for state in JOB.states if state in found}, sum(found.values()) > MOST_JOBS)
+    return JobCounts({state: counts[state] for state in JOB.states if state in counts}, sum(counts.values()) > MOST_JOBS)

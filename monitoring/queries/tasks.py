@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,6 @@ class Files:
 
     @property
     def total(self) -> int:
-        """All of them."""
         return self.finished + self.failed + self.running + self.left
 
     @property
@@ -71,9 +70,9 @@ def task_rows(tasks: QuerySet[Task]) -> list[TaskRow]:
     """The rows of a bounded query, in its order; two statements."""
     columns = ("id", "task_name", "user_name", "vo", "status", "progress", "current_priority", "creation_date", "status_since",
                "ended_at", "error_dialog")  # fmt: skip
-    found: list[dict[str, Any]] = list(tasks.values(*columns))
-    files = files_of([row["id"] for row in found])
-    return [_row(row, files.get(row["id"], Files())) for row in found]
+    stored: list[dict[str, Any]] = list(tasks.values(*columns))
+    files = files_of([row["id"] for row in stored])
+    return [_row(row, files.get(row["id"], Files())) for row in stored]
 
 
 def files_of(task_ids: Sequence[int]) -> dict[int, Files]:
@@ -81,17 +80,16 @@ def files_of(task_ids: Sequence[int]) -> dict[int, Files]:
     if not task_ids:
         return {}
     masters = Dataset.objects.using(alias()).filter(task_id__in=task_ids, type__in=MASTER_TYPES, master=None, excluded=False)
-    counted = masters.values_list("task_id", "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed")
-    grouped: dict[int, list[tuple[int, ...]]] = defaultdict(list)
-    for task_id, *numbers in counted:
-        grouped[task_id].append(tuple(numbers))
-    return {task_id: _files(numbers) for task_id, numbers in grouped.items()}
-
-
-def _files(datasets: Iterable[tuple[int, ...]]) -> Files:
-    wanted, used, finished, failed = (sum(column) for column in zip(*datasets, strict=True))
-    # The counters are written one after another, so for a moment they need not add up.
-    return Files(finished, failed, max(used - finished - failed, 0), max(wanted - used, 0))
+    columns = ("n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed")
+    counts: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    for task_id, *numbers in masters.values_list("task_id", *columns):
+        counts[task_id].append(tuple(numbers))
+    files = {}
+    for task_id, datasets in counts.items():
+        wanted, used, finished, failed = (sum(column) for column in zip(*datasets, strict=True))
+        # The counters are written one after another, so for a moment they need not add up.
+        files[task_id] = Files(finished, failed, max(used - finished - failed, 0), max(wanted - used, 0))
+    return files
 
 
 def _row(row: dict[str, Any], files: Files) -> TaskRow:

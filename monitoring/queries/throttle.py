@@ -1,4 +1,4 @@
-"""Rows of the list of throttler verdicts: the last one on each unit, and what was said in the last 24 hours."""
+"""Rows of the list of throttler verdicts: the last one on each unit, and those of the last 24 hours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from broker_site.foundation.access.permissions import VoScope
 from monitoring.queries.database import rows, seen_by
@@ -17,7 +17,7 @@ MOST_SPELLS = 200
 
 
 class Spell(NamedTuple):
-    """A time during which the throttler said the same of a unit whenever it was asked."""
+    """A time during which the throttler gave the same verdict on a unit."""
 
     decision: str
     first_at: datetime
@@ -28,7 +28,7 @@ class Spell(NamedTuple):
 class ThrottleRow:
     """One unit. Counts in jobs. `ratio`: queued for each that runs, None where none runs; `threshold`: from which on it skips.
 
-    `lower`, `cap`, `running_cap`: the limits that were found, with the keys that have them in `keys`. `max_jobs`: that one run
+    `lower`, `cap`, `running_cap`: the limits in force, with the keys that have them in `keys`. `max_jobs`: that one run
     may make, None without limit. `spells`: of the last 24 h, newest first.
     """
 
@@ -65,10 +65,17 @@ WITH last AS (
 )
 """
 _ROWS = f"""{_LAST}
-SELECT id, vo, prod_source_label, work_queue_id, unit, resource_type, decision, rule, reason,
-    defined + assigned + activated + starting, running, ratio, limits, max_jobs, lock, least_priority, n_times, first_at, last_at
+SELECT id, limits, vo, prod_source_label, CASE WHEN work_queue_id <> 0 THEN 'work queue' ELSE 'share' END, unit, resource_type,
+    decision, rule, reason, defined + assigned + activated + starting, running, ratio, max_jobs, lock, least_priority, n_times,
+    first_at, last_at
 FROM last ORDER BY vo, unit, prod_source_label, resource_type
 """
+COLUMNS = (
+    "vo", "label", "kind", "unit", "resource_type", "decision", "rule", "reason", "queued", "running", "threshold", "max_jobs",
+    "lock", "least_priority", "n_times", "first_at", "last_at",
+)  # fmt: skip
+"""Columns of _ROWS after id and limits."""
+LIMITS = ("lower", "cap", "running_cap")
 _SPELLS = f"""{_LAST}
 SELECT last.id, v.decision, v.first_at, v.last_at FROM last CROSS JOIN LATERAL (
     SELECT o.decision, o.first_at, o.last_at FROM workqueues_throttleverdict o
@@ -79,54 +86,24 @@ SELECT last.id, v.decision, v.first_at, v.last_at FROM last CROSS JOIN LATERAL (
 """
 
 
-class _Last(NamedTuple):
-    """A row of `_ROWS`."""
-
-    id: int
-    vo: str
-    label: str
-    work_queue_id: int
-    unit: str
-    resource_type: str
-    decision: str
-    rule: str
-    reason: str
-    queued: int
-    running: int
-    threshold: float
-    limits: str
-    max_jobs: int | None
-    lock: bool
-    least_priority: int | None
-    n_times: int
-    first_at: datetime
-    last_at: datetime
-
-
-SAME = (
-    "vo", "label", "unit", "resource_type", "decision", "rule", "reason", "queued", "running", "threshold", "max_jobs", "lock",
-    "least_priority", "n_times", "first_at", "last_at",
-)  # fmt: skip
-"""Columns that are shown as they are stored."""
-LIMITS = ("lower", "cap", "running_cap")
-
-
 def throttle_rows(scope: VoScope) -> list[ThrottleRow]:
     """The last verdict on each unit of these VOs; two statements."""
     seen = seen_by(scope)
     spells: dict[int, list[Spell]] = defaultdict(list)
     for id_, *spell in rows(_SPELLS, {**seen, "hours": RIBBON_H, "most": MOST_SPELLS}):
         spells[id_].append(Spell(*spell))
-    return [_row(_Last(*row), tuple(spells[row[0]])) for row in rows(_ROWS, seen)]
+    return [
+        _row(dict(zip(COLUMNS, row, strict=True)), json.loads(limits), tuple(spells[id_]))
+        for id_, limits, *row in rows(_ROWS, seen)
+    ]
 
 
-def _row(last: _Last, spells: tuple[Spell, ...]) -> ThrottleRow:
-    limits = json.loads(last.limits)
+def _row(verdict: dict[str, Any], limits: dict[str, dict[str, Any]], spells: tuple[Spell, ...]) -> ThrottleRow:
+    values: dict[str, Any] = {name: limits.get(name, {}).get("value") for name in LIMITS}
     return ThrottleRow(
-        **{name: getattr(last, name) for name in SAME},
-        kind="work queue" if last.work_queue_id else "share",
-        ratio=last.queued / last.running if last.running else None,
-        **{name: limits.get(name, {}).get("value") for name in LIMITS},
+        **verdict,
+        **values,
+        ratio=verdict["queued"] / verdict["running"] if verdict["running"] else None,
         keys=tuple(limits[name]["key"] for name in LIMITS if name in limits),
         spells=spells,
     )

@@ -22,7 +22,6 @@ class _Lines:
     """A file for the CSV writer that hands each line back."""
 
     def write(self, line: str) -> str:
-        """The line."""
         return line
 
 
@@ -35,14 +34,10 @@ def plain(value: Any) -> Any:
     return value
 
 
-def record(row: Any) -> dict[str, Any]:
-    """A frozen row as names and values."""
-    return {name: plain(value) for name, value in asdict(row).items()}
-
-
 def json_answer(rows: Iterable[Any], more: Mapping[str, Any], status: int = 200) -> HttpResponse:
     """`{"rows": [...], ...}`."""
-    body = json.dumps({"rows": [record(row) for row in rows], **{k: plain(v) for k, v in more.items()}}, ensure_ascii=False)
+    records = [{name: plain(value) for name, value in asdict(row).items()} for row in rows]
+    body = json.dumps({"rows": records, **{name: plain(value) for name, value in more.items()}}, ensure_ascii=False)
     return HttpResponse(body, content_type="application/json; charset=utf-8", status=status)
 
 
@@ -72,7 +67,7 @@ def cell(value: Any) -> Any:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    shown = plain(value)
-    if isinstance(shown, list):
-        shown = " ".join("/".join(map(str, item)) if isinstance(item, list) else str(item) for item in shown)
-    return f"'{shown}" if isinstance(shown, str) and shown.startswith(FORMULA) else shown
+    text = plain(value)
+    if isinstance(text, list):
+        text = " ".join("/".join(map(str, item)) if isinstance(item, list) else str(item) for item in text)
+    return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text

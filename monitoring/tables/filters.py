@@ -21,8 +21,6 @@ LARGEST_ID = 2**63 - 1
 
 
 class _IdFilter(django_filters.Filter):
-    """The number of a row."""
-
     field_class = IntegerField
 
 
@@ -54,8 +52,6 @@ class ListFilter(django_filters.FilterSet):
 
 
 class TaskFilter(ListFilter):
-    """Filters of the task list."""
-
     texts = ("task_name", "user_name")
     aliases = {"name": "task_name", "user": "user_name"}
 
@@ -69,13 +65,10 @@ class TaskFilter(ListFilter):
         fields: tuple[str, ...] = ()
 
     def of_states(self, rows: QuerySet[Task], column: str, states: Sequence[str]) -> QuerySet[Task]:
-        """Any of these states."""
         return rows.filter(status__in=sorted(states)) if states else rows
 
 
 class JobFilter(ListFilter):
-    """Filters of the job list."""
-
     narrow = frozenset({"task"})
     texts = ("queue", "user_name")
     aliases = {"task_id": "task", "computing_queue": "queue", "user": "user_name"}

@@ -7,7 +7,7 @@ holds; the page then says how far it looked, and its cursor goes on from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from django.core import signing
@@ -81,8 +81,7 @@ class Page(Generic[Row]):
 
 def newest_id(table: QuerySet[Any]) -> int:
     """The largest id of the whole table, 0 where it is empty: one step in the index."""
-    found = table.model._default_manager.using(table.db).aggregate(newest=Max("pk"))
-    return int(found["newest"] or 0)
+    return int(table.model._default_manager.using(table.db).aggregate(newest=Max("pk"))["newest"] or 0)
 
 
 def page(
@@ -91,12 +90,11 @@ def page(
     """One page of `table`. `narrow`: the filter uses an index of its own, so that no window is needed."""
     top = newest_id(table)
     if cursor is not None and cursor.direction == "newer":
-        found = _newer(table, read, size, cursor.id, top, narrow)
+        part = _newer(table, read, size, cursor.id, top, narrow)
     else:
-        found = _older(table, read, size, cursor.id if cursor else top + 1, narrow, first=cursor is None)
-    whole = cursor is None and found.older is None
-    count = Count(len(found.rows), more=False) if whole else _count(table, top, narrow)
-    return Page(found.rows, found.older, found.newer, count, found.looked_down_to)
+        part = _older(table, read, size, cursor.id if cursor else top + 1, narrow, first=cursor is None)
+    whole = cursor is None and part.older is None
+    return replace(part, count=Count(len(part.rows), more=False) if whole else _count(table, top, narrow))
 
 
 def _older(
@@ -135,9 +133,9 @@ def walk(
 ) -> Iterator[Row]:
     """All rows from the cursor down, `step` at a time, at most `most`; each statement is as bounded as that of a page."""
     below = cursor.id if cursor is not None and cursor.direction == "older" else newest_id(table) + 1
-    given = 0
-    while below > LOWEST_ID and given < most:
-        found = _older(table, read, min(step, most - given), below, narrow=False, first=True)
-        yield from found.rows
-        given += len(found.rows)
-        below = found.older.id if found.older else LOWEST_ID
+    n = 0
+    while below > LOWEST_ID and n < most:
+        part = _older(table, read, min(step, most - n), below, narrow=False, first=True)
+        yield from part.rows
+        n += len(part.rows)
+        below = part.older.id if part.older else LOWEST_ID

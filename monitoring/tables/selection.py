@@ -16,7 +16,7 @@ from monitoring.tables.keyset import BadCursor, Cursor
 SIZE = 100
 MOST = 1000
 """Largest page (reliability rule S21)."""
-OWN = ("cursor", "limit", "live")
+PLACE = ("cursor", "limit", "live")
 """Parameters that every list has beside its filters."""
 
 
@@ -27,7 +27,7 @@ class Selection:
     `faults`: parameter -> what is wrong with it; then there are no rows. `tidy`: the address as it stands is the one to keep.
     """
 
-    given: QueryDict
+    parameters: QueryDict
     names: tuple[str, ...]
     cursor: Cursor | None = None
     size: int = SIZE
@@ -37,69 +37,61 @@ class Selection:
 
     @property
     def filtered(self) -> bool:
-        """Whether any filter is set."""
-        return any(self.given.get(name) for name in self.names)
+        return any(self.parameters.get(name) for name in self.names)
 
     def address(self, **changes: Any) -> str:
         """The query string with some parameters changed, None = left out; without those that are empty or unknown."""
-        pairs = [(k, v) for k in (*self.names, *OWN) if k not in changes for v in self.given.getlist(k) if v]
+        pairs = [(k, v) for k in (*self.names, *PLACE) if k not in changes for v in self.parameters.getlist(k) if v]
         pairs += [(k, v) for k, v in changes.items() if v is not None]
         return f"?{urlencode(pairs)}" if pairs else ""
 
     @property
-    def tidied(self) -> str:
-        """The query string as it should stand: also what is not known, so that it is told."""
-        pairs = [(name, value) for name, values in self.given.lists() for value in values if value]
+    def tidy_address(self) -> str:
+        """The query string as it should stand: also with unknown parameters, so that the page warns of them."""
+        pairs = [(name, value) for name, values in self.parameters.lists() for value in values if value]
         return f"?{urlencode(pairs)}" if pairs else ""
 
 
 def read(sent: QueryDict, filters: type[ListFilter] | None = None, *, paged: bool = True) -> Selection:
     """Read the parameters of an address; `filters` says which the list has."""
     names = tuple(filters.base_filters) if filters else ()
-    given = _renamed(sent, filters.aliases if filters else {})
+    parameters = _renamed(sent, filters.aliases if filters else {})
     faults: dict[str, str] = {}
     cursor, size = None, SIZE
-    if paged and (text := given.get("cursor")):
+    if paged and (text := str(parameters.get("cursor", ""))):
         try:
-            cursor = Cursor.read(str(text))
+            cursor = Cursor.read(text)
         except BadCursor as bad:
             faults["cursor"] = str(bad)
-    if paged and (text := given.get("limit")):
-        size, problem = _size(str(text))
-        faults |= {"limit": problem} if problem else {}
-    if given.get("live", "on") not in ("on", "off"):
+    if paged and (text := str(parameters.get("limit", ""))):
+        if text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MOST:
+            size = int(text)
+        else:
+            faults["limit"] = f"a whole number from 1 to {MOST:,}"
+    if parameters.get("live", "on") not in ("on", "off"):
         faults["live"] = "on or off"
-    known = (*names, *OWN) if paged else (*names, "live")
-    return Selection(given, names, cursor, size, tuple(unknown(given, known)), faults, tidy=_is_tidy(sent, given, names))
+    known = (*names, *PLACE) if paged else (*names, "live")
+    # Tidy: nothing was renamed, parted or left blank; a form sends its empty fields too.
+    tidy = sent == parameters and all(value for name in names for value in sent.getlist(name))
+    return Selection(parameters, names, cursor, size, tuple(unknown(parameters, known)), faults, tidy)
 
 
 def _renamed(sent: QueryDict, aliases: Mapping[str, str]) -> QueryDict:
     """The parameters under the names of the filters; states that are joined by commas stand for themselves."""
-    given = QueryDict(mutable=True)
-    for name, values in sent.lists():
-        own = aliases.get(name, name)
-        given.setlistdefault(own).extend(part for value in values for part in (value.split(",") if own == "status" else [value]))
-    return given
+    parameters = QueryDict(mutable=True)
+    for alias, values in sent.lists():
+        name = aliases.get(alias, alias)
+        parts = [part for value in values for part in (value.split(",") if name == "status" else [value])]
+        parameters.setlistdefault(name).extend(parts)
+    return parameters
 
 
-def _is_tidy(sent: QueryDict, given: QueryDict, names: Sequence[str]) -> bool:
-    """Whether nothing was renamed, parted or left blank: a form sends its empty fields too."""
-    return sent == given and all(value for name in names for value in sent.getlist(name))
-
-
-def _size(text: str) -> tuple[int, str]:
-    if text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MOST:
-        return int(text), ""
-    return SIZE, f"a whole number from 1 to {MOST:,}"
-
-
-def unknown(given: QueryDict, known: Sequence[str]) -> list[str]:
+def unknown(sent: QueryDict, known: Sequence[str]) -> list[str]:
     """A sentence for each parameter that is none of the known ones."""
-    said = []
-    for name in given:
+    warnings = []
+    for name in sent:
         if name not in known:
             near = get_close_matches(name, known, n=1)
-            said.append(
-                f"The parameter “{name[:60]}” is not known and was ignored." + (f" Did you mean “{near[0]}”?" if near else "")
-            )
-    return said
+            hint = f" Did you mean “{near[0]}”?" if near else ""
+            warnings.append(f"The parameter “{name[:60]}” is not known and was ignored.{hint}")
+    return warnings

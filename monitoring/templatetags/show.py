@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,12 +13,9 @@ from django.utils.safestring import SafeString
 
 from broker_site.foundation.access.trace import trace_id as current_trace_id
 from broker_site.foundation.kernel import clock
-from monitoring.charts.bars import progress_bar, share_bar
-from monitoring.charts.ribbon import throttle_ribbon
-from monitoring.queries.tasks import Files
-from monitoring.queries.throttle import Spell
+from monitoring.charts import progress_bar, share_bar, throttle_ribbon
 from monitoring.tables.selection import Selection
-from monitoring.views.appearance import COOKIE, chosen
+from monitoring.views.visitor import appearance_of
 from monitoring.wording import UNKNOWN, WORDS
 
 register = template.Library()
@@ -35,19 +31,17 @@ SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 @register.filter
 def stamp(at: datetime | None) -> SafeString | str:
     """Date and time, UTC."""
-    if at is None:
-        return NOTHING
-    utc = at.astimezone(UTC)
-    return format_html('<time datetime="{}">{} UTC</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S}")
+    return NOTHING if at is None else _time(at, f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
 
 
 @register.filter
 def clocked(at: datetime | None) -> SafeString | str:
     """The time of day, UTC, to the second."""
-    if at is None:
-        return NOTHING
-    utc = at.astimezone(UTC)
-    return format_html('<time datetime="{}">{} UTC</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%H:%M:%S}")
+    return NOTHING if at is None else _time(at, f"{at.astimezone(UTC):%H:%M:%S} UTC")
+
+
+def _time(at: datetime, text: str) -> SafeString:
+    return format_html('<time datetime="{}">{}</time>', f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}", text)
 
 
 @register.filter
@@ -56,10 +50,10 @@ def age(at: datetime | None) -> SafeString | str:
     if at is None:
         return NOTHING
     seconds = (clock.now() - at).total_seconds()
-    said = f"in {lasting(-seconds)}" if seconds < -1 else f"{lasting(max(seconds, 0.0))} ago"
+    distance = f"in {lasting(-seconds)}" if seconds < -1 else f"{lasting(max(seconds, 0.0))} ago"
     utc = at.astimezone(UTC)
     return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S}", said
+        '<time datetime="{}" title="{} UTC">{}</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S}", distance
     )
 
 
@@ -129,22 +123,9 @@ def badge(kind: str, state: str) -> SafeString:
     )  # fmt: skip
 
 
-@register.simple_tag
-def progress(files: Files) -> SafeString:
-    """The bar of a task."""
-    return progress_bar(files)
-
-
-@register.simple_tag
-def share(part: float, whole: float, name: str = "running") -> SafeString:
-    """A part of a whole as a bar."""
-    return share_bar(part, whole, name)
-
-
-@register.simple_tag
-def ribbon(spells: Sequence[Spell]) -> SafeString:
-    """When a unit got jobs in the last hours."""
-    return throttle_ribbon(spells, clock.now())
+register.simple_tag(progress_bar, name="progress")
+register.simple_tag(share_bar, name="share")
+register.simple_tag(throttle_ribbon, name="ribbon")
 
 
 @register.simple_tag
@@ -156,8 +137,7 @@ def address(selection: Selection, **changes: Any) -> str:
 @register.simple_tag(takes_context=True)
 def appearance(context: Context) -> str:
     """What the visitor chose: light, dark or auto."""
-    request = context.get("request")
-    return chosen(request.COOKIES.get(COOKIE)) if request is not None else "auto"
+    return appearance_of(context.get("request"))
 
 
 @register.simple_tag

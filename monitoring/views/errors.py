@@ -12,41 +12,41 @@ from broker_site.foundation.access.problems import problem_response
 from monitoring.views.page import wants_data
 
 
-class Told(NamedTuple):
-    """What an error page says: what happened, why as far as is known, and what to do."""
+class ErrorText(NamedTuple):
+    """The words of an error page: what happened, why as far as is known, and what to do."""
 
     title: str
     cause: str
     advice: str
 
 
-BAD_REQUEST = Told("Bad request", "The server could not make sense of the request.", "Go back and try again.")
-FORBIDDEN = Told(
+BAD_REQUEST = ErrorText("Bad request", "The server could not make sense of the request.", "Go back and try again.")
+FORBIDDEN = ErrorText(
     "Not permitted", "You do not have the right to see or do this.", "Ask an operator of your VO for the role you need."
 )
-NOT_FOUND = Told(
+NOT_FOUND = ErrorText(
     "Not found",
     "Nothing is at this address, or it belongs to a VO that you cannot look into.",
     "Check the address, or start from a list.",
 )
-FAULT = Told(
+FAULT = ErrorText(
     "Internal error", "This is a fault of the server, not yours.", "Try again; if it stays, report it with the trace id."
 )
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """400."""
-    return _answer(request, 400, BAD_REQUEST)
+    return _answer(request, 400, BAD_REQUEST, None)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """403; a guard says in the exception what is missing."""
-    return _answer(request, 403, FORBIDDEN, _said(exception))
+    return _answer(request, 403, FORBIDDEN, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """404; a page says in the exception what there is not."""
-    return _answer(request, 404, NOT_FOUND, _said(exception))
+    return _answer(request, 404, NOT_FOUND, exception)
 
 
 def fault(request: HttpRequest) -> HttpResponse:
@@ -56,13 +56,10 @@ def fault(request: HttpRequest) -> HttpResponse:
     return HttpResponse(render_to_string("error.html", FAULT._asdict()), status=500)
 
 
-def _said(exception: Exception | None) -> str:
-    """The sentence that one of our views gave; Django's own 404 carries the paths that it tried, which tells nobody anything."""
-    said = exception.args[0] if exception is not None and exception.args else ""
-    return said if isinstance(said, str) else ""
-
-
-def _answer(request: HttpRequest, status: int, told: Told, cause: str = "") -> HttpResponse:
+def _answer(request: HttpRequest, status: int, text: ErrorText, exception: Exception | None) -> HttpResponse:
+    """The cause is the sentence of our own exception; Django's own 404 carries the paths that it tried, which helps nobody."""
+    sentence = exception.args[0] if exception is not None and exception.args else ""
+    text = text._replace(cause=sentence) if sentence and isinstance(sentence, str) else text
     if wants_data(request):
-        return problem_response(status, told.title, cause or told.cause)
-    return render(request, "error.html", {**told._asdict(), "cause": cause or told.cause}, status=status)
+        return problem_response(status, text.title, text.cause)
+    return render(request, "error.html", text._asdict(), status=status)

@@ -16,7 +16,7 @@ from broker_site.foundation.kernel.verdict import Problem
 from monitoring.tables import keyset
 from monitoring.tables.exports import MOST, csv_answer, json_answer
 from monitoring.tables.filters import ANY, ListFilter
-from monitoring.tables.selection import OWN, Selection, read
+from monitoring.tables.selection import PLACE, Selection, read
 from monitoring.views.page import scope_of, show
 
 STEP = 1000
@@ -37,15 +37,8 @@ class LongList:
     permission: str
     paged: bool = True
 
-    @property
-    def section(self) -> str:
-        """Lists are their own section."""
-        return self.name
-
     def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
-        """One page of the filtered table."""
-        narrow = self._narrow(selection)
-        return keyset.page(form.qs, self.rows, selection.size, selection.cursor, narrow=narrow)
+        return keyset.page(form.qs, self.rows, selection.size, selection.cursor, narrow=self._narrow(selection))
 
     def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
         """The filtered table from the cursor down."""
@@ -53,8 +46,8 @@ class LongList:
 
     def _narrow(self, selection: Selection) -> bool:
         """Whether rows are found without leafing through others: an index finds them, or has those of a VO in the order shown."""
-        given = {name for name in selection.names if selection.given.get(name)}
-        return bool(given & self.filters.narrow) or given <= {"vo"}
+        filled = {name for name in selection.names if selection.parameters.get(name)}
+        return bool(filled & self.filters.narrow) or filled <= {"vo"}
 
 
 @dataclass(frozen=True)
@@ -71,18 +64,11 @@ class ShortList:
     around: Callable[[], Mapping[str, Any]] = dict
     """What its page shows beside the rows."""
 
-    @property
-    def section(self) -> str:
-        """Lists are their own section."""
-        return self.name
-
     def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
-        """All rows."""
-        found = self.rows(scope_of(request, self.permission))
-        return keyset.Page(found, None, None, keyset.Count(len(found), more=False))
+        table = self.rows(scope_of(request, self.permission))
+        return keyset.Page(table, None, None, keyset.Count(len(table), more=False))
 
     def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
-        """All rows."""
         return iter(self.rows(scope_of(request, self.permission)))
 
 
@@ -94,9 +80,14 @@ def answer(
     if form == "html":
         form = MEDIA.get(request.get_preferred_type(["text/html", *MEDIA]) or "", "html")
     if form == "html" and not selection.tidy and request.headers.get("HX-Request") != "true":
-        return HttpResponseRedirect(request.path + selection.tidied)
-    filters = _filters(request, listing, selection)
-    faults = {**selection.faults, **_form_faults(filters)}
+        return HttpResponseRedirect(request.path + selection.tidy_address)
+    filters: Any = None
+    if isinstance(listing, LongList):
+        table = listing.table(scope_of(request, listing.permission))
+        filters = listing.filters(selection.parameters, queryset=table, request=request)
+    faults = dict(selection.faults)
+    if filters is not None and not filters.form.is_valid():
+        faults |= {name: " ".join(messages) for name, messages in filters.form.errors.items()}
     if form == "html":
         return _html(request, listing, selection, filters, faults, more or {})
     if faults:
@@ -106,18 +97,6 @@ def answer(
         return csv_answer(listing.kind, listing.all(request, selection, filters), listing.name, selection.warnings)
     page = listing.page(request, selection, filters)
     return json_answer(page.rows, _around(request, page, selection))
-
-
-def _filters(request: HttpRequest, listing: LongList | ShortList, selection: Selection) -> Any:
-    if isinstance(listing, ShortList):
-        return None
-    return listing.filters(selection.given, queryset=listing.table(scope_of(request, listing.permission)), request=request)
-
-
-def _form_faults(filters: Any) -> dict[str, str]:
-    if filters is None or filters.form.is_valid():
-        return {}
-    return {name: " ".join(messages) for name, messages in filters.form.errors.items()}
 
 
 def _around(request: HttpRequest, page: keyset.Page[Any], selection: Selection) -> dict[str, Any]:
@@ -141,8 +120,8 @@ def _html(
     faults: Mapping[str, str],
     more: Mapping[str, Any],
 ) -> HttpResponseBase:
-    nothing: keyset.Page[Any] = keyset.Page([], None, None, None)
-    page = nothing if faults else listing.page(request, selection, filters)
+    empty: keyset.Page[Any] = keyset.Page([], None, None, None)
+    page = empty if faults else listing.page(request, selection, filters)
     context = {
         "listing": listing,
         "page": page,
@@ -154,13 +133,13 @@ def _html(
         **(listing.around() if isinstance(listing, ShortList) else {}),
         **more,
     }
-    known = (*selection.names, *OWN) if listing.paged else ()
-    return show(request, listing.template, listing.section, context, status=400 if faults else 200, knows=known)
+    knows = (*selection.names, *PLACE) if listing.paged else ()
+    return show(request, listing.template, listing.name, context, status=400 if faults else 200, knows=knows)
 
 
 def wider(listing: LongList | ShortList, selection: Selection) -> str:
     """Where a text filter stood for itself and found nothing: the same list with `*` around it."""
     texts = listing.filters.texts if listing.filters else ()
-    exact = {name: str(selection.given[name]) for name in texts if selection.given.get(name)}
+    exact = {name: str(selection.parameters[name]) for name in texts if selection.parameters.get(name)}
     anywhere = {name: f"{ANY}{text}{ANY}" for name, text in exact.items() if ANY not in text}
     return selection.address(cursor=None, **anywhere) if anywhere else ""

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponseBase
 
 from monitoring.queries.agents import AgentRow, agent_rows
-from monitoring.queries.feeds import feed_lines
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
-from monitoring.queries.queues import QueueRow, queue_rows
+from monitoring.queries.queues import QueueRow, feed_lines, queue_rows
 from monitoring.queries.shares import ShareRow, share_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
 from monitoring.queries.throttle import ThrottleRow, throttle_rows
@@ -31,7 +30,7 @@ AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "a
 """In life order."""
 
 
-def shown(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
+def view_of(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
     """The view of a list; an address that names a format gets that one."""
 
     @page(listing.permission)

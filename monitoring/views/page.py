@@ -1,4 +1,4 @@
-"""What every page does alike: guard, read-only methods, page or fragment, and what is said when reading takes too long."""
+"""What every page does alike: guard, read-only methods, page or fragment, and an answer when reading takes too long."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def page(permission: str) -> Callable[[View], View]:
-    """Guard a page by a permission; it may be read only, and a statement that runs too long is told as such."""
+    """Guard a page by a permission; it may be read only, and a statement that runs too long gives a page that says so."""
 
     def decorate(view: View) -> View:
         @wraps(view)
@@ -38,7 +38,10 @@ def page(permission: str) -> Callable[[View], View]:
             except OperationalError as error:
                 if not ran_too_long(error):
                     raise
-                return _too_long(request)
+                if wants_data(request):
+                    return problem_response(503, "Too much to read", TOO_LONG)
+                context = {"title": "Too much to read", "cause": TOO_LONG, "advice": ""}
+                return render(request, "error.html", context, status=503)
 
         return page_requires(permission)(require_safe(timed))
 
@@ -60,14 +63,14 @@ def show(
 ) -> HttpResponse:
     """The page, or only its panel when the open page fetches that again; with a warning for each parameter it does not know."""
     part = f"#{PANEL}" if request.headers.get("HX-Request") == "true" else ""
-    told = {
+    common = {
         "section": section,
         "as_of": clock.now(),
         "live": request.GET.get("live") != "off",
         "path": request.get_full_path(),
         "warnings": unknown(request.GET, (*knows, "live")),
     }
-    answer = render(request, f"monitoring/{template}{part}", {**told, **context}, status=status)
+    answer = render(request, f"monitoring/{template}{part}", {**common, **context}, status=status)
     patch_vary_headers(answer, ["HX-Request", "Accept"])
     answer.headers.setdefault("Cache-Control", "private, no-store")
     return answer
@@ -76,10 +79,3 @@ def show(
 def wants_data(request: HttpRequest) -> bool:
     """Whether the address asks for JSON or CSV."""
     return request.path.endswith((".json", ".csv"))
-
-
-def _too_long(request: HttpRequest) -> HttpResponse:
-    if wants_data(request):
-        return problem_response(503, "Too much to read", TOO_LONG)
-    context = {"title": "Too much to read", "cause": TOO_LONG, "advice": ""}
-    return render(request, "error.html", context, status=503)

@@ -14,11 +14,11 @@ from brokerage.rules.explain.edits import BadEdits
 from brokerage.rules.explain.task_status_text import headline, reasons
 from monitoring.explain.decision import MARKS, decision_panel
 from monitoring.explain.matrix_filter import HOW, PARAMETERS, SHOWN, read_matrix_filter
-from monitoring.explain.what_if import FIELDS, form_edits, form_fields, funnel_rows, moves, weight_rows
+from monitoring.explain.what_if import FIELDS, form_edits, form_fields, funnel_rows, verdict_changes, weight_rows
 from monitoring.queries.database import alias
 from monitoring.queries.decisions import DecisionPage, decisions_of, stored_decision
+from monitoring.views.details import visible_task
 from monitoring.views.page import page, scope_of, show
-from monitoring.views.tasks import found_task
 from monitoring.wording import WORDS
 from workqueues.states import TASK
 
@@ -30,18 +30,18 @@ MOST_CHANGED = 40
 def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
     """Why a task is where it is: what it waits for, and the decisions of the brokerage about it."""
     scope = scope_of(request, "decision:read")
-    found = found_task(task_id, scope)
+    row = visible_task(task_id, scope)
     decisions = decisions_of(task_id)
-    stored = _chosen(task_id, request.GET.get("decision", ""), decisions[0].id if decisions else None)
+    stored = _decision(task_id, request.GET.get("decision", ""), decisions[0].id if decisions else None)
     candidate = request.GET.get("queue", "")
     panel = decision_panel(stored, candidate, read_matrix_filter(request.GET, stored.row.id)) if stored else None
     newest = stored is not None and stored.row.id == decisions[0].id
-    status = task_status(found, alias())
+    status = task_status(row, alias())
     context = {
-        "task": found,
-        "final": found.status in TASK.final,
+        "task": row,
+        "final": row.status in TASK.final,
         "headline": headline(status),
-        "word": WORDS["task"][found.status],
+        "word": WORDS["task"][row.status],
         "reasons": reasons(status),
         "decisions": decisions,
         "stored": stored,
@@ -59,17 +59,17 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
 @page("decision:read")
 def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
     """What the brokerage would decide now, and what if something were different. A form whose address can be kept."""
-    found = found_task(task_id, scope_of(request, "decision:read"))
+    row = visible_task(task_id, scope_of(request, "decision:read"))
     problems: tuple[Problem, ...] = ()
     fault, result = "", None
     try:
-        result = ask_what_if(found, form_edits(request.GET))
+        result = ask_what_if(row, form_edits(request.GET))
     except BadEdits as bad:
         problems = bad.problems
     except NothingToDecide as nothing:
         fault = str(nothing)
     context: dict[str, Any] = {
-        "task": found,
+        "task": row,
         "result": result,
         "problems": problems,
         "fault": fault,
@@ -78,7 +78,7 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "edited": any(request.GET.get(name) for name in (*FIELDS, "change")),
         "funnel": funnel_rows(result) if result is not None else [],
         "weights": list(weight_rows(result)) if result is not None else [],
-        "moves": moves(result) if result is not None else [],
+        "moves": verdict_changes(result) if result is not None else [],
         "changed": result.changed[:MOST_CHANGED] if result is not None else (),
         "more": max(len(result.changed) - MOST_CHANGED, 0) if result is not None else 0,
     }
@@ -86,10 +86,11 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
     return show(request, "what_if.html", "tasks", context, status=status, knows=(*FIELDS, "change"))
 
 
-def _chosen(task_id: int, asked: str, newest: int | None) -> DecisionPage | None:
-    if asked:
-        found = stored_decision(task_id, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 18 else None
-        if found is None:
-            raise Http404(f"There is no decision {asked[:20]} about task {task_id}.")
-        return found
-    return stored_decision(task_id, newest) if newest is not None else None
+def _decision(task_id: int, number: str, newest: int | None) -> DecisionPage | None:
+    """The decision of this number, the newest without one, None where there is none; 404 for another number."""
+    if not number:
+        return stored_decision(task_id, newest) if newest is not None else None
+    row = stored_decision(task_id, int(number)) if number.isascii() and number.isdigit() and len(number) < 18 else None
+    if row is None:
+        raise Http404(f"There is no decision {number[:20]} about task {task_id}.")
+    return row

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_site.roof.conformance.cases import Case, read_cases
-from broker_site.roof.conformance.registry import Values, mappings
+from broker_site.roof.conformance.registry import FAMILIES, Values
 from broker_site.roof.conformance.runner import failure, not_yet
 
 HERE = Path(__file__).resolve().parent
@@ -63,7 +63,7 @@ BROKERAGE = [
 @pytest.mark.parametrize("family", BROKERAGE)
 def test_what_is_not_given_is_the_default_of_the_function(family: str) -> None:
     """A case may give null for any key: the function then answers by its own default."""
-    for mapped in mappings(family):
+    for mapped in FAMILIES[family]:
         nothing = dict.fromkeys(mapped.allowed)
         answer = mapped.function(Values(nothing))
         assert answer.keys() == mapped.answered

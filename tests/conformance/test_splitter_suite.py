@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from broker_site.roof.conformance.splitters import CHECKS, check_splitter
+from broker_site.roof.conformance.splitters import CHECKS
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.choice import OURS, SPLITTERS, SplitterDeclaration
@@ -23,10 +23,6 @@ from workqueues.splitters.protocol import Files, JobPlan, Split
 @pytest.mark.parametrize("name", sorted(OURS))
 def test_our_splitters_conform(name: str, check: str) -> None:
     CHECKS[check](SPLITTERS[name], 300)
-
-
-def test_the_whole_suite_by_name() -> None:
-    check_splitter("by_files", 20)
 
 
 def changed(change: Callable[[Split, Files], Split | None], cut: Any = by_files) -> Any:

@@ -31,7 +31,7 @@ from brokerage.queries.waiting import WaitingWork
 from monitoring.queries.counts import longest_waiting
 from monitoring.queries.job import job_outputs, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
-from monitoring.queries.task import find_task, job_tally
+from monitoring.queries.task import count_jobs, find_task
 from monitoring.queries.tasks import task_rows, visible_tasks
 from monitoring.tables import keyset
 from tests.api.people import person
@@ -179,7 +179,7 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("jobs of a large VO", page_of(visible_jobs, job_rows, LARGE, JOBS // 2), ()),
     ("jobs of a task", page_of(lambda scope: visible_jobs(scope).filter(task_id=7), job_rows, ALL), ("job_of_task",)),
     ("a task", lambda: find_task(7, SMALL), ("task_list_by_vo",)),
-    ("the jobs of a task by state", lambda: job_tally(7), ("job_of_task",)),
+    ("the jobs of a task by state", lambda: count_jobs(7), ("job_of_task",)),
     ("the held files of a task", lambda: surroundings(7, "demo", 6, "generate"), ("file_held",)),
     ("where the jobs of a task are", lambda: queue_loads(7), ("job_of_task",)),
     ("the inputs of a job", lambda: inputs_of_job(7), ("brokerage_jobinput_job_id",)),

@@ -107,7 +107,6 @@ class Trial:
     seed: str
 
     def table(self) -> Columns:
-        """A table of its own."""
         return self.kind.from_rows(self.rows)
 
     def __str__(self) -> str:

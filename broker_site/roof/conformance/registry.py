@@ -30,8 +30,10 @@ class NoFunction(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
-    """One mapping: the keys that must be given, those that may be, those that it answers, and the errors that mean `error`."""
+class CaseFunction:
+    """A function for cases of a family: keys that a case must give, keys that it may give, keys of the answer, errors that mean
+    `error`.
+    """
 
     needed: frozenset[str]
     allowed: frozenset[str]
@@ -40,13 +42,14 @@ class Mapped:
     function: Callable[[Given], Answer]
 
     def takes(self, case: Case) -> bool:
-        """Whether the case has this mapping's keys."""
+        """Whether the case has the keys of this function."""
         given = case.given.keys() - {"tolerance"}
         answered = ANY in self.answered or case.expect.keys() <= self.answered | ({"error"} if self.errors else set())
         return self.needed <= given <= self.allowed and answered
 
 
-_FAMILIES: dict[str, list[Mapped]] = {}
+FAMILIES: dict[str, list[CaseFunction]] = {}
+"""Family -> its functions."""
 
 
 def family(
@@ -61,31 +64,21 @@ def family(
     needed = frozenset(word for word in words if not word.startswith("["))
 
     def declare(function: Callable[[Given], Answer]) -> Callable[[Given], Answer]:
-        mapped = Mapped(needed, needed | optional, frozenset(expect.split()), errors, function)
-        _FAMILIES.setdefault(name, []).append(mapped)
+        entry = CaseFunction(needed, needed | optional, frozenset(expect.split()), errors, function)
+        FAMILIES.setdefault(name, []).append(entry)
         return function
 
     return declare
 
 
-def families() -> frozenset[str]:
-    """The families that have a function."""
-    return frozenset(_FAMILIES)
-
-
-def mappings(family: str) -> tuple[Mapped, ...]:
-    """The mappings of a family."""
-    return tuple(_FAMILIES.get(family, ()))
-
-
 def answer(case: Case) -> Answer:
-    """What the real function says to a case. Raises NoFunction, or what the function raises and no mapping calls an error."""
-    if case.family not in _FAMILIES:
+    """The answer of the real function to a case. Raises NoFunction, or an error of the function that is not among its own."""
+    if case.family not in FAMILIES:
         raise NoFunction(f"the family {case.family!r} is not known")
-    for mapped in _FAMILIES[case.family]:
-        if mapped.takes(case):
+    for entry in FAMILIES[case.family]:
+        if entry.takes(case):
             try:
-                return mapped.function(Values(case.given))
-            except mapped.errors:
+                return entry.function(Values(case.given))
+            except entry.errors:
                 return {"error": True}
     raise NoFunction(f"no function of the family {case.family!r} takes these keys")

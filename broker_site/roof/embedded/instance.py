@@ -84,11 +84,11 @@ class Instance:
         self.durable = name in DURABLE if durable is None else durable
         self.postgres: Postgres | None = None
         self.redis: RedisServer | None = None
-        own = read_private(self.folder / "secrets.json")
-        self._database_url = _foreign(environ.get("DATABASE_URL", ""), own.get("password"))
-        self._told = self._database_url != environ.get("DATABASE_URL", "")
-        """The process that put our own URL there has told the user where things are."""
-        self._redis_url = _foreign(environ.get("REDIS_URL", ""), own.get("redis_password"))
+        kept = read_private(self.folder / "secrets.json")
+        self._database_url = _foreign(environ.get("DATABASE_URL", ""), kept.get("password"))
+        self._place_known = self._database_url != environ.get("DATABASE_URL", "")
+        """Whether the process that put our own URL there has shown the user where things are."""
+        self._redis_url = _foreign(environ.get("REDIS_URL", ""), kept.get("redis_password"))
         self._secret_key = environ.get("SECRET_KEY", "")
         self._key_in_file = bool(environ.get("SECRET_KEY_FILE"))
         self._place: Place | None = None
@@ -171,7 +171,7 @@ class Instance:
     def _find_place(self) -> Place:
         if self._place is None:
             self._place = find_place(self.root, self.name, find_software())
-            if self._place.note and not self._told:
+            if self._place.note and not self._place_known:
                 self._say(self._place.note)
         return self._place
 
@@ -266,17 +266,14 @@ class Instance:
         kept = {name: str(value) for name, value in read_private(path).items()}
         if not kept:
             if place and place.data.exists():
-                self._forget(place)
+                # `.gridbroker` was removed to begin anew, but the data lay elsewhere.
+                if place.servers == self.folder:
+                    raise NoPlace(f"{self.folder} has data but no secrets.json; remove the folder to begin anew")
+                self._discard(place)
             kept = {name: secrets.token_hex(24) for name in ("admin_password", "password", "redis_password")}
             kept["secret_key"] = secrets.token_urlsafe(50)
             write_private(path, json.dumps(kept))
         return kept
-
-    def _forget(self, place: Place) -> None:
-        """The folder `.gridbroker` was removed to begin anew, but the data lay elsewhere: remove them too."""
-        if place.servers == self.folder:
-            raise NoPlace(f"{self.folder} has data but no secrets.json; remove the folder to begin anew")
-        self._discard(place)
 
     def _discard(self, place: Place) -> None:
         """Remove the data of the database, which the next start makes anew."""

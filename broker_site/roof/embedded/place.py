@@ -17,7 +17,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,17 +46,14 @@ class Place:
 
     @property
     def data(self) -> Path:
-        """PostgreSQL's data folder."""
         return self.servers / "pg"
 
     @property
     def sockets(self) -> Path:
-        """The folder of PostgreSQL's Unix socket."""
         return self.servers / "run"
 
     @property
     def logs(self) -> Path:
-        """The folder of all log files."""
         return self.folder / "logs"
 
 
@@ -114,8 +111,8 @@ def _make(folder: Path) -> None:
 def _make_own(folder: Path) -> None:
     """Make a folder in a place that everybody may write to, or see that the one there is root's alone."""
     _make(folder)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise NoPlace(f"{folder} exists but is not a folder that only root can write to; remove it, or set DATABASE_URL")
 
 
@@ -123,24 +120,22 @@ def _unprivileged(root: Path) -> Account:
     """The owner of the working folder, else nobody, daemon or postgres: the first that exists and is not root."""
     names: list[str] = []
     if owner := root.stat().st_uid:
-        try:
+        with suppress(KeyError):
             names.append(pwd.getpwuid(owner).pw_name)
-        except KeyError:
-            names.clear()
     for name in (*names, "nobody", "daemon", "postgres"):
         try:
-            found = pwd.getpwnam(name)
+            user = pwd.getpwnam(name)
         except KeyError:
             continue
-        if found.pw_uid:
-            return Account(name, found.pw_uid, found.pw_gid)
+        if user.pw_uid:
+            return Account(name, user.pw_uid, user.pw_gid)
     raise NoPlace("PostgreSQL refuses to run as root, and there is no unprivileged user; set DATABASE_URL to use another server")
 
 
 def _reaches(account: Account, folder: Path, software: Path) -> bool:
     """Whether the user can enter the folder and run the binary there; tried, not guessed from modes."""
     try:
-        tried = subprocess.run(
+        trial = subprocess.run(
             ["/bin/sh", "-c", 'cd "$1" && exec "$2" --version', "sh", str(folder), str(software / "bin" / "postgres")],
             user=account.uid,
             group=account.gid,
@@ -156,7 +151,7 @@ def _reaches(account: Account, folder: Path, software: Path) -> bool:
         raise NoPlace(
             f"cannot run anything as {account.name}: {error.strerror}; set DATABASE_URL to use another server"
         ) from error
-    return tried.returncode == 0
+    return trial.returncode == 0
 
 
 def _copied(software: Path, shared: Path) -> Path:
@@ -203,7 +198,7 @@ def write_private(path: Path, text: str) -> None:
 def read_private(path: Path) -> dict[str, object]:
     """The JSON object that `write_private` wrote; empty when it is missing."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -107,7 +107,7 @@ class Postgres:
     def identity(self) -> Identity | None:
         """The server that runs in our data folder, whoever started it; None when there is none."""
         pid, _ = recorded(self.place.data)
-        return Identity.of(pid) if pid and _works_in(pid, self.place.data) else None
+        return Identity.of(pid) if pid and _serves(pid, self.place.data) else None
 
     def start(self, *, follow: bool) -> str:
         """Make sure that the server answers: `reused` or `started`. With `follow` it ends when the thread that starts it does."""
@@ -232,8 +232,9 @@ class Postgres:
             "unix_socket_directories": str(self.socket_folder or ""),
             "hba_file": str(servers / "pg_hba.conf"),
         }
-        lines = (f"{name} = '{_quoted(value)}'" for name, value in settings.items())
-        (servers / "postgresql.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        quoted = {name: str(value).replace("\\", "\\\\").replace("'", "''") for name, value in settings.items()}
+        lines = "".join(f"{name} = '{value}'\n" for name, value in quoted.items())
+        (servers / "postgresql.conf").write_text(lines, encoding="utf-8")
         (servers / "pg_hba.conf").write_text(HBA, encoding="utf-8")
         for name in ("postgresql.conf", "pg_hba.conf"):
             (servers / name).chmod(0o644)
@@ -253,10 +254,6 @@ class Postgres:
                 cursor.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), owner))
 
 
-def _quoted(value: object) -> str:
-    return str(value).replace("\\", "\\\\").replace("'", "''")
-
-
 def recorded(data: Path) -> tuple[int, int]:
     """Pid and port that the server of this data folder wrote down; zeros when there is no such note."""
     try:
@@ -268,22 +265,22 @@ def recorded(data: Path) -> tuple[int, int]:
 
 def end_servers_in(data: Path) -> None:
     """End what a crashed server left in a data folder, and remove its mark only when none of its processes is left."""
-    for pid in _all_in(data):
+    for pid in _processes_of(data):
         if left := Identity.of(pid):
             process.stop(left, STOPPING)
-    if not _all_in(data):
+    if not _processes_of(data):
         (data / "postmaster.pid").unlink(missing_ok=True)
 
 
-def _works_in(pid: int, data: Path) -> bool:
+def _serves(pid: int, data: Path) -> bool:
     """Whether this is a PostgreSQL process, server or backend, of this data folder."""
     try:
-        found = psutil.Process(pid)
-        return found.name() == "postgres" and found.status() != psutil.STATUS_ZOMBIE and Path(found.cwd()) == data
+        running = psutil.Process(pid)
+        return running.name() == "postgres" and running.status() != psutil.STATUS_ZOMBIE and Path(running.cwd()) == data
     except psutil.Error:
         return False
 
 
-def _all_in(data: Path) -> list[int]:
+def _processes_of(data: Path) -> list[int]:
     """Pids of every PostgreSQL process of this data folder."""
-    return [pid for pid in psutil.pids() if _works_in(pid, data)]
+    return [pid for pid in psutil.pids() if _serves(pid, data)]

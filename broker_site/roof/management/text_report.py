@@ -16,87 +16,87 @@ MOST_SKIPPED = 50
 
 
 def head(decision: Decision) -> str:
-    """Which decision it is."""
     times = f"{decision.n_times} times alike, last" if decision.n_times > 1 else "taken"
     return f"Decision {decision.id} of the policy {decision.policy}, {times} at {decision.last_at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def story(told: Explanation | None) -> Iterator[str]:
-    """The lines of a decision."""
-    if told is None:
+def story(explanation: Explanation | None) -> Iterator[str]:
+    if explanation is None:
         yield "  its record is of a format that is no longer read"
         return
-    yield f"  {told.verdict}"
-    if told.funnel:
-        yield f"  {told.candidates} candidates"
-        yield from _funnel(told.funnel)
-    if told.chosen:
+    yield f"  {explanation.verdict}"
+    if explanation.funnel:
+        yield f"  {explanation.candidates} candidates"
+        yield from _funnel(explanation.funnel)
+    if explanation.chosen:
         yield "  chosen, best first"
-        yield from _chosen(told.chosen)
-    if told.skipped:
+        yield from _chosen(explanation.chosen)
+    if explanation.skipped:
         yield "  not chosen"
-        yield from _skipped(told.skipped)
-    if not told.detailed:
+        yield from _skipped(explanation.skipped)
+    if not explanation.detailed:
         yield "  reasons with numbers are gone: the snapshot is no longer kept, or the policy has changed since"
 
 
-def against(told: WhyNot) -> Iterator[str]:
+def against(answer: WhyNot) -> Iterator[str]:
     """The lines on one candidate: every criterion, then its weight."""
-    yield f"  {told.name}: {'chosen' if told.chosen else _first(told)}"
-    width = max((len(c.criterion) for c in told.checks), default=0)
-    for check in told.checks:
+    first = f", {answer.first.criterion}: {answer.first.reason}" if answer.first else ""
+    verdict = "chosen" if answer.chosen else f"not chosen{first}"
+    yield f"  {answer.name}: {verdict}"
+    width = max((len(c.criterion) for c in answer.checks), default=0)
+    for check in answer.checks:
         sign = "ok  " if check.passed else "skip"
         yield f"    {sign} {check.criterion:{width}}  {check.reason or _passed(check)}".rstrip()
         yield from (f"         {' ' * width}  {line}" for line in _depends(check.depends_on))
-    factors = " x ".join(f"{name} {_number(value)}" for name, value in told.factors.items())
-    would = "" if told.chosen else " (what it would have had)"
-    yield f"    weight {_number(told.weight)} = {factors}{would}"
+    factors = " x ".join(f"{name} {_number(value)}" for name, value in answer.factors.items())
+    would = "" if answer.chosen else " (what it would have had)"
+    yield f"    weight {_number(answer.weight)} = {factors}{would}"
 
 
-def what_if_report(told: WhatIf) -> Iterator[str]:
+def what_if_report(result: WhatIf) -> Iterator[str]:
     """The lines of a what-if; with edits also what they change."""
     yield "If the brokerage looked now (nothing is written):"
-    yield from story(told.before)
-    yield from _jobs(told.jobs)
-    if told.after is None:
+    yield from story(result.before)
+    yield from _jobs(result.jobs)
+    if result.after is None:
         return
     yield ""
-    yield "And with " + ", ".join(f"{e.name} = {_said(e.after)} (is {_said(e.before)})" for e in told.edits) + ":"
-    yield f"  {told.after.verdict}"
-    yield from _side_by_side(told.before, told.after)
-    yield from _jobs(told.jobs_after)
-    if not told.changed:
+    yield "And with " + ", ".join(f"{e.name} = {_value(e.after)} (is {_value(e.before)})" for e in result.edits) + ":"
+    yield f"  {result.after.verdict}"
+    yield from _side_by_side(result.before, result.after)
+    yield from _jobs(result.jobs_after)
+    if not result.changed:
         yield "  no verdict changes"
         return
     yield "  changed"
-    width = max(len(c.name) for c in told.changed)
-    for change in told.changed[:MOST_SKIPPED]:
+    width = max(len(c.name) for c in result.changed)
+    for change in result.changed[:MOST_SKIPPED]:
         yield f"    {change.name:{width}}  {change.before} -> {change.after}: {change.why_after}".rstrip(": ")
-    if len(told.changed) > MOST_SKIPPED:
-        yield f"    and {len(told.changed) - MOST_SKIPPED} more; --json has all"
+    if len(result.changed) > MOST_SKIPPED:
+        yield f"    and {len(result.changed) - MOST_SKIPPED} more; --json has all"
 
 
-def empty(told: WhyEmpty) -> Iterator[str]:
+def empty(answer: WhyEmpty) -> Iterator[str]:
     """The lines on a queue: how the latest decisions went for it."""
-    yield f"Queue {told.name}: {told.verdict}"
-    yield f"  latest decisions about tasks that have not ended: {told.decisions}, of which {len(told.chosen)} took it"
-    if told.absent:
-        yield f"  in {told.absent} it took no part"
-    if not told.tallies:
+    yield f"Queue {answer.name}: {answer.verdict}"
+    yield f"  latest decisions about tasks that have not ended: {answer.decisions}, of which {len(answer.chosen)} took it"
+    if answer.absent:
+        yield f"  in {answer.absent} it took no part"
+    if not answer.tallies:
         return
-    width = max(len(t.criterion) for t in told.tallies)
+    width = max(len(t.criterion) for t in answer.tallies)
     yield f"    {'':{width}}  {'first':>6} {'failed':>6} {'alone':>6}"
-    for tally in told.tallies:
+    for tally in answer.tallies:
         tasks = f"  tasks {', '.join(str(task) for task, _ in tally.examples)}" if tally.examples else ""
         yield f"    {tally.criterion:{width}}  {tally.first:>6} {tally.failed:>6} {tally.alone:>6}  {tally.kind}{tasks}"
     yield "  first: skipped it first; failed: would have skipped it too; alone: nothing else did"
 
 
-def _jobs(told: Explanation | None) -> Iterator[str]:
-    """What the job broker says while the nucleus is not chosen."""
-    if told is not None:
-        yield f"  its jobs, by the policy {told.policy}, at whatever nucleus: {told.verdict}"
-        yield from _funnel(told.funnel)
+def _jobs(explanation: Explanation | None) -> Iterator[str]:
+    """The verdict of the job broker while the nucleus is not chosen."""
+    if explanation is not None:
+        yield f"  its jobs, by the policy {explanation.policy}, at whatever nucleus: {explanation.verdict}"
+        yield from _funnel(explanation.funnel)
 
 
 def _side_by_side(before: Explanation, after: Explanation) -> Iterator[str]:
@@ -120,25 +120,21 @@ def _depends(remedies: Sequence[Remedy]) -> Iterator[str]:
         ("configuration", "configuration"),
         ("moment", "now"),
     ):
-        own = [r for r in remedies if r.where == where]
-        if own:
-            yield f"{words}: " + ", ".join(f"{r.name} {_said(r.value)}" + _enough(r) for r in own)
+        values = []
+        for remedy in remedies:
+            if remedy.where == where:
+                enough = "" if remedy.enough is None else f" (would do: {remedy.enough})"
+                values.append(f"{remedy.name} {_value(remedy.value)}{enough}")
+        if values:
+            yield f"{words}: {', '.join(values)}"
 
 
-def _enough(remedy: Remedy) -> str:
-    return "" if remedy.enough is None else f" (would do: {remedy.enough})"
-
-
-def _said(value: object) -> str:
+def _value(value: object) -> str:
     if value is None or value == "" or value == ():
         return "not given"
-    return (
-        f"{value:g}"
-        if isinstance(value, float)
-        else ", ".join(map(str, value))
-        if isinstance(value, tuple | list)
-        else str(value)
-    )
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 def _passed(check: Check) -> str:
@@ -149,10 +145,6 @@ def _passed(check: Check) -> str:
     return f"{check.about} ({numbers})" if check.about and numbers else check.about or numbers
 
 
-def _first(told: WhyNot) -> str:
-    return f"not chosen, {told.first.criterion}: {told.first.reason}" if told.first else "not chosen"
-
-
 def _funnel(steps: Sequence[Step]) -> Iterator[str]:
     width = max((len(s.criterion) for s in steps), default=0)
     for step in steps:
@@ -161,18 +153,18 @@ def _funnel(steps: Sequence[Step]) -> Iterator[str]:
 
 def _chosen(chosen: Sequence[ChosenCandidate]) -> Iterator[str]:
     width = max(len(c.name) for c in chosen)
-    for one in chosen:
-        factors = " x ".join(f"{name} {value:.4g}" for name, value in one.factors.items())
-        yield f"    {one.name:{width}}  weight {one.weight:.4g} = {factors}"
+    for choice in chosen:
+        factors = " x ".join(f"{name} {value:.4g}" for name, value in choice.factors.items())
+        yield f"    {choice.name:{width}}  weight {choice.weight:.4g} = {factors}"
 
 
 def _skipped(skipped: Sequence[SkippedCandidate]) -> Iterator[str]:
-    shown = skipped[:MOST_SKIPPED]
-    width, label = max(len(s.name) for s in shown), max(len(s.criterion) for s in shown)
-    for one in shown:
-        yield f"    {one.name:{width}}  {one.criterion:{label}}  {one.reason}"
-    if len(skipped) > len(shown):
-        yield f"    and {len(skipped) - len(shown)} more; --json has all"
+    listed = skipped[:MOST_SKIPPED]
+    width, label = max(len(s.name) for s in listed), max(len(s.criterion) for s in listed)
+    for skip in listed:
+        yield f"    {skip.name:{width}}  {skip.criterion:{label}}  {skip.reason}"
+    if len(skipped) > len(listed):
+        yield f"    and {len(skipped) - len(listed)} more; --json has all"
 
 
 def _number(value: float | None) -> str:

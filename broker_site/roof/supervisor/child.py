@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,7 +86,9 @@ class Child:
             self._popen.wait()
             self._wait_s = FIRST_WAIT_S if now - self.began > SETTLED_S else min(2 * self._wait_s, LONGEST_WAIT_S)
             self._again_at = now + self._wait_s
-            return f"{self.spec.name} ended with {_ending(self._popen.returncode)}; starting it again in {self._wait_s:.1f} s"
+            code = self._popen.returncode
+            ending = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+            return f"{self.spec.name} ended with {ending}; starting it again in {self._wait_s:.1f} s"
         if now < self._again_at:
             return ""
         try:
@@ -112,27 +114,18 @@ class Child:
         self._popen = self._identity = None
 
 
-def leftovers(marker: str, value: str) -> list[Identity]:
-    """Processes whose environment has this marker: children of a supervisor that was killed."""
-    found = []
+def end_leftovers(marker: str, value: str, grace_s: float = 5.0) -> None:
+    """End the processes whose environment has this marker, children of a killed supervisor; killed after `grace_s` seconds."""
+    leftovers = []
     for each in psutil.process_iter():
         try:
             if each.environ().get(marker) == value and (identity := Identity.of(each.pid)):
-                found.append(identity)
+                leftovers.append(identity)
         except (psutil.Error, OSError):  # another user's process, or one that has just ended
             continue
-    return found
-
-
-def end_leftovers(found: Sequence[Identity], grace_s: float = 5.0) -> None:
-    """End these processes: asked first, killed after `grace_s` seconds."""
-    for identity in found:
+    for identity in leftovers:
         identity.signal(signal.SIGTERM)
     deadline = time.monotonic() + grace_s
-    for identity in found:
+    for identity in leftovers:
         if not process.gone(identity, max(0.0, deadline - time.monotonic())):
             process.stop(identity, [(signal.SIGKILL, 2.0)])
-
-
-def _ending(returncode: int) -> str:
-    return f"exit code {returncode}" if returncode >= 0 else signal.Signals(-returncode).name

@@ -51,7 +51,7 @@ def people(folder: Path) -> People:
         ensure_user(ADMIN, password=kept["password"], superuser=True)
     if not User.objects.filter(username=MEMBER).exists():
         ensure_user(MEMBER, password=kept["member_password"], roles=[(VO, role) for role in ROLES])
-    if not _good(kept.get("token", "")):
+    if not _is_valid(kept.get("token", "")):
         kept["token"] = issue_user_token(User.objects.get(username=MEMBER), vo=VO, note="made by manage.py up").text
     write_private(file, json.dumps(kept))
     return People(ADMIN, kept["password"], MEMBER, kept["member_password"], kept["token"])
@@ -70,18 +70,18 @@ def local_pilots(folder: Path, per_queue: int | None = None, software: Path = SO
     for queue in ComputingQueue.objects.filter(local_pilots__gt=0).order_by("name"):
         secret = _enrolment(folder / "enrolments", queue)
         for number in range(1, (queue.local_pilots if per_queue is None else per_queue) + 1):
-            slot = f"{_plain(queue)}-{number}"
+            slot = f"{_path_part(queue)}-{number}"
             yield Pilot(
                 queue=queue.name,
                 slot=slot,
                 enrolment_file=secret,
-                work=folder / "work" / _plain(queue) / str(number),
+                work=folder / "work" / _path_part(queue) / str(number),
                 software=software,
-                options=_shape(queue),
+                options=_slot_size(queue),
             )
 
 
-def _shape(queue: ComputingQueue) -> tuple[str, ...]:
+def _slot_size(queue: ComputingQueue) -> tuple[str, ...]:
     """The slot's size as the queue gives it; what the queue leaves open stays the pilot's own default."""
     named = (("--cores", queue.corecount), ("--memory-mb", queue.maxrss), ("--disk-mb", queue.maxwdir))
     return tuple(part for name, value in named if value for part in (name, str(value)))
@@ -90,19 +90,19 @@ def _shape(queue: ComputingQueue) -> tuple[str, ...]:
 def _enrolment(folder: Path, queue: ComputingQueue) -> Path:
     """The file with the queue's enrolment secret; a new secret when there is none that is still good."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    file = folder / _plain(queue)
-    if not (file.exists() and _good(file.read_text(encoding="utf-8").strip())):
+    file = folder / _path_part(queue)
+    if not (file.exists() and _is_valid(file.read_text(encoding="utf-8").strip())):
         issued = issue_enrolment(queue.name, site=queue.site_id, note="local pilots")
         write_private(file, issued.text + "\n")
     return file
 
 
-def _plain(queue: ComputingQueue) -> str:
+def _path_part(queue: ComputingQueue) -> str:
     """The queue's name as part of a path."""
     return quote(queue.name, safe="")
 
 
-def _good(text: str) -> bool:
+def _is_valid(text: str) -> bool:
     """Whether this is a credential that the database knows and nobody has revoked."""
     return (
         bool(text) and Credential.objects.filter(secret=digest(text), revoked_at__isnull=True, expires_at__isnull=True).exists()

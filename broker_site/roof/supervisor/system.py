@@ -26,7 +26,7 @@ from broker_site.roof.embedded import Instance, NoPlace, NotStarted, Services
 from broker_site.roof.embedded.instance import ROOT, Say, quiet
 from broker_site.roof.embedded.place import STATE, read_private, write_private
 from broker_site.roof.embedded.process import free_port, last_lines
-from broker_site.roof.supervisor.child import Child, Spec, end_leftovers, leftovers
+from broker_site.roof.supervisor.child import Child, Spec, end_leftovers
 from broker_site.roof.supervisor.watch import Supervisor
 
 MARKER = "GRIDBROKER_SYSTEM"
@@ -84,6 +84,10 @@ class System:
         """The children by name: `pid`, `pids()`, `starts`, `log`."""
         return self.supervisor.children
 
+    @property
+    def n_pilots(self) -> int:
+        return sum(name.startswith("pilot-") for name in self.children)
+
     def kill(self, name: str, number: int = signal.SIGKILL) -> int | None:
         """Send a signal to a child's leader, or to the private server `postgres` or `redis`; the pid that got it."""
         if name not in ("postgres", "redis"):
@@ -96,7 +100,7 @@ class System:
 
     def manage(self, *arguments: str, seconds: float = 120.0) -> str:
         """Run `manage.py` with these arguments on this system; what it printed. NotRunning: its exit code was not 0."""
-        ran = subprocess.run(
+        command = subprocess.run(
             [sys.executable, str(self.root / "manage.py"), *arguments],
             env=self.environment,
             cwd=self.root,
@@ -105,9 +109,11 @@ class System:
             timeout=seconds,
             check=False,
         )
-        if ran.returncode:
-            raise NotRunning(f"manage.py {' '.join(arguments)} ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
-        return ran.stdout
+        if command.returncode:
+            raise NotRunning(
+                f"manage.py {' '.join(arguments)} ended with {command.returncode}:\n{command.stdout}{command.stderr}"
+            )
+        return command.stdout
 
     def add_pilot(self, pilot: Pilot) -> Child:
         """Start a local pilot and keep it alive."""
@@ -156,8 +162,10 @@ def running(
     services = servers.start(follow=True)
     supervisor = Supervisor(servers.folder / "logs", say)
     try:
-        with _only_one(servers.folder):
-            _clear(servers, fresh=fresh)
+        with _supervisor_lock(servers.folder):
+            end_leftovers(MARKER, str(servers.folder))
+            if fresh and servers.postgres:
+                servers.postgres.renew_database()
             url = f"http://127.0.0.1:{_web_port(servers.folder, port)}"
             system = System(servers, supervisor, services, url, root, _environment(servers, services, environment or {}))
             try:
@@ -170,13 +178,6 @@ def running(
         supervisor.close()
 
 
-def _clear(servers: Instance, *, fresh: bool) -> None:
-    """End the children that a killed supervisor left, and with `fresh` empty the database."""
-    end_leftovers(leftovers(MARKER, str(servers.folder)))
-    if fresh and servers.postgres:
-        servers.postgres.renew_database()
-
-
 def _start(
     system: System, prepare: Prepare, pilots: Sequence[Pilot], *, web: bool, worker: bool, beat: bool, quiet_s: float
 ) -> None:
@@ -186,7 +187,7 @@ def _start(
     supervisor = system.supervisor
     supervisor.duty(lambda: _revive(system.instance), 0.5)
     if web:
-        _answers(system, supervisor.add(_web(system)))
+        _wait_for_web(system, supervisor.add(_web(system)))
     if worker:
         supervisor.add(_worker(system))
     if beat:
@@ -239,7 +240,7 @@ def _environment(servers: Instance, services: Services, more: Mapping[str, str])
     }
 
 
-def _answers(system: System, web: Child) -> None:
+def _wait_for_web(system: System, web: Child) -> None:
     """Wait until `/healthz` says 200."""
     end = time.monotonic() + WEB_READY_S
     while time.monotonic() < end:
@@ -302,7 +303,7 @@ def _web_port(folder: Path, wanted: int | None) -> int:
 
 
 @contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
+def _supervisor_lock(folder: Path) -> Iterator[None]:
     """See that one supervisor runs an instance; the lock goes with its process."""
     with (folder / "supervisor.lock").open("a") as file:
         try:

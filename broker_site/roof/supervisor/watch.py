@@ -43,7 +43,6 @@ class Supervisor:
 
     @property
     def children(self) -> Mapping[str, Child]:
-        """The children by name."""
         return dict(self._children)
 
     def add(self, spec: Spec) -> Child:
@@ -81,26 +80,23 @@ class Supervisor:
         """End all children, the last added first; children whose names have the same first part (`pilot-...`) together."""
         self._stopping.set()
         with self._lock:
-            self._end_children()
+            groups: dict[str, list[Child]] = {}
+            for name, child in reversed(self._children.items()):
+                groups.setdefault(name.partition("-")[0], []).append(child)
+            for group in groups.values():
+                for child in group:
+                    child.signal(signal.SIGTERM)
+                    child.signal(signal.SIGCONT)  # a child that a test has stopped could not hear it
+                now = time.monotonic()
+                for child in group:
+                    child.finish(now + child.spec.grace_s)
+            self._children.clear()
 
     def close(self) -> None:
         """End the supervisor's thread, and with it what that thread has started and nobody has stopped."""
         self._closed.set()
         if self._thread:
             self._thread.join()
-
-    def _end_children(self) -> None:
-        groups: dict[str, list[Child]] = {}
-        for name, child in reversed(self._children.items()):
-            groups.setdefault(name.partition("-")[0], []).append(child)
-        for group in groups.values():
-            for child in group:
-                child.signal(signal.SIGTERM)
-                child.signal(signal.SIGCONT)  # one that a test has stopped could not hear it
-            now = time.monotonic()
-            for child in group:
-                child.finish(now + child.spec.grace_s)
-        self._children.clear()
 
     def _look_after(self) -> None:
         """Until `close`: what this thread has started is told to end when the thread does, so it outlives `stop`."""
@@ -109,14 +105,14 @@ class Supervisor:
                 if self._stopping.is_set():
                     continue
                 for child in self._children.values():
-                    self._tell(child.tend())
+                    self._report(child.tend())
                 now = time.monotonic()
                 for duty in self._duties:
                     if now >= duty.due:
-                        self._tell(duty.do())
+                        self._report(duty.do())
                         duty.due = time.monotonic() + duty.period_s
 
-    def _tell(self, happened: str) -> None:
-        if happened:
-            logger.info(happened)
-            self._say(happened)
+    def _report(self, event: str) -> None:
+        if event:
+            logger.info(event)
+            self._say(event)

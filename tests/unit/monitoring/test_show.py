@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from broker_site.foundation.kernel import clock
-from monitoring.charts.bars import progress_bar, share_bar
+from monitoring.charts import progress_bar, share_bar
 from monitoring.queries.tasks import Files
 from monitoring.templatetags.show import age, badge, compared, lasting, megabytes, number, size, stamp
 

@@ -17,7 +17,8 @@ from workqueues.states import EVENT, INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, 
         (INPUT_DATASET.states + OUTPUT_DATASET.states, wording.DATASET),
         (INPUT_FILE.states + OUTPUT_FILE.states, wording.FILE),
         (EVENT.states, wording.RANGE),
-        (("live", "used", "returned", "assign", "pending"), wording.OUTCOME),
+        (("live", "used", "returned"), wording.USE),
+        (("assign", "pending"), wording.OUTCOME),
     ],
 )
 def test_no_state_is_without_a_word_and_no_word_without_a_state(states: tuple[str, ...], words: dict[str, wording.Word]) -> None:

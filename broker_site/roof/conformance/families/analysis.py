@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from math import isinf
 
 from broker_site.roof.conformance.families.one_queue import (
-    asked,
     chunk,
     config_with,
     defaults,
+    factor_of,
     queue,
     task,
     times,
     usage,
-    weighed,
+    verdicts_of,
 )
 from broker_site.roof.conformance.registry import Answer, Given, family
 from brokerage.filters.locality import wants_local_input
@@ -40,7 +40,6 @@ SCRATCH = {"production": "scratch", "analysis": "scratch_analysis", None: "scrat
     "analysis_throttle", given="n_run_jobs n_queued_jobs n_run_cores n_queued_cores [cap_jobs] [cap_cores]", expect="throttled"
 )
 def throttle(given: Given) -> Answer:
-    """The caps of a user."""
     used = usage(
         running_jobs=given["n_run_jobs"],
         queued_jobs=given["n_queued_jobs"],
@@ -48,7 +47,7 @@ def throttle(given: Given) -> Answer:
         queued_cores=given["n_queued_cores"],
     )
     config = config_with(given, {"cap_jobs": "CAP_RUNNING_USER_JOBS", "cap_cores": "CAP_RUNNING_USER_CORES"})
-    return {"throttled": not all(asked("user_caps", task(usage=used), queue(), config)[0])}
+    return {"throttled": not all(verdicts_of("user_caps", task(usage=used), queue(), config)[0])}
 
 
 @family("analysis_locality", given="task_priority io_intensity [cutoff]", expect="locality_check")
@@ -62,14 +61,14 @@ def locality(given: Given) -> Answer:
 def overload(given: Given) -> Answer:
     """Waiting against running jobs."""
     table = queue(running=given["running"], activated=given["queued"])
-    return {"accepted": all(asked("overload", Ask(), table)[0])}
+    return {"accepted": all(verdicts_of("overload", Ask(), table)[0])}
 
 
 @family("analysis_filter", given="criterion failed closed finished", expect="accepted")
 def bad_site(given: Given) -> Answer:
     """Jobs of the task at the queue; that any was closed is another criterion."""
     counts = {f"task_{what}": given[what] for what in JOB.tried}
-    return {"accepted": asked("closed_and_badsite", Ask(), queue(**counts))[0][1]}
+    return {"accepted": verdicts_of("closed_and_badsite", Ask(), queue(**counts))[0][1]}
 
 
 @family(
@@ -87,14 +86,13 @@ def per_user_limit(given: Given) -> Answer:
         n_users=given["n_users"],
         starts_per_hour=given["share_starts_per_hour"],
     )
-    verdicts, numbers = asked("user_queue_limit", Ask(), table)
+    verdicts, numbers = verdicts_of("user_queue_limit", Ask(), table)
     return {"user_limit": None if numbers["limit"] == float("inf") else numbers["limit"], "skip": not all(verdicts)}
 
 
 @family("analysis_weight", given="running activated assigned starting defined", expect="weight")
 def weight(given: Given) -> Answer:
-    """Running over queued."""
-    return {"weight": weighed("running_over_all_queued", Ask(), queue(**given))}
+    return {"weight": factor_of("running_over_all_queued", Ask(), queue(**given))}
 
 
 @family(
@@ -114,7 +112,7 @@ def scratch(given: Given) -> Answer:
     )
     maxwdir = times(given["maxwdir_gb"], MB_PER_GB)
     table = queue(maxwdir=maxwdir, corecount=given["cores"], direct_access_lan=given["direct_io"])
-    verdicts, numbers = asked(SCRATCH[given["kind"]], ask, table)
+    verdicts, numbers = verdicts_of(SCRATCH[given["kind"]], ask, table)
     return {
         "need_gb": numbers["need_mb"] / MB_PER_GB,
         "limit_gb": None if isinf(numbers["limit_mb"]) else numbers["limit_mb"] / MB_PER_GB,
@@ -130,13 +128,11 @@ def size_of_a_job(given: Given) -> Answer:
 
 @family("disk", given="free_gb", expect="accepted")
 def free_space(given: Given) -> Answer:
-    """Free space of the local storage."""
-    return {"accepted": all(asked("storage_space", Ask(), queue(space_gb=given["free_gb"]))[0])}
+    return {"accepted": all(verdicts_of("storage_space", Ask(), queue(space_gb=given["free_gb"]))[0])}
 
 
 @family("resource_type", given="kind cores ram unit [base]", expect="resource_type ram_per_core")
 def type_of_a_task(given: Given) -> Answer:
-    """The class of a task's resources."""
     cores, ram, unit, base = given["cores"], given["ram"], given["unit"] or "MB", given["base"]
     compensation = defaults()["MEMORY_COMPENSATION"]
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_site.roof.conformance.families.one_queue import asked, chunk, task, weighed
+from broker_site.roof.conformance.families.one_queue import chunk, factor_of, task, verdicts_of
 from broker_site.roof.conformance.registry import Answer, Given, family
 from brokerage.policies.nucleus import Nucleus
 from brokerage.rules.facts.needs import remaining_work
@@ -33,7 +33,7 @@ def criteria(given: Given) -> Answer:
     ask = task(chunk=chunk(gb=given["total_in_gb"], files=given["n_in"]))
     failed = []
     for rule in Nucleus.rules:
-        verdicts, _ = asked(rule.name, ask, site)
+        verdicts, _ = verdicts_of(rule.name, ask, site)
         failed += [criterion.label for criterion, passes in zip(rule.criteria, verdicts, strict=True) if not passes]
     return {"failed_criteria": failed}
 
@@ -45,7 +45,7 @@ def nucleus_weight(given: Given) -> Answer:
     ask = task(chunk=chunk(gb=given["total_gb"]))
     weight = 1.0
     for factor in Nucleus.weights:
-        weight *= weighed(factor.name, ask, site)
+        weight *= factor_of(factor.name, ask, site)
     return {"weight": weight}
 
 

@@ -1,4 +1,4 @@
-"""One queue, one task, and the real filters and weights asked about them: what the families of the brokers share."""
+"""One queue, one task, and the real filters and weights verdicts_of about them: what the families of the brokers share."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PARTS = ("jobbroker", "anal_jobbroker", "taskbrokerage", "core")
 def defaults() -> Mapping[str, Any]:
     """The configuration of the brokers without overrides."""
     config = Config()
-    found = {key: value for part in PARTS for key, value in config.component(part).items()}
-    return {**found, **config.component("prio_mgr", app=brokerage.config_keys.SERVER)}
+    brokers = {key: value for part in PARTS for key, value in config.component(part).items()}
+    return {**brokers, **config.component("prio_mgr", app=brokerage.config_keys.SERVER)}
 
 
 def config_with(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -41,17 +41,17 @@ def queue(**columns: Any) -> Queues:
 
 def task(**values: Any) -> Ask:
     """The one task; None = not given. `chunk` and `usage` are theirs."""
-    return Ask(**_given(values))
+    return Ask(**_without_nulls(values))
 
 
 def chunk(**values: Any) -> Chunk:
     """Its input; None = not given."""
-    return Chunk(**_given(values))
+    return Chunk(**_without_nulls(values))
 
 
 def usage(**values: int | None) -> Usage:
     """What its user has; None = not given."""
-    return Usage(**_given(values))
+    return Usage(**_without_nulls(values))
 
 
 def times(value: float | None, factor: float) -> float | None:
@@ -59,20 +59,20 @@ def times(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_nulls(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def asked(
+def verdicts_of(
     name: str, ask: Ask, table: Columns, config: Mapping[str, Any] | None = None
 ) -> tuple[tuple[bool, ...], dict[str, Any]]:
-    """What a filter says of the one queue, by criterion, and the numbers it compared."""
+    """The verdicts of a filter on the one queue, by criterion, and the numbers it compared."""
     passes, numbers = FILTERS[name](ask, table, defaults() if config is None else config)
     strict = passes.strict if isinstance(passes, Relaxation) else passes
     verdicts = tuple(bool(np.broadcast_to(np.asarray(verdict), (1,))[0]) for verdict in strict)
     return verdicts, {number: at(value, 0) for number, value in numbers.items()}
 
 
-def weighed(name: str, ask: Ask, table: Columns, config: Mapping[str, Any] | None = None) -> float:
-    """A factor of the one queue's weight."""
+def factor_of(name: str, ask: Ask, table: Columns, config: Mapping[str, Any] | None = None) -> float:
+    """A factor of the weight of the one queue."""
     return float(at(WEIGHTS[name](ask, table, defaults() if config is None else config), 0))

@@ -5,7 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from broker_site.roof.conformance.families.one_queue import asked, chunk, config_with, defaults, queue, task, times, weighed
+from broker_site.roof.conformance.families.one_queue import (
+    chunk,
+    config_with,
+    defaults,
+    factor_of,
+    queue,
+    task,
+    times,
+    verdicts_of,
+)
 from broker_site.roof.conformance.registry import Answer, Given, family
 from brokerage.filters.shares import Work, accepts
 from brokerage.rules.facts.ask import Ask
@@ -20,16 +29,14 @@ NO_SLOTS = -1
 
 @family("memory", given="base ram unit cores minrss maxrss", expect="estimate_mb accepted")
 def memory(given: Given) -> Answer:
-    """Expected memory against both limits."""
     ask = task(ram_count=given["ram"], ram_unit=given["unit"], base_ram_count=given["base"])
     table = queue(corecount=given["cores"], minrss=given["minrss"], maxrss=given["maxrss"])
-    verdicts, numbers = asked("memory", ask, table)
+    verdicts, numbers = verdicts_of("memory", ask, table)
     return {"estimate_mb": numbers["need_mb"], "accepted": all(verdicts)}
 
 
 @family("walltime", given="cpu_time n_events cores core_power eff_pct base maxtime", expect="walltime_s accepted")
 def walltime(given: Given) -> Answer:
-    """Estimated walltime against maxtime."""
     ask = task(
         cpu_time=given["cpu_time"],
         cpu_efficiency=given["eff_pct"],
@@ -37,7 +44,7 @@ def walltime(given: Given) -> Answer:
         chunk=chunk(n_events=given["n_events"]),
     )
     table = queue(corecount=given["cores"], corepower=given["core_power"], maxtime=given["maxtime"])
-    verdicts, numbers = asked("shortwalltime", ask, table)
+    verdicts, numbers = verdicts_of("shortwalltime", ask, table)
     return {"walltime_s": numbers["walltime_s"], "accepted": all(verdicts)}
 
 
@@ -45,19 +52,17 @@ def walltime(given: Given) -> Answer:
 def walltime_of_scouts(given: Given) -> Answer:
     """A day for scouts and merging."""
     ask = task(scout=given["is_scout_or_merge"], merge=given["is_scout_or_merge"], cpu_time=1)
-    return {"accepted": all(asked("maxtime_for_scouts", ask, queue(maxtime=times(given["maxtime_h"], 3600.0)))[0])}
+    return {"accepted": all(verdicts_of("maxtime_for_scouts", ask, queue(maxtime=times(given["maxtime_h"], 3600.0)))[0])}
 
 
 @family("transferring", given="transferring running [limit]", expect="accepted")
 def transferring(given: Given) -> Answer:
-    """Jobs that transfer their output."""
     table = queue(transferring=given["transferring"], running=given["running"], transferringlimit=given["limit"])
-    return {"accepted": all(asked("transferring", Ask(), table)[0])}
+    return {"accepted": all(verdicts_of("transferring", Ask(), table)[0])}
 
 
 @family("zero_share", given="policy processing_group", expect="accepted")
 def zero_share(given: Given) -> Answer:
-    """fairsharepolicy."""
     return {"accepted": accepts(given["policy"] or "", Work(given["processing_group"] or ""))}
 
 
@@ -65,19 +70,18 @@ def zero_share(given: Given) -> Answer:
 def ip_connectivity(given: Given) -> Answer:
     """Connectivity and stack of the nodes."""
     ask = task(ip_connectivity=given["task"])
-    return {"accepted": all(asked("connectivity", ask, queue(wnconnectivity=given["queue"]))[0])}
+    return {"accepted": all(verdicts_of("connectivity", ask, queue(wnconnectivity=given["queue"]))[0])}
 
 
 @family("io_cut", given="io_intensity missing_gb missing_files", expect="accepted")
 def io_cut(given: Given) -> Answer:
     """Missing input of a task with much I/O."""
     ask = task(io_intensity=given["io_intensity"], chunk=chunk(gb=given["missing_gb"]))
-    return {"accepted": all(asked("io_intensity", ask, queue(missing_files=given["missing_files"]))[0])}
+    return {"accepted": all(verdicts_of("io_intensity", ask, queue(missing_files=given["missing_files"]))[0])}
 
 
 @family("hardware", given="architecture", expect="sw_platform base_platform cpu gpu")
 def architecture(given: Given) -> Answer:
-    """The grammar."""
     parts: Architecture = parse_architecture(given["architecture"])
     return {"sw_platform": parts.sw_platform, "base_platform": parts.base_platform, "cpu": parts.cpu, "gpu": parts.gpu}
 
@@ -86,7 +90,7 @@ def architecture(given: Given) -> Answer:
 def hardware(given: Given) -> Answer:
     """CPU and GPU; the release is not in question."""
     table = queue(any_release=False, software=json.dumps({"architectures": given["queue_architectures"]}))
-    return {"accepted": asked("software", task(architecture=given["task_architecture"]), table)[0][-1]}
+    return {"accepted": verdicts_of("software", task(architecture=given["task_architecture"]), table)[0][-1]}
 
 
 @family("container", given="container only_tags queue [all_tags]", expect="accepted")
@@ -94,15 +98,14 @@ def container(given: Given) -> Answer:
     """Fat containers; `all_tags` say where the container is."""
     sources = container_sources(given["all_tags"] or ()).get(given["container"], ())
     ask = task(container_name=given["container"], only_tags_for_fc=given["only_tags"], container_sources=sources)
-    return {"accepted": all(asked("software", ask, _publishing(given["queue"]))[0])}
+    return {"accepted": all(verdicts_of("software", ask, _publishing(given["queue"]))[0])}
 
 
 @family("release", given="nightly platform project version queue", expect="accepted")
 def release(given: Given) -> Answer:
-    """Releases, caches and nightlies."""
     names = [name for name in (given["project"], given["version"]) if name is not None]
     ask = task(architecture=given["platform"], release="-".join(names) or None, nightly=given["nightly"])
-    return {"accepted": all(asked("software", ask, _publishing(given["queue"]))[0])}
+    return {"accepted": all(verdicts_of("software", ask, _publishing(given["queue"]))[0])}
 
 
 def _publishing(document: Any) -> Any:
@@ -118,7 +121,6 @@ def running(given: Given) -> Answer:
 
 @family("many_assigned", given="assigned activated", expect="manyAssigned")
 def manyassigned(given: Given) -> Answer:
-    """The penalty for assigned jobs."""
     return {"manyAssigned": float(many_assigned(given["assigned"] or 0, given["activated"] or 0))}
 
 
@@ -130,19 +132,18 @@ def manyassigned(given: Given) -> Answer:
 def production_weight(given: Given) -> Answer:
     """Running over queued, data availability and the network factor that is given."""
     ask = task(chunk=chunk(gb=given["total_gb"]))
-    running_over_queued = weighed("running_over_queued", ask, _with_input(given, given["all_local"]))
-    there = queue(available_gb=given["avail_gb"], missing_files=given["missing"])
-    return {"weight": running_over_queued * weighed("data_availability", ask, there) * given.get("network", 1.0)}
+    running_over_queued = factor_of("running_over_queued", ask, _queue_of_case(given, given["all_local"]))
+    with_input = queue(available_gb=given["avail_gb"], missing_files=given["missing"])
+    return {"weight": running_over_queued * factor_of("data_availability", ask, with_input) * given.get("network", 1.0)}
 
 
 @family("final_filters", given="running activated starting defined assigned local_input", expect="pass_first pass_second")
 def final_filters(given: Given) -> Answer:
-    """The two late cuts."""
-    first, second = asked("queue_caps", Ask(), _with_input(given, given["local_input"]))[0]
+    first, second = verdicts_of("queue_caps", Ask(), _queue_of_case(given, given["local_input"]))[0]
     return {"pass_first": first, "pass_second": second}
 
 
-def _with_input(given: Given, local: bool | None) -> Queues:
+def _queue_of_case(given: Given, local: bool | None) -> Queues:
     """The queue with its jobs; a case says of the input only whether it is all there."""
     jobs = {state: given[state] for state in JOBS}
     return queue(**jobs, missing_files=0 if local else 1)
@@ -150,7 +151,6 @@ def _with_input(given: Given, local: bool | None) -> Queues:
 
 @family("network_weight", given="queued [mbps] [closeness] [cap]", expect="queuedWeight throughputWeight networkWeight")
 def network(given: Given) -> Answer:
-    """The two parts and the whole."""
     config = config_with(given, {"cap": "NQUEUED_SAT_CAP"})
     queued = queued_weight(given["queued"] or 0, config["NQUEUED_SAT_CAP"])
     throughput = throughput_weight(given.get("mbps", NOT_KNOWN), given.get("closeness", NOT_KNOWN))
@@ -175,5 +175,5 @@ def t1_weight(given: Given) -> Answer:
     """The factor at the nucleus, and whether others are skipped."""
     ask = task(t1_weight=given["t1weight"], io_intensity=given["io_intensity"], priority=given["priority"], nucleus="N")
     config = config_with(given, {"cloud_weight": "T1_CLOUD_WEIGHT"})
-    elsewhere = asked("t1weight", ask, queue())[0][0]
-    return {"weight": weighed("t1", ask, queue(at_nucleus=True), config), "nucleus_only": not elsewhere}
+    elsewhere = verdicts_of("t1weight", ask, queue())[0][0]
+    return {"weight": factor_of("t1", ask, queue(at_nucleus=True), config), "nucleus_only": not elsewhere}

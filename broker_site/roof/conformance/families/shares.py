@@ -25,7 +25,6 @@ def work_queue_mapping(given: Given) -> Answer:
 
 @family("work_queue_shares", given="queues", expect="*")
 def work_queue_shares(given: Given) -> Answer:
-    """The percentage of each queue."""
     return percentages(
         [QueueShare(**{name: value for name, value in queue.items() if value is not None}) for queue in given["queues"]]
     )

@@ -19,27 +19,23 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Text or JSON."""
         parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Check and tell; exits with 1 if anything is violated."""
+        """Exits with 1 if anything is violated."""
         findings = check()
         total = sum(f.violations for f in findings)
         if options["json"]:
             self.stdout.write(json.dumps({"violations": total, "invariants": [_document(f) for f in findings]}, indent=1))
         else:
-            self._tell(findings, options["verbosity"])
+            for finding in findings:
+                if finding.violations or options["verbosity"] > 1:
+                    self.stdout.write(f"{finding.invariant.name}: {finding.violations}  {finding.invariant.says}")
+                    for example in finding.examples:
+                        self.stdout.write(f"    {example}")
             self.stdout.write(f"{len(findings)} invariants, {total} violations")
         if total:
             sys.exit(1)
-
-    def _tell(self, findings: list[Finding], verbosity: int) -> None:
-        for finding in findings:
-            if finding.violations or verbosity > 1:
-                self.stdout.write(f"{finding.invariant.name}: {finding.violations}  {finding.invariant.says}")
-                for example in finding.examples:
-                    self.stdout.write(f"    {example}")
 
 
 def _document(finding: Finding) -> dict[str, Any]:

@@ -22,7 +22,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The files."""
         parser.add_argument("files", nargs="*", metavar="FILE", help="JSON file of cases")
         parser.add_argument("--policy", metavar="NAME", help="run the suite for policies on this one, say of a plugin")
         parser.add_argument("--splitter", metavar="NAME", help="run the suite for splitters on this one")
@@ -30,7 +29,6 @@ class Command(BaseCommand):
         parser.add_argument("--trials", type=int, metavar="N", help=f"questions of each check, {usual}")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Run them."""
         if not (options["files"] or options["policy"] or options["splitter"]):
             raise CommandError("name files of cases, a policy with --policy or a splitter with --splitter")
         code = main(options["files"], self.stdout.write) if options["files"] else 0
@@ -46,13 +44,13 @@ class Command(BaseCommand):
         if code:
             sys.exit(code)
 
-    def _suite(self, what: str, checks: Mapping[str, Callable[[Any, int], None]], asked: Any, trials: int) -> int:
-        failed = 0
-        for check, ask in checks.items():
+    def _suite(self, name: str, checks: Mapping[str, Callable[[Any, int], None]], rule: Any, trials: int) -> int:
+        failures = 0
+        for label, check in checks.items():
             try:
-                ask(asked, trials)
+                check(rule, trials)
             except AssertionError as why:
-                failed += 1
-                self.stdout.write(f"{check} FAILED {why}")
-        self.stdout.write(f"{what}: {len(checks) - failed} checks passed, {failed} failed")
-        return 1 if failed else 0
+                failures += 1
+                self.stdout.write(f"{label} FAILED {why}")
+        self.stdout.write(f"{name}: {len(checks) - failures} checks passed, {failures} failed")
+        return 1 if failures else 0

@@ -18,17 +18,14 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which policy."""
         parser.add_argument("policy", nargs="?", choices=list(POLICIES), metavar="POLICY", help=f"one of {', '.join(POLICIES)}")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print it, or all."""
         chosen = [POLICIES[options["policy"]]] if options["policy"] else POLICIES.values()
         self.stdout.write("\n\n".join("\n".join(page(policy)) for policy in chosen))
 
 
 def page(policy: Policy) -> Iterator[str]:
-    """The lines on one policy."""
     yield f"## {policy.name}"
     yield ""
     yield from (f"VO {policy.vo}. {_one_line(policy.__doc__)}", "")

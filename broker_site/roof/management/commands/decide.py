@@ -35,7 +35,6 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The documents, and what else a decision depends on."""
         parser.add_argument("--task", type=Path, required=True, metavar="FILE", help="the ask, format gridbroker-ask/1")
         parser.add_argument("--grid", type=Path, required=True, metavar="FILE", help="the grid, format gridbroker-grid/1")
         parser.add_argument("--config", type=Path, metavar="FILE", help="overrides: {component: {key: value}}")

@@ -30,20 +30,20 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """CommandError when anything is not as promised."""
         began = time.monotonic()
-        known: list[People] = []
+        accounts: list[People] = []
 
         def prepare(system: System) -> Sequence[Pilot]:
             call_command("migrate", verbosity=0, interactive=False)
-            known.append(people(system.folder))
+            accounts.append(people(system.folder))
             call_command("import_grid", str(GRID), verbosity=0)  # also over the grid of an older demo
             demo.set_pace()
             return list(local_pilots(system.folder))
 
         try:
             with running(settings.ENV.instance, prepare=prepare, port=settings.ENV.port, say=self.stdout.write) as system:
-                self.stdout.write(f"system up after {time.monotonic() - began:.0f} s at {system.url}/, {_pilots(system)} pilots")
-                verdict = self._campaign(demo.Client(system.url, known[0].token))
-        except (NotRunning, NoPlace, NotStarted, demo.Failed) as error:
+                self.stdout.write(f"system up after {time.monotonic() - began:.0f} s at {system.url}/, {system.n_pilots} pilots")
+                verdict = self._campaign(demo.Client(system.url, accounts[0].token))
+        except (NotRunning, NoPlace, NotStarted, demo.CampaignFailed) as error:
             raise CommandError(str(error)) from error
         self._tell(verdict, time.monotonic() - began)
 
@@ -53,13 +53,11 @@ class Command(BaseCommand):
         console = Console(file=sys.stdout, soft_wrap=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"))
         with Progress(*columns, TimeElapsedColumn(), console=console) as bars:
-            shown = {task_id: bars.add_task(f"task {task_id}", total=None, status="") for task_id in ids}
+            rows = {task_id: bars.add_task(f"task {task_id}", total=None, status="") for task_id in ids}
 
-            def show(now: list[demo.Progress]) -> None:
-                for p in now:
-                    bars.update(
-                        shown[p.task_id], description=p.name, total=p.files or None, completed=p.finished, status=p.status
-                    )
+            def show(tasks: list[demo.Progress]) -> None:
+                for p in tasks:
+                    bars.update(rows[p.task_id], description=p.name, total=p.files or None, completed=p.finished, status=p.status)
 
             demo.follow(client, ids, show, LIMIT_S)
         return demo.verdict(ids, run)
@@ -76,7 +74,3 @@ class Command(BaseCommand):
         if verdict.problems:
             self.stdout.flush()
             raise SystemExit(1)
-
-
-def _pilots(system: System) -> int:
-    return sum(name.startswith("pilot-") for name in system.children)

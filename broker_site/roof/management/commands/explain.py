@@ -32,7 +32,6 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which task, which queue, what else."""
         parser.add_argument("task_id", type=int, nargs="?", metavar="TASK_ID")
         parser.add_argument(
             "--queue",
@@ -74,8 +73,8 @@ class Command(BaseCommand):
 
     def _task(self, task: Task, queue: str | None) -> tuple[Any, Iterator[str]]:
         decisions = latest(task.id)
-        asked = self._asked(decisions, queue) if queue else {}
-        return document(task, decisions, asked), text(task, decisions, asked)
+        verdicts = self._verdicts(decisions, queue) if queue else {}
+        return document(task, decisions, verdicts), text(task, decisions, verdicts)
 
     def _queue(self, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
         if not options["queue"]:
@@ -116,7 +115,7 @@ class Command(BaseCommand):
             return
         raise CommandError(f"no decision about task {task.id} can be exported: none is stored, or its snapshot is no longer kept")
 
-    def _asked(self, decisions: Sequence[Decision], name: str) -> dict[int, WhyNot]:
+    def _verdicts(self, decisions: Sequence[Decision], name: str) -> dict[int, WhyNot]:
         """Decision to its verdicts on the candidate, for those that knew it."""
         verdicts: dict[int, WhyNot] = {}
         faults = [] if decisions else ["no decision has been taken for the task yet"]
@@ -137,8 +136,7 @@ def _task(task_id: int) -> Task:
     return task
 
 
-def text(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) -> Iterator[str]:
-    """The lines for a terminal."""
+def text(task: Task, decisions: Sequence[Decision], verdicts: dict[int, WhyNot]) -> Iterator[str]:
     yield f"Task {task.id} {task.task_name} of {task.user_name} ({task.vo})"
     status = task_status(task)
     yield f"  since {task.status_since:%Y-%m-%d %H:%M:%S} UTC: {headline(status)}"
@@ -148,22 +146,21 @@ def text(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) ->
     if not decisions:
         yield "  no queue has been considered yet: no decision is stored for the task"
     for decision in decisions:
-        if asked and decision.id not in asked:
+        if verdicts and decision.id not in verdicts:
             continue
         yield ""
         yield head(decision)
-        yield from against(asked[decision.id]) if asked else story(explanation_of(decision))
+        yield from against(verdicts[decision.id]) if verdicts else story(explanation_of(decision))
 
 
-def document(task: Task, decisions: Sequence[Decision], asked: dict[int, WhyNot]) -> dict[str, Any]:
-    """The same as JSON data."""
+def document(task: Task, decisions: Sequence[Decision], verdicts: dict[int, WhyNot]) -> dict[str, Any]:
     return {
         "task_id": task.id,
         "task_name": task.task_name,
         "status": task.status,
         "status_since": task.status_since.isoformat(),
         "waiting": task_status(task).to_document(),
-        "decisions": [_decision(d, asked.get(d.id)) for d in decisions if not asked or d.id in asked],
+        "decisions": [_decision(d, verdicts.get(d.id)) for d in decisions if not verdicts or d.id in verdicts],
     }
 
 

@@ -24,7 +24,7 @@ from brokerage.feeds.refresh import limits
 from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_facts import Change
 from brokerage.queries.feeds import known_names
-from brokerage.rules.grid.document import BadGrid, Entry
+from brokerage.rules.grid.document import BadGrid
 from brokerage.rules.grid.update import GridUpdate
 
 SIGNS = {"added": "+", "changed": "~", "gone": "-"}
@@ -49,7 +49,6 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The files, and whether they are only tried."""
         parser.add_argument(
             "files",
             nargs="+",
@@ -75,7 +74,7 @@ class Command(BaseCommand):
             for file, kind, document in sorted(read, key=lambda entry: KINDS.index(entry[1])):
                 try:
                     wanted = wanted_of(kind, document, known_names(), clock.now())
-                    wanted = from_afar(wanted) if is_address(file) else placed(wanted, root.absolute())
+                    wanted = from_afar(wanted) if "://" in file else placed(wanted, root.absolute())
                     changes = self._imported(kind, wanted, options["feed"])
                 except BadGrid as bad:
                     raise refused(file, bad) from bad
@@ -85,7 +84,7 @@ class Command(BaseCommand):
 
     def _parsed(self, file: str) -> tuple[str, Any]:
         try:
-            return parse(fetch(file, limits()).body if is_address(file) else read_bytes(Path(file)))
+            return parse(fetch(file, limits()).body if "://" in file else read_bytes(Path(file)))
         except FeedUnavailable as down:
             raise CommandError(f"{file}: {down}") from down
         except OSError as error:
@@ -111,11 +110,6 @@ class Command(BaseCommand):
         self.stdout.write(("would change: " if dry_run else "") + summary(wanted, changes))
 
 
-def is_address(file: str) -> bool:
-    """Whether it is not a file here."""
-    return "://" in file
-
-
 def refused(file: str, bad: BadGrid) -> CommandError:
     """The refusal of a whole document, a line for each fault."""
     lines = [f"{p.field or 'document'}: {p.rule}: {p.message}" for p in bad.problems]
@@ -124,12 +118,15 @@ def refused(file: str, bad: BadGrid) -> CommandError:
 
 def placed(wanted: GridUpdate, root: Path) -> GridUpdate:
     """The grid with relative storage paths put below `root`."""
-    return wanted if wanted.storages is None else replace(wanted, storages=tuple(_placed(s, root) for s in wanted.storages))
-
-
-def _placed(storage: Entry, root: Path) -> Entry:
-    path = storage.columns.get("path")
-    return Entry(storage.name, {**storage.columns, "path": str(root / path)}) if path else storage
+    if wanted.storages is None:
+        return wanted
+    storages = [
+        replace(storage, columns={**storage.columns, "path": str(root / path)})
+        if (path := storage.columns.get("path"))
+        else storage
+        for storage in wanted.storages
+    ]
+    return replace(wanted, storages=tuple(storages))
 
 
 def diff(changes: Sequence[Change]) -> Iterator[str]:
@@ -147,6 +144,6 @@ def summary(wanted: GridUpdate, changes: Sequence[Change]) -> str:
     parts = []
     for kind, (plural, part) in PLURALS.items():
         if (rows := getattr(wanted, part)) is not None:
-            told = ", ".join(f"{counts[kind, what]} {what}" for what in SIGNS if counts[kind, what])  # type: ignore[index]
-            parts.append(f"{len(rows)} {plural} ({told or 'unchanged'})")
+            counted = ", ".join(f"{counts[kind, what]} {what}" for what in SIGNS if counts[kind, what])  # type: ignore[index]
+            parts.append(f"{len(rows)} {plural} ({counted or 'unchanged'})")
     return "; ".join(parts)

@@ -22,17 +22,14 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which machine."""
         parser.add_argument("machine", nargs="?", choices=MACHINES, metavar="MACHINE", help=f"one of {', '.join(MACHINES)}")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print it, or all in the order of a task's life."""
         chosen = [MACHINES[options["machine"]]] if options["machine"] else MACHINES.values()
         self.stdout.write("\n\n".join("\n".join(page(machine)) for machine in chosen))
 
 
 def page(machine: Machine) -> Iterator[str]:
-    """The lines on one machine."""
     yield f"## {machine.name}"
     yield ""
     yield f"Live: {', '.join(machine.live)}.  "
@@ -49,10 +46,10 @@ def page(machine: Machine) -> Iterator[str]:
     yield "```"
 
 
-def _arrows(machine: Machine, event: str) -> Iterator[tuple[list[str], list[str]]]:
+def _arrows(machine: Machine, event: str) -> Iterator[tuple[list[str], tuple[str, ...]]]:
     """The moves of one event, sources with the same targets together."""
-    found: dict[tuple[str, ...], list[str]] = {}
+    sources: dict[tuple[str, ...], list[str]] = {}
     for source in dict.fromkeys(t.source for t in machine.transitions if t.event == event):
         targets = tuple(t.target for t in machine.transitions if (t.event, t.source) == (event, source))
-        found.setdefault(targets, []).append("(new)" if source == NEW else source)
-    yield from ((sources, list(targets)) for targets, sources in found.items())
+        sources.setdefault(targets, []).append("(new)" if source == NEW else source)
+    yield from ((names, targets) for targets, names in sources.items())

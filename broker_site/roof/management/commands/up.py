@@ -6,7 +6,6 @@ import signal
 import threading
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from types import FrameType
 from typing import Any
 
 from django.conf import settings
@@ -25,7 +24,6 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """How many pilots."""
         number = parser.add_mutually_exclusive_group()
         number.add_argument("--pilots", type=int, metavar="N", help="pilots for each local queue (default: as the grid says)")
         number.add_argument("--no-pilots", action="store_true", help="start no pilot")
@@ -35,38 +33,28 @@ class Command(BaseCommand):
         wanted = 0 if options["no_pilots"] else options["pilots"]
         if wanted is not None and not 0 <= wanted <= 50:
             raise CommandError("--pilots must be from 0 to 50")
-        told = self._listen()
-        known: list[People] = []
+        end = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: end.set())
+        accounts: list[People] = []
 
         def prepare(system: System) -> Sequence[Pilot]:
             call_command("migrate", verbosity=0, interactive=False)
-            known.append(people(system.folder))
+            accounts.append(people(system.folder))
             if load_grid():
                 self._say("loaded the demo grid")
             return list(local_pilots(system.folder, wanted))
 
         try:
             with running(settings.ENV.instance, prepare=prepare, port=settings.ENV.port, say=self._say) as system:
-                self._welcome(system, known[0])
-                told.wait()
+                self._welcome(system, accounts[0])
+                end.wait()
                 self._say("stopping ...")
         except (NotRunning, NoPlace, NotStarted) as error:
             raise CommandError(str(error)) from error
 
-    def _listen(self) -> threading.Event:
-        """An event that is set by whatever asks this process to end."""
-        told = threading.Event()
-
-        def note(number: int, frame: FrameType | None) -> None:
-            told.set()
-
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, note)
-        return told
-
     def _welcome(self, system: System, who: People) -> None:
-        pilots = sum(name.startswith("pilot-") for name in system.children)
-        self._say(f"web, worker, beat and {pilots} pilots run; logs are in {system.folder / 'logs'}")
+        self._say(f"web, worker, beat and {system.n_pilots} pilots run; logs are in {system.folder / 'logs'}")
         self._say("")
         self._say(f"  GridBroker  {system.url}/")
         self._say(f"  user        {who.admin}     password {who.password}     (everything but submitting)")

@@ -1,0 +1,77 @@
+"""Pictures that the server draws as SVG: bars of files and shares, ribbons of verdicts. No script, no inline style."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from broker_site.foundation.kernel import clock
+from monitoring.queries.tasks import Files
+from monitoring.queries.throttle import RIBBON_H, Spell
+
+WIDTH, HEIGHT = 100.0, 8
+LEAST_PART, LEAST_SPELL = 1.5, 1.0
+"""Width that a part or a spell has at least, of 100: one failed file in a million is still seen."""
+COLOURS = {"PASS": "done", "SKIP": "held"}
+
+
+def progress_bar(files: Files) -> SafeString:
+    """Done, failed, running, left, in this order."""
+    parts = [("done", files.finished), ("failed", files.failed), ("running", files.running), ("left", files.left)]
+    return _bar(parts, ", ".join(f"{n:,} {name}" for name, n in parts) if files.total else "no files yet")
+
+
+def share_bar(part: float, whole: float, name: str = "running") -> SafeString:
+    """A part of a whole; the numbers stand beside it, so it is hidden from screen readers."""
+    return _bar([(name, part), ("left", max(whole - part, 0.0))], "")
+
+
+def throttle_ribbon(spells: Iterable[Spell]) -> SafeString:
+    """When a unit got jobs and when not, from 24 h ago (left) to now; times without a verdict stay empty."""
+    end = clock.now()
+    begin = end - timedelta(hours=RIBBON_H)
+    strips = [(spell.decision, *_strip(spell, begin, end)) for spell in spells if spell.last_at >= begin]
+    hours = dict.fromkeys(COLOURS, 0.0)
+    for decision, _, width in strips:
+        hours[decision] += width / WIDTH * RIBBON_H
+    rects = [(COLOURS[decision], x, width) for decision, x, width in strips]
+    return _drawing(rects, f"last {RIBBON_H} h: PASS {hours['PASS']:.1f} h, SKIP {hours['SKIP']:.1f} h")
+
+
+def _strip(spell: Spell, begin: datetime, end: datetime) -> tuple[float, float]:
+    """Where a spell begins, and how wide it is."""
+    whole = (end - begin).total_seconds()
+    x = max((spell.first_at - begin).total_seconds(), 0.0) / whole * WIDTH
+    width = max((min(spell.last_at, end) - begin).total_seconds() / whole * WIDTH - x, LEAST_SPELL)
+    return min(x, WIDTH - LEAST_SPELL), min(width, WIDTH - min(x, WIDTH - LEAST_SPELL))
+
+
+def _bar(parts: Iterable[tuple[str, float]], label: str) -> SafeString:
+    """Parts side by side that fill the width, each at least LEAST_PART where its number is not 0."""
+    filled = [(name, n) for name, n in parts if n]
+    total = sum(n for _, n in filled)
+    widths = [max(n / total * WIDTH, LEAST_PART) for _, n in filled]
+    rects, x = [], 0.0
+    for (name, _), width in zip(filled, widths, strict=True):
+        rects.append((name, x, width * WIDTH / sum(widths)))
+        x += rects[-1][2]
+    return _drawing(rects, label)
+
+
+def _drawing(rects: Iterable[tuple[str, float, float]], label: str) -> SafeString:
+    """Rectangles (class, x, width) in a picture; without a label it is hidden from screen readers."""
+    box = f"0 0 {WIDTH:g} {HEIGHT}"
+    shapes = format_html_join(
+        "",
+        '<rect class="{}" x="{}" y="0" width="{}" height="{}"/>',
+        ((colour, f"{x:.2f}", f"{width:.2f}", HEIGHT) for colour, x, width in rects),
+    )
+    if not label:
+        return format_html('<svg class="bar" viewBox="{}" preserveAspectRatio="none" aria-hidden="true">{}</svg>', box, shapes)
+    return format_html(
+        '<svg class="bar" viewBox="{}" preserveAspectRatio="none" role="img" aria-label="{}"><title>{}</title>{}</svg>',
+        box, label, label, shapes,
+    )  # fmt: skip

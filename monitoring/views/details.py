@@ -1,0 +1,128 @@
+"""The home page, and the pages of one task, job and queue. Why a task waits has pages of its own (`monitoring.views.why`)."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.permissions import VoScope, may
+from brokerage.queries.jobs import inputs_of_job
+from brokerage.queries.task_status import task_status
+from brokerage.queries.why_empty import MOST, why_empty_of
+from brokerage.rules.explain.task_status_text import headline, reasons
+from brokerage.states import JOB
+from monitoring.queries.agents import agent_rows
+from monitoring.queries.changes import job_moves, task_moves
+from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_waiting, task_counts
+from monitoring.queries.database import alias
+from monitoring.queries.job import MOST_FILES, find_job, job_outputs, pilot_of, tries_of
+from monitoring.queries.jobs import job_rows, visible_jobs
+from monitoring.queries.queues import find_queue, queue_details, queue_rows
+from monitoring.queries.task import find_task, task_facts
+from monitoring.tables import keyset
+from monitoring.tables.selection import read
+from monitoring.views.page import page, scope_of, show
+from monitoring.wording import WORDS
+from workqueues.models import Task
+from workqueues.rules.task.commands import COMMANDS
+from workqueues.states import TASK
+
+JOBS_SHOWN = 50
+
+
+@page("task:read")
+def home(request: HttpRequest) -> HttpResponseBase:
+    """Tasks and jobs by state, agents, queues, and the tasks that have waited for longest."""
+    scope = scope_of(request)
+    agents, queues = agent_rows(), queue_rows()
+    context = {
+        "tasks": task_counts(scope),
+        "jobs": job_counts(scope),
+        "recent": RECENT,
+        "most_live": MOST_LIVE,
+        "agents": agents,
+        "unwell": [agent for agent in agents if agent.health != "well"],
+        "queues": queues,
+        "queues_online": sum(queue.status == "online" for queue in queues),
+        "pilots": sum(queue.pilots for queue in queues),
+        "waiting": longest_waiting(scope),
+    }
+    return show(request, "home.html", "home", context)
+
+
+@page("task:read")
+def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
+    """Progress, datasets, jobs, history and parameters of a task, and the commands that the visitor may give it now."""
+    scope = scope_of(request)
+    row = visible_task(task_id, scope)
+    status = task_status(row, alias())
+    jobs = visible_jobs(scope_of(request, "job:read")).filter(task_id=task_id)
+    selection = read(request.GET)
+    visitor = authenticate(request)
+    context = {
+        "task": row,
+        "facts": task_facts(row, scope),
+        "headline": headline(status),
+        "throttled": bool(status.throttle),
+        "waits": any(reason.tone in ("wait", "bad") for reason in reasons(status)),
+        "word": WORDS["task"][row.status],
+        "final": row.status in TASK.final,
+        "selection": selection,
+        "page": keyset.page(jobs, job_rows, JOBS_SHOWN, selection.cursor, narrow=True),
+        "moves": task_moves(task_id),
+        "commands": [
+            command
+            for command in COMMANDS.values()
+            if row.status in command.states and may(visitor, command.right.permission, row.vo, row.user_name)
+        ],
+    }
+    return show(request, "task.html", "tasks", context, knows=("cursor", "limit"))
+
+
+def visible_task(task_id: int, scope: VoScope) -> Task:
+    """The task, if the visitor may see it; else 404."""
+    row = find_task(task_id, scope)
+    if row is None:
+        raise Http404(f"There is no task {task_id}, or it belongs to a VO that you cannot look into.")
+    return row
+
+
+@page("job:read")
+def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
+    """States, files, pilot, needs, result and tries of a job."""
+    scope = scope_of(request, "job:read")
+    row = find_job(job_id, scope)
+    if row is None:
+        raise Http404(f"There is no job {job_id}, or it belongs to a VO that you cannot look into.")
+    list_rows = job_rows(visible_jobs(scope).filter(id=job_id))
+    if not list_rows:
+        raise Http404(f"Job {job_id} has just been removed.")
+    context = {
+        "job": row,
+        "row": list_rows[0],
+        "spec": getattr(row, "spec", None),
+        "result": getattr(row, "result", None),
+        "final": row.status in JOB.final,
+        "moves": job_moves(job_id),
+        "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
+        "outputs": job_outputs(job_id),
+        "pilot": pilot_of(row),
+        "tries": tries_of(job_id),
+    }
+    return show(request, "job.html", "jobs", context)
+
+
+@page("grid:read")
+def queue(request: HttpRequest, name: str) -> HttpResponseBase:
+    """What a computing queue is, what is there, and why it gets no work."""
+    row = find_queue(name)
+    if row is None:
+        raise Http404(f"There is no queue {name[:60]}.")
+    scope = scope_of(request, "decision:read")
+    context = {
+        "queue": row,
+        "facts": queue_details(row),
+        "why": why_empty_of(row, None if scope.everything else sorted(scope.names), alias()),
+        "most": MOST,
+    }
+    return show(request, "queue.html", "queues", context)
