@@ -1,8 +1,8 @@
 """gdpconfig: typed, documented configuration per app, component and VO. Defaults in code, overrides in the database with history.
 
-An app declares its keys in `config_keys.py` with `declare(Key(...))`; agents and pages read with `value`, `component`, `current`;
-the admin and commands write with `set_override`, `remove_override` and `revert`. Importing this package needs no Django: parts
-that do are imported at first use.
+An app declares its keys in `config_keys.py`, as a `table` or with `declare(Key(...))`; agents and pages read with `value`,
+`component`, `current`; the admin and commands write with `set_override`, `remove_override` and `revert`. Importing this package
+needs no Django: parts that do are imported at first use.
 """
 
 from __future__ import annotations
