@@ -4,15 +4,3 @@ from brokerage.weights.analysis import running_over_all_queued
 from brokerage.weights.nucleus import input_there, less_work_ahead, not_from_tape
 from brokerage.weights.production import data_availability, network, running_over_queued, t1
 from brokerage.weights.running import running_over_waiting
-
-__all__ = [
-    "data_availability",
-    "input_there",
-    "less_work_ahead",
-    "network",
-    "not_from_tape",
-    "running_over_all_queued",
-    "running_over_queued",
-    "running_over_waiting",
-    "t1",
-]

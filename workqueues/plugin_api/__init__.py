@@ -8,24 +8,3 @@ from workqueues.splitters.choice import SPLITTERS, splitter
 from workqueues.splitters.generator import GeneratorTask, JobGenerator, generator
 from workqueues.splitters.protocol import Dropped, Files, JobLimits, JobPlan, Portion, Secondary, Split, Splitter
 from workqueues.splitters.pseudo import pseudo
-
-__all__ = [
-    "SPLITTERS",
-    "Dropped",
-    "Files",
-    "GeneratorTask",
-    "JobFill",
-    "JobGenerator",
-    "JobLimits",
-    "JobPlan",
-    "Portion",
-    "Secondary",
-    "Split",
-    "SplitRules",
-    "Splitter",
-    "by_events",
-    "by_files",
-    "generator",
-    "pseudo",
-    "splitter",
-]

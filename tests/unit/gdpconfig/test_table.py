@@ -26,7 +26,9 @@ def fields(key: Key) -> dict[str, object]:
 
 
 def test_a_table_declares_keys_of_several_components() -> None:
-    rule = {"check": lambda value: None}
+    def rule(value: object) -> str | None:
+        return None
+
     declare_table(
         """
 [stars]
@@ -41,7 +43,7 @@ COLOUR | enum red blue | red | | a source
 AGE | duration | unset | 1s.. | a source
     How old.
 """,
-        {"AGE": rule},
+        {"AGE": {"check": rule}},
     )
     doc = "How near a star is. It may be nearer."
     near = Key(
@@ -58,7 +60,15 @@ AGE | duration | unset | 1s.. | a source
         source="a source",
     )
     age = Key(
-        component="stars", app="nasa", name="AGE", type="duration", default=None, low=1, doc="How old.", source="a source", **rule
+        component="stars",
+        app="nasa",
+        name="AGE",
+        type="duration",
+        default=None,
+        low=1,
+        doc="How old.",
+        source="a source",
+        check=rule,
     )
     declared = [KEYS.get("stars", "NEAR_<sky>"), KEYS.get("stars", "COLOUR"), KEYS.get("stars", "AGE", "nasa")]
     assert list(map(fields, declared)) == list(map(fields, (near, colour, age)))
