@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
+from broker_site.foundation.adminpages import ReadOnlyAdmin
 from brokerage.models import Pilot, TaskQueue
 
 

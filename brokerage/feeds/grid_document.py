@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from broker_site.foundation.kernel.verdict import Problem
-from brokerage.rules.grid.document import BadGrid, Grid, read_grid
+from brokerage.rules.grid.document import BadGrid
 
 LARGEST = 100_000_000
 """Bytes of a document."""
@@ -18,11 +18,6 @@ class _Object(dict[str, Any]):
     """A JSON object that remembers which of its names stood twice."""
 
     twice: tuple[str, ...] = ()
-
-
-def parse_grid(text: bytes) -> Grid:
-    """Read the bytes of a document. Raises BadGrid with every fault."""
-    return read_grid(parse_document(text))
 
 
 def load_document(file: Path) -> Any:

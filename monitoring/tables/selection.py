@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlencode
 
 from django.http import QueryDict
 
+from broker_site.foundation.kernel.registry import nearest
 from monitoring.tables.filters import ListFilter
 from monitoring.tables.keyset import BadCursor, Cursor
 
@@ -98,8 +98,8 @@ def unknown(given: QueryDict, known: Sequence[str]) -> list[str]:
     said = []
     for name in given:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
+            near = nearest(name, known)
             said.append(
-                f"The parameter “{name[:60]}” is not known and was ignored." + (f" Did you mean “{near[0]}”?" if near else "")
+                f"The parameter “{name[:60]}” is not known and was ignored." + (f" Did you mean “{near}”?" if near else "")
             )
     return said

@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
-from broker_site.foundation.adminpages.cells import row
+from broker_site.foundation.adminpages import ReadOnlyAdmin, row
 from workqueues.models import DatasetChange, FileChange, TaskChange
 
 

@@ -18,9 +18,8 @@ from django.db.models.functions import Now
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.models import Credential, Role, User
-from broker_site.foundation.access.principal import SYSTEM, Principal
+from broker_site.foundation.access.principal import ROLES, SYSTEM, Principal
 from broker_site.foundation.access.problems import not_authenticated
-from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.access.tokens import digest, new_secret, shown
 from broker_site.foundation.kernel import clock
 
@@ -118,15 +117,6 @@ def give_role(user: User, vo: str, role: str, *, by: Principal = SYSTEM) -> bool
     if new:
         audit("role.give", by, f"user {user.username}", vo=vo, after={"role": role})
     return new
-
-
-@transaction.atomic
-def take_role(user: User, vo: str, role: str, *, by: Principal = SYSTEM) -> bool:
-    """Take a role away; whether the user held it. The next request is refused."""
-    count, _ = Role.objects.filter(user=user, vo=vo, role=role).delete()
-    if count:
-        audit("role.take", by, f"user {user.username}", vo=vo, before={"role": role})
-    return bool(count)
 
 
 @transaction.atomic
