@@ -15,9 +15,8 @@ from pathlib import Path
 
 from brokerage.pilot import processes
 from brokerage.pilot.clocks import Wake, now
-from brokerage.pilot.failure import Failure
 from brokerage.pilot.guardian import Outcome, Program, fork_guardian
-from brokerage.pilot.job import Job
+from brokerage.pilot.job import Failure, Job
 
 MARKER = "GRIDBROKER_PAYLOAD"
 WORK = "GRIDBROKER_WORK"

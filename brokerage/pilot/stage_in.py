@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from brokerage.pilot.copying import Sum, copy, open_regular
-from brokerage.pilot.failure import Failure
-from brokerage.pilot.job import Input
+from brokerage.pilot.job import Failure, Input
 
 MISSING, CORRUPT, FAILED, FETCHED = "missing", "corrupt", "failed", "fetched"
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from brokerage.pilot.copying import Sum, copy, identity, open_regular
-from brokerage.pilot.failure import Failure
-from brokerage.pilot.job import Output
+from brokerage.pilot.job import Failure, Output
 from brokerage.pilot.journal import Journal
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
