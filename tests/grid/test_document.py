@@ -10,7 +10,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from broker_site.roof.embedded.instance import ROOT
-from brokerage.feeds.grid_document import parse_document
+from brokerage.feeds.document import parse_document
 from brokerage.rules.grid.document import BadGrid, read_grid
 from brokerage.rules.grid.schema import schema
 from brokerage.rules.grid.update import read_wanted
