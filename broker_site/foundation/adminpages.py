@@ -66,10 +66,10 @@ class NumberSearch(admin.ModelAdmin):
         term = search_term.strip()
         if not (term.isascii() and term.isdigit() and int(term) <= LARGEST_ID) or not self.number_fields:
             return super().get_search_results(request, queryset, search_term)
-        found = queryset.none()
+        rows = queryset.none()
         for field in self.number_fields:
-            found |= queryset.filter(**{field: int(term)})
-        return found, False
+            rows |= queryset.filter(**{field: int(term)})
+        return rows, False
 
 
 class ReadOnlyAdmin(NumberSearch, ReadingAdmin):

@@ -36,9 +36,9 @@ def parse(text: bytes) -> tuple[str, Any]:
 
 def wanted_of(kind: str, document: Any, known: Known, now: datetime) -> Wanted:
     """What a document of a kind says. Raises BadGrid, also where it is of another kind."""
-    found = recognised(document)
-    if found and found != kind:
-        raise BadGrid([Problem("", "kind", f"expected a document of the kind {kind}, this looks like {found}")])
+    looks_like = recognised(document)
+    if looks_like and looks_like != kind:
+        raise BadGrid([Problem("", "kind", f"expected a document of the kind {kind}, this looks like {looks_like}")])
     match kind:
         case "cric-sites":
             return read_sites(document)

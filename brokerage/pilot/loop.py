@@ -14,7 +14,7 @@ from brokerage.pilot.clocks import Wake, now
 from brokerage.pilot.job import BadJob, Failure, read_job, read_ticket
 from brokerage.pilot.joblog import Log
 from brokerage.pilot.payload import Keeper, end_leftovers
-from brokerage.pilot.run import Place, Run, remove_folder
+from brokerage.pilot.run import PilotPlace, Run, remove_folder
 from brokerage.pilot.server import Answer, Server
 
 CLEAN_EVERY_S = 1.0
@@ -54,7 +54,7 @@ class Offer:
 class Pilot:
     """One slot of a computing queue."""
 
-    def __init__(self, place: Place, offer: Offer, wake: Wake, log: Log) -> None:
+    def __init__(self, place: PilotPlace, offer: Offer, wake: Wake, log: Log) -> None:
         self.place, self.offer, self.wake, self.log = place, offer, wake, log
         self.server = Server(place.url, wake, log.say)
         self.keeper = Keeper(wake)

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from brokerage.pilot.clocks import wall_time
-from brokerage.pilot.guardian import Outcome
+from brokerage.pilot.guardian import PayloadOutcome
 from brokerage.pilot.job import Failure
 from brokerage.pilot.joblog import MESSAGE_LIMIT, printable
-from brokerage.pilot.stage_out import Written
+from brokerage.pilot.stage_out import StoredOutput
 
 Message = tuple[str, dict[str, Any]]
 
@@ -49,11 +49,11 @@ def report(
     job_id: int,
     failure: Failure | None,
     started: str | None = None,
-    outcome: Outcome | None = None,
-    written: Iterable[Written] = (),
+    outcome: PayloadOutcome | None = None,
+    written: Iterable[StoredOutput] = (),
 ) -> Message:
     """A job has ended; `started` and `outcome` where its payload began."""
-    outcome = outcome or Outcome("none", 0)
+    outcome = outcome or PayloadOutcome("none", 0)
     body = {
         "status": "finished" if failure is None else "failed",
         "start_time": started,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from brokerage.pilot.clocks import Wake, now, wall_time
-from brokerage.pilot.guardian import Outcome, Program
+from brokerage.pilot.guardian import PayloadOutcome, Program
 from brokerage.pilot.job import Failure, Job, LeaseLost
 from brokerage.pilot.joblog import Log, last_lines, pack
 from brokerage.pilot.journal import Journal
@@ -24,7 +24,7 @@ from brokerage.pilot.messages import Message, report
 from brokerage.pilot.payload import KILL_GRACE_S, STOP_GRACE_S, Keeper, command, describe, environment
 from brokerage.pilot.server import Answer, Server
 from brokerage.pilot.stage_in import stage_in
-from brokerage.pilot.stage_out import Written, stage_out
+from brokerage.pilot.stage_out import StoredOutput, stage_out
 
 REPORT_GRACE_S = 3.5
 """How long after a request to stop the report is still tried."""
@@ -33,7 +33,7 @@ KEPT_LOGS = 20
 
 
 @dataclass(frozen=True)
-class Place:
+class PilotPlace:
     """Where a pilot works: server address, slot, absolute folders for work, software and journals, and a file for operations."""
 
     url: str
@@ -47,13 +47,13 @@ class Place:
 class Run:
     """The attempt."""
 
-    def __init__(self, job: Job, place: Place, server: Server, keeper: Keeper, wake: Wake, log: Log) -> None:
+    def __init__(self, job: Job, place: PilotPlace, server: Server, keeper: Keeper, wake: Wake, log: Log) -> None:
         self.job, self.place, self.server, self.keeper, self.wake, self.log = job, place, server, keeper, wake, log
         self.base = place.work / f"job-{job.name}"
         self.folder = self.base / "run"
         self.journal: Journal | None = None
         self.lease = Lease(job, place.url, wake, keeper)
-        self.outcome: Outcome | None = None
+        self.outcome: PayloadOutcome | None = None
         self.started = wall_time()
 
     def execute(self) -> None:
@@ -101,14 +101,14 @@ class Run:
         self.check_lease()
         return report(self.job.id, None, self.started, self.outcome, written)
 
-    def _run(self) -> list[Written]:
+    def _run(self) -> list[StoredOutput]:
         """Stage in, run, stage out. Raises Failure, also when the pilot's own disk does not work."""
         try:
             return self._stages()
         except OSError as problem:
             raise Failure("PILOT_ERROR", f"{problem.strerror or problem}: {problem.filename or self.base}") from problem
 
-    def _stages(self) -> list[Written]:
+    def _stages(self) -> list[StoredOutput]:
         self.folder.mkdir(parents=True)
         self.log.job_file = self.base / "pilot.log"
         program = self._program()
@@ -140,7 +140,7 @@ class Run:
             disk_mb=self.job.disk_mb,
         )
 
-    def _stage_out(self) -> list[Written]:
+    def _stage_out(self) -> list[StoredOutput]:
         for output in self.job.outputs:
             if output.is_log:
                 self._pack_log(self.folder / output.lfn)
@@ -184,7 +184,7 @@ class Run:
         (_, body), sent = message, wall_time()
         answer = self.server.ask(*message, self.lease.token, stop_grace_s=REPORT_GRACE_S)
         error = body["error"]
-        said = f"job {self.job.name} {body['status']}" + (f" {error['code']}: {error['message']}" if error else "")
+        summary = f"job {self.job.name} {body['status']}" + (f" {error['code']}: {error['message']}" if error else "")
         recorded = (
             None
             if answer is None
@@ -192,7 +192,7 @@ class Run:
             if answer.status == 200
             else f"refused with status {answer.status}"
         )
-        self.log.say(f"{said}; recorded: {recorded}")
+        self.log.say(f"{summary}; recorded: {recorded}")
         if answer is not None:
             self._note(body, sent, answer)
         if self.journal is None:

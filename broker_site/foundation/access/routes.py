@@ -49,8 +49,8 @@ def routes(urlconf: str | None = None) -> Iterator[Route]:
 
 def permission_of(callback: Callable[..., Any], method: str) -> str:
     """What this method of a route asks for: a permission, OPEN, ADMIN, or "" where nothing is said."""
-    asked = permissions_of(callback)
-    return asked.get(ANY, "") or asked.get("GET" if method == "HEAD" else method, "")
+    permissions = permissions_of(callback)
+    return permissions.get(ANY, "") or permissions.get("GET" if method == "HEAD" else method, "")
 
 
 def permissions_of(callback: Callable[..., Any]) -> Mapping[str, str]:

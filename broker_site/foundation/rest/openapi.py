@@ -49,8 +49,8 @@ REASONS: Mapping[int, str] = {
 
 def refusals(*statuses: int) -> dict[Any, OpenApiResponse]:
     """The refusals of an operation, 401 and 403 always among them."""
-    told = sorted({401, 403, *statuses})
-    return {(status, "application/problem+json"): OpenApiResponse(PROBLEM, REASONS[status]) for status in told}
+    listed = sorted({401, 403, *statuses})
+    return {(status, "application/problem+json"): OpenApiResponse(PROBLEM, REASONS[status]) for status in listed}
 
 
 class BearerScheme(OpenApiAuthenticationExtension):

@@ -101,10 +101,10 @@ class ChangeAdmin(ReadingAdmin):
                 form.add_error(None, str(bad))
             else:
                 done = len([change for change in made if change is not None])
-                said = f"{done} of {len(changes)} changes reverted." + (
+                summary = f"{done} of {len(changes)} changes reverted." + (
                     " Where nothing differed, nothing was written." * (done < len(changes))
                 )
-                self.message_user(request, said, messages.SUCCESS)
+                self.message_user(request, summary, messages.SUCCESS)
                 return redirect("admin:gdpconfig_change_changelist")
         rows = [
             (f"{change} ({change.vo or 'all VOs'})", _now(change), NO_OVERRIDE if change.before is None else change.before)

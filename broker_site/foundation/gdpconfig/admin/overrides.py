@@ -202,8 +202,8 @@ class OverrideAdmin(admin.ModelAdmin):
         """The key of an override, or the one that the address of a new one names. BadConfig where nobody declared it."""
         if obj is not None and obj.name:
             return keys.KEYS.matching(obj.component, obj.name, obj.app)[0]
-        asked = request.GET
-        return keys.KEYS.get(asked.get("component", ""), asked.get("name", ""), asked.get("app", keys.APP))
+        query = request.GET
+        return keys.KEYS.get(query.get("component", ""), query.get("name", ""), query.get("app", keys.APP))
 
 
 def _key_of(override: Override) -> Key | None:
