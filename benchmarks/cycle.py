@@ -52,21 +52,23 @@ def measured_cycle(tasks: list[int]) -> Line:
     from broker_site.foundation.agency.run import new_run
     from brokerage.agents.decision_cycle import begin
     from brokerage.models import Decision, StoredSnapshot
-    from brokerage.queries.usable_input import supply
+    from brokerage.queries.usable_input import usable_input
     from workqueues.models import File, Task
+    from workqueues.rules.jobs.event_ranges import InputFile
 
     with asked() as statements:
         began = time.monotonic()
         rows = list(Task.objects.filter(id__in=tasks).order_by("id"))
         cycle = begin(new_run("generate"), rows)
-        files: dict[int, list[File]] = {}
-        for file in File.objects.filter(task_id__in=tasks).order_by("id"):
+        files: dict[int, list[InputFile]] = {}
+        of_tasks = File.objects.filter(task_id__in=tasks).order_by("id")
+        for file in map(InputFile._make, of_tasks.values_list(*InputFile._fields)):
             files.setdefault(file.dataset_id, []).append(file)
         loaded = time.monotonic()
         outcomes: dict[str, int] = {}
         for task in rows:
             dataset = cycle.requests.batch.masters(task)[0]
-            usable = supply(task, dataset, files[dataset.id])
+            usable = usable_input(task, dataset, files[dataset.id])
             request = cycle.requests.for_queues(task, dataset, usable, usable.smallest())
             outcome = cycle.decide(request).decision.outcome
             outcomes[outcome] = outcomes.get(outcome, 0) + 1

@@ -8,28 +8,32 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from pydantic import BeforeValidator, Field
+
+from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import OutsideDataError, read
 
 Profile = Literal["local", "production"]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
-T = TypeVar("T")
 
 SHORTEST_KEY = 50
 INSTANCE_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 HOST_NAME = re.compile(r"\.?[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:]+\]")
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 PROXY_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): *([A-Za-z0-9]+)")
 
 
-class BadEnvironment(ValueError):
+class BadEnvironment(OutsideDataError):
     """One or more variables break a rule; the message has a line for each: variable, rule, and what was found."""
 
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("the environment is not usable:\n" + "\n".join(f"  {problem}" for problem in problems))
-        self.problems = problems
+    def __str__(self) -> str:
+        return "\n".join(["the environment is not usable:", *(f"  {p.field}: {p.message}" for p in self.problems)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,105 +52,80 @@ class Database:
 class Env:
     """The environment of one process. Lists are separated by commas; an empty variable counts as not set."""
 
-    profile: Profile
+    profile: Annotated[Profile, Field(validation_alias="GRIDBROKER_PROFILE"), BeforeValidator(_profile)] = "production"
     """GRIDBROKER_PROFILE: `production` (default: refuses whatever is unsafe) or `local` (loopback, private servers)."""
-    instance: str
+    instance: Annotated[str, Field(validation_alias="GRIDBROKER_INSTANCE"), BeforeValidator(_instance)] = "up"
     """GRIDBROKER_INSTANCE: which private instance under `.gridbroker/` operator commands mean; default `up`."""
-    database: Database | None
+    database: Annotated[Database | None, Field(validation_alias="DATABASE_URL"), BeforeValidator(_database)] = None
     """DATABASE_URL: postgresql://user:password@host:port/name, or ...@/name?host=/folder/of/socket."""
-    redis_url: str | None
+    redis_url: Annotated[str | None, Field(validation_alias="REDIS_URL"), BeforeValidator(_redis_url)] = None
     """REDIS_URL: redis://:password@host:port/number or rediss://..."""
-    secret_key: str
+    secret_key: Annotated[str, Field(validation_alias="SECRET_KEY")] = ""
     """SECRET_KEY, or the content of the file named by SECRET_KEY_FILE: signs sessions and job tokens."""
-    secret_key_fallbacks: tuple[str, ...]
+    secret_key_fallbacks: Annotated[tuple[str, ...], Field(validation_alias="SECRET_KEY_FALLBACKS"), BeforeValidator(_items)] = ()
     """SECRET_KEY_FALLBACKS: older keys that still verify, while keys are rotated."""
-    allowed_hosts: tuple[str, ...]
+    allowed_hosts: Annotated[tuple[str, ...], Field(validation_alias="ALLOWED_HOSTS"), BeforeValidator(_hosts)] = ()
     """ALLOWED_HOSTS: names under which the site is reached."""
-    csrf_trusted_origins: tuple[str, ...]
+    csrf_trusted_origins: Annotated[
+        tuple[str, ...], Field(validation_alias="CSRF_TRUSTED_ORIGINS"), BeforeValidator(_origins)
+    ] = ()
     """CSRF_TRUSTED_ORIGINS: https://name of sites whose forms may post here."""
-    proxy_header: tuple[str, str] | None
+    proxy_header: Annotated[
+        tuple[str, str] | None, Field(validation_alias="TLS_PROXY_HEADER"), BeforeValidator(_proxy_header)
+    ] = None
     """TLS_PROXY_HEADER, as `X-Forwarded-Proto: https`: what the TLS terminator in front adds to secure requests."""
-    port: int | None
+    port: Annotated[int | None, Field(validation_alias="GRIDBROKER_PORT"), BeforeValidator(_port)] = None
     """GRIDBROKER_PORT: the web port of `up` and `demo`; a free one is taken when it is not set."""
-    debug: bool
+    debug: Annotated[bool, Field(validation_alias="GRIDBROKER_DEBUG"), BeforeValidator(_flag)] = False
     """GRIDBROKER_DEBUG: Django's error pages; refused in production."""
-    log_level: LogLevel
+    log_level: Annotated[LogLevel, Field(validation_alias="GRIDBROKER_LOG_LEVEL"), BeforeValidator(_log_level)] = "INFO"
     """GRIDBROKER_LOG_LEVEL."""
-    statement_timeout_ms: int
+    statement_timeout_ms: Annotated[
+        int, Field(validation_alias="GRIDBROKER_STATEMENT_TIMEOUT_MS"), BeforeValidator(_milliseconds)
+    ] = 0
     """GRIDBROKER_STATEMENT_TIMEOUT_MS: the longest statement this process may run; 0 = no limit (migrations)."""
-    lock_timeout_ms: int
+    lock_timeout_ms: Annotated[int, Field(validation_alias="GRIDBROKER_LOCK_TIMEOUT_MS"), BeforeValidator(_milliseconds)] = 0
     """GRIDBROKER_LOCK_TIMEOUT_MS: the longest wait for a lock; 0 = no limit."""
+    secret_key_file: InitVar[Annotated[str, Field(validation_alias="SECRET_KEY_FILE"), BeforeValidator(_content)]] = ""
+
+    def __post_init__(self, secret_key_file: str) -> None:
+        """The key may lie in a file; a local one may be new and live as long as the process."""
+        local = self.profile == "local"
+        key = self.secret_key or secret_key_file or (secrets.token_urlsafe(SHORTEST_KEY) if local else "")
+        object.__setattr__(self, "secret_key", key)
+        object.__setattr__(self, "allowed_hosts", self.allowed_hosts or (LOCAL_HOSTS if local else ()))
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Env:
         """The environment as typed values; BadEnvironment lists every variable that breaks a rule."""
-        reader = _Reader(environ)
-        profile: Profile = reader.take("GRIDBROKER_PROFILE", _profile, "production")
-        env = cls(
-            profile=profile,
-            instance=reader.take("GRIDBROKER_INSTANCE", _instance, "up"),
-            database=reader.take("DATABASE_URL", _database, None),
-            redis_url=reader.take("REDIS_URL", _redis_url, None),
-            secret_key=_secret_key(reader, profile),
-            secret_key_fallbacks=reader.take("SECRET_KEY_FALLBACKS", _items, ()),
-            allowed_hosts=reader.take("ALLOWED_HOSTS", _hosts, _local_hosts(profile)),
-            csrf_trusted_origins=reader.take("CSRF_TRUSTED_ORIGINS", _origins, ()),
-            proxy_header=reader.take("TLS_PROXY_HEADER", _proxy_header, None),
-            port=reader.take("GRIDBROKER_PORT", _port, None),
-            debug=reader.take("GRIDBROKER_DEBUG", _flag, False),
-            log_level=reader.take("GRIDBROKER_LOG_LEVEL", _log_level, "INFO"),
-            statement_timeout_ms=reader.take("GRIDBROKER_STATEMENT_TIMEOUT_MS", _milliseconds, 0),
-            lock_timeout_ms=reader.take("GRIDBROKER_LOCK_TIMEOUT_MS", _milliseconds, 0),
-        )
-        stated = not any(line.startswith("GRIDBROKER_PROFILE:") for line in reader.problems)
-        problems = reader.problems + (_unsafe(env) if profile == "production" and stated else [])
+        values = {name: text.strip() for name, text in environ.items() if text.strip()}
+        problems: list[Problem] = []
+        try:
+            env = read(cls, values)
+        except OutsideDataError as error:
+            problems += error.problems
+            env = read(cls, {name: text for name, text in values.items() if name not in {p.field for p in problems}})
+        wrong = {p.field for p in problems}
+        if env.profile == "production" and "GRIDBROKER_PROFILE" not in wrong:
+            problems += [p for p in _unsafe(env) if p.field not in wrong]
         if problems:
             raise BadEnvironment(problems)
         return env
 
 
-class _Reader:
-    """Takes variables one by one and keeps what is wrong with them, so that all problems are told at once."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-        self.problems: list[str] = []
-
-    def take(self, name: str, parse: Callable[[str], T], default: T) -> T:
-        text = self._environ.get(name, "").strip()
-        if not text:
-            return default
-        try:
-            return parse(text)
-        except ValueError as error:
-            self.problems.append(f"{name}: {error}")
-            return default
-
-
-def _unsafe(env: Env) -> list[str]:
-    """What production refuses, one line for each variable."""
+def _unsafe(env: Env) -> list[Problem]:
+    """What production refuses, one for each variable."""
+    weak = len(env.secret_key) < SHORTEST_KEY or len(set(env.secret_key)) < 5
+    key = f"must be set in production (or SECRET_KEY_FILE), at least {SHORTEST_KEY} characters, 5 different"
     rules = (
-        (env.database is None, "DATABASE_URL: must be set in production"),
-        (env.redis_url is None, "REDIS_URL: must be set in production"),
-        (
-            len(env.secret_key) < SHORTEST_KEY or len(set(env.secret_key)) < 5,
-            f"SECRET_KEY (or SECRET_KEY_FILE): must be set in production, at least {SHORTEST_KEY} characters, 5 different",
-        ),
-        (not env.allowed_hosts, "ALLOWED_HOSTS: must name the hosts of the site in production"),
-        (env.proxy_header is None, "TLS_PROXY_HEADER: must say which header the TLS proxy sets, as 'X-Forwarded-Proto: https'"),
-        (env.debug, "GRIDBROKER_DEBUG: must not be on in production"),
+        (env.database is None, "DATABASE_URL", "must be set in production"),
+        (env.redis_url is None, "REDIS_URL", "must be set in production"),
+        (weak, "SECRET_KEY", key),
+        (not env.allowed_hosts, "ALLOWED_HOSTS", "must name the hosts of the site in production"),
+        (env.proxy_header is None, "TLS_PROXY_HEADER", "must say which header the TLS proxy sets, as 'X-Forwarded-Proto: https'"),
+        (env.debug, "GRIDBROKER_DEBUG", "must not be on in production"),
     )
-    return [line for broken, line in rules if broken]
-
-
-def _local_hosts(profile: Profile) -> tuple[str, ...]:
-    return ("127.0.0.1", "localhost", "[::1]") if profile == "local" else ()
-
-
-def _secret_key(reader: _Reader, profile: Profile) -> str:
-    """The key itself, the content of its file, or (local only) a new one that lives as long as the process."""
-    key = reader.take("SECRET_KEY", str, "") or reader.take("SECRET_KEY_FILE", _content, "")
-    return key or (secrets.token_urlsafe(SHORTEST_KEY) if profile == "local" else "")
+    return [Problem(name, "unsafe", message) for broken, name, message in rules if broken]
 
 
 def _profile(text: str) -> Profile:

@@ -215,6 +215,7 @@ SPECTACULAR_SETTINGS = {
         "DatasetStatus": "workqueues.models.dataset.STATUSES",
         "FileStatus": "workqueues.models.file.STATUSES",
         "JobStatus": "brokerage.states.JOB.states",
+        "JobKind": "brokerage.rules.facts.job_kind.KIND_NAMES",
     },
 }
 

@@ -124,13 +124,18 @@ never   | idle | It has not run yet: is a worker running?
 """
 )
 
-OUTCOME = _table(
+USE = _table(
     """
 live     | run  | In use by this job.
 used     | good | Processed by this job.
 returned | off  | Given back: another job may use it.
-assign   | good | The decision found candidates.
-pending  | wait | The decision found no candidate; the task waits.
+"""
+)
+
+OUTCOME = _table(
+    """
+assign  | good | The decision found candidates.
+pending | wait | The decision found no candidate; the task waits.
 """
 )
 
@@ -149,6 +154,7 @@ WORDS = {
     "range": RANGE,
     "queue": QUEUE,
     "agent": AGENT,
+    "use": USE,
     "outcome": OUTCOME,
     "throttle": THROTTLE,
 }

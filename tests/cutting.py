@@ -17,12 +17,13 @@ from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobInput, JobSpec, TaskQueue
 from brokerage.rules.dispatch.settlement import Ending, Report, Seen
 from tests.builders import grid, pilot, reading, submitted
-from workqueues.ledger.claims import claim_tasks, hold_claim, release
-from workqueues.ledger.events import NewRange, insert_ranges, settle_file_states
+from workqueues.ledger.claims import claim_tasks, lock_claimed, release
+from workqueues.ledger.events import insert_ranges, settle_file_states
 from workqueues.ledger.moves import move_task
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, Replica, Task
-from workqueues.queries.pieces import Piece, free_pieces
+from workqueues.queries.pieces import free_pieces
+from workqueues.rules.jobs.event_ranges import NewRange, Piece
 
 
 class Part(NamedTuple):
@@ -81,7 +82,7 @@ class Generator:
     def give(self, *jobs: Sequence[Part]) -> list[int]:
         """One job for each list of parts."""
         with transaction.atomic():
-            task = hold_claim(self.of.task.id, self.run)
+            task = lock_claimed(self.of.task.id, self.run)
             if task.status == "ready":
                 move_task(task, "running", "test", "jobs made")
             Dataset.objects.select_for_update().get(id=self.of.dataset.id)

@@ -28,9 +28,6 @@ class TaskMachine(Machine):
     commanded = Names("aborting finishing toretry")
     """A command was accepted and is not yet carried out."""
 
-    undecided = Names("pending assigning")
-    """Where a decision leaves it that found nobody."""
-
     stuck = Names("pending exhausted")
     """It waits for something to pass, or for somebody to act."""
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from itertools import islice
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, ValidationInfo, WrapValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError, ValidationInfo, WrapValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
@@ -28,6 +30,7 @@ MOST_HINTS: Final = 20
 """So many unknown names are answered with the nearest known one: looking for it takes time."""
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 
 class OutsideDataError(ValueError):
@@ -70,12 +73,36 @@ def fault(rule: str, message: str) -> PydanticCustomError:
     return PydanticCustomError(rule, "{message}", {"message": message})
 
 
-def read(model: type[M], data: object, path: str = "", noun: str = "part") -> M:
-    """The data as the model declares it. Raises OutsideDataError; `path`: place of the data; `noun`: what names stand for."""
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def read(kind: type[T], data: object, path: str = "", noun: str = "part") -> T:
+    """The data as a model or dataclass declares it. Raises OutsideDataError; `path`: its place; `noun`: what names stand for."""
     try:
-        return model.model_validate(data)
+        value: T = _reader(kind).validate_python(data)  # type: ignore[arg-type]  # a type is hashable
     except ValidationError as error:
-        raise OutsideDataError(problems(error, model, path, noun)) from None
+        raise OutsideDataError(problems(error, kind, path, noun)) from None
+    return value
+
+
+def read_partly(model: type[M], data: Mapping[str, object], path: str = "", noun: str = "part") -> tuple[M, list[Problem]]:
+    """What is right in the data, and what is wrong with the rest. Every field of `model` has a default, none an alias."""
+    fields = model.model_fields
+    unknown = list(islice((name for name in data if name not in fields), MOST_PROBLEMS + 1))
+    try:
+        return model.model_validate(data if not unknown else _part(data, fields) | _part(data, unknown)), []
+    except ValidationError as error:
+        faults = list(problems(error, model, path, noun))
+        if (more := error.error_count() - MOST_PROBLEMS) > 0:
+            faults.append(problem(path, "more", f"at least {more} problems more"))
+        wrong = {detail["loc"][0] for detail in error.errors(include_url=False, include_context=False, include_input=False)}
+    return model.model_validate(_part(data, fields.keys() - wrong)), faults
+
+
+def _part(data: Mapping[str, object], names: Iterable[str]) -> dict[str, object]:
+    return {name: data[name] for name in names if name in data}
 
 
 def problems(error: ValidationError, model: Any, path: str = "", noun: str = "part") -> Iterator[Problem]:
@@ -140,8 +167,7 @@ class _Declared:
         self._marks = [*_marks(at)]
 
     def _step(self, at: Any, part: int | str) -> Any:
-        for model in _models(at):
-            fields = {info.alias or name: info for name, info in model.model_fields.items()}
+        for fields in _fields(at):
             self.siblings = tuple(fields)
             self._info = fields.get(str(part))
             return None if self._info is None else Annotated[self._info.annotation, *self._info.metadata, None]
@@ -222,8 +248,16 @@ def parts(annotation: Any) -> Iterator[Any]:
             yield from parts(part)
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    yield from (part for part in parts(annotation) if isinstance(part, type) and issubclass(part, BaseModel))
+def _fields(annotation: Any) -> Iterator[dict[str, FieldInfo]]:
+    """The fields of the models and dataclasses in an annotation, by the names that data has for them."""
+    for part in parts(annotation):
+        if not isinstance(part, type):
+            continue
+        if issubclass(part, BaseModel):
+            yield {info.alias or name: info for name, info in part.model_fields.items()}
+        elif is_dataclass(part):
+            declared = {name: FieldInfo.from_annotation(hint) for name, hint in get_type_hints(part, include_extras=True).items()}
+            yield {str(info.validation_alias or name): info for name, info in declared.items()}
 
 
 def _marks(annotation: Any) -> Iterator[Any]:
@@ -277,6 +311,8 @@ WHOLE = BeforeValidator(_whole)
 
 AS_GIVEN = WrapValidator(_as_given)
 """A checked number stays as it came: 8 is not made 8.0."""
+
+Whole = Annotated[int, Strict(), WHOLE]
 
 Flag = Annotated[bool, Strict(), BeforeValidator(_flag, json_schema_input_type=bool | Literal[0, 1])]
 """True or false; 1 and 0 are read too."""

@@ -28,8 +28,10 @@ class OfJob(ReadOnlyAdmin):
 class JobAdmin(ReadOnlyAdmin):
     """Jobs: the row that scheduling touches, with links to the rest."""
 
-    list_display = ("id", "status", "sub_status", "task", "computing_queue", "attempt_nr", "priority", "status_since", "ended_at")
-    list_filter = ("status", "computing_queue")
+    list_display = (
+        "id", "kind", "status", "sub_status", "task", "computing_queue", "attempt_nr", "priority", "status_since", "ended_at",
+    )  # fmt: skip
+    list_filter = ("kind", "status", "computing_queue")
     list_select_related = ("computing_queue",)
     search_fields = ("=sub_status",)
     search_help_text = "Number of job or task."

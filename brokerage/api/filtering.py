@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import django_filters
+from django.db.models import QuerySet
 
 from broker_site.foundation.rest.filtering import AnyOf, IdFilter, NameFilter, TextFilter
 from brokerage.models import ComputingQueue, Decision, Job, Site
+from brokerage.rules.facts.job_kind import KIND_NAMES, JobKind
 from brokerage.rules.grid.attributes import QUEUE_STATUSES, QUEUE_TYPES
 from brokerage.states import JOB
+
+
+class _AnyKind(AnyOf):
+    """Kinds of jobs, by name."""
+
+    def filter(self, qs: QuerySet[Job], value: Sequence[str] | None) -> QuerySet[Job]:
+        """The jobs of these kinds."""
+        return super().filter(qs, [JobKind.named(name) for name in value or ()])
 
 
 class JobFilter(django_filters.FilterSet):
     """Filters of lists of jobs."""
 
+    kind = _AnyKind(KIND_NAMES)
     status = AnyOf(JOB.states)
     task = IdFilter(field_name="task_id", help_text="number of the task")
     queue = NameFilter(field_name="computing_queue__name", help_text="computing queue; * and ? are wildcards")

@@ -6,8 +6,7 @@ epoch).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -22,6 +21,7 @@ from broker_site.foundation.access.principal import JobClaim, Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import OutsideDataError
 from brokerage.ledger.lease import Leased, advance, lease, lease_again, renew
 from brokerage.ledger.pilots import register, seen, start_noted
 from brokerage.ledger.settle import settle_job
@@ -30,15 +30,8 @@ from brokerage.queries.job_document import job_document
 from brokerage.queries.pilots import QUEUES, QueueFacts, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
-from brokerage.rules.dispatch.pilot_messages import (
-    Asking,
-    BadMessage,
-    read_asking,
-    read_heartbeat,
-    read_registration,
-    read_report,
-    read_settled,
-)
+from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message
+from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
@@ -54,7 +47,7 @@ SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
 def register_pilot(request: HttpRequest) -> HttpResponse:
     """A pilot begins: it gets its token and learns its storage. A pilot may only serve the queue of its enrolment."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    asked = _read(request, read_registration)
+    asked = _read(request, Registration)
     if principal.queue and asked.queue != principal.queue:
         raise Refused(403, "Another queue", f"The enrolment is for {principal.queue}, not for {asked.queue}.")
     queue = ComputingQueue.objects.filter(name=asked.queue).first()
@@ -69,7 +62,7 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
                 queue=queue,
                 host=asked.host,
                 slot=asked.slot,
-                pid=asked.pid,
+                pid=asked.pid or None,
                 core_count=asked.cores,
                 memory_mb=asked.memory_mb,
                 disk_mb=asked.disk_mb,
@@ -92,7 +85,7 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
 def match(request: HttpRequest) -> HttpResponse:
     """A pilot asks for a job: 200 with one, or 204 when nothing suits it."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    asked = _read(request, read_asking)
+    asked = _read(request, JobRequest)
     queue = QUEUES.named(principal.queue)
     pilot_id = _pilot(principal)
     if queue is None or queue.status not in ("online", "brokeroff", "test"):
@@ -111,7 +104,7 @@ def match(request: HttpRequest) -> HttpResponse:
 def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
     """A sign of life prolongs the lease and carries the state; the answer carries the next token and a kill."""
     claim = _claim(request)
-    status = _read(request, read_heartbeat).status
+    status = _read(request, Heartbeat).status
     renewed = renew(job_id, claim.epoch)
     if renewed is not None and renewed.status != status:
         moved = advance(job_id, claim.epoch, status, SOURCES[status], f"job:{job_id}")
@@ -129,7 +122,7 @@ def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
 def report(request: HttpRequest, job_id: int) -> HttpResponse:
     """The pilot's last word: the job ends. Said again, it gets the same answer."""
     claim = _claim(request)
-    said = _read(request, read_report)
+    said = _read(request, Report)
     try:
         ended = settle_job(job_id, claim.epoch, said, f"job:{job_id}")
     except Stale:
@@ -145,14 +138,13 @@ def settled(request: HttpRequest) -> HttpResponse:
     Jobs of other queues are not spoken of.
     """
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    return JsonResponse({"outcomes": outcomes(_read(request, read_settled), principal.queue)})
+    return JsonResponse({"outcomes": outcomes(_read(request, PastLeases).jobs, principal.queue)})
 
 
-def _read(request: HttpRequest, reader: Callable[[Mapping[str, Any]], T]) -> T:
-    body = read_object(request)
+def _read(request: HttpRequest, kind: type[T]) -> T:
     try:
-        return reader(body)
-    except BadMessage as bad:
+        return read_message(kind, read_object(request))
+    except OutsideDataError as bad:
         raise Refused(422, "The message breaks rules", str(bad), bad.problems) from None
 
 
@@ -185,7 +177,7 @@ def _claim(request: HttpRequest) -> JobClaim:
     return principal.job
 
 
-def _lease(queue: QueueFacts, pilot_id: UUID, asked: Asking, vo: str) -> Leased | None:
+def _lease(queue: QueueFacts, pilot_id: UUID, asked: JobRequest, vo: str) -> Leased | None:
     """The first job of the best task queue that has one for the pilot; `vo`: the only one whose work it may do, if any."""
     offer = Resource(queue.name, asked.cores, asked.memory_mb, asked.disk_mb, asked.walltime_s, vo)
     watcher = gdpconfig.component("watcher", app="pandaserver")

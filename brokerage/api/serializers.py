@@ -23,11 +23,12 @@ from brokerage.models import (
     StorageEndpoint,
 )
 from brokerage.queries.feeds import state_of
+from brokerage.rules.facts.job_kind import KIND_NAMES
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from workqueues.api.serializers import FileShown
 
 JOB_LIST = (
-    "id", "task_id", "job_name", "vo", "user_name", "prod_source_label", "processing_type", "status", "sub_status",
+    "id", "task_id", "job_name", "vo", "user_name", "prod_source_label", "processing_type", "kind", "status", "sub_status",
     "status_since", "ended_at", "computing_queue", "resource_type", "core_count", "priority", "attempt_nr", "epoch",
     "lease_until", "last_seen", "kill_requested", "created_at",
 )  # fmt: skip
@@ -37,6 +38,7 @@ class JobShown(serializers.ModelSerializer[Job]):
     """A job as lists show it."""
 
     computing_queue = serializers.CharField(source="computing_queue.name", read_only=True)
+    kind = serializers.ChoiceField(choices=KIND_NAMES, source="get_kind_display", read_only=True)
     job_name = serializers.CharField(source="spec.job_name", read_only=True)
     vo = serializers.CharField(source="spec.vo", read_only=True)
     user_name = serializers.CharField(source="spec.user_name", read_only=True)

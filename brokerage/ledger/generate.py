@@ -1,12 +1,11 @@
 """Making jobs: the jobs with their inputs, outputs and history, all by COPY in one transaction.
 
-The numbers that they carry are reserved before (`reserving`).
+The numbers that they carry are reserved before (`reservation`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -14,60 +13,13 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.kernel.machine import NEW
 from broker_site.foundation.sql.copying import cell, copy_lines, escaped
-from workqueues.ledger.claims import hold_claim
-from workqueues.ledger.events import NewRange, insert_ranges, settle_file_states
+from brokerage.rules.placement.new_job import DealtFiles, NewJob
+from workqueues.ledger.claims import lock_claimed
+from workqueues.ledger.events import insert_ranges, settle_file_states
 from workqueues.ledger.moves import Stale, move_dataset, move_task
 from workqueues.ledger.secondaries import advance
 from workqueues.models import Dataset, Task
-
-
-class InputUse(NamedTuple):
-    """One input of a job: the file as it was picked."""
-
-    file_id: int
-    dataset_id: int
-    attempt_nr: int
-    tracked: bool
-
-
-class OutputName(NamedTuple):
-    """One output of a job: dataset, type (output, log) and name."""
-
-    dataset_id: int
-    type: str
-    lfn: str
-
-
-class Dealt(NamedTuple):
-    """How many files of a secondary dataset were given to jobs."""
-
-    dataset_id: int
-    n: int
-
-
-class NewJob(NamedTuple):
-    """One job to make. Sizes: ram and disk in MB for the whole job, walltime in s, input in bytes; 0 where unknown.
-
-    `ranges`: its inputs of which it gets some events only; `inputs` are the others. `previous_jobs`: those that had any of them
-    before.
-    """
-
-    id: int
-    computing_queue_id: int
-    task_queue_id: int
-    storage: str
-    inputs: Sequence[InputUse]
-    outputs: Sequence[OutputName]
-    parameters: str
-    attempt_nr: int
-    core_count: int = 1
-    ram_mb: int = 0
-    disk_mb: int = 0
-    walltime_s: int = 0
-    input_bytes: int = 0
-    n_events: int = 0
-    ranges: Sequence[NewRange] = ()
-    previous_jobs: Collection[int] = ()
+from workqueues.rules.jobs.event_ranges import NewRange
 
 
 def generate(
@@ -78,7 +30,7 @@ def generate(
     decision_id: int | None,
     written: Mapping[int, int],
     cut: Collection[int] = (),
-    dealt: Sequence[Dealt] = (),
+    dealt: Sequence[DealtFiles] = (),
 ) -> None:
     """Insert jobs as activated, their inputs picked -> running, their outputs, one history row each; the task starts to run.
 
@@ -87,7 +39,7 @@ def generate(
     of the files is no longer this run's.
     """
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         locked = {*written, *cut, *(d.dataset_id for d in dealt)}
         datasets = list(Dataset.objects.select_for_update(no_key=True).filter(id__in=sorted(locked)).order_by("id"))
         made: list[NewJob] = []
@@ -125,8 +77,8 @@ def _start(task: Task, who: str, n: int) -> None:
 
 
 _JOB = (
-    "id", "computing_queue_id", "task_queue_id", "core_count", "attempt_nr", "task_id", "status", "priority", "ready_priority",
-    "work_queue_id", "resource_type",
+    "id", "kind", "computing_queue_id", "task_queue_id", "core_count", "attempt_nr", "task_id", "status", "priority",
+    "ready_priority", "work_queue_id", "resource_type",
 )  # fmt: skip
 _SPEC = (
     "job_id", "storage", "job_parameters", "ram_mb", "disk_mb", "walltime_s", "n_input_files", "input_bytes", "n_events",
@@ -146,7 +98,10 @@ def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None) -> N
     copy_lines(
         "brokerage_job",
         _JOB,
-        (f"{j.id}\t{j.computing_queue_id}\t{j.task_queue_id}\t{j.core_count}\t{j.attempt_nr}\t{common}" for j in jobs),
+        (
+            f"{j.id}\t{j.kind:d}\t{j.computing_queue_id}\t{j.task_queue_id}\t{j.slot.core_count}\t{j.attempt_nr}\t{common}"
+            for j in jobs
+        ),
     )
     release = " ".join(filter(None, [task.trans_uses, task.trans_home]))
     name = escaped(task.task_name[:230])
@@ -161,7 +116,7 @@ def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None) -> N
         "brokerage_jobspec",
         _SPEC,
         (
-            f"{j.id}\t{escaped(j.storage)}\t{escaped(j.parameters)}\t{j.ram_mb}\t{j.disk_mb}\t{j.walltime_s}"
+            f"{j.id}\t{escaped(j.storage)}\t{escaped(j.parameters)}\t{j.slot.ram_mb}\t{j.slot.disk_mb}\t{j.slot.walltime_s}"
             f"\t{len(j.inputs) + len(j.ranges)}"
             f"\t{j.input_bytes}\t{j.n_events}\t{name}.{j.id}\t{constant}"
             for j in jobs

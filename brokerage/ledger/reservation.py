@@ -1,11 +1,11 @@
-"""Numbers that belong to the jobs of one generator and to no others: job ids, serial numbers, seeds; and their task queues.
+"""What belongs to the jobs of one generator and to no others: job ids, serial numbers, seeds; their task queues and outputs.
 
 What is reserved and not used leaves a gap, never a twin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from django.db import connection, transaction
@@ -13,8 +13,11 @@ from django.db.models import F
 
 from broker_site.foundation.sql.copying import copy_lines, take_ids
 from brokerage.models import TaskQueue
-from workqueues.ledger.claims import hold_claim
-from workqueues.models import Dataset, File, OutputTemplate
+from brokerage.rules.placement.new_job import JobOutput, Seed
+from brokerage.rules.placement.slots import Slot
+from workqueues.ledger.claims import lock_claimed
+from workqueues.ledger.outputs import concrete_datasets
+from workqueues.models import Dataset, File, OutputTemplate, Task
 from workqueues.rules.jobs.seeds import choose_seeds
 
 
@@ -36,34 +39,33 @@ class Requirements(NamedTuple):
 _GROUPED = ", ".join(Requirements._fields)
 
 
-class Seed(NamedTuple):
-    """A picked seed: its row in the seed dataset, and its number there."""
-
-    id: int
-    dataset_id: int
-    number: int
-    attempt_nr: int
-    job_id: int | None
-
-
-class Reserved(NamedTuple):
-    """Job ids, first serial number per template, and seeds in order; no seeds where the task uses none."""
+class Reservation(NamedTuple):
+    """Job ids, templates of outputs with the first serial number of each, and seeds in order; none where the task uses none."""
 
     job_ids: Sequence[int]
-    first_serial: Mapping[int, int]
+    outputs: Sequence[JobOutput]
     seeds: Sequence[Seed]
 
 
-def reserve(run_id: str, task_id: int, n: int) -> Reserved:
+def reserve(run_id: str, task_id: int, n: int) -> Reservation:
     """Reserve ids, serial numbers and, where the task uses them, seeds for `n` jobs."""
     with transaction.atomic():
-        hold_claim(task_id, run_id)
+        lock_claimed(task_id, run_id)
         seeds = _take_seeds(task_id, n)
-        first: dict[int, int] = {}
-        for template in OutputTemplate.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
-            first[template.id] = template.serial_nr + 1
-            OutputTemplate.objects.filter(id=template.id).update(serial_nr=template.serial_nr + n)
-        return Reserved(take_ids("brokerage_job", n), first, seeds)
+        templates = list(OutputTemplate.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"))
+        OutputTemplate.objects.filter(id__in=[t.id for t in templates]).update(serial_nr=F("serial_nr") + n)
+        outputs = [JobOutput(t.dataset_id, t.out_type, t.filename_template, t.stream_name, t.serial_nr + 1) for t in templates]
+        return Reservation(take_ids("brokerage_job", n), outputs, seeds)
+
+
+def outputs_by_queue(task: Task, outputs: Sequence[JobOutput], queues: Collection[str], who: str) -> dict[str, list[JobOutput]]:
+    """What jobs at each of these queues write: to datasets of its own where the task wishes for them."""
+    templates = [output.dataset_id for output in outputs]
+    written: dict[str, list[JobOutput]] = {}
+    for queue in queues:
+        datasets = concrete_datasets(task, templates, queue, who)
+        written[queue] = [output._replace(dataset_id=datasets[output.dataset_id].id) for output in outputs]
+    return written
 
 
 def _take_seeds(task_id: int, n: int) -> list[Seed]:
@@ -103,13 +105,15 @@ def _pick_seeds(dataset_id: int, n: int) -> list[Seed]:
         return sorted(map(Seed._make, cursor.fetchall()), key=lambda seed: seed.number)
 
 
-def task_queues(requirements: Sequence[Requirements]) -> dict[Requirements, int]:
-    """The task queue of each set of requirements; missing ones are made. Two statements, however many there are.
+def task_queues(task: Task, asks: Iterable[tuple[int, Slot]]) -> dict[tuple[int, Slot], int]:
+    """The task queue of jobs of the task for each computing queue and slot; missing ones are made. Two statements, however many
+    there are.
 
     In one order for all: two generators that make the same ones would else wait for each other in a circle.
     """
-    wanted = sorted(set(requirements))
+    of_task = (task.vo, task.prod_source_label, task.work_queue_id or 0, task.gshare, task.resource_type)
+    wanted = sorted({Requirements(queue_id, *of_task, *slot) for queue_id, slot in asks})
     TaskQueue.objects.bulk_create([TaskQueue(**r._asdict()) for r in wanted], ignore_conflicts=True)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {_GROUPED}, id FROM brokerage_taskqueue WHERE ({_GROUPED}) IN %s", [tuple(map(tuple, wanted))])
-        return {Requirements(*row): id_ for *row, id_ in cursor.fetchall()}
+        return {(queue_id, Slot(*row[5:])): id_ for queue_id, *row, id_ in cursor.fetchall()}

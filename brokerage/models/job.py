@@ -11,6 +11,7 @@ from django.db.models.lookups import Exact
 
 from brokerage.models.grid import ComputingQueue
 from brokerage.models.taskqueue import TaskQueue
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 
 
@@ -30,6 +31,9 @@ class Job(models.Model):
 
     id = models.BigAutoField(primary_key=True, help_text="job identifier (PandaID)")
     task_id = models.BigIntegerField()
+    kind = models.SmallIntegerField(
+        default=JobKind.NORMAL.value, db_default=JobKind.NORMAL.value, choices=[(kind.value, kind.label) for kind in JobKind]
+    )
     status = models.CharField(max_length=16, choices=[(s, s) for s in JOB.states])
     sub_status = models.CharField(max_length=40, default="", db_default="", blank=True)
     status_since = models.DateTimeField(db_default=Now())
@@ -74,6 +78,7 @@ class Job(models.Model):
                 name="job_ready_exactly_while_activated",
                 condition=Exact(_in(["activated"]), _is_set("ready_priority")),
             ),
+            models.CheckConstraint(name="job_kind_known", condition=Q(kind__range=(min(JobKind).value, max(JobKind).value))),
             # One ask never holds two jobs, even when it comes twice at once; also the index of all leases.
             models.UniqueConstraint(
                 fields=["lease_holder", "lease_request"], name="job_leased", condition=Q(lease_holder__isnull=False)

@@ -8,12 +8,12 @@ from datetime import datetime
 from math import ceil
 from typing import Any, NamedTuple
 
-from brokerage.queries.usable_input import InputFile
 from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
+from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.jobs.split_rule import parse
-from workqueues.rules.task_parameters import TASK_PARAMETERS, read
+from workqueues.rules.task_parameters import read_parameters
 from workqueues.splitters.protocol import JobPlan
 from workqueues.states import OUTPUT_TYPES
 
@@ -99,12 +99,13 @@ def task_ask(task: Task, chunk: Chunk, now: datetime) -> Ask:
 def _places(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
     """Where the task may go, and how its data travel."""
     rules = parse(task.split_rule)
+    asked, _ = read_parameters({name: params.get(name) for name in ("includedSite", "excludedSite")})
     return {
         "cloud": task.cloud or None,
         "nucleus": task.nucleus or None,
         "site": task.site or None,
-        "included_sites": _names(params, "includedSite"),
-        "excluded_sites": _names(params, "excludedSite"),
+        "included_sites": asked.includedSite,
+        "excluded_sites": asked.excludedSite,
         "t1_weight": float(rules.t1_weight),
         "ip_connectivity": CONNECTIVITIES.get(rules.ip_connectivity),
         "ip_stack": f"IPv{rules.ip_stack}" if rules.ip_stack else None,
@@ -114,12 +115,6 @@ def _places(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
         "merge_output": bool(params.get("mergeOutput")),
         "output_tokens": tuple(sorted({token for item in _items(params) if (token := item.get("token"))})),
     }
-
-
-def _names(params: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Names of queues, which may come as a list or as a text with commas."""
-    value, _, _ = read(TASK_PARAMETERS[name], params.get(name) or ())
-    return tuple(value) if isinstance(value, tuple | list) else ()
 
 
 def _items(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -15,13 +15,13 @@ from django.db.models import prefetch_related_objects
 
 from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import Input, inputs_taken
-from brokerage.queries.usable_input import InputFile
 from brokerage.rules.facts.remaining_work import remaining_work
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from brokerage.states import JOB
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
+from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.states import MASTER_TYPES
 
 GB = 1e9

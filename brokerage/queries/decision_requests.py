@@ -11,12 +11,13 @@ import brokerage.policies  # noqa: F401 - declares the policies
 from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import chunk_of, task_ask
 from brokerage.queries.chunks import Batch, load_batch
-from brokerage.queries.usable_input import UsableInput, peek
+from brokerage.queries.usable_input import peek
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.decision.assembly import DecisionRequest
 from brokerage.rules.decision.policy_choice import NUCLEUS
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.facts.ask import Chunk
+from brokerage.rules.placement.usable_input import UsableInput
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of

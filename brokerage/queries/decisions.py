@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 import brokerage.policies  # noqa: F401 - declares the policies that stored decisions name
+from broker_site.foundation.outside_data import OutsideDataError
 from brokerage.models import Decision
 from brokerage.rules.decision.assembly import candidates
 from brokerage.rules.decision.declare import POLICIES, Policy
@@ -17,7 +18,7 @@ from brokerage.rules.decision.policy_config import component_of
 from brokerage.rules.decision.record import BadRecord, Record, decode
 from brokerage.rules.explain.explanation import Explanation, explain
 from brokerage.rules.explain.why_not import WhyNot, why_not
-from brokerage.rules.facts.ask import Ask, BadAsk, Config
+from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.stored_snapshot import BadSnapshot, TaskFacts, document, unpacked, with_task_facts
@@ -118,7 +119,7 @@ def decision_facts(row: Decision) -> DecisionFacts:
         record = None
     try:
         ask = Ask.from_document(row.ask)
-    except BadAsk:
+    except OutsideDataError:
         ask = None
     policy = POLICIES.get(row.policy)
     return DecisionFacts(

@@ -11,7 +11,7 @@ from broker_site.foundation.agency.duties import AgentDuty, Health, agent_of, he
 from broker_site.foundation.kernel import clock
 from brokerage.rules.explain.task_status_text import ParentTask, QueueLoad, SuspectFiles, TaskStatus
 from workqueues.models import Task
-from workqueues.queries.throttling import held_back
+from workqueues.queries.throttling import throttle_reason
 from workqueues.states import TASK
 
 PILOT_SEEN_MIN = 10
@@ -32,7 +32,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         next_look_at=task.next_look_at,
         throttled_until=task.throttled_time,
         command_by=task.command_by,
-        throttle=held_back(task, using),
+        throttle=throttle_reason(task, using),
         parent=parent,
         suspect=suspect,
         loads=queue_loads(task.id, using),

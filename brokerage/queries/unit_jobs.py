@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from brokerage.rules.facts.job_kind import MERGING_KINDS
 from brokerage.states import COUNTED_AS
 from workqueues.queries.agent_work import WORK
 from workqueues.queries.serving_order import STANDINGS, TURN
@@ -16,14 +17,16 @@ from workqueues.states import TASK
 
 _JOBS = """
 WITH grouped AS MATERIALIZED (
-    SELECT task_queue_id, status, count(*) AS n, max(priority) AS top
+    SELECT task_queue_id, status, count(*) AS n,
+        max(priority) FILTER (WHERE kind <> ALL(%(merging)s)) AS top
     FROM brokerage_job WHERE ended_at IS NULL GROUP BY 1, 2
 )
 SELECT q.vo, q.prod_source_label, q.gshare, q.work_queue_id, q.resource_type, g.status,
     sum(g.n)::bigint, sum(g.n * q.walltime_s)::bigint, max(g.top)
 FROM grouped g JOIN brokerage_taskqueue q ON q.id = g.task_queue_id GROUP BY 1, 2, 3, 4, 5, 6
 """
-"""Live jobs only, so it does not grow with history. What tells jobs apart is that of their task queue."""
+"""Live jobs only, so it does not grow with history. What tells jobs apart is that of their task queue; the highest priority is
+that of other jobs than merging ones, which run above all others (facts on tables 4.5)."""
 
 _TASKS = f"""
 SELECT t.vo, t.prod_source_label, t.gshare, coalesce(t.work_queue_id, 0), t.resource_type, count(*), max(t.current_priority),
@@ -51,7 +54,7 @@ def jobs_by_group() -> dict[Group, Counts]:
     """What the live jobs of each group do; one statement."""
     counts: dict[Group, Counts] = defaultdict(Counts)
     with connection.cursor() as cursor:
-        cursor.execute(_JOBS)
+        cursor.execute(_JOBS, {"merging": [kind.value for kind in MERGING_KINDS]})
         for *columns, status, n, walltime, top in cursor:
             if column := COLUMN.get(status):
                 known = walltime if walltime and column != "running" else None

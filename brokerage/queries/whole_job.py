@@ -1,9 +1,10 @@
-"""Everything that belongs to one job: seven queries at most, whatever it has."""
+"""All that belongs to one job: seven queries at most, whatever it has. REST and the page read it here, with one set of names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+
+from django.db import DEFAULT_DB_ALIAS
 
 from brokerage.models import JobChange, JobInput, JobRetryHistory
 from workqueues.models import EventRange, File
@@ -11,8 +12,11 @@ from workqueues.models import EventRange, File
 
 @dataclass(frozen=True, slots=True)
 class InputOfJob:
-    """One use of a file by the job, or of events of it: from `first_event` to `last_event`, counted from 0 in the file; None
-    where it has the file whole.
+    """One use of a file by the job, or of events of it. `use`: live, used or returned; `file_status`: the file as it is now.
+
+    Where jobs share the file by events: those that this job has, from `first_event` to `last_event`, counted from 0 in the file,
+    and the state of their range; None where it has the file whole. `n_events`: of the whole file. Not `tracked`: the file is
+    not used up, other jobs have it too.
     """
 
     file_id: int
@@ -20,12 +24,24 @@ class InputOfJob:
     dataset_id: int
     dataset_name: str
     type: str
+    fsize: int | None
+    checksum: str
+    n_events: int | None
+    file_status: str
     tracked: bool
     attempt_nr: int
     use: str
     event_range_id: int | None = None
     first_event: int | None = None
     last_event: int | None = None
+    range_status: str = ""
+
+    @property
+    def n_own_events(self) -> int | None:
+        """Events that the job has of the file."""
+        if self.first_event is None or self.last_event is None:
+            return self.n_events
+        return self.last_event - self.first_event + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,46 +57,42 @@ class PartsOfJob:
 
 def parts_of_job(job_id: int) -> PartsOfJob:
     """Read what belongs to a job."""
+    retries = JobRetryHistory.objects
     return PartsOfJob(
-        job_inputs=_inputs(job_id),
+        job_inputs=inputs_of_job(job_id),
         outputs=list(File.objects.filter(out_job_id=job_id).order_by("id")),
         history=list(JobChange.objects.filter(job_id=job_id).order_by("id")),
-        retry_of=_retries(new_job_id=job_id, told="old_job_id"),
-        retried_by=_retries(old_job_id=job_id, told="new_job_id"),
+        retry_of=sorted(set(retries.filter(new_job_id=job_id).values_list("old_job_id", flat=True))),
+        retried_by=sorted(set(retries.filter(old_job_id=job_id).values_list("new_job_id", flat=True))),
     )
 
 
-def _inputs(job_id: int) -> list[InputOfJob]:
-    uses = list(JobInput.objects.filter(job_id=job_id).order_by("id"))
-    files = File.objects.select_related("dataset").in_bulk([u.file_id for u in uses])
-    ranges = _ranges([u.event_range_id for u in uses if u.event_range_id is not None])
+def inputs_of_job(job_id: int, *, using: str = DEFAULT_DB_ALIAS, most: int | None = None) -> list[InputOfJob]:
+    """The first `most` inputs of a job; three statements, two where it has its files whole."""
+    uses = list(JobInput.objects.using(using).filter(job_id=job_id).order_by("id")[:most])
+    files = File.objects.using(using).select_related("dataset").in_bulk([use.file_id for use in uses])
+    range_ids = [use.event_range_id for use in uses if use.event_range_id is not None]
+    ranges = EventRange.objects.using(using).in_bulk(range_ids) if range_ids else {}
     return [
         InputOfJob(
-            use.file_id,
-            file.lfn,
-            file.dataset_id,
-            file.dataset.dataset_name,
-            file.type,
-            use.tracked,
-            use.attempt_nr,
-            use.status,
-            use.event_range_id,
-            *ranges.get(use.event_range_id or 0, (None, None)),
+            file_id=file.id,
+            lfn=file.lfn,
+            dataset_id=file.dataset_id,
+            dataset_name=file.dataset.dataset_name,
+            type=file.type,
+            fsize=file.fsize,
+            checksum=file.checksum,
+            n_events=file.n_events,
+            file_status=file.status,
+            tracked=use.tracked,
+            attempt_nr=use.attempt_nr,
+            use=use.status,
+            event_range_id=use.event_range_id,
+            first_event=span.def_min_event_id if span else None,
+            last_event=span.def_max_event_id if span else None,
+            range_status=span.status if span else "",
         )
         for use in uses
         if (file := files.get(use.file_id)) is not None
+        for span in [ranges.get(use.event_range_id or 0)]
     ]
-
-
-def _ranges(ids: Sequence[int]) -> dict[int, tuple[int | None, int | None]]:
-    """First and last event of ranges."""
-    if not ids:
-        return {}
-    spans = EventRange.objects.filter(id__in=ids).values_list("id", "def_min_event_id", "def_max_event_id")
-    return {range_id: (first, last) for range_id, first, last in spans}
-
-
-def _retries(told: str, **of: int) -> list[int]:
-    """The other ends of the retries that begin or end at a job, each once."""
-    found = JobRetryHistory.objects.filter(**of).order_by(told).values_list(told, flat=True)
-    return list(found.distinct())

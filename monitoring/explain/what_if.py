@@ -62,7 +62,7 @@ def form_fields(sent: Mapping[str, str], ask: Ask | None) -> list[Field]:
     """The fields with what was typed and what holds now."""
     fields = []
     for name, label in FIELDS.items():
-        value = getattr(ask, PARAMETERS[name][0]) if ask is not None else None
+        value = getattr(ask, PARAMETERS[name].name) if ask is not None else None
         unit = f", {ask.ram_unit or 'MB'}" if name == "ramCount" and ask is not None else ""
         fields.append(Field(name, label + unit, sent.get(name, "").strip(), _said(value)))
     return fields

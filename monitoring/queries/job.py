@@ -1,4 +1,4 @@
-"""One job with all that its page shows: inputs with their outcome, outputs with their copies, pilot, tries."""
+"""One job with what its page shows beside its inputs (`brokerage.queries.whole_job`): outputs with their copies, pilot, tries."""
 
 from __future__ import annotations
 
@@ -10,44 +10,13 @@ from uuid import UUID
 from django.db.models import Q
 
 from broker_site.foundation.access.permissions import VoScope
-from brokerage.models import Job, JobInput, JobRetryHistory, Pilot
+from brokerage.models import Job, JobRetryHistory, Pilot
 from monitoring.queries.database import alias
-from workqueues.models import CatalogueFile, EventRange, File, Replica
+from workqueues.models import CatalogueFile, File, Replica
 
 MOST_FILES = 500
 """Inputs, and outputs, that a page shows."""
 MOST_TRIES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class InputRow:
-    """One use of an input by the job. `outcome`: live, used or returned; `file_status`: the file as it is now.
-
-    Where jobs share the file by events: those that this job has, from `first_event` to `last_event`, counted from 0, and the
-    state of their range. `n_events`: of the whole file. `reused`: the file is not used up, other jobs have it too.
-    """
-
-    file_id: int
-    lfn: str
-    dataset_name: str
-    type: str
-    fsize: int | None
-    checksum: str
-    n_events: int | None
-    attempt_nr: int
-    outcome: str
-    file_status: str
-    reused: bool = False
-    first_event: int | None = None
-    last_event: int | None = None
-    range_status: str = ""
-
-    @property
-    def n_own_events(self) -> int | None:
-        """Events that the job has of the file."""
-        if self.first_event is None or self.last_event is None:
-            return self.n_events
-        return self.last_event - self.first_event + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,52 +50,20 @@ class PilotFacts:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One job in the chain of tries; `after`: the jobs whose inputs it took over."""
+    """One job in the chain of tries; `retry_of`: the jobs whose inputs it tries again."""
 
     id: int
     status: str
     attempt_nr: int
     computing_queue: str
     status_since: datetime
-    after: tuple[int, ...]
+    retry_of: tuple[int, ...]
 
 
 def find_job(job_id: int, scope: VoScope) -> Job | None:
     """The job with its specification and result, if there is one in the scope."""
     related = ("spec", "result", "computing_queue", "task_queue")
     return Job.objects.using(alias()).select_related(*related).filter(scope.q("task_queue__vo"), id=job_id).first()
-
-
-def job_inputs(job_id: int) -> list[InputRow]:
-    """Inputs of a job, at most MOST_FILES; three statements, two where it has its files whole."""
-    uses = list(JobInput.objects.using(alias()).filter(job_id=job_id).order_by("id")[:MOST_FILES])
-    files = File.objects.using(alias()).select_related("dataset").in_bulk([use.file_id for use in uses])
-    ranges = _ranges([use.event_range_id for use in uses if use.event_range_id is not None])
-    return [
-        InputRow(
-            file_id=f.id,
-            lfn=f.lfn,
-            dataset_name=f.dataset.dataset_name,
-            type=f.type,
-            fsize=f.fsize,
-            checksum=f.checksum,
-            n_events=f.n_events,
-            attempt_nr=use.attempt_nr,
-            outcome=use.status,
-            file_status=f.status,
-            reused=not use.tracked,
-            first_event=span.def_min_event_id if span else None,
-            last_event=span.def_max_event_id if span else None,
-            range_status=span.status if span else "",
-        )
-        for use in uses
-        if (f := files.get(use.file_id)) is not None
-        for span in [ranges.get(use.event_range_id or 0)]
-    ]
-
-
-def _ranges(ids: list[int]) -> dict[int, EventRange]:
-    return EventRange.objects.using(alias()).in_bulk(ids) if ids else {}
 
 
 def job_outputs(job_id: int) -> list[OutputRow]:
@@ -185,12 +122,12 @@ def tries_of(job_id: int) -> list[Try]:
     if not near:
         return []
     chain = history.filter(origin_job_id__in={link.origin_job_id for link in near}).order_by("id")[:MOST_TRIES]
-    after: dict[int, list[int]] = defaultdict(list)
+    retry_of: dict[int, list[int]] = defaultdict(list)
     for link in {(link.old_job_id, link.new_job_id) for link in [*near, *chain]}:
-        after[link[1]].append(link[0])
-        after.setdefault(link[0], [])
-    jobs = Job.objects.using(alias()).filter(id__in=list(after)).order_by("id")
+        retry_of[link[1]].append(link[0])
+        retry_of.setdefault(link[0], [])
+    jobs = Job.objects.using(alias()).filter(id__in=list(retry_of)).order_by("id")
     return [
-        Try(j.id, j.status, j.attempt_nr, j.computing_queue.name, j.status_since, tuple(sorted(after[j.id])))
+        Try(j.id, j.status, j.attempt_nr, j.computing_queue.name, j.status_since, tuple(sorted(retry_of[j.id])))
         for j in jobs.select_related("computing_queue")
     ]

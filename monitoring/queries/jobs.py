@@ -9,8 +9,13 @@ from typing import Any
 from django.db.models import QuerySet
 
 from broker_site.foundation.access.permissions import VoScope
+from broker_site.foundation.kernel import clock
 from brokerage.models import Job
+from brokerage.rules.facts.job_kind import JobKind
+from brokerage.states import JOB
 from monitoring.queries.database import alias
+
+BEFORE_PAYLOAD = JOB.live - JOB.delivering - ["running"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,7 @@ class JobRow:
     id: int
     task_id: int
     attempt_nr: int
+    kind: str
     status: str
     sub_status: str
     computing_queue: str
@@ -35,9 +41,15 @@ class JobRow:
     error_message: str
 
     @property
+    def waits(self) -> bool:
+        """Whether no payload has begun."""
+        return self.status in BEFORE_PAYLOAD
+
+    @property
     def wait_s(self) -> float | None:
-        """Seconds from creation to the start of the payload."""
-        return max((self.start_time - self.created_at).total_seconds(), 0.0) if self.start_time else None
+        """Seconds from creation to the start of the payload, or to now while the job waits."""
+        until = self.start_time or (self.status_since if self.status == "running" else clock.now() if self.waits else None)
+        return max((until - self.created_at).total_seconds(), 0.0) if until else None
 
     @property
     def run_s(self) -> float | None:
@@ -65,13 +77,14 @@ _OWN = ("id", "task_id", "attempt_nr", "status", "sub_status", "core_count", "pr
 
 def job_rows(jobs: QuerySet[Job]) -> list[JobRow]:
     """The rows of a bounded query, in its order; one statement."""
-    return [_row(row) for row in jobs.values(*_OWN, *_COLUMNS, "result__metrics")]
+    return [_row(row) for row in jobs.values(*_OWN, "kind", *_COLUMNS, "result__metrics")]
 
 
 def _row(row: dict[str, Any]) -> JobRow:
     rss = (row["result__metrics"] or {}).get("max_rss_mb")
     return JobRow(
         **{name: row[name] for name in _OWN},
+        kind=JobKind(row["kind"]).label,
         **{field: _text_or(field, row[column]) for column, field in _COLUMNS.items()},
         max_rss_mb=float(rss) if isinstance(rss, int | float) and not isinstance(rss, bool) else None,
     )

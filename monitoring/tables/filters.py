@@ -11,6 +11,7 @@ from django.forms import CheckboxSelectMultiple, IntegerField, TextInput
 
 from broker_site.foundation.sql.wildcards import named
 from brokerage.models import Job
+from brokerage.rules.facts.job_kind import KIND_NAMES, JobKind
 from brokerage.states import JOB
 from monitoring.wording import WORDS
 from workqueues.models import Task
@@ -80,6 +81,9 @@ class JobFilter(ListFilter):
     aliases = {"task_id": "task", "computing_queue": "queue", "user": "user_name"}
 
     status = _states(tuple(WORDS["job"]))
+    kind = django_filters.TypedChoiceFilter(
+        label="Kind", choices=[("", "any"), *((name, name) for name in KIND_NAMES)], coerce=JobKind.named
+    )
     task = _IdFilter(
         label="Task",
         field_name="task_id",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
+from brokerage.queries.whole_job import inputs_of_job
 from brokerage.states import JOB
 from monitoring.queries.changes import job_moves
-from monitoring.queries.job import find_job, job_inputs, job_outputs, pilot_of, tries_of
+from monitoring.queries.database import alias
+from monitoring.queries.job import MOST_FILES, find_job, job_outputs, pilot_of, tries_of
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.views.page import page, scope_of, show
 
@@ -25,7 +27,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "result": getattr(found, "result", None),
         "final": found.status in JOB.final,
         "moves": job_moves(job_id),
-        "inputs": job_inputs(job_id),
+        "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
         "outputs": job_outputs(job_id),
         "pilot": pilot_of(found),
         "tries": tries_of(job_id),

@@ -219,7 +219,7 @@ def test_a_report_names_every_field_that_is_wrong(wire: Wire, job: dict[str, Any
     answer = wire.post(f"jobs/{job['id']}/report/", job["token"], body)
     assert answer.status_code == 422
     assert {e["field"] for e in answer.json()["errors"]} == {
-        *("status", "exit_code", "killed", "start_time", "missing_inputs", "outputs[1]"),
+        *("status", "exit_code", "killed", "start_time", "missing_inputs[0]", "outputs[1]"),
         *("outputs[0].lfn", "outputs[0].size", "outputs[0].checksum", "outputs[0].storage"),
     }
     assert Job.objects.get(id=job["id"]).ended_at is None

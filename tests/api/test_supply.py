@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, Decision, Feed, Job, LocalOverride, Site, StorageEndpoint, StoredSnapshot
+from brokerage.rules.facts.job_kind import JobKind
 from tests.api.people import Person, faults, ids, refused
 from tests.builders import grid, parameters, submitted
 from tests.cutting import cut, shared
@@ -45,6 +46,8 @@ def test_jobs_are_listed_newest_first_and_filtered(ada: Person, worked: Task) ->
     all_of_it = ids(ada.get("jobs/"))
     assert all_of_it == sorted(all_of_it, reverse=True)
     assert len(all_of_it) == 5
+    Job.objects.filter(id=all_of_it[0]).update(kind=JobKind.MERGE)
+    assert [job["kind"] for job in rows(ada.get("jobs/"))] == ["merge", *["normal"] * 4]
     assert ids(ada.get(f"tasks/{worked.id}/jobs/")) == all_of_it
     for query, n in (
         ({"status": "failed"}, 1),
@@ -56,6 +59,9 @@ def test_jobs_are_listed_newest_first_and_filtered(ada: Person, worked: Task) ->
         ({"vo": "demo", "user_name": "ada"}, 5),
         ({"processing_type": "simul"}, 0),
         ({"error_code": "PAYLOAD_EXIT"}, 1),
+        ({"kind": "normal"}, 4),
+        ({"kind": "merge"}, 1),
+        ({"kind": "merge,normal"}, 5),
         ({"ended": "true"}, 1),
         ({"ended": "false"}, 4),
     ):

@@ -106,7 +106,7 @@ def test_every_configuration_key_of_a_page_is_declared() -> None:
 
 def test_the_page_on_the_environment_has_every_variable() -> None:
     documented = set(re.findall(r"^\| `([A-Z_]+)` \|", read("docs/reference/environment.md"), re.MULTILINE))
-    read_by_env = set(re.findall(r'reader\.take\("([A-Z_]+)"', read("broker_site/env.py")))
+    read_by_env = set(re.findall(r'validation_alias="([A-Z_]+)"', read("broker_site/env.py")))
     assert read_by_env
     assert documented == read_by_env
     assert len(fields(Env)) <= len(read_by_env)

@@ -16,7 +16,7 @@ import pytest
 from examples.demo.campaign import FILES_OF_EVENTS, SOFTWARE, prefix, tasks
 from examples.demo.check import EVENTS_PER_FILE, FIRST_SEED, Registered, check_histogram, check_storage, expected_histogram
 from tests.pilot.peer import adler
-from workqueues.rules.refine import input_names, validate
+from workqueues.rules.refine import read_task, validate
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -106,7 +106,7 @@ def test_the_task_documents_are_accepted_and_chained_and_belong_to_one_run() -> 
     outputs = [
         item["dataset"] for document in documents for item in document["jobParameters"] if item.get("param_type") == "output"
     ]
-    assert [input_names(document) for document in documents[1:]] == [(outputs[0],), (outputs[1],)]
+    assert [read_task(document).input_names for document in documents[1:]] == [(outputs[0],), (outputs[1],)]
     assert all(name.startswith(prefix("r7")) for name in [*names, *outputs])
     assert "{run}" not in json.dumps(documents)
     first = documents[0]

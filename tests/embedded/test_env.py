@@ -24,7 +24,7 @@ PRODUCTION = {
 def problems(environ: dict[str, str]) -> list[str]:
     with pytest.raises(BadEnvironment) as raised:
         Env.read(environ)
-    return raised.value.problems
+    return [f"{problem.field}: {problem.message}" for problem in raised.value.problems]
 
 
 def test_a_complete_production_environment_is_read() -> None:
@@ -85,6 +85,12 @@ def test_a_bad_value_is_refused_with_its_name_and_rule(name: str, value: str, ru
     assert len(told) == 1
     assert told[0].startswith(f"{name}: ")
     assert rule in told[0]
+
+
+def test_what_is_wrong_and_what_is_missing_is_told_at_once_and_once_each() -> None:
+    told = problems({"GRIDBROKER_PORT": "x", "REDIS_URL": "localhost:6379", "ALLOWED_HOSTS": "broker.example.org"})
+    names = [line.partition(":")[0] for line in told]
+    assert sorted(names) == ["DATABASE_URL", "GRIDBROKER_PORT", "REDIS_URL", "SECRET_KEY", "TLS_PROXY_HEADER"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("SECRET_KEY", "short"), ("SECRET_KEY", "a" * 60), ("GRIDBROKER_DEBUG", "1")])

@@ -64,7 +64,7 @@ def test_files_picked_by_a_dead_generator_come_back_whoever_takes_its_claim_over
 def test_files_that_a_dead_generator_had_are_not_taken_for_the_end_of_the_dataset(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("brokerage.agents.generate.MOST_FILES", 3)
+    monkeypatch.setattr("brokerage.ledger.input_picking.MOST_FILES", 3)
     dead = new_run("generate")
     dataset = Dataset.objects.get(task_id=task.id, type="input")
     claim_tasks(dead.id, 0.0, ["ready"], 1)

@@ -286,7 +286,11 @@ def test_a_worker_that_feeds_very_many_files_keeps_each_of_them_once() -> None:
     grid("ALPHA")
     made = CatalogueDataset.objects.create(name="in.data", state="closed")
     CatalogueFile.objects.bulk_create(
-        CatalogueFile(dataset=made, lfn=f"in.data.{i:06d}", fsize=10**8 + i, checksum=f"{i:08x}", n_events=1000) for i in range(n)
+        (
+            CatalogueFile(dataset=made, lfn=f"in.data.{i:06d}", fsize=10**8 + i, checksum=f"{i:08x}", n_events=1000)
+            for i in range(n)
+        ),
+        batch_size=1000,  # one statement of all takes so long to write on a busy machine that the server hangs up
     )
     task = submitted(reading("t1", "in.data"))
     run_agents(1, ["refine"])

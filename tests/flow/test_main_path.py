@@ -93,7 +93,7 @@ def test_a_task_that_no_queue_can_run_is_pending_and_says_why() -> None:
     run_agents()
     task.refresh_from_db()
     assert (task.status, task.old_status) == ("pending", "ready")
-    assert task.error_dialog.startswith("0 of 1 queues passed; closest is ALPHA")
+    assert task.error_dialog.startswith("the only queue can never take it; the closest is ALPHA")
     assert task.next_look_at is not None
     assert not File.objects.filter(status="picked").exists()
     assert Decision.objects.get().outcome == "pending"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from brokerage.models import JobSpec
-from brokerage.queries.usable_input import files_wanted
+from brokerage.rules.placement.usable_input import files_wanted
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents, run_jobs
 from workqueues.models import CatalogueFile, Dataset
+from workqueues.rules.jobs.split_rule import parse
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,7 +30,7 @@ def test_a_boundary_with_more_files_than_are_taken_for_the_free_room_is_one_job(
     task = submitted(reading("t", "in.data", nFilesPerJob=None, groupBoundaryID=4))
     run_agents(3)
     task.refresh_from_db()
-    assert files_wanted(task, Dataset.objects.get(task=task, type="input"), jobs=1) == 450
+    assert files_wanted(parse(task.split_rule), Dataset.objects.get(task=task, type="input"), 200, jobs=1) == 450
     assert JobSpec.objects.count() == 1
     run_jobs(queue)
     run_agents(2)
@@ -42,4 +43,4 @@ def test_of_numbered_records_as_many_are_taken_as_jobs_may_be_made() -> None:
     task = submitted(parameters("t", nEvents=5000, nEventsPerJob=1))
     run_agents(1, ("refine", "feed"))
     task.refresh_from_db()
-    assert files_wanted(task, Dataset.objects.get(task=task, type="pseudo_input"), jobs=250) == 250
+    assert files_wanted(parse(task.split_rule), Dataset.objects.get(task=task, type="pseudo_input"), 200, jobs=250) == 250

@@ -9,6 +9,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
 from brokerage.models import ComputingQueue, Job
+from brokerage.rules.facts.job_kind import JobKind
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end, take, try_take
 from workqueues.models import GlobalShare, ProcessLock, Task, ThrottleVerdict, WorkQueue
@@ -153,6 +154,15 @@ def test_urgent_tasks_pass_a_held_share_where_that_is_on(mc: ComputingQueue) -> 
     assert made() == 10
     assert set(Job.objects.order_by("-id")[:10].values_list("task_id", flat=True)) == {urgent.id}
     assert ThrottleVerdict.objects.latest("id").least_priority == 700
+
+
+def test_an_urgent_task_is_not_compared_with_merge_jobs(mc: ComputingQueue) -> None:
+    gdpconfig.set_override("prod_job_throttler", "THROTTLE_HIGH_PRIORITY", True, who="ada", why="test")
+    work("bulk", 300, prodSourceLabel="managed", taskPriority=100)
+    made()
+    Job.objects.filter(id=Job.objects.latest("id").id).update(kind=JobKind.MERGE, priority=5000, ready_priority=-5000)
+    work("urgent", 10, prodSourceLabel="managed", taskPriority=700)
+    assert made() == 10
 
 
 def test_equal_verdicts_are_one_with_a_count_and_the_last_numbers(mc: ComputingQueue) -> None:

@@ -13,11 +13,12 @@ from brokerage.queries.invariants import look
 from brokerage.rules.dispatch.settlement import Ending, Report
 from tests.cutting import Generator, Part, Shared, cut, end, shared
 from workqueues.ledger.commands import command
-from workqueues.ledger.events import Dropped, NewRange, drop, insert_ranges
+from workqueues.ledger.events import drop, insert_ranges
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Dataset, EventRange, File, FileChange
 from workqueues.queries.pieces import free_pieces
+from workqueues.rules.jobs.event_ranges import DroppedEvents, InputFile, NewRange
 
 pytestmark = pytest.mark.django_db
 
@@ -32,9 +33,14 @@ def states(of: Shared) -> list[str]:
     return list(EventRange.objects.filter(task_id=of.task.id).order_by("id").values_list("status", flat=True))
 
 
+def record(file: File) -> InputFile:
+    """The file as a generator picks it."""
+    return InputFile(file.id, file.dataset_id, file.lfn, n_events=file.n_events)
+
+
 def free(of: Shared) -> list[tuple[int, int]]:
     """First event and number of the free pieces of the first file."""
-    return [(piece.first, piece.n_events) for piece in free_pieces([of.file()])]
+    return [(piece.first, piece.n_events) for piece in free_pieces([record(of.file())])]
 
 
 def counters(of: Shared) -> tuple[int, int, int, int]:
@@ -216,7 +222,7 @@ def test_the_database_refuses_events_that_another_job_has() -> None:
 def test_a_whole_file_that_no_job_will_take_is_given_up() -> None:
     of = shared([25, 3])
     generator = Generator(of)
-    drop(generator.run, of.task.id, [Dropped(of.file(1).id, 0, 0)], "too few files", "generate")
+    drop(generator.run, of.task.id, [DroppedEvents(of.file(1).id, 0, 0)], "too few files", "generate")
     generator.leave()
     assert ([of.file(n).status for n in (0, 1)], counters(of)) == (["ready", "failed"], (1, 0, 1, 0))
     assert faults() == []
@@ -278,7 +284,13 @@ def test_events_that_no_job_will_take_are_given_up_with_the_reason() -> None:
     of = shared([25, 3])
     generator = Generator(of)
     long, short = generator.pieces
-    drop(generator.run, of.task.id, [Dropped(long.file_id, 20, 5), Dropped(short.file_id, 0, 3)], "too few events", "generate")
+    drop(
+        generator.run,
+        of.task.id,
+        [DroppedEvents(long.file_id, 20, 5), DroppedEvents(short.file_id, 0, 3)],
+        "too few events",
+        "generate",
+    )
     assert (of.file(0).status, of.file(1).status, counters(of)) == ("picked", "failed", (2, 0, 1, 0))
     made = generator.give([Part(long, 0, 10)], [Part(long, 10, 20)])
     generator.leave()
@@ -356,7 +368,7 @@ def test_a_random_walk_agrees_with_a_model_in_memory(seed: int) -> None:
             past = Counter(zip(model.tries[n], model.failures[n], strict=True))
             assert file.attempt_nr == max(tries for tries, _ in past)
             assert file.failed_attempt == max(failures for _, failures in past)
-            found = [e for p in free_pieces([file]) for e in range(p.first, p.first + p.n_events)]
+            found = [e for p in free_pieces([record(file)]) for e in range(p.first, p.first + p.n_events)]
             assert found == model.free(n)
         assert counters(of)[3] == sum(sum(done) for done in model.done)
         assert faults() == []

@@ -23,12 +23,13 @@ from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel.machine import NotAllowed
 from brokerage.ledger.expiry import expire_leases, kill_jobs
 from brokerage.ledger.lease import Leased, lease, renew
-from brokerage.ledger.reservation import Requirements, task_queues
+from brokerage.ledger.reservation import task_queues
 from brokerage.ledger.settle import Ended, settle_job
 from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobResult
 from brokerage.queries.invariants import check
 from brokerage.queries.jobs import live_jobs
 from brokerage.rules.dispatch.settlement import Seen
+from brokerage.rules.placement.slots import Slot
 from tests.builders import catalogue_dataset, grid, pilot, reading, submitted
 from tests.flow.steps import BAD, good, run_agents, take, try_take
 from workqueues.ledger.claims import claim_tasks
@@ -156,10 +157,10 @@ def test_two_generators_give_each_file_to_one_job(queue: ComputingQueue) -> None
 
 def test_two_generators_make_the_same_task_queues_in_any_order(queue: ComputingQueue) -> None:
     for each in range(3):
-        wanted = [Requirements(queue.id, "demo", "user", 0, "", "", 1, ram, 0, each) for ram in range(2000)]
+        wanted = [(queue.id, Slot(1, ram, 0, each)) for ram in range(2000)]
 
-        def make(order: int, wanted: Sequence[Requirements] = wanted) -> int:
-            found = task_queues(wanted[::order])
+        def make(order: int, wanted: Sequence[tuple[int, Slot]] = wanted) -> int:
+            found = task_queues(Task(vo="demo", prod_source_label="user"), wanted[::order])
             connection.close()
             return len(found)
 

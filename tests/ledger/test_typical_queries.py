@@ -28,9 +28,9 @@ from brokerage.queries.pilots import outcomes
 from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek
 from brokerage.queries.waiting import WaitingWork
-from brokerage.queries.whole_job import parts_of_job
+from brokerage.queries.whole_job import inputs_of_job, parts_of_job
 from monitoring.queries.counts import longest_waiting
-from monitoring.queries.job import job_inputs, job_outputs, tries_of
+from monitoring.queries.job import job_outputs, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.task import find_task, job_tally
 from monitoring.queries.tasks import task_rows, visible_tasks
@@ -183,7 +183,7 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("the jobs of a task by state", lambda: job_tally(7), ("job_of_task",)),
     ("the held files of a task", lambda: surroundings(7, "demo", 6, "generate"), ("file_held",)),
     ("where the jobs of a task are", lambda: queue_loads(7), ("job_of_task",)),
-    ("the inputs of a job", lambda: job_inputs(7), ("brokerage_jobinput_job_id",)),
+    ("the inputs of a job", lambda: inputs_of_job(7), ("brokerage_jobinput_job_id",)),
     ("the outputs of a job", lambda: job_outputs(7), ("file_out_job",)),
     ("the tries of a job", lambda: tries_of(7), ("brokerage_jobretryhistory_old_job_id",)),
     ("what waits longest", lambda: longest_waiting(ALL), ("task_list_by_state",)),

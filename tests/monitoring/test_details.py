@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from typing import ClassVar
 
 from django.db import connection
@@ -118,6 +119,27 @@ class Details(TestCase):
         page = self.page(f"/jobs/{finished.id}/")
         self.assertIn(f"{finished.computing_queue.name}_DISK", page)
         self.assertIn("0000000a", page)
+
+    def test_a_job_that_waits_says_how_long_so_far_and_one_that_runs_how_long_it_waited(self) -> None:
+        waiting = Job.objects.filter(status="activated").earliest("id")
+        running = Job.objects.filter(status="running").earliest("id")
+        now = clock.now()
+        JobSpec.objects.filter(job__in=[waiting, running]).update(created_at=now - timedelta(minutes=50))
+        Job.objects.filter(id=running.id).update(status_since=now - timedelta(minutes=10))
+        self.assertRegex(self.page(f"/jobs/{waiting.id}/"), r"<dt>Waited</dt><dd>50.min so far</dd>")
+        self.assertRegex(self.page(f"/jobs/{running.id}/"), r"<dt>Waited</dt><dd>40.min</dd>")
+        self.assertRegex(self.page("/jobs/?status=activated"), r'<td class="num nowrap">50.min so far</td>')
+
+    def test_page_and_rest_call_the_inputs_and_tries_of_a_job_the_same(self) -> None:
+        link = JobRetryHistory.objects.earliest("id")
+        whole = self.client.get(f"/api/v1/jobs/{link.new_job_id}/").json()
+        page = self.page(f"/jobs/{link.new_job_id}/")
+        self.assertEqual(whole["retry_of"], [link.old_job_id])
+        self.assertIn('<th scope="col">Retry of</th>', page)
+        self.assertIn('<th scope="col">Use</th>', page)
+        for used in whole["inputs"]:
+            self.assertRegex(page, rf"{re.escape(used['lfn'])}</th>.*</span>{used['use']}</span>")
+        self.assertEqual("not tracked" in page, not all(used["tracked"] for used in whole["inputs"]))
 
     def test_why_a_task_waits_is_told_in_one_line_and_for_every_queue(self) -> None:
         page = self.page(f"/tasks/{self.scene.pending.id}/brokerage/")

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.kernel import clock
 from brokerage.models import Feed, Job
+from brokerage.rules.facts.job_kind import JobKind
 from monitoring.tables import keyset
 from tests.builders import parameters, submitted
 from tests.monitoring.answers import MOST_STATEMENTS, shown, text
@@ -41,6 +42,8 @@ class Lists(TestCase):
         return json.loads(answer.content)["rows"]
 
     def test_page_json_and_csv_have_the_same_rows_in_the_same_order(self) -> None:
+        scouts = Job.objects.filter(status="failed")[:2]
+        Job.objects.filter(id__in=[job.id for job in scouts]).update(kind=JobKind.SCOUT)
         badly_at_gamma = Job.objects.filter(status__in=["failed", "cancelled"], computing_queue__name="GAMMA").count()
         for name, query, n in (
             ("tasks", "", 7),
@@ -54,6 +57,8 @@ class Lists(TestCase):
             ("jobs", f"?task={self.scene.retrying.id}", 9),
             ("jobs", "?status=failed", 9),
             ("jobs", "?status=running", 1),
+            ("jobs", "?kind=scout", 2),
+            ("jobs", "?kind=normal&status=running", 1),
             (
                 "jobs",
                 "?status=failed&status=cancelled&queue=G*",

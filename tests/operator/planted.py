@@ -18,6 +18,8 @@ INPUTS = "type IN ('input', 'pseudo_input')"
 OF_DONE = "task_id IN (SELECT id FROM workqueues_task WHERE status = 'done')"
 
 PLANTED: dict[str, str] = {
+    "job_kind_known": change(JOB, "kind = 99"),
+    "job_kind_built": change(JOB, "kind = 4"),
     "task_ended": change(TASK, "ended_at = NULL", "status = 'done'"),
     "task_parameters": "DELETE FROM workqueues_taskparams WHERE task_id = (SELECT min(id) FROM workqueues_task)",
     "task_parent": change(TASK, "parent_tid = 999999"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
-from workqueues.ledger.holds import stay
+from workqueues.ledger.holds import retry_later
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
@@ -40,4 +40,4 @@ def _set_aside(run: Run, task: Task, error: Exception) -> None:
     except Stale:
         return
     reason = f"agent {run.agent} failed on this task: {type(error).__name__}: {error}".replace("\x00", "")
-    stay(run.id, task.id, reason, gdpconfig.value("agents", "SET_ASIDE"))
+    retry_later(run.id, task.id, reason, gdpconfig.value("agents", "SET_ASIDE"))

@@ -12,13 +12,13 @@ from workqueues.agents.waiting import rest_s
 from workqueues.catalogue import catalogue
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.define import break_task, define
-from workqueues.ledger.holds import hold
+from workqueues.ledger.holds import set_pending
 from workqueues.models import Task
 from workqueues.queries.parents import parent_facts
 from workqueues.queries.shares import Tree, trees
 from workqueues.queries.work_queues import WorkQueues
 from workqueues.rules.jobs.resource_type import resource_type
-from workqueues.rules.refine import Broken, TaskPlan, Wait, input_names, plan
+from workqueues.rules.refine import TaskFaults, TaskPlan, TaskWait, plan, read_task
 
 BATCH = 50
 
@@ -42,13 +42,13 @@ def refine(run: Run) -> int:
 
 def refine_task(run: Run, task: Task, places: Places) -> bool:
     """Refine one claimed task."""
-    params = task.params.task_params
-    known = catalogue().look_up(input_names(params))
-    refined = plan(params, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
+    document = read_task(task.params.task_params)
+    known = catalogue().look_up(document.input_names)
+    refined = plan(document, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
     match refined:
-        case Wait(reason, clock):
-            hold(run.id, task.id, reason, rest_s(task), run.who, clock=clock)
-        case Broken():
+        case TaskWait(reason, clock):
+            set_pending(run.id, task.id, reason, rest_s(task), run.who, clock=clock)
+        case TaskFaults():
             break_task(run.id, task.id, refined.reason, run.who)
         case _:
             _place(run, task, refined, places)
@@ -64,7 +64,7 @@ def _place(run: Run, task: Task, refined: TaskPlan, places: Places) -> None:
     elif refined.columns.get("gshare") and not columns["gshare"]:
         break_task(run.id, task.id, f"gshare: the VO has no leaf share {refined.columns['gshare']}", run.who)
     elif queue is None:
-        hold(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
+        set_pending(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
     else:
         define(run.id, task.id, refined, queue, columns["gshare"], columns["resource_type"], run.who)
 

@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from workqueues.models import Dataset, File, FileChange, Task, TaskChange
-from workqueues.rules.refine import notes
+from workqueues.rules.refine import notes, read_task
 
 TASK_LIST = (
     "id", "task_name", "user_name", "vo", "working_group", "prod_source_label", "task_type", "processing_type", "campaign",
@@ -69,7 +69,7 @@ class TaskWhole(serializers.ModelSerializer[Task]):
 
     def get_notes(self, task: Task) -> list[str]:
         """What its owner should know."""
-        return [f"{p.field}: {p.message}" if p.field else p.message for p in notes(task.params.task_params)]
+        return [f"{p.field}: {p.message}" if p.field else p.message for p in notes(read_task(task.params.task_params))]
 
 
 class FileShown(serializers.ModelSerializer[File]):

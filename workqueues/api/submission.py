@@ -18,14 +18,14 @@ from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.submit import KeyReused, hold_name, submit, submitted_before
 from workqueues.models import Task
 from workqueues.queries.parents import named_parent, parent_of
 from workqueues.queries.tasks import active_tasks, namesake
-from workqueues.rules.refine import Broken, DatasetFacts, check_inputs, input_names, plan, validate
+from workqueues.rules.refine import TaskFaults, bounded, check_inputs, plan, read_task
 from workqueues.rules.task.submission import first_columns
-from workqueues.rules.task_parameters import problem
 from workqueues.states import TASK
 
 LONGEST_KEY = 255
@@ -74,12 +74,17 @@ def _owner(params: Mapping[str, Any], principal: Principal) -> str:
 
 def _checked(params: Mapping[str, Any], owner: str) -> Task | None:
     """The parent of the task, once nothing is wrong; Refused(422) with every problem otherwise."""
-    parent, problems = _parent(params, owner)
-    known = _look_up(params)
-    problems = [*validate(params), *problems, *check_inputs(params, parent_of(parent), known), *_twin(params, owner)]
+    document = read_task(params)
+    parent, wrong = _parent(params, owner)
+    facts = parent_of(parent)
+    try:
+        known = catalogue().look_up(document.input_names)
+    except CatalogueUnavailable as error:
+        raise Refused(503, "Catalogue not available", str(error), headers={"Retry-After": "10"}) from error
+    problems = bounded([*document.problems, *wrong, *check_inputs(document, facts, known), *_twin(params, owner)])
     if not problems:
-        refined = plan(params, task_id=0, user_name=owner, parent=parent_of(parent), known=known)
-        problems = list(refined.problems) if isinstance(refined, Broken) else []
+        refined = plan(document, task_id=0, user_name=owner, parent=facts, known=known)
+        problems = refined.problems if isinstance(refined, TaskFaults) else ()
     if problems:
         raise _broken(problems)
     return parent
@@ -100,13 +105,6 @@ def _parent(params: Mapping[str, Any], owner: str) -> tuple[Task | None, list[Pr
     if parent.status in TASK.corrupted:
         return parent, [problem("parentTaskName", "parent", f"the parent, task {parent.id}, is {parent.status}")]
     return parent, []
-
-
-def _look_up(params: Mapping[str, Any]) -> Mapping[str, DatasetFacts]:
-    try:
-        return catalogue().look_up(input_names(params))
-    except CatalogueUnavailable as error:
-        raise Refused(503, "Catalogue not available", str(error), headers={"Retry-After": "10"}) from error
 
 
 def _twin(params: Mapping[str, Any], owner: str) -> list[Problem]:

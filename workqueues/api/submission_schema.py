@@ -1,56 +1,70 @@
-"""What the OpenAPI document tells of a submission: the parameters of a task, and those that it cannot use yet."""
+"""What the OpenAPI document says of a submission: the parameters of a task, and those that it cannot use yet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, get_args
 
-from workqueues.rules.task_parameters import TASK_PARAMETERS, Parameter, not_yet
+from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters, not_yet
+from workqueues.rules.task_parameters.declaration import parameters
+from workqueues.rules.task_parameters.items import AnyItem
 
-_KINDS: Mapping[str, dict[str, Any]] = {
-    "text": {"type": "string"},
-    "int": {"type": "integer"},
-    "number": {"type": "number"},
-    "flag": {"type": "boolean"},
-    "names": {"oneOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]},
-    "texts": {"type": "array", "items": {"type": "string"}},
-    "counts": {"oneOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "integer"}, {"type": "string"}]},
-    "object": {"type": "object"},
-    "text_or_object": {"oneOf": [{"type": "string"}, {"type": "object"}]},
-    "any": {},
-}
+_TAKEN_OVER = ("type", "description", "enum", "minimum", "maximum", "maxLength", "pattern", "additionalProperties")
 
 
-def _property(p: Parameter) -> dict[str, Any]:
-    told = {**_KINDS[p.kind], "description": p.doc}
-    if p.kind in ("int", "number"):
-        told |= {"minimum": p.low, "maximum": p.high}
-    if p.length:
-        told["maxLength"] = p.length
-    if p.choices:
-        told["enum"] = list(p.choices)
-    if p.default is not None:
-        told["default"] = p.default
-    return told
-
-
+@cache
 def parameters_schema() -> dict[str, Any]:
     """JSON schema of a task's parameters: those that work today."""
-    return {
-        "type": "object",
-        "required": [p.name for p in TASK_PARAMETERS.values() if p.required],
-        "properties": {p.name: _property(p) for p in TASK_PARAMETERS.values() if p.supported},
-        "additionalProperties": False,
-    }
+    schema = TaskParameters.model_json_schema()
+    return _openapi(schema, schema["$defs"])
+
+
+def _openapi(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema of pydantic's in the words of OpenAPI 3.0, without null (it is as not given) and what does not work yet."""
+    if "$ref" in schema:
+        return _openapi(models[schema["$ref"].rpartition("/")[2]], models)
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
+    if len(options) == 1:
+        return _openapi({**options[0], **schema, "anyOf": ()}, models)
+    made = {word: schema[word] for word in _TAKEN_OVER if word in schema}
+    if options:
+        made["anyOf"] = [_openapi(option, models) for option in options]
+    if "const" in schema:
+        made["enum"] = [schema["const"]]
+    if "items" in schema:
+        made["items"] = _openapi(schema["items"], models)
+    if (default := schema.get("default")) not in (None, "", []) and default >= schema.get("minimum", default):
+        made["default"] = default
+    if "properties" in schema:
+        made["properties"] = {name: _openapi(p, models) for name, p in schema["properties"].items() if "row" not in p}
+        made["required"] = [name for name, p in schema["properties"].items() if p.get("required")]
+    return made
 
 
 def _table() -> str:
     lines = ["| parameter | type | required | default | meaning |", "|---|---|---|---|---|"]
-    for p in TASK_PARAMETERS.values():
-        if p.supported:
-            note = f" Note: {p.note}." if p.note else ""
-            default = "" if p.default is None else f"`{p.default}`"
-            lines.append(f"| {p.name} | {p.kind} | {'yes' if p.required else ''} | {default} | {p.doc}{note} |")
+    for name, schema in parameters_schema()["properties"].items():
+        p = TASK_PARAMETERS[name]
+        kind = " or ".join(
+            option.get("type", "any")
+            for option in schema.get("anyOf", [schema])
+            if "enum" not in option or option["type"] == "string"
+        )
+        default = f"`{schema['default']}`" if "default" in schema else ""
+        note = f" Note: {p.note}." if p.note else ""
+        lines.append(f"| {name} | {kind} | {'yes' if p.required else ''} | {default} | {p.doc}{note} |")
+    return "\n".join(lines)
+
+
+def _items() -> str:
+    """The types of items, and what each may say beside its type."""
+    lines = ["| item | keys |", "|---|---|"]
+    for model in get_args(AnyItem):
+        keys = parameters(model)
+        kind = keys.get("param_type", keys["type"]).default
+        names = (p.name for p in keys.values() if p.supported and p.name not in ("type", "param_type"))
+        lines.append(f"| {kind} | {', '.join(f'`{name}`' for name in names)} |")
     return "\n".join(lines)
 
 
@@ -69,10 +83,9 @@ repetition is answered with the first task and 200. The same key with another bo
 
 {_table()}
 
-Items of `jobParameters` and `log` have `type` (`constant` or `template`), `value`, and, for templates, `param_type` (`input`,
-`pseudo_input`, `number`, `output`, `log`), `dataset`, `offset`, `token`, `container`, `hidden`, `padding`, `allowNoOutput`,
-`sourceName` (outputs), `num_records` (`pseudo_input`), and for inputs `attributes`, `ratio`, `eventRatio`, `nFilesPerJob`,
-`random`, `reusable`, `usedup`, `indexConsistent`.
+An item of `jobParameters` or `log` has the `type` `constant`, or the `type` `template` and the rest of these as its `param_type`:
+
+{_items()}
 
 ### Known, not supported yet
 

@@ -94,7 +94,7 @@ def _groups(only: Sequence[OpenGroup]) -> dict[str, Any]:
     }
 
 
-def hold_claim(task_id: int, run_id: str) -> Task:
+def lock_claimed(task_id: int, run_id: str) -> Task:
     """Lock the task's row for this transaction and return it; Stale if the claim has gone to somebody else.
 
     Its key stays as it is, here and in all ledgers: rows that refer to a locked one can be written meanwhile. A lock of the whole

@@ -17,7 +17,7 @@ from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel.machine import NotAllowed
-from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.ledger.picking import return_picked
 from workqueues.models import Dataset, Task
@@ -91,7 +91,7 @@ DONE = {"command": "", "command_by": "", "command_comment": "", "command_time": 
 def killed(run_id: str, task_id: int, who: str) -> None:
     """No job of a claimed aborting task lives any more: aborted."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         return_picked(task_id)
         _close_outputs(task_id, who, "the task was aborted")
         move_task(task, "aborted", who, "all jobs are gone", old_status="", **DONE)
@@ -112,7 +112,7 @@ def kill_children(parent_id: int, who: str) -> int:
 def stopped(run_id: str, task_id: int, who: str) -> None:
     """No job of a claimed finishing task lives any more: inputs that were not used are given up, and the task is passed."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         return_picked(task_id)
         masters = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, master=None)
         for dataset in masters.order_by("id"):
@@ -155,7 +155,7 @@ def retried(run_id: str, task_id: int, more: int, who: str) -> None:
     """Carry out a retry: given-up inputs get `more` tries (decision D2) and are ready again, or partial; the task is ready, or
     what it was if nothing is left to run of its masters."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         return_picked(task_id)
         inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, excluded=False)
         datasets = list(inputs.order_by("id"))

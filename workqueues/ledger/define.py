@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from broker_site.foundation.agency.look import look_after_commit
-from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import datasets_born, move_task
 from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQueue
 from workqueues.rules.refine import TaskPlan
@@ -14,7 +14,7 @@ from workqueues.rules.refine import TaskPlan
 def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gshare: str, resource_type: str, who: str) -> None:
     """Store the plan of a claimed task and release it; Stale if the claim is gone."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         datasets = _datasets(task_id, task.vo, plan)
         datasets_born(datasets, who, "defined with the task")
         OutputTemplate.objects.bulk_create(
@@ -72,6 +72,6 @@ def _datasets(task_id: int, vo: str, plan: TaskPlan) -> list[Dataset]:
 def break_task(run_id: str, task_id: int, reason: str, who: str) -> None:
     """A claimed task that can never be done: tobroken, then broken by the agent finish."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         move_task(task, "tobroken", who, reason, error_dialog=reason[:510], locked_by="", locked_time=None)
         look_after_commit("finish")

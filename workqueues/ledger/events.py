@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from django.db import connection, transaction
 
 from broker_site.foundation.sql.copying import copy_rows, take_ids
 from broker_site.foundation.sql.prepared import Prepared, run_together
-from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import Stale
 from workqueues.models import Dataset, File, FileChange
 from workqueues.queries.ranges import GIVEN_BACK, USED_UP, Standing, standing, standings
-from workqueues.rules.jobs.event_ranges import file_status
+from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange, file_status
 from workqueues.states import EVENT
 
 Outcome = Literal["finished", "failed", "returned"]
@@ -27,18 +27,6 @@ Outcome = Literal["finished", "failed", "returned"]
 
 NO_JOB = 0
 """The job of ranges whose events were given up without one."""
-
-
-class NewRange(NamedTuple):
-    """Events of a file for one job: a free piece or a part of it. `attempt_nr`, `failed_attempt`: those of the piece."""
-
-    dataset_id: int
-    file_id: int
-    job_id: int
-    first: int
-    n_events: int
-    attempt_nr: int = 0
-    failed_attempt: int = 0
 
 
 def insert_ranges(task_id: int, rows: Sequence[NewRange]) -> list[int]:
@@ -155,14 +143,6 @@ def mark_partial(file_ids: Sequence[int]) -> None:
         )
 
 
-class Dropped(NamedTuple):
-    """Events of a picked file that no job will take; 0 events: a file that is used whole."""
-
-    file_id: int
-    first: int
-    n_events: int
-
-
 _FATAL = Prepared(
     "drop_ranges", "bigint[]", "UPDATE workqueues_eventrange SET status = 'fatal' WHERE id = ANY($1) AND status = 'ready'"
 )
@@ -183,7 +163,7 @@ _DROPPED = Prepared(
 )
 
 
-def drop(run_id: str, task_id: int, rows: Sequence[Dropped], why: str, who: str) -> None:
+def drop(run_id: str, task_id: int, rows: Sequence[DroppedEvents], why: str, who: str) -> None:
     """Give up events of picked files that no job will ever take (too few for a job that must not be short): own transaction.
 
     They are fatal ranges of no job at the limit of tries, so that a retry of the task frees them as it does others. A file
@@ -193,7 +173,7 @@ def drop(run_id: str, task_id: int, rows: Sequence[Dropped], why: str, who: str)
     """
     ids = sorted({row.file_id for row in rows})
     with transaction.atomic():
-        hold_claim(task_id, run_id)
+        lock_claimed(task_id, run_id)
         datasets = Dataset.objects.select_for_update(no_key=True).filter(
             id__in=File.objects.filter(id__in=ids).values("dataset_id")
         )

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.copying import copy_rows
-from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.events import mark_partial
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset, File, FileChange
@@ -37,7 +37,7 @@ def add_files(
     """
     with transaction.atomic():
         seen = Dataset.objects.values_list("task_id", flat=True).get(id=dataset_id)
-        hold_claim(seen, run_id)
+        lock_claimed(seen, run_id)
         dataset = Dataset.objects.select_for_update(no_key=True).get(id=dataset_id)
         known = set(File.objects.filter(dataset_id=dataset_id).values_list("lfn", flat=True)) if dataset.n_files else set()
         room = None if dataset.n_files_wanted is None else max(dataset.n_files_wanted - dataset.n_files, 0)
@@ -83,7 +83,7 @@ class _Counted:
 def outputs_registered(run_id: str, task_id: int, who: str) -> None:
     """The output datasets of a claimed task are in the catalogue: defined -> ready."""
     with transaction.atomic():
-        hold_claim(task_id, run_id)
+        lock_claimed(task_id, run_id)
         outputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=OUTPUT_TYPES, status="defined")
         for dataset in outputs.order_by("id"):
             move_dataset(dataset, "ready", who, "registered in the catalogue")
@@ -92,7 +92,7 @@ def outputs_registered(run_id: str, task_id: int, who: str) -> None:
 def fed(run_id: str, task_id: int, target: str, who: str) -> None:
     """All inputs of a claimed task are ready: on to assigning or ready, and release."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         frozen = {"frozen_time": Now() if target == "assigning" else None}
         move_task(task, target, who, "all inputs are fed", locked_by="", locked_time=None, error_dialog="", **frozen)
         look_after_commit("assign" if target == "assigning" else "generate")
@@ -101,7 +101,7 @@ def fed(run_id: str, task_id: int, target: str, who: str) -> None:
 def finish_empty(run_id: str, task_id: int, who: str) -> None:
     """A claimed task whose input is empty, and may be: on to finishing, which finds nothing to stop; release."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         move_task(task, "finishing", who, "the input has no files, which the task allows", locked_by="", locked_time=None)
         look_after_commit("command")
 
@@ -109,7 +109,7 @@ def finish_empty(run_id: str, task_id: int, who: str) -> None:
 def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str) -> None:
     """The brokerage chose a nucleus for a claimed task (or the grid has none): ready, and release."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         Dataset.objects.filter(task_id=task_id).exclude(type__in=INPUT_TYPES).update(destination=nucleus)
         move_task(
             task,
@@ -131,7 +131,7 @@ def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, Literal["lost
     Lost and broken files leave the counts of their dataset, the others are ready for another try.
     """
     with transaction.atomic():
-        hold_claim(task_id, run_id)
+        lock_claimed(task_id, run_id)
         ids = sorted(verdicts)
         dataset_ids = set(File.objects.filter(id__in=ids).values_list("dataset_id", flat=True))
         list(Dataset.objects.select_for_update(no_key=True).filter(id__in=sorted(dataset_ids)).order_by("id").values_list("id"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import connection, transaction
 
 from broker_site.foundation.agency.look import look_after_commit
-from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset
 from workqueues.rules.task.finish import Ending
@@ -15,7 +15,7 @@ from workqueues.states import INPUT_DATASET, INPUT_TYPES, MASTER_TYPES, OUTPUT_D
 def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
     """All inputs of a claimed task are settled: inputs done, outputs prepared, the task prepared; release."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         for dataset in Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
             if dataset.type in INPUT_TYPES and dataset.status in INPUT_DATASET.accepting("close"):
                 move_dataset(dataset, "done", who, why)
@@ -28,7 +28,7 @@ def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
 def end_task(run_id: str, task_id: int, ending: Ending, who: str) -> None:
     """Bring a claimed task to the end that was decided; release."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         columns: dict[str, object] = {"locked_by": "", "locked_time": None, "old_status": ""}
         if ending.status in TASK.final:
             for dataset in Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):

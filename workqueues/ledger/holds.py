@@ -9,18 +9,18 @@ from django.db import connection, transaction
 from django.db.models import Value
 from django.db.models.functions import Coalesce, Now
 
-from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import Stale, move_task
 from workqueues.models import Task
 
 
-def hold(run_id: str, task_id: int, reason: str, wait_s: float, who: str, *, clock: bool = True) -> None:
+def set_pending(run_id: str, task_id: int, reason: str, wait_s: float, who: str, *, clock: bool = True) -> None:
     """Put a claimed task on hold for `wait_s` seconds and give the claim back.
 
     `clock`: whether the wait counts towards the time-out of pending tasks (not while a parent runs; facts, timeouts 4.4).
     """
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         columns: dict[str, Any] = {
             "old_status": task.status,
             "error_dialog": reason[:510],
@@ -32,7 +32,7 @@ def hold(run_id: str, task_id: int, reason: str, wait_s: float, who: str, *, clo
         move_task(task, "pending", who, reason, **columns)
 
 
-def stay(run_id: str, task_id: int, reason: str, wait_s: float) -> None:
+def retry_later(run_id: str, task_id: int, reason: str, wait_s: float) -> None:
     """A claimed task stays in its state for `wait_s` seconds before the next look; say why, and give the claim back."""
     Task.objects.filter(id=task_id, locked_by=run_id).update(
         error_dialog=reason[:510], next_look_at=Now() + Value(timedelta(seconds=wait_s)), locked_by="", locked_time=None
@@ -42,7 +42,7 @@ def stay(run_id: str, task_id: int, reason: str, wait_s: float) -> None:
 def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
     """Bring a claimed pending task back to the state before, or to exhausted when it was pending for too long; release it."""
     with transaction.atomic():
-        task = hold_claim(task_id, run_id)
+        task = lock_claimed(task_id, run_id)
         if task.status != "pending":
             raise Stale(f"task {task_id} is {task.status}, not pending")
         if exhausted:

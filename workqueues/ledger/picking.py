@@ -5,32 +5,14 @@ What becomes of them when their job ends is in `files`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from django.db import connection, transaction
 from django.db.models import F
 
-from workqueues.ledger.claims import hold_claim
+from workqueues.ledger.claims import lock_claimed
 from workqueues.models import Dataset
 from workqueues.queries.ranges import GIVEN_BACK
+from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.states import INPUT_TYPES
-
-
-class Picked(NamedTuple):
-    """A picked file. Size in bytes; None where unknown. `job_id`: the job that had it before."""
-
-    id: int
-    dataset_id: int
-    lfn: str
-    fsize: int | None
-    n_events: int | None
-    first_event: int | None
-    boundary_id: int | None
-    lumi_block_nr: int | None
-    attempt_nr: int
-    ram_count: int
-    job_id: int | None
-
 
 # Read in the order of the index by state: a range of one status cannot be taken for a constant, by which the planner would rather
 # read the whole table in the order of ids.
@@ -43,17 +25,17 @@ SELECT count(*), max(id) FROM (
 _PICK = f"""
 UPDATE workqueues_file SET status = 'picked'
 WHERE dataset_id = %(dataset)s AND status = %(status)s AND held = '' AND id <= %(last)s
-RETURNING {", ".join(Picked._fields)}
+RETURNING {", ".join(InputFile._fields)}
 """
 
 
-def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[Picked]:
+def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[InputFile]:
     """Pick up to `limit` files of a dataset for the holder of the claim, lowest ids first.
 
     Files of which only some events are done come before those that are untouched.
     """
     with transaction.atomic():
-        hold_claim(task_id, run_id)
+        lock_claimed(task_id, run_id)
         dataset = Dataset.objects.select_for_update(no_key=True).get(id=dataset_id)
         wanted = min(limit, dataset.n_files_to_be_used - dataset.n_files_used)
         if wanted <= 0:
@@ -65,7 +47,7 @@ def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[P
         return taken
 
 
-def _picked(dataset_id: int, status: str, n: int) -> list[Picked]:
+def _picked(dataset_id: int, status: str, n: int) -> list[InputFile]:
     """The first files in this state, at most so many, picked: the last one is looked up, then all up to it are moved."""
     values: dict[str, int | str] = {"dataset": dataset_id, "status": status, "n": n}
     with connection.cursor() as cursor:
@@ -74,7 +56,7 @@ def _picked(dataset_id: int, status: str, n: int) -> list[Picked]:
         if not there:
             return []
         cursor.execute(_PICK, {**values, "last": last})
-        return sorted(map(Picked._make, cursor.fetchall()))
+        return sorted(map(InputFile._make, cursor.fetchall()))
 
 
 _BACK = f"""
@@ -94,7 +76,7 @@ def give_back_picked(run_id: str, task_id: int) -> int:
     that died.
     """
     with transaction.atomic():
-        hold_claim(task_id, run_id)
+        lock_claimed(task_id, run_id)
         return return_picked(task_id)
 
 

@@ -6,11 +6,12 @@ from math import ceil
 
 from django.db.models import F
 
-from workqueues.ledger.picking import Picked, take_files
+from workqueues.ledger.picking import take_files
 from workqueues.models import Dataset, Task
-from workqueues.queries.secondaries import SecondaryFiles, SecondaryRow, all_files, secondaries_of
+from workqueues.queries.secondaries import all_files, secondaries_of
 from workqueues.rules.jobs.dataset_attributes import Attributes, read_attributes
-from workqueues.splitters.protocol import Files, Secondary
+from workqueues.rules.jobs.event_ranges import InputFile
+from workqueues.splitters.protocol import Files, Secondary, SecondaryFiles, SecondaryRow
 
 MOST_FILES = 20_000
 """Files of one tracked dataset that are picked at once."""
@@ -41,7 +42,7 @@ def _wanted(rule: Attributes, n_master_files: int) -> int:
     return min(n_master_files * (rule.files_per_job or max(1, ceil(rule.ratio))), MOST_FILES)
 
 
-def _row(file: Picked) -> SecondaryRow:
+def _row(file: InputFile) -> SecondaryRow:
     return SecondaryRow(
         file.id, file.dataset_id, file.lfn, file.fsize or 0, file.n_events or 0, file.attempt_nr, file.job_id,
         file.boundary_id, True,

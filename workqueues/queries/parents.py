@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workqueues.models import Task
-from workqueues.rules.refine import ParentFacts, output_names
+from workqueues.rules.refine import ParentFacts, read_task
 
 
 def parent_facts(task: Task) -> ParentFacts | None:
@@ -17,7 +17,7 @@ def parent_of(parent: Task | None) -> ParentFacts | None:
     """What refining needs of a parent; its outputs are known from its parameters, also before it is refined."""
     if parent is None:
         return None
-    return ParentFacts(parent.id, parent.status, frozenset(output_names(parent.params.task_params)))
+    return ParentFacts(parent.id, parent.status, frozenset(read_task(parent.params.task_params).output_names))
 
 
 def named_parent(vo: str, user_name: str, task_name: str) -> Task | None:

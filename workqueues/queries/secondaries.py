@@ -2,35 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from workqueues.models import Dataset, File
-from workqueues.splitters.protocol import Secondary
+from workqueues.splitters.protocol import SecondaryRow
 from workqueues.states import MASTER_TYPES
-
-
-class SecondaryRow(NamedTuple):
-    """One file of a secondary dataset: size in bytes, 0 where unknown; `tracked`: it is used once (decision F1)."""
-
-    id: int
-    dataset_id: int
-    lfn: str
-    size: int
-    n_events: int
-    attempt_nr: int
-    job_id: int | None
-    boundary_id: int | None
-    tracked: bool
-
-
-class SecondaryFiles(NamedTuple):
-    """A secondary dataset for a splitter, and its files: `rows[i]` is the file at position `i` of `secondary.files`."""
-
-    dataset_id: int
-    stream_name: str
-    secondary: Secondary
-    rows: Sequence[SecondaryRow]
 
 
 def secondaries_of(master: Dataset) -> list[Dataset]:

@@ -11,7 +11,7 @@ from workqueues.rules.throttle.units import Group, Unit
 from workqueues.states import TASK
 
 
-def held_back(task: Task, using: str = "default") -> str:
+def throttle_reason(task: Task, using: str = "default") -> str:
     """Why the throttler makes no jobs for a task that has files to use, in words; empty where it does."""
     if task.status not in TASK.generating or not _has_work(task.id, using):
         return ""

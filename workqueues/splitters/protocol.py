@@ -90,6 +90,29 @@ class Secondary:
     sums: tuple[list[int], list[int]] | None = field(default=None, repr=False, compare=False)
 
 
+class SecondaryRow(NamedTuple):
+    """One file of a secondary dataset: size in bytes, 0 where unknown; `tracked`: it is used once (decision F1)."""
+
+    id: int
+    dataset_id: int
+    lfn: str
+    size: int
+    n_events: int
+    attempt_nr: int
+    job_id: int | None
+    boundary_id: int | None
+    tracked: bool
+
+
+class SecondaryFiles(NamedTuple):
+    """A secondary dataset for a splitter, and its files: `rows[i]` is the file at position `i` of `secondary.files`."""
+
+    dataset_id: int
+    stream_name: str
+    secondary: Secondary
+    rows: Sequence[SecondaryRow]
+
+
 class Portion(NamedTuple):
     """Files of a secondary dataset that a job takes: so many from a position on, going round behind the last one."""
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 from broker_site.foundation.gdpconfig.texts import KINDS, UNSET, InvalidText, plain, thawed
 from broker_site.foundation.kernel.registry import Registry
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import OutsideDataError
 
 Type = Literal["int", "float", "bool", "str", "enum", "duration", "size", "json", "list"]
 
@@ -30,12 +31,12 @@ _VO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]*")
 _RESERVED_PARTS = frozenset({"app", "vo"})
 
 
-class BadConfig(ValueError):
-    """What somebody wants to set or to read is refused; `problems` has each reason with its field and rule."""
+class BadConfig(OutsideDataError):
+    """What somebody wants to set or to read is refused; `problems` has each reason, and each message names its key."""
 
     def __init__(self, *problems: Problem) -> None:
-        super().__init__("; ".join(problem.message for problem in problems))
-        self.problems = problems
+        super().__init__(problems)
+        self.args = ("; ".join(problem.message for problem in self.problems),)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

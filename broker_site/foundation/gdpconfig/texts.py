@@ -1,6 +1,6 @@
 """How a value of each type is written: text to value and back, for every type that a configuration key can have.
 
-Here: the grammar of the texts alone. Not here: ranges, choices and what a key means (`keys`).
+Here: the grammar of the texts, and pydantic's types of the values. Not here: ranges, choices and what a key means (`keys`).
 For every type `read(write(value))` is the value again. A text that says no value raises `InvalidText`, never anything else.
 """
 
@@ -9,11 +9,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException, localcontext
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Annotated, Any, Final, cast
+
+from pydantic import AfterValidator, Field, PlainValidator, Strict
+
+from broker_site.foundation.outside_data import OutsideDataError, Whole, found, read
 
 MAX_TEXT: Final = 65_536
 UNSET: Final = "unset"
@@ -80,9 +84,13 @@ def frozen(value: object, depth: int = 0) -> Any:
         return value
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int | float):
-        return _accept_int(value) if isinstance(value, int) else _accept_float(value)
-    raise InvalidText(f"holds {_said(value)}, which JSON cannot say")
+    if isinstance(value, int):
+        return _fits(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidText("is not a finite number")
+        return value
+    raise InvalidText(f"holds {found(value)}, which JSON cannot say")
 
 
 def thawed(value: Any) -> Any:
@@ -96,43 +104,27 @@ def thawed(value: Any) -> Any:
 
 def _member(name: object) -> str:
     if not isinstance(name, str):
-        raise InvalidText(f"has {_said(name)} as a member name")
+        raise InvalidText(f"has {found(name)} as a member name")
     plain(name)
     return name
+
+
+def _fits(number: int) -> int:
+    if not INT_LOW <= number <= INT_HIGH:
+        raise InvalidText("has a whole number that does not fit into 64 bits")
+    return number
 
 
 def _read_int(text: str) -> int:
     if not _INT.fullmatch(text):
         raise InvalidText(f"{_short(text)} is not a whole number")
-    return _accept_int(int(text))
-
-
-def _accept_int(value: object) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidText(f"{_said(value)} is not a whole number")
-    if not INT_LOW <= value <= INT_HIGH:
-        raise InvalidText("has a whole number that does not fit into 64 bits")
-    return value
+    return int(text)
 
 
 def _read_float(text: str) -> float:
     if not _FLOAT.fullmatch(text):
         raise InvalidText(f"{_short(text)} is not a number")
-    return _accept_float(float(text))
-
-
-def _accept_float(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidText(f"{_said(value)} is not a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise InvalidText("is not a finite number")
-    return number
+    return float(text)
 
 
 def _read_bool(text: str) -> bool:
@@ -140,18 +132,6 @@ def _read_bool(text: str) -> bool:
     if word not in TRUE_WORDS | FALSE_WORDS:
         raise InvalidText(f"{_short(text)} is neither true nor false")
     return word in TRUE_WORDS
-
-
-def _accept_bool(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidText(f"{_said(value)} is neither true nor false")
-    return value
-
-
-def _accept_str(value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidText(f"{_said(value)} is not a text")
-    return plain(value)
 
 
 def _measured(text: str, units: Mapping[str, Decimal], example: str) -> Decimal:
@@ -179,14 +159,7 @@ def _measured(text: str, units: Mapping[str, Decimal], example: str) -> Decimal:
 
 
 def _read_duration(text: str) -> float:
-    return _accept_duration(float(_measured(text, SECONDS, "90s, 0.5s, 20min, 1h 30min or 7d")))
-
-
-def _accept_duration(value: object) -> float:
-    seconds = _accept_float(value)
-    if seconds < 0:
-        raise InvalidText("is a negative time")
-    return seconds + 0.0
+    return float(_measured(text, SECONDS, "90s, 0.5s, 20min, 1h 30min or 7d"))
 
 
 def _write_duration(seconds: float) -> str:
@@ -204,14 +177,7 @@ def _read_size(text: str) -> int:
     exact = _measured(text, BYTES, "500MB, 1.5GB or 10TB")
     if exact != exact.to_integral_value():
         raise InvalidText(f"{_short(text)} is not a whole number of bytes")
-    return _accept_size(int(exact))
-
-
-def _accept_size(value: object) -> int:
-    size = _accept_int(value)
-    if size < 0:
-        raise InvalidText("is a negative size")
-    return size
+    return int(exact)
 
 
 def _write_size(size: int) -> str:
@@ -221,7 +187,7 @@ def _write_size(size: int) -> str:
 
 def _read_json(text: str) -> Any:
     try:
-        return frozen(json.loads(text, parse_constant=_no_constant, parse_float=_read_float, object_pairs_hook=_once))
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
     except InvalidText:
         raise
     except json.JSONDecodeError as error:
@@ -249,28 +215,15 @@ def _write_json(value: Any) -> str:
     return json.dumps(thawed(value), ensure_ascii=False, sort_keys=True)
 
 
-def _read_list(text: str) -> tuple[str, ...]:
+def _read_list(text: str) -> Sequence[Any]:
     if text.startswith("["):
-        return _accept_list(_read_json(text))
-    return tuple(item.strip() for item in text.split(",")) if text else ()
-
-
-def _accept_list(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise InvalidText("is not a list of texts")
-    return tuple(frozen(list(value)))
+        return cast("list[Any]", _read_json(text))
+    return [item.strip() for item in text.split(",")] if text else []
 
 
 def _write_list(items: tuple[str, ...]) -> str:
     text = ", ".join(items)
-    return text if text != UNSET and text[:1] != "[" and _read_list(text) == items else json.dumps(items, ensure_ascii=False)
-
-
-def _said(value: object) -> str:
-    """A value as a message shows it; of what is no simple value only the type, since its text may be huge."""
-    if isinstance(value, str):
-        return _short(value)
-    return str(value).lower() if value is None or isinstance(value, bool | float) else f"a value of type {type(value).__name__}"
+    return text if text != UNSET and text[:1] != "[" and _read_list(text) == [*items] else json.dumps(items, ensure_ascii=False)
 
 
 def _short(text: str) -> str:
@@ -279,26 +232,45 @@ def _short(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One type: `read` takes a text, `accept` a Python value (seconds for durations, bytes for sizes), `write` makes the text."""
+    """One type of value: as pydantic knows it (seconds for durations, bytes for sizes), from a text, and as a text."""
 
+    type: Any
     parse: Callable[[str], Any]
-    accept: Callable[[object], Any]
     write: Callable[[Any], str]
     form: str
 
     def read(self, text: str) -> Any:
         """The value that a text says, blanks around it left out; InvalidText where it says none."""
-        return self.parse(plain(text))
+        return self.accept(self.parse(plain(text)))
 
+    def accept(self, value: object) -> Any:
+        """A Python or JSON value as one of this type; InvalidText where it is none."""
+        try:
+            return read(self.type, value)
+        except OutsideDataError as refused:
+            raise InvalidText(refused.problems[0].message) from None
+
+
+Int = Annotated[Whole, AfterValidator(_fits)]
+Float = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Text = Annotated[str, AfterValidator(plain)]
+NONE_BELOW = Field(ge=0)
 
 KINDS: Final[Mapping[str, Kind]] = {
-    "int": Kind(_read_int, _accept_int, str, "a whole number"),
-    "float": Kind(_read_float, _accept_float, repr, "a number"),
-    "bool": Kind(_read_bool, _accept_bool, lambda value: "true" if value else "false", "true or false"),
-    "str": Kind(str, _accept_str, str, "a text"),
-    "enum": Kind(str, _accept_str, str, "one of a few words"),
-    "duration": Kind(_read_duration, _accept_duration, _write_duration, "a time with unit, such as 90s, 0.5s, 20min, 12h or 7d"),
-    "size": Kind(_read_size, _accept_size, _write_size, "a size with unit, such as 500MB or 1.5GB"),
-    "json": Kind(_read_json, frozen, _write_json, "JSON"),
-    "list": Kind(_read_list, _accept_list, _write_list, "texts separated by commas, or a JSON list of texts"),
+    "int": Kind(Int, _read_int, str, "a whole number"),
+    "float": Kind(Float, _read_float, repr, "a number"),
+    "bool": Kind(Annotated[bool, Strict()], _read_bool, lambda value: "true" if value else "false", "true or false"),
+    "str": Kind(Text, str, str, "a text"),
+    "enum": Kind(Text, str, str, "one of a few words"),
+    "duration": Kind(
+        Annotated[Float, NONE_BELOW], _read_duration, _write_duration, "a time with unit, such as 90s, 0.5s, 20min, 12h or 7d"
+    ),
+    "size": Kind(Annotated[Int, NONE_BELOW], _read_size, _write_size, "a size with unit, such as 500MB or 1.5GB"),
+    "json": Kind(Annotated[Any, PlainValidator(frozen)], _read_json, _write_json, "JSON"),
+    "list": Kind(
+        Annotated[tuple[str, ...], AfterValidator(frozen)],
+        _read_list,
+        _write_list,
+        "texts separated by commas, or a JSON list of texts",
+    ),
 }

@@ -7,6 +7,19 @@ from workqueues.states import MASTER_TYPES
 
 INVARIANTS = (
     Invariant(
+        "job_kind_known",
+        "A job has a kind.",
+        "SELECT 'job ' || id || ' is of kind ' || kind FROM brokerage_job WHERE kind <> ALL(%(known_kinds)s)",
+    ),
+    Invariant(
+        "job_kind_built",
+        "A job is of a kind of which jobs are made.",
+        """
+        SELECT 'job ' || id || ' is of kind ' || kind FROM brokerage_job
+        WHERE kind <> ALL(%(built_kinds)s) AND kind = ANY(%(known_kinds)s)
+        """,
+    ),
+    Invariant(
         "job_ended",
         "A job has ended_at exactly in a final state.",
         """

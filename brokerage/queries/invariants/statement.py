@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_site.foundation.kernel.machine import Machine
+from brokerage.rules.facts.job_kind import BUILT_KINDS, JobKind
 from brokerage.states import JOB
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, OUTPUT_DATASET, TASK
 
@@ -29,6 +30,8 @@ PARAMETERS: Mapping[str, Any] = {
     "task_final": sorted(TASK.final),
     "job_final": sorted(JOB.final),
     "leased": list(JOB.leased),
+    "known_kinds": [kind.value for kind in JobKind],
+    "built_kinds": [kind.value for kind in BUILT_KINDS],
     "input_types": list(INPUT_TYPES),
     "task_arrows": arrows(TASK),
     "job_arrows": arrows(JOB),

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, Strict
+
+from broker_site.foundation.outside_data import Whole, fault
+
+LARGEST = 2**31 - 1
+MOST_ENTRIES = 1000
+"""The longest list of a message."""
+ADLER32 = re.compile(r"(?:ad:)?([0-9a-fA-F]{8})")
 
 Ending = Literal["finished", "failed", "closed", "cancelled"]
 
@@ -19,32 +29,74 @@ class Seen:
     status: str
 
 
+def _checksum(value: str) -> str:
+    if (found := ADLER32.fullmatch(value)) is None:
+        raise fault("format", "must be an adler32, 8 hex digits")
+    return found[1].lower()
+
+
+def _time(value: object) -> datetime:
+    try:
+        read = datetime.fromisoformat(value)  # type: ignore[arg-type]  # what is no text is a TypeError
+    except (TypeError, ValueError):
+        raise fault("type", "must be a time in ISO 8601") from None
+    if read.tzinfo is None:
+        raise fault("zone", "must say its time zone")
+    return read
+
+
+def _metrics(value: object) -> object:
+    if isinstance(value, Mapping) and len(value) <= 100 and all(isinstance(v, int | float | str) for v in value.values()):
+        return value
+    raise fault("type", "must be an object of at most 100 numbers and texts")
+
+
+def _error(value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise fault("type", "must be an object with code and message")
+    return value
+
+
+def _part_of_error(name: str, most: int) -> BeforeValidator:
+    """Free text of the pilot: too long is cut, not refused, and what is no text says nothing."""
+
+    def part(value: object) -> object:
+        text = value.get(name) if isinstance(value, Mapping) else ""
+        return text[:most] if isinstance(text, str) else ""
+
+    return BeforeValidator(part)
+
+
+Names = Annotated[list[str], Field(max_length=MOST_ENTRIES)]
+Time = Annotated[datetime, BeforeValidator(_time)]
+
+
 @dataclass(frozen=True, slots=True)
 class ReportedOutput:
     """An output as the pilot stored it: size in bytes, adler32 as 8 hex digits, the storage endpoint it is on."""
 
-    lfn: str
-    size: int
-    checksum: str
-    storage: str
-    n_events: int | None = None
+    lfn: Annotated[str, Field(min_length=1, max_length=256)]
+    size: Annotated[Whole, Field(ge=0, le=2**53)]
+    checksum: Annotated[str, AfterValidator(_checksum)]
+    storage: Annotated[str, Field(min_length=1, max_length=60)]
+    n_events: Annotated[Whole, Field(ge=0, le=LARGEST)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A pilot's final report."""
+    """A pilot's final report. Code and message come as an object `error`."""
 
     status: Literal["finished", "failed"]
-    outputs: Sequence[ReportedOutput] = ()
-    missing_inputs: Sequence[str] = ()
-    corrupt_inputs: Sequence[str] = ()
-    killed: bool = False
-    exit_code: int | None = None
-    error_code: str = ""
-    error_message: str = ""
-    start_time: datetime | None = None
-    end_time: datetime | None = None
-    metrics: Mapping[str, object] = field(default_factory=dict)
+    outputs: Annotated[list[ReportedOutput], Field(max_length=MOST_ENTRIES)] = field(default_factory=list)
+    missing_inputs: Names = field(default_factory=list)
+    corrupt_inputs: Names = field(default_factory=list)
+    killed: Annotated[bool, Strict()] = False
+    exit_code: Annotated[Whole, Field(ge=-LARGEST, le=LARGEST)] | None = None
+    error_code: Annotated[str, Field(validation_alias="error"), _part_of_error("code", 40), BeforeValidator(_error)] = ""
+    error_message: Annotated[str, Field(validation_alias="error"), _part_of_error("message", 500)] = ""
+    start_time: Time | None = None
+    end_time: Time | None = None
+    metrics: Annotated[dict[str, object], BeforeValidator(_metrics)] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

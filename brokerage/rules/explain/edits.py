@@ -10,17 +10,22 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from broker_site.foundation.gdpconfig.keys import APP, KEYS, BadConfig
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import AS_GIVEN, WHOLE, Flag, parts
+from broker_site.foundation.outside_data import problems as faults
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.facts.ask import SIGNED, Ask, Chunk
 from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, Attribute, BadGrid, Table, in_a_line, number_from_text
 from brokerage.rules.grid.document import Entry, Grid
-from workqueues.rules.task_parameters import TASK_PARAMETERS, Parameter, read
+from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters
+from workqueues.rules.task_parameters.declaration import Names
 
 MOST = 50
 """Edits at once."""
@@ -28,7 +33,14 @@ EVERY = "*"
 """Stands for all entries of a part of the grid."""
 _RENAMED = {"current_priority": "priority", "trans_uses": "release"}
 _BY_NAME = {"includedSite": "included_sites", "excludedSite": "excluded_sites", "gshare": "share"}
-_KINDS: Mapping[Any, Any] = {str: "text", int: "int", float: "number", bool: "flag", tuple[str, ...]: "names"}
+_TYPES: Mapping[Any, Any] = {
+    str: str,
+    int: Annotated[int, Field(ge=0, le=1e15), WHOLE],
+    float: Annotated[float, Field(ge=0, le=1e15), AS_GIVEN],
+    bool: Flag,
+    tuple[str, ...]: Names,
+}
+_SIGNED = Annotated[int, Field(ge=-1e9, le=1e15), WHOLE]
 _PARTS: Mapping[str, tuple[str, Table]] = {
     "queue": ("queues", QUEUE),
     "site": ("sites", SITE),
@@ -62,35 +74,46 @@ class EditResult:
     after: Any
 
 
-def _parameters() -> Mapping[str, tuple[str, Parameter]]:
-    """Name of a task parameter, or of a field of the ask -> the field and its type."""
-    known: dict[str, tuple[str, Parameter]] = {}
+@dataclass(frozen=True, slots=True)
+class AskField:
+    """A field of the ask that can be changed: its type, and the value that an empty text stands for."""
+
+    name: str
+    type: Any
+    default: Any = None
+    doc: str = ""
+
+
+def _ask_fields() -> Mapping[str, AskField]:
+    """Name of a task parameter, or of a field of the ask -> the field."""
+    known: dict[str, AskField] = {}
     for owner, prefix in ((Ask, ""), (Chunk, "chunk.")):
         for name, hint in get_type_hints(owner).items():
-            kind = next((k for t, k in _KINDS.items() if hint in (t, t | None)), None)
+            kind = next((k for k in _TYPES if hint in (k, k | None)), None)
             if kind is not None and name not in ("task_id", "vo"):
-                low = -1e9 if name in SIGNED else 0
-                known[prefix + name] = (prefix + name, Parameter(prefix + name, kind, "", low=low, high=1e15))
+                known[prefix + name] = AskField(prefix + name, _SIGNED if name in SIGNED and kind is int else _TYPES[kind])
     for parameter in TASK_PARAMETERS.values():
         field_name = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
         if field_name in known and not parameter.row:
-            known[parameter.name] = known[field_name] = (field_name, parameter)
-    return MappingProxyType(known | {alias: (field_name, known[field_name][1]) for alias, field_name in _BY_NAME.items()})
+            declared = TaskParameters.model_fields[parameter.name]
+            declared_type = Annotated[declared.annotation, *declared.metadata, declared]  # type: ignore[name-defined]
+            known[parameter.name] = known[field_name] = AskField(field_name, declared_type, parameter.default, parameter.doc)
+    return MappingProxyType(known | {alias: known[field_name] for alias, field_name in _BY_NAME.items()})
 
 
-PARAMETERS = _parameters()
+PARAMETERS = _ask_fields()
 
 _ALWAYS: Mapping[str, Any] = MappingProxyType(
     {
         prefix + own.name: own.default
         for owner, prefix in ((Ask, ""), (Chunk, "chunk."))
         for own in fields(owner)
-        if get_type_hints(owner)[own.name] in _KINDS and own.default is not MISSING
+        if get_type_hints(owner)[own.name] in _TYPES and own.default is not MISSING
     }
 )
 """Fields of the ask that always have a value -> the one that stands for nothing."""
 
-NAMES: Mapping[str, str] = MappingProxyType({own: n for n, (own, _) in reversed(list(PARAMETERS.items())) if n != own})
+NAMES: Mapping[str, str] = MappingProxyType({f.name: n for n, f in reversed(list(PARAMETERS.items())) if n != f.name})
 """Field of the ask -> the task parameter that sets it."""
 
 
@@ -121,8 +144,8 @@ def edited_ask(ask: Ask, edits: Sequence[Edit]) -> tuple[Ask, list[EditResult], 
             message = f"a task has no {edit.name[:60]!r} that can be changed here"
             problems.append(_unknown(edit.name, message, edit.name, PARAMETERS))
             continue
-        field_name, parameter = PARAMETERS[edit.name]
-        value, problem = _typed(parameter, edit)
+        field_name = PARAMETERS[edit.name].name
+        value, problem = _of_ask(PARAMETERS[edit.name], edit)
         if problem is not None:
             problems.append(problem)
             continue
@@ -213,23 +236,22 @@ def _place(name: str) -> str:
     return head if dot and (head in _PARTS or head == "config") else "task"
 
 
-def _typed(parameter: Parameter, edit: Edit) -> tuple[Any, Problem | None]:
-    raw = edit.value
-    if parameter.kind == "flag" and isinstance(raw, str):
-        raw = _FLAGS.get(raw.lower(), raw)
-    if parameter.kind in ("int", "number"):
-        try:
-            raw = number_from_text(raw) if raw != "" else None
-        except ValueError as error:
-            return None, Problem(edit.name, "type", str(error))
-    empty = raw is None or (raw == "" and (parameter.kind != "text" or parameter.choices))
-    value: Any
-    value, rule, message = (parameter.default, "", "") if empty else read(parameter, raw)
-    if parameter.kind == "names" and not rule:
-        value = tuple(value or ())
-    if isinstance(value, Mapping) and parameter.name in TASK_PARAMETERS:
-        value = json.dumps(value)  # as the task keeps it
-    return value, Problem(edit.name, rule, message) if rule else None
+def _of_ask(field: AskField, edit: Edit) -> tuple[Any, Problem | None]:
+    raw: Any = edit.value
+    kind = next((part for part in parts(field.type) if part in (bool, int, float, str)), tuple)
+    try:
+        if kind is bool and isinstance(raw, str):
+            raw = _FLAGS.get(raw.lower(), raw)
+        elif kind in (int, float) and raw != "":
+            raw = number_from_text(raw)
+        empty = raw is None or (raw == "" and kind is not str)
+        value: Any = field.default if empty else TypeAdapter(field.type).validate_python(raw)
+    except ValidationError as error:
+        return None, next(faults(error, field.type, edit.name))
+    except ValueError as error:
+        return None, Problem(edit.name, "type", str(error))
+    # As the task keeps them.
+    return tuple(value or ()) if kind is tuple else json.dumps(value) if isinstance(value, dict) else value, None
 
 
 def _of_grid(attribute: Attribute, edit: Edit) -> tuple[Any, Problem | None]:

@@ -223,8 +223,10 @@ def shortfall(task_decision: TaskDecision[Any]) -> str:
 def _shortfall(count: int, noun: str, hopeless: bool, closest: str, lacks: Sequence[SkippedCandidate]) -> str:
     if not count:
         return f"there is no {noun} at all"
-    nouns = noun if count == 1 else f"{noun}s"
-    passed = f"none of {count} {nouns} can ever take it" if hopeless else f"0 of {count} {nouns} passed"
+    if count == 1:
+        passed = f"the only {noun} {'can never take it' if hopeless else 'did not pass'}"
+    else:
+        passed = f"none of {count} {noun}s can ever take it" if hopeless else f"0 of {count} {noun}s passed"
     return f"{passed}; the closest is {closest}{_lacking(lacks, hopeless)}"
 
 

@@ -85,7 +85,7 @@ def _of_task(inputs: RuleInputs, ask: Ask) -> Iterator[Remedy]:
         value = getattr(ask, field_name)
         if field_name in PARAMETERS and value not in (None, "", (), False, 0):
             name = NAMES.get(field_name, field_name)
-            yield Remedy("task", name, value, PARAMETERS[name][1].doc, name)
+            yield Remedy("task", name, value, PARAMETERS[name].doc, name)
 
 
 def _of_config(criterion: Criterion, inputs: RuleInputs, config: Config, numbers: Mapping[str, Any]) -> Iterator[Remedy]:

@@ -12,6 +12,7 @@ from math import inf
 from random import Random
 
 from brokerage.rules.facts.ask import Config
+from brokerage.rules.facts.job_kind import JobKind
 from workqueues.splitters.protocol import Dropped, Files, JobLimits, JobPlan, Secondary, Split
 
 MOST_USES = 500_000
@@ -19,7 +20,7 @@ MOST_USES = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChosenQueue:
     """One chosen queue: its weight, jobs queued there, and how many may be; `inf` = no cap."""
 
     name: str
@@ -27,18 +28,18 @@ class Place:
     queued: int = 0
     cap: float = inf
 
-    def filled(self, jobs: int) -> Place:
+    def filled(self, jobs: int) -> ChosenQueue:
         """The place after it was given so many jobs: more queued, and a weight that is lower in proportion."""
         queued = self.queued + jobs
         return replace(self, queued=queued, weight=self.weight * (self.queued + 1) / (queued + 1))
 
 
-def block_of(scouts: bool, config: Config) -> int:
-    """How many jobs go to one queue before the next is drawn. `config`: component jobbroker."""
-    return int(config["SCOUTS_PER_BLOCK" if scouts else "JOBS_PER_BLOCK"])
+def block_of(kind: JobKind, config: Config) -> int:
+    """How many jobs of this kind go to one queue before the next is drawn. `config`: component jobbroker."""
+    return int(config["SCOUTS_PER_BLOCK" if kind is JobKind.SCOUT else "JOBS_PER_BLOCK"])
 
 
-def draw(places: Sequence[Place], dice: Random) -> Place | None:
+def draw(places: Sequence[ChosenQueue], dice: Random) -> ChosenQueue | None:
     """A place with room, drawn in proportion to the weights; None when none has room."""
     roomy = [place for place in places if place.queued < place.cap and place.weight > 0]
     if not roomy:
@@ -72,7 +73,7 @@ class Layout:
 
 
 @dataclass(slots=True)
-class _Cutting:
+class _PieceCursor:
     """How far the pieces of a chunk are cut: the position of the next one, and how many of its events are taken.
 
     `per_job`: pieces that a job takes, as far as is known.
@@ -128,7 +129,7 @@ def lay_out(
     secondaries: Sequence[Secondary],
     cut: Cut,
     limits_at: Callable[[str], JobLimits],
-    places: Sequence[Place],
+    places: Sequence[ChosenQueue],
     most: int,
     block: int,
     dice: Random,
@@ -142,17 +143,17 @@ def lay_out(
     runs (facts on the brokerage 8.1, queues without weight). A queue for which nothing can be cut is barred until another took
     some.
     """
-    now = {place.name: place for place in places}
+    by_name = {place.name: place for place in places}
     idle = _idle(places, dice)
-    cutting, blocks, dropped = _Cutting(files, secondaries, per_job), list[Block](), list[Dropped]()
+    cursor, blocks, dropped = _PieceCursor(files, secondaries, per_job), list[Block](), list[Dropped]()
     barred: set[str] = set()
     reason, made, uses = "", 0, 0
-    while made < most and cutting.at < len(files) and uses < MOST_USES:
+    while made < most and cursor.at < len(files) and uses < MOST_USES:
         first = bool(idle)
-        place = now[idle.pop()] if first else draw([p for p in now.values() if p.name not in barred], dice)
+        place = by_name[idle.pop()] if first else draw([p for p in by_name.values() if p.name not in barred], dice)
         if place is None:
             break
-        split = cutting.take(cut, limits_at(place.name), 1 if first else min(block, most - made))
+        split = cursor.take(cut, limits_at(place.name), 1 if first else min(block, most - made))
         reason = split.reason
         dropped += split.dropped
         if not split.jobs:
@@ -164,11 +165,11 @@ def lay_out(
         barred.clear()
         made += len(split.jobs)
         uses += sum(job.n_files + sum(portion.n for portion in job.others) for job in split.jobs)
-        now[place.name] = place.filled(len(split.jobs))
+        by_name[place.name] = place.filled(len(split.jobs))
     return Layout(tuple(blocks), reason, tuple(dropped))
 
 
-def _idle(places: Sequence[Place], dice: Random) -> list[str]:
+def _idle(places: Sequence[ChosenQueue], dice: Random) -> list[str]:
     """The queues where nothing waits, in random order."""
     idle = [place.name for place in places if place.queued == 0 and place.cap >= 1]
     dice.shuffle(idle)

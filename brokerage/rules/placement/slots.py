@@ -15,7 +15,7 @@ from brokerage.rules.facts.needs import job_walltime_s, memory_mb, output_mb, si
 from brokerage.rules.facts.overload import queue_limit
 from brokerage.rules.facts.snapshot import BUSY, JOBS, Queues
 from brokerage.rules.grid.document import Entry
-from brokerage.rules.placement.distribution import Place
+from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.job_limits import walltime_per_byte
 from brokerage.rules.world.stored_snapshot import TaskFacts
 
@@ -35,17 +35,18 @@ class Slot(NamedTuple):
     walltime_s: int
 
 
-class Given:
+class JobsGiven:
     """Jobs given to queues since the grid was looked at, by share; a pseudo-queue counts as its unified queue."""
 
     def __init__(self) -> None:
         self._jobs: Counter[tuple[str, str]] = Counter()
         self._all: Counter[str] = Counter()
 
-    def add(self, share: str, queue: str, jobs: int) -> None:
-        """Count jobs of a share."""
-        self._jobs[share, queue] += jobs
-        self._all[queue] += jobs
+    def add(self, share: str, jobs: Mapping[str, int]) -> None:
+        """Count jobs of a share: queue -> how many more."""
+        for queue, n in jobs.items():
+            self._jobs[share, queue] += n
+            self._all[queue] += n
 
     def at(self, queue: str, share: str | None) -> int:
         """Jobs given to a queue: of a share, or (None) of all."""
@@ -66,7 +67,7 @@ def limit_of(activity: str, share: str | None, config: Config) -> int:
     return max(limit, int(queue_limit(0))) if activity == ANALYSIS else limit
 
 
-def total_room(queues: Queues, limit: int, given: Given, share: str | None) -> int:
+def total_room(queues: Queues, limit: int, given: JobsGiven, share: str | None) -> int:
     """Jobs that may still be made for all queues together; parts of a unified queue have the room of the whole.
 
     As nothing is known of the input yet, jobs whose input moves take no room.
@@ -92,21 +93,23 @@ def own_names(queues: Queues) -> list[str]:
     )
 
 
-def places_of(chosen: Iterable[Choice], queues: Queues, limit: int | None, given: Given, share: str | None) -> list[Place]:
+def chosen_queues(
+    chosen: Iterable[Choice], queues: Queues, limit: int | None, given: JobsGiven, share: str | None
+) -> list[ChosenQueue]:
     """The chosen queues that can take outputs, with what waits there and how much may; `limit` None: no cap.
 
     Of several parts of one unified queue the best. Jobs whose input moves count where that of the task must move too (decision
     B9). What was given meanwhile counts as waiting and lowers the weight.
     """
-    found: dict[str, Place] = {}
+    by_queue: dict[str, ChosenQueue] = {}
     names = own_names(queues)
     for choice in chosen:
         queue = names[choice.row]
-        if queue not in found and queues.storage[choice.row]:
+        if queue not in by_queue and queues.storage[choice.row]:
             waiting = int(queues.queued[choice.row])
             cap = inf if limit is None else float(queues.cap(limit)[choice.row])
-            found[queue] = Place(choice.name, choice.weight, waiting, cap).filled(given.at(queue, share))
-    return list(found.values())
+            by_queue[queue] = ChosenQueue(choice.name, choice.weight, waiting, cap).filled(given.at(queue, share))
+    return list(by_queue.values())
 
 
 class SlotsAt:
@@ -130,11 +133,11 @@ class SlotsAt:
 
     def of(self, input_bytes: int, n_events: int) -> Slot:
         """That of a job with so much input and so many events."""
-        if (found := self._known.get((input_bytes, n_events))) is None:
-            found = self._known[input_bytes, n_events] = self._made(input_bytes, n_events)
-        return found
+        if (slot := self._known.get((input_bytes, n_events))) is None:
+            slot = self._known[input_bytes, n_events] = self._slot(input_bytes, n_events)
+        return slot
 
-    def _made(self, input_bytes: int, n_events: int) -> Slot:
+    def _slot(self, input_bytes: int, n_events: int) -> Slot:
         input_mb = input_bytes / 1e6
         disk = input_mb + output_mb(self._ask, n_events, input_mb) + self._work_mb
         return Slot(

@@ -7,7 +7,8 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from brokerage.rules.facts.ask import Ask, BadAsk, Chunk, ChunkDataset, Usage
+from broker_site.foundation.outside_data import OutsideDataError
+from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset, Usage
 from tests.unit.brokerage.grids import asks
 
 
@@ -48,7 +49,7 @@ def test_all_faults_are_named_at_once_with_their_paths() -> None:
         "chunk": {"files": -0.5, "gb": -2, "datasets": [{"name": 3}]},
         "usage": {"running_jobs": "many"},
     }
-    with pytest.raises(BadAsk) as caught:
+    with pytest.raises(OutsideDataError) as caught:
         Ask.from_document(document)
     assert {problem.field for problem in caught.value.problems} == {
         "format",
@@ -56,7 +57,7 @@ def test_all_faults_are_named_at_once_with_their_paths() -> None:
         "scout",
         "ram_count",
         "included_sites",
-        "excluded_sites",
+        "excluded_sites[1]",
         "core_count",
         "priority",
         "max_walltime_h",

@@ -69,7 +69,8 @@ def test_when_waiting_can_help_the_verdict_does_not_say_that_none_fits() -> None
     table = piloted([{"name": "FULL", "space_gb": 150}])
     told = explain(stored(ask(), table), Generic, ask(), table, CONFIG)
     assert told.verdict == (
-        "Pending for 20 min: 0 of 1 queue passed; the closest is FULL: its output storage has 150 GB free, 200 are wanted (-disk)"
+        "Pending for 20 min: the only queue did not pass; the closest is FULL: "
+        "its output storage has 150 GB free, 200 are wanted (-disk)"
     )
 
 

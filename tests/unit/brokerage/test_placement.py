@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from broker_site.foundation.kernel.dice import dice
-from brokerage.rules.placement.distribution import Layout, Place, block_of, draw, lay_out
+from brokerage.rules.facts.job_kind import JobKind
+from brokerage.rules.placement.distribution import ChosenQueue, Layout, block_of, draw, lay_out
 from tests.unit.brokerage.grids import CONFIG
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.job_size import Budget
@@ -21,14 +22,14 @@ from workqueues.splitters.protocol import Files, JobLimits, Secondary, Split
 def test_jobs_spread_in_proportion_to_the_weights() -> None:
     counts: Counter[str] = Counter()
     for seed in range(400):
-        drawn = draw([Place("A", 3.0), Place("B", 1.0), Place("C", 0.0)], dice(seed))
+        drawn = draw([ChosenQueue("A", 3.0), ChosenQueue("B", 1.0), ChosenQueue("C", 0.0)], dice(seed))
         assert drawn is not None
         counts[drawn.name] += 1
     assert counts["A"] == pytest.approx(300, abs=30)
     assert counts["C"] == 0
 
 
-def laid(places: list[Place], n_files: int = 100, most: int = 50, block: int = 25, seed: object = 1, **more: Any) -> Layout:
+def laid(places: list[ChosenQueue], n_files: int = 100, most: int = 50, block: int = 25, seed: object = 1, **more: Any) -> Layout:
     """Files of 1 GB and 100 events, two a job unless `rules` or `limits_at` say otherwise."""
     files = Files(list(range(n_files)), [10**9] * n_files, [100] * n_files, complete=True)
     limits_at = more.get("limits_at") or (lambda _: JobLimits())
@@ -45,34 +46,34 @@ def counts(layout: Layout) -> list[tuple[str, int]]:
 
 
 def test_each_block_lowers_the_weight_so_that_all_queues_get_work() -> None:
-    assert Place("A", 6.0, queued=1).filled(2) == Place("A", 3.0, queued=3)
-    blocks = counts(laid([Place("A", 5.0, 1), Place("B", 2.0, 1), Place("C", 1.0, 1)], most=40, block=2))
+    assert ChosenQueue("A", 6.0, queued=1).filled(2) == ChosenQueue("A", 3.0, queued=3)
+    blocks = counts(laid([ChosenQueue("A", 5.0, 1), ChosenQueue("B", 2.0, 1), ChosenQueue("C", 1.0, 1)], most=40, block=2))
     assert sum(jobs for _, jobs in blocks) == 40
     assert {name for name, _ in blocks} == {"A", "B", "C"}
 
 
 def test_the_same_seed_gives_the_same_blocks() -> None:
-    places = [Place("A", 5.0, 1), Place("B", 2.0, 1)]
+    places = [ChosenQueue("A", 5.0, 1), ChosenQueue("B", 2.0, 1)]
     assert laid(places, block=3, seed=3) == laid(places, block=3, seed=3)
     assert len({tuple(counts(laid(places, block=3, seed=n))) for n in range(20)}) > 1
 
 
 def test_full_queues_are_passed_over() -> None:
-    full, roomy = Place("A", 9.0, queued=20, cap=20), Place("B", 1.0)
+    full, roomy = ChosenQueue("A", 9.0, queued=20, cap=20), ChosenQueue("B", 1.0)
     assert draw([full, roomy], dice(1)) == roomy
     assert draw([full], dice(1)) is None
-    assert counts(laid([Place("A", 1.0, queued=18, cap=20)])) == [("A", 25)]
+    assert counts(laid([ChosenQueue("A", 1.0, queued=18, cap=20)])) == [("A", 25)]
 
 
 def test_idle_queues_get_a_job_each_before_the_others() -> None:
-    blocks = counts(laid([Place("busy", 9.0, queued=5), Place("idle", 0.1), Place("calm", 0.1)]))
+    blocks = counts(laid([ChosenQueue("busy", 9.0, queued=5), ChosenQueue("idle", 0.1), ChosenQueue("calm", 0.1)]))
     assert sorted(blocks[:2]) == [("calm", 1), ("idle", 1)]
 
 
 def test_every_file_is_in_one_job_in_order_whatever_the_limits_of_the_queues() -> None:
     disk = {"small": 3.5e9, "large": 7.5e9}
     layout = laid(
-        [Place("small", 1.0, 1), Place("large", 1.0, 1)],
+        [ChosenQueue("small", 1.0, 1), ChosenQueue("large", 1.0, 1)],
         rules=SplitRules(),
         limits_at=lambda name: JobLimits(budgets=(Budget(1.0, 0.0, disk[name], hard=True),)),
     )
@@ -86,17 +87,19 @@ def test_every_file_is_in_one_job_in_order_whatever_the_limits_of_the_queues() -
 def test_a_queue_where_not_even_the_smallest_job_fits_gets_none() -> None:
     disk = {"tiny": 0.5e9, "large": 7.5e9}
     layout = laid(
-        [Place("tiny", 100.0, 1), Place("large", 1.0, 1)],
+        [ChosenQueue("tiny", 100.0, 1), ChosenQueue("large", 1.0, 1)],
         limits_at=lambda name: JobLimits(budgets=(Budget(1.0, 0.0, disk[name], hard=True),)),
     )
     assert {block.queue for block in layout.blocks} == {"large"}
-    nowhere = laid([Place("tiny", 1.0)], limits_at=lambda _: JobLimits(budgets=(Budget(1.0, 0.0, 1.0, hard=True),)))
+    nowhere = laid([ChosenQueue("tiny", 1.0)], limits_at=lambda _: JobLimits(budgets=(Budget(1.0, 0.0, 1.0, hard=True),)))
     assert not nowhere.blocks
     assert nowhere.reason
 
 
 def test_events_are_cut_across_blocks_without_a_gap() -> None:
-    layout = laid([Place("A", 1.0), Place("B", 1.0)], n_files=10, most=100, block=3, rules=SplitRules(events_per_job=70))
+    layout = laid(
+        [ChosenQueue("A", 1.0), ChosenQueue("B", 1.0)], n_files=10, most=100, block=3, rules=SplitRules(events_per_job=70)
+    )
     jobs = [job for block in layout.blocks for job in block.jobs]
     begins = [100 * job.start + job.skip for job in jobs]
     assert begins == [70 * n for n in range(15)]
@@ -105,11 +108,13 @@ def test_events_are_cut_across_blocks_without_a_gap() -> None:
 
 
 def test_blocks_of_scouts_are_small() -> None:
-    assert (block_of(True, CONFIG), block_of(False, CONFIG)) == (2, 25)
+    assert [block_of(kind, CONFIG) for kind in (JobKind.SCOUT, JobKind.NORMAL, JobKind.MERGE)] == [2, 25, 25]
 
 
 def test_jobs_that_all_read_very_many_files_are_made_a_part_at_a_time() -> None:
     background = Secondary(read_attributes("nosplit"), Files(list(range(900)), [1] * 900, [1] * 900))
-    layout = laid([Place("A", 1.0, 1)], n_files=5000, most=5000, rules=SplitRules(files_per_job=1), secondaries=(background,))
+    layout = laid(
+        [ChosenQueue("A", 1.0, 1)], n_files=5000, most=5000, rules=SplitRules(files_per_job=1), secondaries=(background,)
+    )
     uses = sum(1 + job.others[0].n for block in layout.blocks for job in block.jobs)
     assert 500_000 <= uses < 530_000

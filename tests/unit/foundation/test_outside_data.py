@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import pytest
@@ -15,6 +16,7 @@ from broker_site.foundation.outside_data import (
     Expected,
     Flag,
     OutsideDataError,
+    Whole,
     fault,
     read,
 )
@@ -75,6 +77,25 @@ def test_a_fault_has_its_place_its_rule_and_a_line(given: dict[str, object], pla
         read(Home, {"cats": {"tom": {"name": "Tom"} | given}, "lodgers": [{"name": "Tim"} | given]}, noun="member")
     told = [(p.field, p.rule, p.message) for p in refused.value.problems]
     assert told == [(f"cats.tom.{place}", rule, message), (f"lodgers[0].{place}", rule, message)]
+
+
+@dataclass(frozen=True)
+class Dog:
+    age: Annotated[Whole, Field(ge=0, le=30)]
+    friends: list[Dog] = field(default_factory=list)
+    owner: Annotated[str, Field(validation_alias="OWNER", min_length=1)] = "nobody"
+
+
+def test_a_dataclass_is_a_declaration_too_and_passes_over_what_it_does_not_know() -> None:
+    assert read(Dog, {"age": 3.0, "friends": [{"age": 4}], "colour": "red"}) == Dog(3, [Dog(4)])
+    with pytest.raises(OutsideDataError) as refused:
+        read(Dog, {"friends": [{"age": 31}, {"age": True}], "OWNER": ""})
+    assert [(p.field, p.rule, p.message) for p in refused.value.problems] == [
+        ("age", "required", "must be given"),
+        ("friends[0].age", "range", "expected 0 to 30, found the number 31"),
+        ("friends[1].age", "type", "expected a whole number, found true"),
+        ("OWNER", "required", "must not be empty"),
+    ]
 
 
 def test_what_is_missing_is_described() -> None:

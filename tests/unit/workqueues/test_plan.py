@@ -9,15 +9,14 @@ import pytest
 from tests.unit.workqueues.examples import Params, constant, generation, pile_up, processing, template
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import (
-    Broken,
     DatasetFacts,
     ParentFacts,
+    TaskFaults,
     TaskPlan,
-    Wait,
+    TaskWait,
     check_inputs,
-    input_names,
-    output_names,
     plan,
+    read_task,
 )
 
 INPUT = "mc26.gen.boson.EVT"
@@ -26,7 +25,7 @@ KNOWN = {INPUT: DatasetFacts(INPUT, "closed", 20)}
 
 
 def planned(params: Params, **more: Any) -> TaskPlan:
-    refined = plan(params, task_id=17, user_name="eve", **{"known": KNOWN, **more})
+    refined = plan(read_task(params), task_id=17, user_name="eve", **{"known": KNOWN, **more})
     assert isinstance(refined, TaskPlan), refined
     return refined
 
@@ -141,8 +140,8 @@ def test_two_templates_may_write_into_one_dataset() -> None:
 @pytest.mark.parametrize("status", ["registered", "running", "exhausted", "pending", "paused"])
 def test_a_child_waits_for_a_parent_that_runs_without_using_up_its_time(status: str) -> None:
     child = {**processing(), "parentTaskName": "mc26.gen.boson"}
-    refined = plan(child, task_id=18, user_name="eve", parent=ParentFacts(17, status, frozenset([INPUT])), known={})
-    assert isinstance(refined, Wait)
+    refined = plan(read_task(child), task_id=18, user_name="eve", parent=ParentFacts(17, status, frozenset([INPUT])), known={})
+    assert isinstance(refined, TaskWait)
     assert not refined.clock
     assert "17" in refined.reason and status in refined.reason
 
@@ -150,14 +149,14 @@ def test_a_child_waits_for_a_parent_that_runs_without_using_up_its_time(status: 
 @pytest.mark.parametrize("status", ["failed", "broken", "aborted"])
 def test_a_child_of_a_parent_that_ended_badly_is_broken(status: str) -> None:
     child = {**processing(), "parentTaskName": "mc26.gen.boson"}
-    refined = plan(child, task_id=18, user_name="eve", parent=ParentFacts(17, status), known=KNOWN)
-    assert isinstance(refined, Broken)
+    refined = plan(read_task(child), task_id=18, user_name="eve", parent=ParentFacts(17, status), known=KNOWN)
+    assert isinstance(refined, TaskFaults)
     assert [(p.field, p.rule) for p in refined.problems] == [("parentTaskName", "parent")]
 
 
 def test_a_parent_that_nobody_knows_breaks_the_child() -> None:
-    refined = plan({**processing(), "parentTaskName": "none"}, task_id=18, user_name="eve", known=KNOWN)
-    assert isinstance(refined, Broken)
+    refined = plan(read_task({**processing(), "parentTaskName": "none"}), task_id=18, user_name="eve", known=KNOWN)
+    assert isinstance(refined, TaskFaults)
 
 
 @pytest.mark.parametrize("status", ["done", "finished"])
@@ -169,16 +168,16 @@ def test_a_child_goes_on_when_its_parent_has_ended_well(status: str) -> None:
 
 
 def test_an_input_that_nobody_has_is_an_error_with_its_place() -> None:
-    refined = plan(processing(), task_id=18, user_name="eve", known={})
-    assert isinstance(refined, Broken)
+    refined = plan(read_task(processing()), task_id=18, user_name="eve", known={})
+    assert isinstance(refined, TaskFaults)
     assert [(p.field, p.rule) for p in refined.problems] == [("jobParameters[0].dataset", "dataset")]
     assert INPUT in refined.reason
-    assert check_inputs(processing(), ParentFacts(17, "running", frozenset([INPUT])), {}) == []
+    assert check_inputs(read_task(processing()), ParentFacts(17, "running", frozenset([INPUT])), {}) == []
 
 
 def test_a_task_may_wait_for_its_input_and_its_time_runs() -> None:
-    refined = plan({**processing(), "waitInput": True}, task_id=18, user_name="eve", known={})
-    assert isinstance(refined, Wait)
+    refined = plan(read_task({**processing(), "waitInput": True}), task_id=18, user_name="eve", known={})
+    assert isinstance(refined, TaskWait)
     assert refined.clock
     assert INPUT in refined.reason
 
@@ -190,15 +189,15 @@ def test_a_task_that_allows_empty_input_is_defined_without_it() -> None:
 
 
 def test_a_wrong_task_is_broken_with_all_its_faults() -> None:
-    refined = plan({}, task_id=18, user_name="eve", known={})
-    assert isinstance(refined, Broken)
+    refined = plan(read_task({}), task_id=18, user_name="eve", known={})
+    assert isinstance(refined, TaskFaults)
     assert "taskName" in refined.reason and "vo" in refined.reason
 
 
 def test_inputs_to_look_up() -> None:
-    assert input_names(processing()) == (INPUT,)
-    assert input_names(generation()) == ()
-    assert input_names({"jobParameters": 5}) == ()
+    assert read_task(processing()).input_names == (INPUT,)
+    assert read_task(generation()).input_names == ()
+    assert read_task({"jobParameters": 5}).input_names == ()
 
 
 def whole_pile_up() -> Params:
@@ -287,20 +286,20 @@ def test_codes_of_splitting(more: Params, rule: str) -> None:
 @pytest.mark.parametrize("name", ["nEventsPerJob", "tgtNumEventsPerJob"])
 def test_events_that_nobody_knows_are_told_at_submission(name: str) -> None:
     task = {**processing(), "nFilesPerJob": None, name: 700}
-    [fault] = check_inputs(task, None, known(INPUT, n_uncounted=1))
+    [fault] = check_inputs(read_task(task), None, known(INPUT, n_uncounted=1))
     assert (fault.field, fault.rule) == (name, "events")
     assert INPUT in fault.message and "give nEventsPerInputFile" in fault.message
-    assert check_inputs({**task, "nEventsPerInputFile": 300}, None, known(INPUT, n_uncounted=1)) == []
-    assert check_inputs({**task, "nFiles": 3}, None, known(INPUT, n_uncounted=1)) == []  # perhaps not among the three
-    assert check_inputs({**task, "nFiles": 3}, None, known(INPUT, n_uncounted=20)) != []
-    assert check_inputs(task, None, known(INPUT)) == []
+    assert check_inputs(read_task({**task, "nEventsPerInputFile": 300}), None, known(INPUT, n_uncounted=1)) == []
+    assert check_inputs(read_task({**task, "nFiles": 3}), None, known(INPUT, n_uncounted=1)) == []  # perhaps not among the three
+    assert check_inputs(read_task({**task, "nFiles": 3}), None, known(INPUT, n_uncounted=20)) != []
+    assert check_inputs(read_task(task), None, known(INPUT)) == []
 
 
 def test_events_of_a_secondary_dataset_count_only_with_an_event_ratio() -> None:
     task = {**processing(), "nEventsPerInputFile": 10}
     task["jobParameters"].append({**template("input", "low", "${LOW}"), "eventRatio": 2})
     both = known(INPUT) | known("low", n_uncounted=1)
-    assert [(p.field, p.rule) for p in check_inputs(task, None, both)] == [("jobParameters[2].eventRatio", "events")]
+    assert [(p.field, p.rule) for p in check_inputs(read_task(task), None, both)] == [("jobParameters[2].eventRatio", "events")]
 
 
 def test_outputs_of_a_task_that_instantiates_are_templates_whose_names_no_child_reads() -> None:
@@ -309,8 +308,8 @@ def test_outputs_of_a_task_that_instantiates_are_templates_whose_names_no_child_
     assert [d.type for d in refined.datasets] == ["input", "tmpl_output", "tmpl_log"]
     assert [(t.dataset_index, t.out_type) for t in refined.templates] == [(1, "output"), (2, "log")]
     assert parse(refined.split_rule).instantiate
-    assert output_names(task) == ()
-    assert output_names(processing()) == ("mc26.reco.boson.AOD", "mc26.reco.boson.log")
+    assert read_task(task).output_names == ()
+    assert read_task(processing()).output_names == ("mc26.reco.boson.AOD", "mc26.reco.boson.log")
 
 
 def test_hints_without_effect_are_noted() -> None:

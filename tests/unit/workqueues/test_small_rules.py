@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker_site.foundation.gdpconfig import keys
 from workqueues import config_keys  # noqa: F401 - declares the keys
-from workqueues.rules.jobs.feeding import after_feeding, used_part
+from workqueues.rules.jobs.feeding import LoadedInputs, after_feeding, file_verdict, used_part
 from workqueues.rules.jobs.pseudo_files import PseudoFile, number_of, pseudo_files
 from workqueues.rules.jobs.resource_type import ram_per_core, resource_type
 from workqueues.rules.jobs.seeds import choose_seeds, seed_value
@@ -88,17 +88,35 @@ def test_the_part_of_an_input_that_is_used(
 
 
 @pytest.mark.parametrize(
-    ("facts", "way"),
+    ("usable", "empty", "rules", "still_open", "after"),
     [
-        ({"usable": 1, "allow_empty": False}, "go"),
-        ({"usable": 0, "allow_empty": False}, "break"),
-        ({"usable": 0, "allow_empty": True}, "finish"),
-        ({"usable": 0, "allow_empty": False, "wait_input": True, "still_open": True}, "wait"),
-        ({"usable": 0, "allow_empty": True, "wait_input": True, "still_open": False}, "finish"),
+        (1, (), {}, False, ("go", "")),
+        (0, (), {}, False, ("break", "the input has no files")),
+        (0, (), {"allow_empty_input": True}, False, ("finish", "the input has no files")),
+        (0, (), {"wait_input": True}, True, ("wait", "the input has no files yet")),
+        (0, (), {"allow_empty_input": True, "wait_input": True}, False, ("finish", "the input has no files")),
+        (9, ("in.low", "in.high"), {}, False, ("break", "the secondary dataset in.low has no files")),
+        (
+            0,
+            (),
+            {"skip_short_input": True, "events_per_job": 50},
+            True,
+            ("break", "the input has no files of 50 events or more, and skipShortInput leaves the others out"),
+        ),
     ],
 )
-def test_where_feeding_leads(facts: dict[str, Any], way: str) -> None:
-    assert after_feeding(**facts) == way
+def test_where_feeding_leads(
+    usable: int, empty: tuple[str, ...], rules: dict[str, Any], still_open: bool, after: tuple[str, str]
+) -> None:
+    assert after_feeding(LoadedInputs(usable, empty), SplitRules(**rules), still_open=still_open) == after
+
+
+@pytest.mark.parametrize(
+    ("condition", "queues", "verdict"),
+    [("ok", {"A"}, "ready"), ("ok", {"A", "B"}, "lost"), ("lost", (), "lost"), ("broken", {"A", "B"}, "broken")],
+)
+def test_the_word_of_two_queues_counts_more_than_that_of_the_catalogue(condition: Any, queues: set[str], verdict: str) -> None:
+    assert file_verdict(condition, queues) == verdict
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.workqueues.examples import Params, analysis, constant, event_service, generation, pile_up, processing, template
-from workqueues.rules.refine import Broken, Wait, plan, validate
-from workqueues.rules.task_parameters import TASK_PARAMETERS, not_yet
+from workqueues.rules.refine import TaskFaults, TaskWait, plan, read_task, validate
+from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters, not_yet
 
 
 def faults(params: Params) -> set[tuple[str, str]]:
@@ -65,17 +65,32 @@ def test_a_length_fault_names_column_and_limit() -> None:
 
 @pytest.mark.parametrize(("name", "row"), sorted(not_yet().items()))
 def test_every_feature_that_is_not_built_is_refused_with_its_row(name: str, row: str) -> None:
-    parameter = TASK_PARAMETERS[name]
-    text = parameter.choices[0] if parameter.choices else "x"
-    value = {"flag": True, "text": text, "object": {"a": 1}, "any": ["x"]}.get(parameter.kind, 3)
-    found = [p for p in validate({**processing(), name: value}) if p.field == name and p.rule == "not_supported_yet"]
-    assert found and f"row {row}" in found[0].message
+    for value in (True, 3, "x", "runonce", "eventsAlignment", "only", "on", {"a": 1}):
+        answers = [p for p in validate({**processing(), name: value}) if p.field == name]
+        assert any(p.rule == "not_supported_yet" and f"row {row}" in p.message for p in answers)
+        if len(answers) == 1:
+            return
+    pytest.fail("no value has the type of this parameter")
 
 
 @pytest.mark.parametrize("name", sorted(not_yet()))
 def test_what_asks_for_nothing_is_accepted(name: str) -> None:
-    off = {"flag": False, "text": None, "object": None, "any": None}.get(TASK_PARAMETERS[name].kind, 0)
-    assert validate({**processing(), name: off}) == []
+    assert validate({**processing(), name: None}) == []
+    assert validate({**processing(), name: TASK_PARAMETERS[name].default}) == []
+
+
+NUMBERS = [
+    name
+    for name, schema in TaskParameters.model_json_schema()["properties"].items()
+    if any(option.get("type") in ("integer", "number") and "enum" not in option for option in schema.get("anyOf", [schema]))
+    and name != "addNthFieldToLFN"
+]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_has_two_limits(name: str) -> None:
+    for wrong in (-2, 10**15):
+        assert (name, "range") in faults({**processing(), name: wrong})
 
 
 @pytest.mark.parametrize(
@@ -342,6 +357,37 @@ def test_a_body_that_is_wrong_throughout_is_answered_shortly() -> None:
     assert found[-1].rule == "more"
 
 
+def many_inputs(n_items: int, n_names: int) -> list[Params]:
+    return [template("input", ",".join(f"no.{i}.{j}" for j in range(n_names)), f"${{IN{i + 2}}}") for i in range(n_items)]
+
+
+def test_a_task_has_a_largest_number_of_datasets() -> None:
+    task = processing()
+    task["jobParameters"] += many_inputs(10, 1000)
+    document = read_task(task)
+    assert [(p.field, p.rule) for p in document.problems] == [("jobParameters[11]", "range")]
+    assert len(document.input_names) <= 10_000
+
+
+def test_inputs_that_nobody_has_are_told_up_to_a_bound() -> None:
+    task = processing()
+    task["jobParameters"] += many_inputs(5, 1000)
+    document = read_task(task)
+    assert document.problems == ()
+    refined = plan(document, task_id=1, user_name="eve", known={})
+    assert isinstance(refined, TaskFaults)
+    assert len(refined.problems) == 501
+    assert refined.problems[-1].rule == "more"
+
+
+def test_placeholders_that_nobody_knows_are_told_up_to_a_bound() -> None:
+    task = processing()
+    task["jobParameters"] += [constant(" ".join(f"${{U{i}_{j}}}" for j in range(1000))) for i in range(3)]
+    problems = validate(task)
+    assert len(problems) == 501
+    assert problems[-1].rule == "more"
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
@@ -381,5 +427,5 @@ def test_no_json_makes_it_raise(params: Params, job_parameters: Any, log: Any) -
     for body in (params, {**params, "jobParameters": job_parameters, "log": log}, {**processing(), **params}):
         problems = validate(body)
         assert all(p.rule and p.message for p in problems)
-        refined = plan(body, task_id=1, user_name="eve", known={})
-        assert isinstance(refined, Broken | Wait) or not problems
+        refined = plan(read_task(body), task_id=1, user_name="eve", known={})
+        assert isinstance(refined, TaskFaults | TaskWait) or not problems

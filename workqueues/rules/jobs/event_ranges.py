@@ -7,7 +7,7 @@ Not here: cutting free events into jobs (`workqueues.splitters`), the rows (`wor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -25,6 +25,22 @@ class Try(NamedTuple):
     keeps: bool
 
 
+class InputFile(NamedTuple):
+    """A file that jobs may get. Size in bytes; None where unknown. `job_id`: the job that had it before."""
+
+    id: int
+    dataset_id: int
+    lfn: str
+    fsize: int | None = None
+    n_events: int | None = None
+    first_event: int | None = None
+    boundary_id: int | None = None
+    lumi_block_nr: int | None = None
+    attempt_nr: int = 0
+    ram_count: int = 0
+    job_id: int | None = None
+
+
 class Free(NamedTuple):
     """Events of one file that no job has, all with the same past: tries, failures, and the last job that had them."""
 
@@ -33,6 +49,50 @@ class Free(NamedTuple):
     attempt_nr: int = 0
     failed_attempt: int = 0
     previous_job_id: int | None = None
+
+
+class Piece(NamedTuple):
+    """Neighbouring events of a file that no job has: `first` counted from 0 in the file, and how many.
+
+    Runs that touch are one piece; `parts` are its runs of one past each (tries, failures, last job). A file whose number of
+    events is unknown or 0 is one piece of 0 events without parts: it is used whole, without a range.
+    """
+
+    file_id: int
+    first: int
+    n_events: int
+    parts: tuple[Free, ...] = ()
+
+    def between(self, skip: int, upto: int) -> list[Free]:
+        """The events from `skip` up to but not including `upto`, counted from the start of the piece, by their past: each run is
+        one range of a job that takes them.
+        """
+        start, end = self.first + skip, self.first + upto
+        return [
+            part._replace(first=max(part.first, start), stop=min(part.stop, end))
+            for part in self.parts
+            if part.first < end and start < part.stop
+        ]
+
+
+class NewRange(NamedTuple):
+    """Events of a file for one job: a free piece or a part of it. `attempt_nr`, `failed_attempt`: those of the piece."""
+
+    dataset_id: int
+    file_id: int
+    job_id: int
+    first: int
+    n_events: int
+    attempt_nr: int = 0
+    failed_attempt: int = 0
+
+
+class DroppedEvents(NamedTuple):
+    """Events of a picked file that no job will take; 0 events: a file that is used whole."""
+
+    file_id: int
+    first: int
+    n_events: int
 
 
 def used_up(attempt_nr: int, max_attempt: int | None, failed_attempt: int, max_failure: int | None) -> bool:
@@ -73,6 +133,14 @@ def _append(found: list[Free], run: Free) -> None:
         found[-1] = run._replace(first=found[-1].first)
     else:
         found.append(run)
+
+
+def joined_pieces(file_id: int, runs: Sequence[Free]) -> Iterator[Piece]:
+    """The pieces of a file that its free runs are: those that touch are one."""
+    breaks = [i for i, run in enumerate(runs) if i == 0 or runs[i - 1].stop < run.first]
+    for start, stop in pairwise([*breaks, len(runs)]):
+        parts = tuple(runs[start:stop])
+        yield Piece(file_id, parts[0].first, parts[-1].stop - parts[0].first, parts)
 
 
 FileStatus = Literal["ready", "running", "partial", "finished", "failed"]

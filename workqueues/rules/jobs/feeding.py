@@ -6,14 +6,14 @@ Source: facts on datasets 1.1.3, 1.2.4; facts on workflows 7.2.9; facts on split
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from random import Random
 from typing import Literal, NamedTuple
 
 from workqueues.rules.jobs.middle_names import fields_of
 from workqueues.rules.jobs.split_rule import SplitRules
 
-Fed = Literal["go", "wait", "finish", "break"]
+FileVerdict = Literal["lost", "broken", "ready"]
 
 
 class NewFile(NamedTuple):
@@ -135,17 +135,45 @@ def most_jobs(files: Sequence[NewFile], rules: SplitRules) -> int:
     return len(files)
 
 
-def after_feeding(usable: int, *, allow_empty: bool, wait_input: bool = False, still_open: bool = False) -> Fed:
-    """Where a task goes of whose masters, or of one of whose secondary datasets, `usable` files may be used: on, pending, to its
-    end at once, or tobroken.
+class LoadedInputs(NamedTuple):
+    """Files of the masters that may be used, and the names of secondary datasets without any."""
 
-    `still_open`: files may still come (a dataset is open, or its parent runs).
+    usable: int
+    empty: Sequence[str] = ()
+
+
+class AfterFeeding(NamedTuple):
+    """Where a task goes: on, pending, to its end at once, or tobroken; `lack`: what it lacks, in words."""
+
+    way: Literal["go", "wait", "finish", "break"]
+    lack: str = ""
+
+
+def after_feeding(inputs: LoadedInputs, rules: SplitRules, *, still_open: bool = False) -> AfterFeeding:
+    """Where a task goes with these inputs: one that lacks files of a secondary dataset can make no job either.
+
+    `still_open`: files may still come to a dataset.
     """
-    if usable:
-        return "go"
-    if wait_input and still_open:
-        return "wait"
-    return "finish" if allow_empty else "break"
+    if inputs.usable and not inputs.empty:
+        return AfterFeeding("go")
+    if inputs.usable:
+        lack = f"the secondary dataset {inputs.empty[0]} has no files"
+    elif rules.skip_short_input:
+        lack = f"the input has no files of {rules.events_per_job} events or more, and skipShortInput leaves the others out"
+    else:
+        lack = "the input has no files"
+    if rules.wait_input and still_open:
+        return AfterFeeding("wait", f"{lack} yet")
+    return AfterFeeding("finish" if rules.allow_empty_input else "break", lack)
+
+
+def file_verdict(condition: Literal["ok", "lost", "broken"], queues: Collection[str]) -> FileVerdict:
+    """What becomes of a file that jobs could not read at these queues: the catalogue's word; where it says that the file is
+    there, the word of two queues against it counts more (decision D9).
+    """
+    if condition == "ok":
+        return "lost" if len(queues) > 1 else "ready"
+    return condition
 
 
 def _last(number: int | None) -> tuple[bool, int]:

@@ -1,33 +1,35 @@
 """Refining: from the parameters of a task to its rows, or to what is wrong with them, or to what it waits for."""
 
 from workqueues.rules.refine.datasets import unknown_events
-from workqueues.rules.refine.plan import check_inputs, input_names, notes, output_names, plan
+from workqueues.rules.refine.plan import check_inputs, notes, plan
 from workqueues.rules.refine.types import (
-    Broken,
     DatasetFacts,
     DatasetPlan,
     OutputTemplatePlan,
     ParentFacts,
     Refined,
+    TaskDocument,
+    TaskFaults,
     TaskPlan,
-    Wait,
+    TaskWait,
 )
-from workqueues.rules.refine.validate import validate
+from workqueues.rules.refine.validate import bounded, read_task, validate
 
 __all__ = [
-    "Broken",
     "DatasetFacts",
     "DatasetPlan",
     "OutputTemplatePlan",
     "ParentFacts",
     "Refined",
+    "TaskDocument",
+    "TaskFaults",
     "TaskPlan",
-    "Wait",
+    "TaskWait",
+    "bounded",
     "check_inputs",
-    "input_names",
     "notes",
-    "output_names",
     "plan",
+    "read_task",
     "unknown_events",
     "validate",
 ]

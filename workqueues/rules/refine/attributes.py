@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
-from workqueues.rules.task_parameters import problem
+from broker_site.foundation.outside_data import problem
 
 _FLAGS = {
     "repeat": "repeat",
@@ -58,7 +58,7 @@ def shown(code: str) -> str:
 def _of_keys(path: str, values: Mapping[str, object]) -> Iterator[tuple[str, str, float]]:
     for name in WISHES:
         value = values.get(name)
-        if value is not None and value is not False:
+        if value:
             yield f"{path}.{name}", name, 1 if value is True else float(str(value))
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from broker_site.foundation.kernel.verdict import Problem
-from workqueues.rules.task_parameters import problem
+from broker_site.foundation.outside_data import problem
 
 DEEPEST = 20
 """Levels of lists and objects below the task itself."""

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from broker_site.foundation.kernel.verdict import Problem
-from workqueues.rules.jobs.lengths import TASK
-from workqueues.rules.task_parameters import problem
-
-Values = Mapping[str, Any]
-"""Parameters that were given and well typed, by name."""
+from broker_site.foundation.outside_data import problem
+from workqueues.rules.task_parameters import TaskParameters
 
 MOST_RECORDS = 1_000_000
 """Most pseudo files, so jobs, of a task without input."""
@@ -20,121 +15,119 @@ MOST_RECORDS = 1_000_000
 _TERM = re.compile(r"\s*(\d{1,3}(?:\.\d+)?)\s*%(?:\s+of\s+(?:the\s+)?(?:files|events|inputs?))?\s*")
 
 
-def check_together(values: Values) -> list[Problem]:
-    """All contradictions among the given values."""
-    return [problem(*found) for rule in _RULES for found in rule(values)]
+def check_together(task: TaskParameters) -> list[Problem]:
+    """All contradictions among the parameters."""
+    return [problem(*found) for rule in _RULES for found in rule(task)]
 
 
-def n_records(values: Values) -> int | None:
+def n_records(task: TaskParameters) -> int | None:
     """How many pseudo files a task without input gets: nFiles, else nEvents by nEventsPerJob rounded up; None if neither is
     given.
     """
-    if "nFiles" in values:
-        return int(values["nFiles"])
-    if "nEvents" in values and "nEventsPerJob" in values:
-        return -(-int(values["nEvents"]) // int(values["nEventsPerJob"]))
+    if task.nFiles:
+        return task.nFiles
+    if task.nEvents and task.nEventsPerJob:
+        return -(-task.nEvents // task.nEventsPerJob)
     return None
 
 
-def cuts_events(values: Values) -> bool:
+def cuts_events(task: TaskParameters) -> bool:
     """Whether nEventsPerJob cuts input files at events (decision F2), not into whole files of known events."""
-    per_job, per_file = values.get("nEventsPerJob"), values.get("nEventsPerInputFile")
-    if not per_job or values.get("noInput"):
+    per_job, per_file = task.nEventsPerJob, task.nEventsPerInputFile
+    if not per_job or task.noInput:
         return False
-    return not per_file or bool(per_job % per_file) or bool(values.get("useRealNumEvents"))
+    return not per_file or bool(per_job % per_file) or task.useRealNumEvents
 
 
-def goal_per_mille(values: Values) -> int | None:
+def goal_per_mille(task: TaskParameters) -> int | None:
     """The goal times 10, from goal or from the words of termCondition; None if the task has none."""
-    if "goal" in values:
-        return int(10 * values["goal"])
-    words = _TERM.fullmatch(values.get("termCondition", ""))
-    return int(10 * float(words[1])) if words and float(words[1]) <= 100 else None
+    return _per_mille(task.termCondition) if task.goal is None else int(10 * task.goal)
 
 
-Found = Iterator[tuple[str, str, str]]
+def _per_mille(words: str) -> int | None:
+    percent = _TERM.fullmatch(words)
+    return int(10 * float(percent[1])) if percent and float(percent[1]) <= 100 else None
+
+
+Faults = Iterator[tuple[str, str, str]]
 
 
 def _together(a: str, b: str) -> tuple[str, str, str]:
     return a, "contradiction", f"{a} and {b} do not go together"
 
 
-def _event_sizes(values: Values) -> Found:
+def _event_sizes(task: TaskParameters) -> Faults:
     for other in ("nEventsPerRange", "minGranularity", "tgtNumEventsPerJob", "useJobCloning"):
-        if values.get("nEventsPerJob") and values.get(other):
+        if task.nEventsPerJob and getattr(task, other):
             yield _together("nEventsPerJob", other)
-    if values.get("groupBoundaryID") in (3, 4):
+    if task.groupBoundaryID in (3, 4):
         for other in ("nFilesPerJob", "nEventsPerJob", "nGBPerJob", "tgtNumEventsPerJob"):
-            if values.get(other):
+            if getattr(task, other):
                 yield other, "contradiction", f"groupBoundaryID 3 or 4 keeps boundaries whole: {other} cannot be kept too"
 
 
-def _ceilings(values: Values) -> Found:
+def _ceilings(task: TaskParameters) -> Faults:
     for few, most in (("nFilesPerJob", "nMaxFilesPerJob"), ("nFilesPerMergeJob", "nMaxFilesPerMergeJob")):
-        if values.get(few) and values.get(most) and values[few] > values[most]:
-            yield few, "contradiction", f"{few} {values[few]} is above {most} {values[most]}"
+        if getattr(task, few) and getattr(task, most) and getattr(task, few) > getattr(task, most):
+            yield few, "contradiction", f"{few} {getattr(task, few)} is above {most} {getattr(task, most)}"
 
 
-def _no_input(values: Values) -> Found:
-    if not values.get("noInput"):
+def _no_input(task: TaskParameters) -> Faults:
+    if not task.noInput:
         return
-    if values.get("nFilesPerJob", 1) > 1:
+    if task.nFilesPerJob > 1:
         yield "nFilesPerJob", "contradiction", "a task without input has one pseudo file a job"
-    if values.get("nEventsPerInputFile"):
+    if task.nEventsPerInputFile:
         yield "nEventsPerInputFile", "contradiction", "a task without input has no input files"
     for name in ("tgtNumEventsPerJob", "groupBoundaryID", "respectLB", "orderByLB", "useRealNumEvents", "skipShortInput"):
-        if values.get(name):
+        if getattr(task, name):
             yield name, "contradiction", f"{name} is about the files of an input, which the task has not"
-    if "nFiles" in values and "nEvents" in values:
-        if "nEventsPerJob" not in values:
+    if task.nFiles and task.nEvents:
+        if not task.nEventsPerJob:
             yield "nEvents", "contradiction", "nFiles says how many jobs; nEvents needs nEventsPerJob"
-        elif -(-values["nEvents"] // values["nEventsPerJob"]) != values["nFiles"]:
+        elif -(-task.nEvents // task.nEventsPerJob) != task.nFiles:
             yield "nFiles", "contradiction", "nFiles differs from nEvents by nEventsPerJob"
 
 
-def _short(values: Values) -> Found:
+def _short(task: TaskParameters) -> Faults:
     """What is too short is measured by nEventsPerJob."""
-    per_job, per_file = values.get("nEventsPerJob"), values.get("nEventsPerInputFile")
-    if values.get("skipShortInput"):
+    per_job, per_file = task.nEventsPerJob, task.nEventsPerInputFile
+    if task.skipShortInput:
         if not per_job:
             yield "skipShortInput", "contradiction", "a short file has fewer events than nEventsPerJob, which is not given"
-        elif per_file and per_file < per_job and cuts_events(values) and not values.get("useRealNumEvents"):
+        elif per_file and per_file < per_job and cuts_events(task) and not task.useRealNumEvents:
             message = f"every file, of {per_file} events, is too short for a job of {per_job}: nothing would be left"
             yield "skipShortInput", "contradiction", message
-    if values.get("skipShortOutput") and not (per_job or values.get("nFilesPerJob")):
+    if task.skipShortOutput and not (per_job or task.nFilesPerJob):
         yield "skipShortOutput", "contradiction", "a short job has less than nEventsPerJob or nFilesPerJob, and neither is given"
 
 
-def _places(values: Values) -> Found:
-    site = {name.strip() for name in values.get("site", "").split(",") if name.strip()}
-    included, excluded = set(values.get("includedSite", ())), set(values.get("excludedSite", ()))
+def _places(task: TaskParameters) -> Faults:
+    site = {name.strip() for name in task.site.split(",") if name.strip()}
+    included, excluded = set(task.includedSite), set(task.excludedSite)
     if both := (site | included) & excluded:
         yield "excludedSite", "contradiction", f"asked for and excluded: {', '.join(sorted(both)[:5])}"
     if site and included and not site & included:
         yield "site", "contradiction", "none of site is in includedSite"
 
 
-def _needs(values: Values) -> Found:
-    if "ramUnit" in values and values.get("ramCountUnit", values["ramUnit"]) != values["ramUnit"]:
+def _needs(task: TaskParameters) -> Faults:
+    if task.ramUnit and task.ramCountUnit and task.ramCountUnit != task.ramUnit:
         yield "ramCountUnit", "contradiction", "ramUnit and ramCountUnit are two names of one thing"
-    architecture = values.get("architecture", "")
-    text = architecture if isinstance(architecture, str) else json.dumps(architecture)
-    if len(text) > TASK["architecture"]:
-        yield "architecture", "length", f"{len(text)} characters, the limit is {TASK['architecture']}"
 
 
-def _endings(values: Values) -> Found:
-    words = values.get("termCondition", "")
-    if words.strip() and goal_per_mille({"termCondition": words}) is None:
+def _endings(task: TaskParameters) -> Faults:
+    words = task.termCondition
+    if words.strip() and _per_mille(words) is None:
         yield "termCondition", "format", "expected a percentage, as in: 90% of files"
-    elif words.strip() and "goal" in values and goal_per_mille(values) != goal_per_mille({"termCondition": words}):
+    elif words.strip() and goal_per_mille(task) != _per_mille(words):
         yield "termCondition", "contradiction", "goal says something else"
-    path = values.get("transPath", "")
+    path = task.transPath
     if path.startswith("/") or ".." in path.split("/"):
         yield "transPath", "format", "expected a path below the software area, without '..'"
 
 
-_RULES: tuple[Callable[[Values], Found], ...] = (
+_RULES: tuple[Callable[[TaskParameters], Faults], ...] = (
     _event_sizes,
     _ceilings,
     _no_input,

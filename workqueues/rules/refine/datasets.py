@@ -7,13 +7,13 @@ Masters first, then secondary datasets, the numbered sequence and seeds, then ou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import problem
 from workqueues.rules.refine.contradictions import cuts_events
 from workqueues.rules.refine.templates import input_items, output_streams, records_of, sequence_of, uses
 from workqueues.rules.refine.types import DatasetFacts, DatasetPlan, Item, OutputTemplatePlan
-from workqueues.rules.task_parameters import problem
+from workqueues.rules.task_parameters import TaskParameters
 from workqueues.states import INPUT_TYPES, OUTPUT_TYPES
 
 SEED_DATASET = "pseudo_rndmseed"
@@ -21,17 +21,15 @@ PSEUDO_DATASET = "pseudo_dataset"
 SEQUENCE_DATASET = "pseudo_seq_number"
 USED_AGAIN = ("repeat", "nosplit", "ru")
 
-Values = Mapping[str, Any]
 
-
-def dataset_plans(items: Sequence[Item], values: Values, known: Mapping[str, DatasetFacts]) -> tuple[DatasetPlan, ...]:
+def dataset_plans(items: Sequence[Item], task: TaskParameters, known: Mapping[str, DatasetFacts]) -> tuple[DatasetPlan, ...]:
     """All datasets of the task, in the order in which their rows are made."""
-    rows = [_records(items, values)] if values.get("noInput") else list(_masters(items, values, known))
+    rows = [_records(items, task)] if task.noInput else list(_masters(items, task, known))
     last_master = len(rows) - 1
-    rows += _secondaries(items, values, known, last_master)
+    rows += _secondaries(items, task, known, last_master)
     if any(uses(item.value, "RNDMSEED") for item in items):
         rows.append(DatasetPlan(SEED_DATASET, "random_seed", "RNDMSEED", master_index=0, offset=offset_of(items, "RNDMSEED")))
-    rows += _outputs(items, values)
+    rows += _outputs(items, task)
     return tuple(rows)
 
 
@@ -55,43 +53,34 @@ def template_plans(
     )
 
 
-def instantiates(values: Values) -> bool:
-    """Whether jobs write into concrete datasets that are made of those that the task names."""
-    return bool(values.get("instantiateTmpl") or values.get("instantiateTmplSite"))
-
-
 def offset_of(items: Sequence[Item], name: str) -> int:
     """The offset of the item whose text has the placeholder `name`."""
     return next((item.offset for item in items if item.type == "number" and uses(item.value, name)), 0)
 
 
-def events_needed(items: Sequence[Item], values: Values) -> str:
+def events_needed(items: Sequence[Item], task: TaskParameters) -> str:
     """The parameter or placeholder for which the events of every master file must be known; empty without one."""
-    if cuts_events(values):
+    if cuts_events(task):
         return "nEventsPerJob"
-    if values.get("tgtNumEventsPerJob"):
+    if task.tgtNumEventsPerJob:
         return "tgtNumEventsPerJob"
     if any(_code(item, "er") for item in input_items(items)):
         return "eventRatio"
     return "FIRSTEVENT" if any(uses(item.value, "FIRSTEVENT") for item in items) else ""
 
 
-def check_events(items: Sequence[Item], values: Values, known: Mapping[str, DatasetFacts]) -> list[Problem]:
+def check_events(items: Sequence[Item], task: TaskParameters, known: Mapping[str, DatasetFacts]) -> Iterator[Problem]:
     """Inputs of which the catalogue does not know what the task counts on, as far as that shows before they are fed."""
-    return list(_uncounted(items, values, known))
-
-
-def _uncounted(items: Sequence[Item], values: Values, known: Mapping[str, DatasetFacts]) -> Iterator[Problem]:
     inputs = input_items(items)
-    needed = events_needed(items, values)
-    if inputs and needed and not values.get("noInput") and not values.get("nEventsPerInputFile"):
+    needed = events_needed(items, task)
+    if inputs and needed and not task.noInput and not task.nEventsPerInputFile:
         for name in inputs[0].names:
             facts = known.get(name)
-            part = "nFiles" in values or "nEvents" in values
+            part = task.nFiles or task.nEvents
             if facts and facts.n_uncounted and (not part or facts.n_uncounted == facts.n_files):
-                field = needed if needed in values else inputs[0].path
+                field = needed if needed in TaskParameters.model_fields else inputs[0].path
                 yield problem(field, "events", f"{unknown_events(needed, name)}; give nEventsPerInputFile")
-    for item in inputs if values.get("noInput") else inputs[1:]:
+    for item in inputs if task.noInput else inputs[1:]:
         for name in item.names:
             if _code(item, "er") and name in known and known[name].n_uncounted:
                 yield problem(f"{item.path}.eventRatio", "events", unknown_events("eventRatio", name))
@@ -106,7 +95,7 @@ def _code(item: Item, code: str) -> bool:
     return any(word.partition("=")[0] == code for word in item.attributes.split(","))
 
 
-def _records(items: Sequence[Item], values: Values) -> DatasetPlan:
+def _records(items: Sequence[Item], task: TaskParameters) -> DatasetPlan:
     """The numbered pseudo files of a task without input; they are its sequence too, so a retried file keeps its number."""
     sequence = sequence_of(items)
     offset = sequence.offset if sequence else 0
@@ -116,14 +105,14 @@ def _records(items: Sequence[Item], values: Values) -> DatasetPlan:
         stream_name=sequence.stream if sequence else "SEQNUMBER",
         state="closed",
         attributes=f"of={offset}" if offset else "",
-        n_files=records_of(items, values),
-        n_events=values.get("nEvents"),
-        events_per_file=values.get("nEventsPerJob"),
+        n_files=records_of(items, task),
+        n_events=task.nEvents or None,
+        events_per_file=task.nEventsPerJob or None,
         offset=offset,
     )
 
 
-def _masters(items: Sequence[Item], values: Values, known: Mapping[str, DatasetFacts]) -> Iterator[DatasetPlan]:
+def _masters(items: Sequence[Item], task: TaskParameters, known: Mapping[str, DatasetFacts]) -> Iterator[DatasetPlan]:
     first = input_items(items)[0]
     for name in first.names:
         yield DatasetPlan(
@@ -132,20 +121,22 @@ def _masters(items: Sequence[Item], values: Values, known: Mapping[str, DatasetF
             stream_name=first.stream,
             state=known[name].state if name in known else "missing",
             attributes=first.attributes,
-            n_files=values.get("nFiles"),
-            n_events=values.get("nEvents"),
-            events_per_file=values.get("nEventsPerInputFile"),
-            real_events=bool(values.get("useRealNumEvents")),
-            needs_events=events_needed(items, values),
+            n_files=task.nFiles or None,
+            n_events=task.nEvents or None,
+            events_per_file=task.nEventsPerInputFile or None,
+            real_events=task.useRealNumEvents,
+            needs_events=events_needed(items, task),
             container=first.container,
             storage_token=first.token,
         )
 
 
-def _secondaries(items: Sequence[Item], values: Values, known: Mapping[str, DatasetFacts], master: int) -> Iterator[DatasetPlan]:
+def _secondaries(
+    items: Sequence[Item], task: TaskParameters, known: Mapping[str, DatasetFacts], master: int
+) -> Iterator[DatasetPlan]:
     """Later inputs, each dataset once, linked to the last master; beside files also the numbered sequence, a record a job."""
     inputs = input_items(items)
-    seen = set() if values.get("noInput") or not inputs else set(inputs[0].names)
+    seen = set() if task.noInput or not inputs else set(inputs[0].names)
     for item in inputs:
         for name in (name for name in item.names if name not in seen):
             seen.add(name)
@@ -155,13 +146,13 @@ def _secondaries(items: Sequence[Item], values: Values, known: Mapping[str, Data
                 stream_name=item.stream,
                 master_index=master,
                 state=known[name].state if name in known else "missing",
-                attributes=_dealt(item, values),
+                attributes=_dealt(item, task),
                 needs_events="eventRatio" if _code(item, "er") else "",
                 container=item.container,
                 storage_token=item.token,
             )
     sequence = sequence_of(items)
-    if sequence is not None and not values.get("noInput"):
+    if sequence is not None and not task.noInput:
         said = [f"nr={sequence.n_records}"] * bool(sequence.n_records) + [f"of={sequence.offset}"] * bool(sequence.offset)
         yield DatasetPlan(
             name=SEQUENCE_DATASET,
@@ -175,22 +166,22 @@ def _secondaries(items: Sequence[Item], values: Values, known: Mapping[str, Data
         )
 
 
-def _dealt(item: Item, values: Values) -> str:
+def _dealt(item: Item, task: TaskParameters) -> str:
     """The attributes of a secondary dataset.
 
     With reuseSecOnDemand its files may be used again, and with manytime, which are not tracked (decision F1) and would run out.
     """
     words = [word for word in item.attributes.split(",") if word]
-    if (values.get("reuseSecOnDemand") or "manytime" in words) and not set(words) & set(USED_AGAIN):
+    if (task.reuseSecOnDemand or "manytime" in words) and not set(words) & set(USED_AGAIN):
         words.append("ru")
     return ",".join(words)
 
 
-def _outputs(items: Sequence[Item], values: Values) -> Iterator[DatasetPlan]:
+def _outputs(items: Sequence[Item], task: TaskParameters) -> Iterator[DatasetPlan]:
     """Each dataset that is written, once; where the task instantiates, these are templates that nothing is written to."""
     streams = output_streams(items)
     seen: set[str] = set()
-    prefix = "tmpl_" if instantiates(values) else ""
+    prefix = "tmpl_" if task.instantiates else ""
     for item in items:
         if item.type not in OUTPUT_TYPES or item.names[0] in seen:
             continue
@@ -199,7 +190,7 @@ def _outputs(items: Sequence[Item], values: Values) -> Iterator[DatasetPlan]:
             name=item.names[0],
             type=f"{prefix}{item.type}",  # type: ignore[arg-type]
             stream_name=streams[item.path],
-            provenance_index=None if values.get("noInput") else 0,
+            provenance_index=None if task.noInput else 0,
             attributes="an" if item.optional else "",
             container=item.container,
             storage_token=item.token,

@@ -7,87 +7,45 @@ Source: facts on task parameters 2.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
-from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import MOST_PROBLEMS, found, problem
 from workqueues.rules.jobs.job_parameters import compiled_name
 from workqueues.rules.jobs.lengths import DATASET, FILE_NAME, LARGEST_NUMBERS, TEMPLATE
 from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders
-from workqueues.rules.refine.attributes import WISHES, input_attributes
-from workqueues.rules.refine.types import Item
-from workqueues.rules.task_parameters import Parameter, found, problem, read
+from workqueues.rules.refine.attributes import input_attributes
+from workqueues.rules.refine.types import Item, ItemType
+from workqueues.rules.task_parameters import items as documents
+from workqueues.rules.task_parameters.declaration import parameters, read
 from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
 
 PSEUDO_NAMES = ("seq_number", "pseudo_dataset")
 """Dataset names that stand for numbered records, not for files."""
-
-_DATASET = r"[A-Za-z0-9][A-Za-z0-9._:/-]*"
-MOST_PROBLEMS = 200
-"""Problems after which further items are not looked at: a body that is wrong throughout must not cost seconds."""
 MOST_ITEMS = 1000
-MOST_CHARACTERS = 20_000
-"""Most items in one list, and most characters in the text of one."""
-_MADE_BY_US = ("random_seed", "pp_input", "in_constituent")
+"""Most items in one list, and most datasets in one item."""
+MOST_DATASETS = 10_000
+"""Most names of datasets in a task."""
 
-
-def _flag(name: str, doc: str, row: str = "", default: bool = False) -> Parameter:
-    return Parameter(name, "flag", doc, row, default=default)
-
-
-KEYS: Mapping[str, Parameter] = {
-    p.name: p
-    for p in (
-        Parameter("type", "text", "constant or template.", choices=("constant", "template")),
-        Parameter("param_type", "text", "What a template stands for."),
-        Parameter("value", "text", "Text with placeholders.", length=MOST_CHARACTERS),
-        Parameter("dataset", "text", "Name of the dataset; input: also a comma list."),
-        Parameter("container", "text", "Container of the dataset.", length=DATASET["container_name"], pattern=_DATASET),
-        Parameter("token", "text", "Storage token.", length=DATASET["storage_token"]),
-        Parameter("offset", "int", "Serials, seeds, records begin at 1 + offset.", high=2_000_000_000),
-        _flag("hidden", "The value is not on the command line."),
-        _flag("padding", "A blank follows the value.", default=True),
-        _flag("allowNoOutput", "A missing output is no error."),
-        Parameter("destination", "text", "Where the output goes in the end.", row="J7"),
-        _flag("expand", "The datasets in the container are the inputs.", "J26"),
-        Parameter("consolidate", "text", "New container for the comma list.", row="J26"),
-        Parameter("files", "any", "Only these files.", row="J23"),
-        Parameter("include", "text", "Only files whose names match.", row="J26"),
-        Parameter("exclude", "text", "No files whose names match.", row="J26"),
-        Parameter("attributes", "text", "repeat, nosplit, manytime, cvmfs, ratio=2, ...", length=200),
-        Parameter("ratio", "number", "Files for each file of the master.", low=1e-6, high=10**6, default=1),
-        Parameter("eventRatio", "number", "Events for each event of the master.", low=1e-6, high=10**6),
-        Parameter("nFilesPerJob", "int", "Files a job.", low=1, high=10_000),
-        Parameter("num_records", "int", "Length of a sequence.", low=1, high=1_000_000),
-        Parameter("sourceName", "text", "Name that the payload writes.", length=TEMPLATE["source_name"], pattern=FILE_NAME),
-        Parameter("transient", "any", "Output is not kept.", row="J18"),
-        _flag("random", "Files in random order."),
-        _flag("reusable", "Files are used again when too few are left, not tracked."),
-        _flag("usedup", "Duplicates are kept; the catalogue has none in a dataset."),
-        _flag("check", "The dataset is checked for consistency.", "J9"),
-        _flag("indexConsistent", "Files whose number no partner dataset has are left out."),
-        _flag("mergeOnly", "Output of merge jobs only.", "J8"),
-        _flag("pseudo", "Numbered records, no files, as for seq_number."),
-        _flag("es_only", "Only on the command line of event-service jobs.", "J13"),
-    )
+MODELS: Mapping[ItemType, type[documents.Item]] = {
+    "constant": documents.Constant,
+    "input": documents.Input,
+    "pseudo_input": documents.PseudoInput,
+    "number": documents.Number,
+    "output": documents.Output,
+    "log": documents.Log,
 }
-
-_BELONG: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("attributes", *WISHES), ("input",)),
-    "offset": ("number", "pseudo_input", *OUTPUT_TYPES),
-    "allowNoOutput": OUTPUT_TYPES,
-    "num_records": ("pseudo_input",),
-    "pseudo": MASTER_TYPES,
-    "sourceName": ("output",),
-}
-"""Keys that only items of these types may have."""
+KEYS = {key: parameter for model in MODELS.values() for key, parameter in parameters(model).items()}
+"""All keys that items may have."""
 
 
 def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Problem]]:
     """All items that can be read, in order, those of `log` last, and what is wrong with the others."""
     items: list[Item] = []
     problems: list[Problem] = []
+    names = 0
     for field, several in (("jobParameters", _listed(params.get("jobParameters"))), ("log", _logs(params.get("log")))):
         if several is None:
             wanted = "a list of items" if field == "jobParameters" else "an item or a list of items"
@@ -97,10 +55,13 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
             problems.append(problem(field, "range", f"{len(several)} items, at most {MOST_ITEMS}"))
         for path, raw in several[:MOST_ITEMS]:
             if len(problems) >= MOST_PROBLEMS:
-                problems.append(problem(path, "more", "further items were not looked at"))
-                break
+                return _with_streams(items), [*problems, problem(path, "more", "further items were not looked at")]
             item, wrong = _item(path, raw, in_log=field == "log")
             problems += wrong
+            names += len(item.names) if item else 0
+            if names > MOST_DATASETS:
+                wrong = [problem(path, "range", f"the task names more than {MOST_DATASETS} datasets")]
+                return _with_streams(items), problems + wrong
             if item is not None:
                 items.append(item)
     return _with_streams(items), problems
@@ -138,132 +99,99 @@ def _logs(raw: object) -> list[tuple[str, object]] | None:
 def _item(path: str, raw: object, in_log: bool) -> tuple[Item | None, list[Problem]]:
     if not isinstance(raw, Mapping):
         return None, [problem(path, "type", f"expected an object, found {found(raw)}")]
-    values, problems = _keys(path, raw)
-    kind = _kind(path, raw, values, in_log, problems)
-    value = values.get("value")
-    if "value" not in raw and kind in ("constant", *OUTPUT_TYPES, "number", ""):
-        problems.append(problem(f"{path}.value", "required", "an item needs its text"))
-    text = value if isinstance(value, str) else ""
-    if not kind:
+    problems: list[Problem] = []
+    kind = _kind(path, raw, in_log, problems)
+    if kind is None:
         return None, problems
-    names = _datasets(path, kind, values, problems)
-    stream, file_name = _text(f"{path}.value", kind, text, problems)
-    if kind == "input" and names and (values.get("pseudo") or all(n in PSEUDO_NAMES for n in names)):
+    names = _datasets(f"{path}.dataset", kind, raw.get("dataset"), problems)
+    if kind == "input" and names and (raw.get("pseudo") or all(name in PSEUDO_NAMES for name in names)):
         kind = "pseudo_input"
-    problems += _misplaced(path, kind, names, values)
-    attributes, wrong = input_attributes(path, values) if kind == "input" else ("", [])
-    problems += wrong
-    offset, n_records = values.get("offset"), values.get("num_records")
+    if kind == "input" and any(name in PSEUDO_NAMES for name in names):
+        problems.append(problem(f"{path}.dataset", "contradiction", "a numbered sequence and datasets cannot stand in one item"))
+    misplaced = [key for key in raw if key in KEYS and key not in MODELS[kind].model_fields]
+    for key in misplaced:
+        if key != "param_type" and KEYS[key].asks(raw[key]):
+            types = " or ".join(of for of, model in MODELS.items() if key in model.model_fields)
+            problems.append(problem(f"{path}.{key}", "contradiction", f"{key} belongs to an item of the type {types}"))
+    known = {key: value for key, value in raw.items() if key not in misplaced}
+    if kind != "constant":
+        known["param_type"] = kind
+    document, wrong = read(MODELS[kind], known, f"{path}.", "key of an item")
+    keys = dict(document)
+    stream, file_name = _text(f"{path}.value", kind, document.value, problems)
+    attributes, more = (
+        input_attributes(path, {key: keys[key] for key in document.model_fields_set}) if kind == "input" else ("", [])
+    )
     item = Item(
         path=path,
-        type=kind,  # type: ignore[arg-type]
-        value=text,
+        type=kind,
+        value=document.value,
         names=names,
         stream=stream,
         file_name=file_name,
-        container=str(values.get("container") or ""),
-        token=str(values.get("token") or ""),
-        offset=offset if isinstance(offset, int) else 0,
-        hidden=bool(values.get("hidden")),
-        padding=values.get("padding") is not False,
-        optional=bool(values.get("allowNoOutput")),
+        container=document.container,
+        token=document.token,
+        offset=keys.get("offset", 0),
+        hidden=document.hidden,
+        padding=document.padding,
+        optional=keys.get("allowNoOutput", False),
         on_command_line=not in_log,
         attributes=attributes,
-        n_records=n_records if isinstance(n_records, int) else None,
-        source_name=str(values.get("sourceName") or ""),
+        n_records=keys.get("num_records") or None,
+        source_name=keys.get("sourceName", ""),
     )
-    return item, problems
+    return item, [*problems, *wrong, *more]
 
 
-def _misplaced(path: str, kind: str, names: Sequence[str], values: Mapping[str, object]) -> Iterator[Problem]:
-    """Keys that mean nothing for this type of item, and a sequence among datasets."""
-    for key, types in _BELONG.items():
-        if kind not in types and key in values and KEYS[key].asks(values[key]):
-            yield problem(f"{path}.{key}", "contradiction", f"{key} belongs to an item of the type {' or '.join(types)}")
-    if kind == "input" and any(name in PSEUDO_NAMES for name in names):
-        yield problem(f"{path}.dataset", "contradiction", "a numbered sequence and datasets cannot stand in one item")
-
-
-def _keys(path: str, raw: Mapping[str, object]) -> tuple[dict[str, object], list[Problem]]:
-    values: dict[str, object] = {}
-    problems: list[Problem] = []
-    for key, value in raw.items():
-        known = KEYS.get(key)
-        if known is None:
-            near = nearest(str(key), KEYS) if len(problems) < 20 else ""
-            hint = f"; the nearest known one is {near}" if near else ""
-            problems.append(problem(f"{path}.{str(key)[:60]}", "unknown", f"unknown key of an item{hint}"))
-            continue
-        values[key], rule, message = read(known, value)
-        if rule == "range" and key in ("ratio", "eventRatio"):
-            message = f"must be above 0 and at most a million, found {found(value)}"
-        if rule:
-            problems.append(problem(f"{path}.{key}", rule, message))
-        if known.row and known.asks(value):
-            problems.append(problem(f"{path}.{key}", "not_supported_yet", f"not supported yet (row {known.row})"))
-    return values, problems
-
-
-def _kind(path: str, raw: Mapping[str, object], values: Mapping[str, object], in_log: bool, problems: list[Problem]) -> str:
-    """The type of the item, or empty when it cannot be told."""
-    if raw.get("type") is None:
-        problems.append(problem(f"{path}.type", "required", "an item is of the type constant or template"))
-        return ""
-    if values.get("type") == "constant":
-        if in_log:
-            problems.append(problem(f"{path}.type", "choice", "a log is a template"))
-        return "" if in_log else "constant"
-    if values.get("type") != "template":
-        return ""
-    kind = values.get("param_type")
-    if kind is None:
-        if raw.get("param_type") is None:
-            problems.append(problem(f"{path}.param_type", "required", "a template says what it stands for"))
-        return ""
-    allowed = ("log",) if in_log else (*MASTER_TYPES, "number", *OUTPUT_TYPES)
-    if kind in allowed:
-        return str(kind)
-    why = " (made by the system itself)" if kind in _MADE_BY_US or str(kind).startswith(("trn_", "tmpl_")) else ""
-    problems.append(problem(f"{path}.param_type", "choice", f"expected one of {', '.join(allowed)}; found {found(kind)}{why}"))
-    return ""
-
-
-def _datasets(path: str, kind: str, values: Mapping[str, object], problems: list[Problem]) -> tuple[str, ...]:
-    field = f"{path}.dataset"
-    raw = values.get("dataset")
-    if kind in ("constant", "number"):
-        if raw:
-            problems.append(problem(field, "contradiction", f"an item of the type {kind} has no dataset"))
-        return ()
-    if not isinstance(raw, str) or not raw.strip():
-        problems.append(problem(field, "required", f"an item of the type {kind} names its dataset"))
-        return ()
-    names = tuple(dict.fromkeys(n.strip() for n in raw.split(","))) if kind == "input" else (raw.strip(),)
-    if len(names) > 1000:
-        problems.append(problem(field, "range", f"{len(names)} datasets, at most 1000 in one item"))
-    good = []
-    for name in names:
-        wrong = _bad_name(kind, name)
-        if wrong:
-            problems.append(problem(field, *wrong))
+def _kind(path: str, raw: Mapping[str, object], in_log: bool, problems: list[Problem]) -> ItemType | None:
+    """The type of the item, or None when it cannot be told."""
+    types = ("template",) if in_log else ("constant", "template")
+    if raw.get("type") not in types:
+        if raw.get("type") is None:
+            problems.append(problem(f"{path}.type", "required", "an item is of the type constant or template"))
         else:
-            good.append(name)
-    return tuple(good)
+            message = f"expected {' or '.join(types)}, found {found(raw['type'])}"
+            problems.append(problem(f"{path}.type", "choice", message))
+        return None
+    if raw["type"] == "constant":
+        return "constant"
+    stands_for = raw.get("param_type")
+    kinds = [kind for kind in MODELS if kind == "log" or (not in_log and kind != "constant")]
+    if stands_for is None:
+        problems.append(problem(f"{path}.param_type", "required", "a template says what it stands for"))
+    elif stands_for not in kinds:
+        ours = str(stands_for).startswith(("random_seed", "pp_input", "in_constituent", "trn_", "tmpl_"))
+        message = f"expected one of {', '.join(kinds)}; found {found(stands_for)}{' (made by the system itself)' if ours else ''}"
+        problems.append(problem(f"{path}.param_type", "choice", message))
+    return next((kind for kind in kinds if kind == stands_for), None)
 
 
-def _bad_name(kind: str, name: str) -> tuple[str, str] | None:
+def _datasets(field: str, kind: ItemType, text: object, problems: list[Problem]) -> tuple[str, ...]:
+    """The good names in the text."""
+    if kind in ("constant", "number") or not isinstance(text, str) or not text.strip():
+        return ()
+    names = tuple(dict.fromkeys(n.strip() for n in text.split(","))) if kind == "input" else (text.strip(),)
+    if len(names) > MOST_ITEMS:
+        problems.append(problem(field, "range", f"{len(names)} datasets, at most {MOST_ITEMS} in one item"))
+        return ()
+    wrong = {name: fault for name in names if (fault := _bad_name(kind, name))}
+    problems += [problem(field, *fault) for fault in islice(wrong.values(), MOST_PROBLEMS)]
+    return tuple(name for name in names if name not in wrong)
+
+
+def _bad_name(kind: ItemType, name: str) -> tuple[str, str] | None:
     if kind == "pseudo_input" and name not in PSEUDO_NAMES:
         return "choice", f"expected {' or '.join(PSEUDO_NAMES)}, found {found(name)}"
     if name == "DBR_LATEST":
         return "not_supported_yet", "DBR_LATEST is not supported yet (row J26)"
     if len(name) > DATASET["dataset_name"]:
         return "length", f"{len(name)} characters, the limit of a dataset name is {DATASET['dataset_name']}"
-    if len(name) < 2 or not re.fullmatch(_DATASET, name):
+    if len(name) < 2 or not re.fullmatch(documents.DATASET_NAME, name):
         return "format", f"{found(name)} is not a dataset name: letters, digits and . _ : / - , a letter or digit first"
     return None
 
 
-def _text(field: str, kind: str, text: str, problems: list[Problem]) -> tuple[str, str]:
+def _text(field: str, kind: ItemType, text: str, problems: list[Problem]) -> tuple[str, str]:
     """The stream of an input and the file-name template of an output, from the item's text."""
     if kind in OUTPUT_TYPES:
         return "", _file_name(field, text, problems) if text else ""

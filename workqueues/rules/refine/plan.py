@@ -7,71 +7,59 @@ Here: what the task becomes, and what the parent and the catalogue have to say. 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs import split_rule
 from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.refine.attributes import shown
 from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
-from workqueues.rules.refine.datasets import check_events, dataset_plans, instantiates, offset_of, template_plans
-from workqueues.rules.refine.items import command_line, read_items
+from workqueues.rules.refine.datasets import check_events, dataset_plans, offset_of, template_plans
+from workqueues.rules.refine.items import command_line
 from workqueues.rules.refine.templates import input_items, output_streams, uses
 from workqueues.rules.refine.types import (
-    Broken,
+    MOST_LISTED,
     DatasetFacts,
     Item,
     ParentFacts,
     Refined,
+    TaskDocument,
+    TaskFaults,
     TaskPlan,
-    Wait,
+    TaskWait,
 )
-from workqueues.rules.refine.validate import read_values, validate
-from workqueues.rules.task_parameters import TASK_PARAMETERS, problem
-from workqueues.states import OUTPUT_TYPES
+from workqueues.rules.refine.validate import bounded
+from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters
 from workqueues.states import TASK as MACHINE
 
 
-def input_names(params: Mapping[str, object]) -> tuple[str, ...]:
-    """Names of the datasets that the task reads, for looking them up before `plan` or `check_inputs`."""
-    items, _ = read_items(params)
-    return tuple(dict.fromkeys(name for item in input_items(items) for name in item.names))
-
-
-def output_names(params: Mapping[str, object]) -> tuple[str, ...]:
-    """Names of the datasets that the task writes, logs included; they are known before it is refined.
-
-    Those of concrete datasets are not: a task that instantiates templates has none here.
-    """
-    values, _ = read_values(params)
-    if instantiates(values):
-        return ()
-    items, _ = read_items(params)
-    return tuple(dict.fromkeys(name for item in items if item.type in OUTPUT_TYPES for name in item.names))
-
-
-def check_inputs(params: Mapping[str, object], parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> list[Problem]:
+def check_inputs(document: TaskDocument, parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> list[Problem]:
     """What is wrong with the inputs themselves: those that nobody has, and those whose events are not known though they count.
 
     Nobody: not in the catalogue, no output of the parent, and the task neither waits nor allows it (decision F5).
     """
-    values, _ = read_values(params)
-    items, _ = read_items(params)
-    uncounted = check_events(items, values, known)
-    if values.get("waitInput") or values.get("allowEmptyInput"):
-        return uncounted
+    task = document.parameters
+    absent = () if task.waitInput or task.allowEmptyInput else _absent(document, parent, known)
+    problems = chain(
+        check_events(document.items, task, known),
+        (problem(f"{path}.dataset", "dataset", f"the catalogue has no dataset {name}") for path, name in absent),
+    )
+    return list(islice(problems, MOST_LISTED + 1))
+
+
+def _absent(document: TaskDocument, parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> Iterator[tuple[str, str]]:
+    """Path and name of each input that neither catalogue nor parent has."""
     made = parent.outputs if parent else frozenset()
-    return uncounted + [
-        problem(f"{item.path}.dataset", "dataset", f"the catalogue has no dataset {name}")
-        for item in input_items(items)
-        for name in item.names
-        if name not in known and name not in made
-    ]
+    for item in input_items(document.items):
+        for name in item.names:
+            if name not in known and name not in made:
+                yield item.path, name
 
 
 def plan(
-    params: Mapping[str, object],
+    document: TaskDocument,
     *,
     task_id: int,
     user_name: str,
@@ -81,87 +69,67 @@ def plan(
     """Refine one task. `known` has the inputs that the catalogue knows; `user_name` owns the task when the parameters do not
     say.
 
-    Wait: the parent still runs (no clock), or an input is not there yet and the task waits for it. Broken: a parameter is
+    TaskWait: the parent still runs (no clock), or an input is not there yet and the task waits for it. TaskFaults: a parameter is
     wrong, the parent is unknown or ended badly, or an input does not exist.
     """
-    if problems := validate(params):
-        return Broken(tuple(problems))
-    values, _ = read_values(params)
-    if (stop := _parent(values, parent)) is not None:
+    task, items = document.parameters, document.items
+    if document.problems:
+        return TaskFaults(document.problems)
+    if (stop := _parent(task, parent)) is not None:
         return stop
-    if problems := check_inputs(params, parent, known):
-        return Broken(tuple(problems))
-    if (late := _late(params, values, parent, known)) is not None:
-        return late
-    rule = _split_rule(read_items(params)[0], values)
+    if problems := check_inputs(document, parent, known):
+        return TaskFaults(bounded(problems))
+    if task.waitInput and (absent := dict.fromkeys(name for _, name in _absent(document, parent, known))):
+        return TaskWait(f"waiting for the input {', '.join(islice(absent, 3))}", clock=True)
+    rule = _split_rule(items, task)
     if len(rule) > TASK["split_rule"]:
-        return Broken((problem("", "length", f"split rule of {len(rule)} characters, the limit is {TASK['split_rule']}"),))
-    return _plan(params, values, rule, _columns(values, task_id, user_name, parent, rule), known)
-
-
-def _plan(
-    params: Mapping[str, object],
-    values: Mapping[str, Any],
-    rule: str,
-    columns: Mapping[str, object],
-    known: Mapping[str, DatasetFacts],
-) -> TaskPlan:
-    items, _ = read_items(params)
+        return TaskFaults((problem("", "length", f"split rule of {len(rule)} characters, the limit is {TASK['split_rule']}"),))
     streams = output_streams(items)
-    datasets = dataset_plans(items, values, known)
+    datasets = dataset_plans(items, task, known)
     return TaskPlan(
-        columns=columns,
+        columns=_columns(task, task_id, user_name, parent, rule),
         split_rule=rule,
         datasets=datasets,
         templates=template_plans(items, streams, datasets),
         job_parameters=command_line(items, streams),
-        max_attempt=1 if values.get("disableAutoRetry") else values.get("maxAttempt", 3),
-        max_failure=values.get("maxFailure"),
-        included_sites=values.get("includedSite", ()),
-        excluded_sites=values.get("excludedSite", ()),
-        notes=notes(params),
+        max_attempt=1 if task.disableAutoRetry else task.maxAttempt,
+        max_failure=task.maxFailure or None,
+        included_sites=task.includedSite,
+        excluded_sites=task.excludedSite,
+        notes=notes(document),
     )
 
 
-def _parent(values: Mapping[str, Any], parent: ParentFacts | None) -> Wait | Broken | None:
-    name = values.get("parentTaskName")
+def _parent(task: TaskParameters, parent: ParentFacts | None) -> TaskWait | TaskFaults | None:
+    name = task.parentTaskName
     if not name:
         return None
     if parent is None:
-        return Broken((problem("parentTaskName", "parent", f"no task of this name: {name}"),))
+        return TaskFaults((problem("parentTaskName", "parent", f"no task of this name: {name}"),))
     if parent.status in MACHINE.corrupted:
-        return Broken((problem("parentTaskName", "parent", f"the parent, task {parent.task_id}, is {parent.status}"),))
+        return TaskFaults((problem("parentTaskName", "parent", f"the parent, task {parent.task_id}, is {parent.status}"),))
     if parent.status not in MACHINE.completed:
-        return Wait(f"waiting for the parent, task {parent.task_id}, which is {parent.status}", clock=False)
+        return TaskWait(f"waiting for the parent, task {parent.task_id}, which is {parent.status}", clock=False)
     return None
 
 
-def _late(
-    params: Mapping[str, object], values: Mapping[str, Any], parent: ParentFacts | None, known: Mapping[str, DatasetFacts]
-) -> Wait | None:
-    made = parent.outputs if parent else frozenset()
-    missing = [name for name in input_names(params) if name not in known and name not in made]
-    if missing and values.get("waitInput"):
-        return Wait(f"waiting for the input {', '.join(missing[:3])}", clock=True)
-    return None
-
-
-def _split_rule(items: Sequence[Item], values: Mapping[str, Any]) -> str:
+def _split_rule(items: Sequence[Item], task: TaskParameters) -> str:
     """Codes of what the task sets; nEventsPerJob of whole input files becomes files a job."""
     codes: dict[str, int | str] = {}
     for name, parameter in TASK_PARAMETERS.items():
-        if parameter.code and parameter.supported and parameter.code not in ("LS", "US") and values.get(name):
-            codes[parameter.code] = int(values[name])
-    per_job, per_file = values.get("nEventsPerJob"), values.get("nEventsPerInputFile")
-    if per_job and per_file and not values.get("noInput") and not cuts_events(values):
-        codes["NF"] = min(per_job // per_file, values.get("nFilesPerJob", per_job))
+        value = getattr(task, name)
+        if parameter.code and parameter.supported and parameter.code not in ("LS", "US") and value:
+            codes[parameter.code] = int(value)
+    per_job, per_file = task.nEventsPerJob, task.nEventsPerInputFile
+    if per_job and per_file and not task.noInput and not cuts_events(task):
+        codes["NF"] = min(per_job // per_file, task.nFilesPerJob or per_job)
         del codes["NE"]
-    codes |= _worded(values)
-    if values.get("useFileAsSourceLFN"):
+    codes |= _worded(task)
+    if task.useFileAsSourceLFN:
         codes["GB"] = 1  # the feeder makes a boundary of each name
-    if fields := values.get("addNthFieldToLFN"):
+    if fields := task.addNthFieldToLFN:
         codes["AN"] = ",".join(map(str, fields))
-    if sites := bool(values.get("includedSite")) + 2 * bool(values.get("excludedSite")):
+    if sites := bool(task.includedSite) + 2 * bool(task.excludedSite):
         codes["LS"] = sites
     if any(uses(item.value, "RNDMSEED") for item in items):
         codes["RS"] = offset_of(items, "RNDMSEED")
@@ -171,12 +139,12 @@ def _split_rule(items: Sequence[Item], values: Mapping[str, Any]) -> str:
     return split_rule.written(codes)
 
 
-def _worded(values: Mapping[str, Any]) -> dict[str, int]:
+def _worded(task: TaskParameters) -> dict[str, int]:
     """Codes of parameters whose values are words (facts on task parameters 3.2)."""
     codes = {}
-    if word := values.get("allowInputLAN"):
+    if word := task.allowInputLAN:
         codes["IL"] = {"use": 1, "only": 2}[word]
-    kind, _, stack = (values.get("ipConnectivity") or "").partition("#")
+    kind, _, stack = task.ipConnectivity.partition("#")
     if kind:
         codes["IP"] = {"full": 1, "http": 2}[kind]
     if stack:
@@ -184,42 +152,41 @@ def _worded(values: Mapping[str, Any]) -> dict[str, int]:
     return codes
 
 
-def _columns(values: Mapping[str, Any], task_id: int, user_name: str, parent: ParentFacts | None, rule: str) -> dict[str, object]:
-    columns: dict[str, object] = {
-        p.column: values[name] for name, p in TASK_PARAMETERS.items() if p.column and p.supported and name in values
+def _columns(task: TaskParameters, task_id: int, user_name: str, parent: ParentFacts | None, rule: str) -> dict[str, object]:
+    given = task.model_fields_set
+    columns = {
+        parameter.column: getattr(task, name)
+        for name, parameter in TASK_PARAMETERS.items()
+        if parameter.column and (name in given or parameter.default)
     }
-    columns["task_name"] = values["taskName"]
-    columns["user_name"] = values.get("userName") or user_name
-    columns["task_type"] = values.get("taskType") or "anal"
-    columns["task_priority"] = values.get("taskPriority", 0)
-    columns["current_priority"] = values.get("currentPriority", columns["task_priority"])
-    columns["core_count"] = values.get("coreCount", 1)
-    columns["ram_count"] = values.get("ramCount", 0)
-    columns["ram_unit"] = values.get("ramUnit") or values.get("ramCountUnit") or "MB"
-    columns["base_ram_count"] = values.get("baseRamCount", 0)
-    columns["cpu_efficiency"] = values.get("cpuEfficiency", 90)
-    columns["base_walltime"] = values.get("baseWalltime", 600)
-    columns["req_id"] = values.get("reqID", task_id)
-    columns["parent_tid"] = parent.task_id if parent and values.get("parentTaskName") else task_id
-    columns["goal"] = goal_per_mille(values)
-    columns["split_rule"] = rule
-    if isinstance(values.get("architecture"), Mapping):
-        columns["architecture"] = json.dumps(values["architecture"])
-    return columns
+    columns["current_priority"] = task.taskPriority if task.currentPriority is None else task.currentPriority
+    columns["req_id"] = task_id if task.reqID is None else task.reqID
+    return columns | {
+        "user_name": task.userName or user_name,
+        "task_type": task.taskType or "anal",
+        "task_priority": task.taskPriority,
+        "ram_count": task.ramCount,
+        "ram_unit": task.ramUnit or task.ramCountUnit or "MB",
+        "base_ram_count": task.baseRamCount,
+        "parent_tid": parent.task_id if parent and task.parentTaskName else task_id,
+        "goal": goal_per_mille(task),
+        "split_rule": rule,
+        **({"architecture": json.dumps(task.architecture)} if isinstance(task.architecture, dict) else {}),
+    }
 
 
-def notes(params: Mapping[str, object]) -> tuple[Problem, ...]:
+def notes(document: TaskDocument) -> tuple[Problem, ...]:
     """What the submitter should know of accepted parameters: wishes that are kept but have no effect yet."""
-    values, _ = read_values(params)
-    told = [problem(name, "note", p.note) for name, p in TASK_PARAMETERS.items() if p.note and p.supported and values.get(name)]
-    if not values.get("skipScout"):
-        told.append(problem("", "note", "scouts are not built yet (row J20), so every task runs without"))
-    told += [
+    task = document.parameters
+    listed = [problem(name, "note", p.note) for name, p in TASK_PARAMETERS.items() if p.note and getattr(task, name)]
+    if not task.skipScout:
+        listed.append(problem("", "note", "scouts are not built yet (row J20), so every task runs without"))
+    listed += [
         problem(f"{item.path}.attributes", "note", f"{shown(word)}: a hint without effect yet (row J17)")
-        for item in input_items(read_items(params)[0])
+        for item in input_items(document.items)
         for word in item.attributes.split(",")
         if word in ("manytime", "cvmfs")
     ]
-    if values.get("disableAutoRetry") and values.get("maxAttempt", 1) > 1:
-        told.append(problem("maxAttempt", "note", "disableAutoRetry is set: each file is tried once"))
-    return tuple(told)
+    if task.disableAutoRetry and "maxAttempt" in task.model_fields_set and task.maxAttempt > 1:
+        listed.append(problem("maxAttempt", "note", "disableAutoRetry is set: each file is tried once"))
+    return tuple(listed)

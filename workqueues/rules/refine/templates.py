@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate, compiled_name
 from workqueues.rules.jobs.middle_names import bad_middle_name
 from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
 from workqueues.rules.refine.attributes import OF_A_MASTER, shown
-from workqueues.rules.refine.contradictions import MOST_RECORDS, Values, cuts_events, n_records
-from workqueues.rules.refine.types import Item
-from workqueues.rules.task_parameters import problem
+from workqueues.rules.refine.contradictions import MOST_RECORDS, cuts_events, n_records
+from workqueues.rules.refine.types import MOST_LISTED, Item
+from workqueues.rules.task_parameters import TaskParameters
 from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
 
 _LATER_FORMS = "F"
 _HINTS = 20
 """Unknown placeholders for which the nearest known one is looked up."""
-Found = Iterator[tuple[str, str, str]]
+Faults = Iterator[tuple[str, str, str]]
 
 
 def output_streams(items: Iterable[Item]) -> Mapping[str, str]:
@@ -47,48 +49,48 @@ def sequence_of(items: Iterable[Item]) -> Item | None:
     return next((item for item in items if item.type == "pseudo_input"), None)
 
 
-def records_of(items: Sequence[Item], values: Values) -> int | None:
+def records_of(items: Sequence[Item], task: TaskParameters) -> int | None:
     """How many pseudo files a task without input gets: what its sequence says, else what its parameters come to."""
     sequence = sequence_of(items)
-    return sequence.n_records if sequence is not None and sequence.n_records else n_records(values)
+    return sequence.n_records if sequence is not None and sequence.n_records else n_records(task)
 
 
-def check_items(items: Sequence[Item], values: Values) -> list[Problem]:
+def check_items(items: Sequence[Item], task: TaskParameters) -> list[Problem]:
     """All problems that show only when the items are seen together."""
     rules = (
-        _inputs(items, values),
-        _deals(items, values),
-        _pseudo(items, values),
-        _outputs(items, values),
+        _inputs(items, task),
+        _deals(items, task),
+        _pseudo(items, task),
+        _outputs(items, task),
         _numbers(items),
-        _names(items, values),
-        _texts(items, values),
+        _names(items, task),
+        _texts(items, task),
     )
-    return [problem(*found) for rule in rules for found in rule]
+    return [problem(*fault) for fault in islice(chain.from_iterable(rules), MOST_LISTED + 1)]
 
 
-def writes_once(values: Values, items: Sequence[Item]) -> bool:
+def writes_once(task: TaskParameters, items: Sequence[Item]) -> bool:
     """Whether the task certainly makes one job only."""
-    if values.get("noInput"):
-        return records_of(items, values) == 1
+    if task.noInput:
+        return records_of(items, task) == 1
     masters = {name for item in input_items(items)[:1] for name in item.names}
-    wanted, per_job = values.get("nFiles"), values.get("nFilesPerJob")
+    wanted, per_job = task.nFiles, task.nFilesPerJob
     cut = any(
-        values.get(name) for name in ("tgtNumEventsPerJob", "nGBPerJob", "groupBoundaryID", "respectLB", "useFileAsSourceLFN")
+        getattr(task, name) for name in ("tgtNumEventsPerJob", "nGBPerJob", "groupBoundaryID", "respectLB", "useFileAsSourceLFN")
     )
-    if cut or cuts_events(values):
+    if cut or cuts_events(task):
         return False
-    return len(masters) == 1 and wanted is not None and wanted <= (per_job or 1)
+    return len(masters) == 1 and wanted > 0 and wanted <= (per_job or 1)
 
 
-def _inputs(items: Sequence[Item], values: Values) -> Found:
+def _inputs(items: Sequence[Item], task: TaskParameters) -> Faults:
     inputs = input_items(items)
     if not inputs:
-        if not values.get("noInput"):
+        if not task.noInput:
             yield "jobParameters", "required", "the task reads nothing: name an input dataset or set noInput"
         return
     for name in ("nFiles", "nEvents"):
-        if len(inputs[0].names) > 1 and name in values and not values.get("noInput"):
+        if len(inputs[0].names) > 1 and getattr(task, name) and not task.noInput:
             yield name, "not_supported_yet", f"{name} over several input datasets is not supported yet (row J26)"
     first: dict[str, Item] = {}
     owner: dict[str, Item] = {}
@@ -107,10 +109,10 @@ def _inputs(items: Sequence[Item], values: Values) -> Found:
             yield f"{item.path}.value", "template", f"{item.stream} cannot be the stream of an input"
 
 
-def _deals(items: Sequence[Item], values: Values) -> Found:
+def _deals(items: Sequence[Item], task: TaskParameters) -> Faults:
     """How the files of secondary datasets are dealt out; those of a master each make their jobs once (decision F1)."""
     inputs = input_items(items)
-    if inputs and not values.get("noInput"):
+    if inputs and not task.noInput:
         codes = [word.partition("=")[0] for word in inputs[0].attributes.split(",") if word]
         for code in codes:
             if code not in OF_A_MASTER:
@@ -121,17 +123,17 @@ def _deals(items: Sequence[Item], values: Values) -> Found:
     partners = [item for item in inputs if "ic" in item.attributes.split(",")]
     if sum(len(item.names) for item in partners) == 1:
         yield f"{partners[0].path}.indexConsistent", "contradiction", "indexConsistent needs a second dataset that has it too"
-    if values.get("noInput") and not values.get("nEventsPerJob"):
+    if task.noInput and not task.nEventsPerJob:
         for item in inputs:
             if "er=" in item.attributes:
                 message = "events of the jobs are not known: give nEventsPerJob"
                 yield f"{item.path}.eventRatio", "contradiction", message
     for item in inputs:
-        if "rd" in item.attributes.split(",") and any(values.get(n) for n in ("orderByLB", "respectLB", "groupBoundaryID")):
+        if "rd" in item.attributes.split(",") and any(getattr(task, n) for n in ("orderByLB", "respectLB", "groupBoundaryID")):
             yield f"{item.path}.random", "contradiction", "files ordered by lumi block or boundary are in no random order"
 
 
-def _pseudo(items: Sequence[Item], values: Values) -> Found:
+def _pseudo(items: Sequence[Item], task: TaskParameters) -> Faults:
     pseudo = [item for item in items if item.type == "pseudo_input"]
     for item in pseudo[1:]:
         first = pseudo[0]
@@ -139,9 +141,9 @@ def _pseudo(items: Sequence[Item], values: Values) -> Found:
             yield f"{item.path}.dataset", "contradiction", "one sequence has one stream, one offset and one length"
     if pseudo and pseudo[0].stream in {item.stream for item in input_items(items)}:
         yield f"{pseudo[0].path}.value", "contradiction", f"{pseudo[0].stream} is the stream of a dataset"
-    if not values.get("noInput"):
+    if not task.noInput:
         return
-    count, said = records_of(items, values), n_records(values)
+    count, said = records_of(items, task), n_records(task)
     if count is None:
         yield (
             "nFiles",
@@ -154,12 +156,12 @@ def _pseudo(items: Sequence[Item], values: Values) -> Found:
         yield f"{pseudo[0].path}.num_records", "contradiction", f"{count} records, but {said} jobs follow from nFiles or nEvents"
 
 
-def _outputs(items: Sequence[Item], values: Values) -> Found:
+def _outputs(items: Sequence[Item], task: TaskParameters) -> Faults:
     read = {name for item in items if item.type in MASTER_TYPES for name in item.names}
     kinds: dict[str, str] = {}
     named: list[tuple[Item, NameTemplate]] = []
     shapes: dict[_Shape, Item] = {}
-    alone = writes_once(values, items)
+    alone = writes_once(task, items)
     for item in items:
         if item.type not in OUTPUT_TYPES:
             continue
@@ -180,7 +182,7 @@ def _outputs(items: Sequence[Item], values: Values) -> Found:
     yield from _sources(named)
 
 
-def _sources(named: Sequence[tuple[Item, NameTemplate]]) -> Found:
+def _sources(named: Sequence[tuple[Item, NameTemplate]]) -> Faults:
     """What the payload calls an output must not be what another output is called."""
     known: dict[str, Item] = {}
     for item, _ in named:
@@ -218,7 +220,7 @@ def shape_of(file_name: str) -> _Shape:
     return _Shape(text, text.partition("${")[0], text.rpartition("}")[2])
 
 
-def _numbers(items: Sequence[Item]) -> Found:
+def _numbers(items: Sequence[Item]) -> Faults:
     """Offsets of seeds and first events: one for each in a task."""
     offsets: dict[str, int] = {}
     for item in items:
@@ -240,14 +242,14 @@ def uses(text: str, name: str) -> bool:
         return False
 
 
-def _names(items: Sequence[Item], values: Values) -> Found:
+def _names(items: Sequence[Item], task: TaskParameters) -> Faults:
     """Fields of the input's name in names of outputs and on the command line."""
-    fields = values.get("addNthFieldToLFN")
+    fields = task.addNthFieldToLFN
     users = [item for item in items if uses(item.value, MIDDLE_NAME)]
     if not fields:
         for item in users:
             yield f"{item.path}.value", "template", "${MIDDLENAME} needs addNthFieldToLFN"
-        if values.get("useFileAsSourceLFN"):
+        if task.useFileAsSourceLFN:
             yield (
                 "useFileAsSourceLFN",
                 "contradiction",
@@ -256,11 +258,11 @@ def _names(items: Sequence[Item], values: Values) -> Found:
         return
     if not users:
         yield "addNthFieldToLFN", "contradiction", "no text of the task has ${MIDDLENAME}, where the fields would stand"
-    if values.get("noInput"):
+    if task.noInput:
         yield "addNthFieldToLFN", "contradiction", "a task without input has no name to take fields of"
         return
-    if values.get("useFileAsSourceLFN"):
-        if values.get("groupBoundaryID"):
+    if task.useFileAsSourceLFN:
+        if task.groupBoundaryID:
             message = "a job has files of one field: boundaries of the files cannot bind it too"
             yield "groupBoundaryID", "contradiction", message
         return
@@ -270,7 +272,7 @@ def _names(items: Sequence[Item], values: Values) -> Found:
                 yield "addNthFieldToLFN", "template", wrong
 
 
-def _texts(items: Sequence[Item], values: Values) -> Found:
+def _texts(items: Sequence[Item], task: TaskParameters) -> Faults:
     """Every placeholder on the command line can be filled."""
     numbers = {*NUMBERS, *(item.stream for item in items if item.type == "pseudo_input")}
     streams = {item.stream for item in items if item.type == "input"}
@@ -311,7 +313,7 @@ def _unknown(name: str, known: Iterable[str]) -> tuple[str, str]:
     return "template", f"unknown placeholder {name}" + (f"; the nearest known one is {near}" if near else "")
 
 
-def _form(field: str, text: str) -> Found:
+def _form(field: str, text: str) -> Faults:
     try:
         ParametersTemplate(text)
     except MalformedText as wrong:

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from broker_site.foundation.kernel.verdict import Problem
-from workqueues.states import MASTER_TYPES, DatasetType, OutputType
+from workqueues.rules.task_parameters import TaskParameters
+from workqueues.states import MASTER_TYPES, OUTPUT_TYPES, DatasetType, OutputType
+
+MOST_LISTED = 500
+"""Problems that one answer lists; whatever looks for them stops there."""
 
 ItemType = Literal["constant", "input", "pseudo_input", "number", "output", "log"]
 
@@ -38,6 +42,29 @@ class Item:
     attributes: str = ""
     n_records: int | None = None
     source_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDocument:
+    """What could be read of a submission: well-typed parameters, items, and what is wrong with the rest."""
+
+    parameters: TaskParameters
+    items: tuple[Item, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the datasets that the task reads."""
+        return tuple(dict.fromkeys(name for item in self.items if item.type == "input" for name in item.names))
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the datasets that the task writes, logs included, known before it is refined; none where it instantiates
+        templates.
+        """
+        if self.parameters.instantiates:
+            return ()
+        return tuple(dict.fromkeys(name for item in self.items if item.type in OUTPUT_TYPES for name in item.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +156,7 @@ class TaskPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class TaskWait:
     """The task cannot be refined yet; `clock`: whether the time counts towards the pending timeout (frozen time)."""
 
     reason: str
@@ -137,7 +164,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class TaskFaults:
     """The task can never be refined."""
 
     problems: tuple[Problem, ...]
@@ -148,4 +175,4 @@ class Broken:
         return "; ".join(f"{p.field}: {p.message}" if p.field else p.message for p in self.problems)
 
 
-Refined = TaskPlan | Wait | Broken
+Refined = TaskPlan | TaskWait | TaskFaults

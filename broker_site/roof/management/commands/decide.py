@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError
 
-from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.values import Config, from_document
-from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import OutsideDataError
 from brokerage.feeds.document import load_document
 from brokerage.rules.decision.assembly import DecisionRequest, decide_task
 from brokerage.rules.decision.policy_choice import NoPolicy, policy_named
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.explain.explanation import decision_document
-from brokerage.rules.facts.ask import Ask, BadAsk
-from brokerage.rules.grid.attributes import BadGrid, moment
-from brokerage.rules.grid.document import read_grid
-from brokerage.rules.grid.measurements import read_facts
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.grid.attributes import moment
+from brokerage.rules.grid.document import Grid, read_grid
+from brokerage.rules.grid.measurements import Facts, read_facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.stored_snapshot import TaskFacts
+
+T = TypeVar("T")
 
 
 class Command(BaseCommand):
@@ -44,7 +45,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Decide; CommandError with a line `file: path: rule: message` for each fault of a document."""
-        ask, config = _ask(options["task"]), BrokerConfig(_config(options["config"]).component)
+        ask = _read(options["task"], Ask.from_document)
+        config = BrokerConfig((_read(options["config"], from_document) if options["config"] else Config()).component)
         try:
             policy = policy_named(options["policy"]) if options["policy"] else config.job_broker(ask)
             snapshot = _snapshot(options["grid"], options["now"])
@@ -54,48 +56,26 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(decision_document(decision), indent=1, allow_nan=False, ensure_ascii=False))
 
 
-def _document(file: Path) -> Any:
+def _read(file: Path, reader: Callable[[Any], T]) -> T:
+    """What the document in a file says; CommandError with a line for each fault."""
     try:
-        return load_document(file)
+        return reader(load_document(file))
     except OSError as error:
         raise CommandError(f"{file}: {error.strerror or error}") from error
-    except BadGrid as bad:
-        raise _refused(file, bad.problems) from bad
+    except OutsideDataError as bad:
+        lines = [f"{p.field or 'document'}: {p.rule}: {p.message}" for p in bad.problems]
+        raise CommandError("\n".join([f"{file} is refused:", *lines])) from bad
 
 
-def _ask(file: Path) -> Ask:
-    document = _document(file)
-    if not isinstance(document, dict):
-        raise _refused(file, [Problem("", "type", "expected an object")])
-    try:
-        return Ask.from_document(document)
-    except BadAsk as bad:
-        raise _refused(file, bad.problems) from bad
-
-
-def _config(file: Path | None) -> Config:
-    if file is None:
-        return Config()
-    try:
-        return from_document(_document(file))
-    except BadConfig as bad:
-        raise _refused(file, bad.problems) from bad
+def _grid(document: Any) -> tuple[Grid, Facts]:
+    grid = read_grid(document)
+    return grid, read_facts(document, grid)
 
 
 def _snapshot(file: Path, now: str | None) -> GridSnapshot:
-    document = _document(file)
-    try:
-        grid = read_grid(document)
-        facts = read_facts(document, grid)
-    except BadGrid as bad:
-        raise _refused(file, bad.problems) from bad
+    grid, facts = _read(file, _grid)
     try:
         at = moment(now) if now else facts.now or datetime.now(UTC)
     except ValueError as error:
         raise CommandError(f"--now: expected a time like 2026-11-21T12:00:00Z, found {now!r}") from error
     return GridSnapshot(grid, facts, at)
-
-
-def _refused(file: Path, problems: Sequence[Problem]) -> CommandError:
-    lines = [f"{p.field or 'document'}: {p.rule}: {p.message}" for p in problems]
-    return CommandError("\n".join([f"{file} is refused:", *lines]))

@@ -1,0 +1,125 @@
+"""The jobs that one run of the agent generate makes of one dataset: input is picked, queues are decided on, jobs are placed and
+made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import Run
+from broker_site.foundation.kernel.dice import dice
+from brokerage.agents.decision_cycle import DecisionCycle
+from brokerage.agents.throttling import Throttle
+from brokerage.ledger.input_picking import give_up, take_input
+from brokerage.ledger.make_jobs import make_jobs
+from brokerage.queries.chunks import CannotAsk
+from brokerage.rules.decision.assembly import TaskDecision
+from brokerage.rules.decision.policy_choice import Unusable
+from brokerage.rules.explain.explanation import shortfall
+from brokerage.rules.facts.ask import Ask
+from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.placement.place_jobs import NoPlace, most_jobs, place_jobs
+from brokerage.rules.placement.slots import JobsGiven
+from workqueues.models import Dataset, Task
+from workqueues.rules.jobs.activity import activity_of
+from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
+from workqueues.splitters.check import BadPlan
+
+FULL = "every queue that may take the task has as many waiting jobs as it may"
+FULL_WAIT_S = 1.0
+
+
+class Delay(NamedTuple):
+    """Why a task is put aside, and for how many seconds; `pending`: no queue passes at all."""
+
+    reason: str
+    seconds: float
+    pending: bool = True
+
+
+QUEUES_FULL = Delay(FULL, FULL_WAIT_S, pending=False)
+
+DatasetJobs = tuple[int, Delay | None]
+"""Jobs made from one dataset, and what the task waits for, if it does."""
+
+
+@dataclass(slots=True)
+class GenerateRun:
+    """What one run knows: the cycle of decisions, the ids of queues, what of the grid is too old, and the jobs that it gave to
+    queues.
+    """
+
+    run: Run
+    cycle: DecisionCycle
+    queue_ids: Mapping[str, int]
+    throttle: Throttle
+    stale: Sequence[str] = ()
+    given: JobsGiven = field(default_factory=JobsGiven)
+
+
+def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJobs:
+    """Make jobs from one dataset, as many as there is room for; none, and no wait, where the throttler has none left."""
+    if run_state.throttle.room(task) == 0:
+        return 0, None
+    if run_state.stale:
+        return 0, Delay(run_state.stale[0], gdpconfig.value("feeds", "FEED_PERIOD"))
+    try:
+        most = _most_jobs(task, run_state)
+        return _make(task, dataset, most, run_state) if most else (0, QUEUES_FULL)
+    except (Unusable, BadPlan, CannotAsk, UnresolvedPlaceholder, NoPlace) as error:
+        return 0, Delay(str(error), gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo))
+
+
+def _most_jobs(task: Task, run_state: GenerateRun) -> int:
+    """Jobs that can be made for the task now, before anything is known of its input."""
+    ask = Ask(
+        prod_source_label=task.prod_source_label,
+        share=task.gshare or None,
+        resource_type=task.resource_type or None,
+        priority=task.current_priority,
+        processing_type=task.processing_type,
+    )
+    requests, room = run_state.cycle.requests, run_state.throttle.room(task)
+    policy = requests.config.policy(task.vo, activity_of(task.prod_source_label))
+    return most_jobs(requests.snapshot, policy, ask, run_state.given, gdpconfig.component("jobbroker", vo=task.vo), room)
+
+
+def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> DatasetJobs:
+    """Pick input, decide on queues, place and make the jobs. Raises NoPlace and what deciding and cutting raise."""
+    run = run_state.run
+    usable = take_input(run.id, task, dataset, most)
+    if not len(usable.columns):
+        return 0, None
+    smallest = usable.smallest(most)
+    if not smallest:
+        split = usable.cut_anywhere()
+        give_up(run.id, task.id, usable, split.dropped, run.who)
+        if not split.dropped:
+            raise NoPlace(split.reason or "its files make no job")
+        return 0, None
+    cycle = run_state.cycle
+    task_decision: TaskDecision[Queues] = cycle.decide(cycle.requests.for_queues(task, dataset, usable, smallest))
+    if task_decision.decision.outcome == "pending":
+        return 0, Delay(shortfall(task_decision), task_decision.decision.wait_s)
+    decision_id = cycle.decisions.store()
+    placement = place_jobs(
+        usable,
+        task_decision,
+        cycle.requests.snapshot.storages,
+        run_state.queue_ids,
+        run_state.given,
+        most,
+        gdpconfig.component("jobbroker", vo=task.vo),
+        dice(task.id, decision_id),
+    )
+    run_state.given.add(task.gshare, Counter(job.queue for job in placement.jobs))
+    give_up(run.id, task.id, usable, placement.dropped, run.who)
+    make_jobs(run.id, task, usable, placement.jobs, decision_id, run.who)
+    if placement.jobs or placement.dropped:
+        return len(placement.jobs), None
+    if placement.reason:
+        return 0, Delay(placement.reason, gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), pending=False)
+    return 0, QUEUES_FULL

@@ -1,0 +1,182 @@
+"""From a placed part of the input to a job: which files and events it reads, its tries, names of outputs, seed and parameters.
+
+Not here: the numbers that jobs carry (`brokerage.ledger.reservation`), their rows (`brokerage.ledger.generate`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from brokerage.rules.placement.new_job import DealtFiles, InputUse, JobOutput, NewJob, OutputName, PlacedJob, Seed
+from brokerage.rules.placement.usable_input import UsableInput
+from workqueues.rules.jobs.event_ranges import InputFile, NewRange
+from workqueues.rules.jobs.job_parameters import JobFill, compiled, compiled_name
+from workqueues.rules.jobs.middle_names import middle_name
+from workqueues.rules.jobs.pseudo_files import PREFIX, number_of
+from workqueues.rules.jobs.seeds import seed_value
+from workqueues.splitters.protocol import JobPlan, Portion, SecondaryFiles
+
+
+class MasterInputs(NamedTuple):
+    """What a job gets of the master dataset: whole files, and ranges of events of others.
+
+    `tries`: the most that any of it had before; `previous`: jobs that had any of it. `lfns` of all its files; `skip`: events of
+    the first file that are not the job's; `first_event`: number of its first event, where that is counted.
+    """
+
+    inputs: list[InputUse]
+    ranges: list[NewRange]
+    tries: int
+    previous: set[int]
+    lfns: list[str]
+    skip: int = 0
+    first_event: int = 0
+
+
+def whole_files(dataset_id: int, files: Sequence[InputFile]) -> MasterInputs:
+    """Files as they are."""
+    return MasterInputs(
+        [InputUse(f.id, dataset_id, f.attempt_nr, True) for f in files],
+        [],
+        max([f.attempt_nr for f in files], default=0),
+        {f.job_id for f in files if f.job_id},
+        [f.lfn for f in files],
+        first_event=files[0].first_event or 0 if files else 0,
+    )
+
+
+def cut_files(usable: UsableInput, files: Mapping[int, InputFile], plan: JobPlan, job_id: int) -> MasterInputs:
+    """Events of files, by id; of those whose events nobody counted, the whole."""
+    dataset_id = usable.dataset.id
+    inputs, ranges, lfns = list[InputUse](), list[NewRange](), list[str]()
+    previous, tries = set[int](), 0
+    for position in range(plan.start, plan.stop):
+        piece = usable.pieces[position]
+        skip = plan.skip if position == plan.start else 0
+        upto = plan.upto if position == plan.stop - 1 and plan.upto else piece.n_events
+        file, runs = files[piece.file_id], piece.between(skip, upto)
+        lfns.append(file.lfn)
+        if not runs:
+            inputs.append(InputUse(file.id, dataset_id, file.attempt_nr, True))
+        for run in runs:
+            events = run.stop - run.first
+            ranges.append(NewRange(dataset_id, file.id, job_id, run.first, events, run.attempt_nr, run.failed_attempt))
+        for before, job in [(run.attempt_nr, run.previous_job_id) for run in runs] or [(file.attempt_nr, file.job_id)]:
+            tries = max(tries, before)
+            previous.update([job] if job else ())
+    first = usable.pieces[plan.start]
+    offset = first.first + plan.skip
+    return MasterInputs(inputs, ranges, tries, previous, lfns, offset, (files[first.file_id].first_event or 0) + offset)
+
+
+def stream_values(lfns: Sequence[str], *, numbered: bool) -> list[str]:
+    """What the names of a stream stand for: themselves, or the numbers that records of a sequence have."""
+    return [str(number_of(lfn)) for lfn in lfns] if numbered else list(lfns)
+
+
+@dataclass(frozen=True, slots=True)
+class JobBuilder:
+    """What all jobs that are made at once of one dataset have in common.
+
+    `parameters`: the template of the job parameters; `job_ids`, and `seeds` where the task uses them, one a job in order;
+    `outputs`: what jobs write, by computing queue.
+    """
+
+    task_id: int
+    usable: UsableInput
+    parameters: str
+    job_ids: Sequence[int]
+    seeds: Sequence[Seed]
+    outputs: Mapping[str, Sequence[JobOutput]]
+    _files: dict[int, InputFile] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.usable.pieces:
+            self._files.update((f.id, f) for f in self.usable.files)
+
+    def job(self, i: int, placed: PlacedJob, task_queue_id: int) -> NewJob:
+        """The i-th job. Raises UnresolvedPlaceholder, BadPlan."""
+        usable, plan, job_id = self.usable, placed.plan, self.job_ids[i]
+        if usable.pieces:
+            master = cut_files(usable, self._files, plan, job_id)
+        else:
+            master = whole_files(usable.dataset.id, usable.files[plan.start : plan.stop])
+        inputs, previous = master.inputs, master.previous
+        streams = {usable.dataset.stream_name: stream_values(master.lfns, numbered=usable.dataset.type == "pseudo_input")}
+        for other, portion in zip(usable.others, plan.others, strict=False):
+            previous |= _deal(other, portion, inputs, streams)
+        if self.seeds:
+            seed = self.seeds[i]
+            inputs.append(InputUse(seed.id, seed.dataset_id, seed.attempt_nr, True))
+        outputs, parameters = self._texts(i, placed, master, streams)
+        return NewJob(
+            id=job_id,
+            computing_queue_id=placed.queue_id,
+            task_queue_id=task_queue_id,
+            storage=placed.storage,
+            inputs=inputs,
+            outputs=outputs,
+            parameters=parameters,
+            attempt_nr=1 + master.tries,
+            slot=placed.slot,
+            input_bytes=plan.size,
+            n_events=plan.n_events,
+            ranges=master.ranges,
+            previous_jobs=previous,
+        )
+
+    def _texts(
+        self, i: int, placed: PlacedJob, master: MasterInputs, streams: dict[str, list[str]]
+    ) -> tuple[list[OutputName], str]:
+        """Names of the outputs, and parameters, of the i-th job."""
+        outputs, serial, usable = list[OutputName](), 0, self.usable
+        middle = middle_name(usable.rules, usable.dataset.dataset_name, master.lfns[0] if master.lfns else "")
+        for output in self.outputs[placed.queue]:
+            number = output.first_serial + i
+            lfn = compiled_name(output.pattern).name(number, self.task_id, middle)
+            outputs.append(OutputName(output.dataset_id, output.type, lfn))
+            streams[output.stream_name] = [lfn]
+            serial = max(serial, number)
+        fill = JobFill(
+            task_id=self.task_id,
+            serial=serial,
+            attempt_nr=1 + master.tries,
+            streams=streams,
+            seed=seed_value(self.seeds[i].number, usable.rules.random_seed) if self.seeds else None,
+            n_events=placed.plan.n_events,
+            skip_events=master.skip,
+            first_event=master.first_event + usable.rules.first_event if master.lfns else 0,
+            middle_name=middle,
+        )
+        text = compiled(self.parameters).fill(fill)
+        if usable.generation.writes_parameters:
+            text = usable.generation.parameters(fill, placed.queue, text)
+        return outputs, text
+
+    def written(self, placed: Sequence[PlacedJob]) -> Counter[int]:
+        """Output dataset -> how many files of it the jobs make."""
+        files: Counter[int] = Counter()
+        for queue, n in Counter(p.queue for p in placed).items():
+            files.update({output.dataset_id: n for output in self.outputs[queue]})
+        return files
+
+
+def _deal(other: SecondaryFiles, portion: Portion, inputs: list[InputUse], streams: dict[str, list[str]]) -> set[int]:
+    """Give a job its files of a secondary dataset: the jobs that had any of them before, where they are used once."""
+    rows = [other.rows[(portion.start + i) % len(other.rows)] for i in range(portion.n)]
+    inputs += [InputUse(r.id, r.dataset_id, r.attempt_nr, r.tracked) for r in rows]
+    numbered = bool(rows) and rows[0].lfn.startswith(PREFIX)
+    streams.setdefault(other.stream_name, []).extend(stream_values([r.lfn for r in rows], numbered=numbered))
+    return {r.job_id for r in rows if r.tracked and r.job_id}
+
+
+def dealt_files(others: Sequence[SecondaryFiles], placed: Sequence[PlacedJob]) -> list[DealtFiles]:
+    """How many files of each secondary dataset that is not used up the jobs get."""
+    return [
+        DealtFiles(other.dataset_id, sum(p.plan.others[n].n for p in placed))
+        for n, other in enumerate(others)
+        if not other.secondary.rule.tracked
+    ]

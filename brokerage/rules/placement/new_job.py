@@ -1,0 +1,93 @@
+"""A job that is to be made: where it runs, what it asks of a slot, its inputs and outputs, its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from brokerage.rules.facts.job_kind import JobKind
+from brokerage.rules.placement.slots import Slot
+from workqueues.rules.jobs.event_ranges import NewRange
+from workqueues.splitters.protocol import JobPlan
+
+
+class PlacedJob(NamedTuple):
+    """One job to be: the queue it goes to, with the storage endpoint for its outputs, its part of the input, and what it asks of
+    a slot.
+    """
+
+    queue_id: int
+    queue: str
+    storage: str
+    plan: JobPlan
+    slot: Slot
+
+
+class Seed(NamedTuple):
+    """A picked seed: its row in the seed dataset, and its number there. `job_id`: the job that had it before."""
+
+    id: int
+    dataset_id: int
+    number: int
+    attempt_nr: int
+    job_id: int | None
+
+
+class JobOutput(NamedTuple):
+    """What each job at a queue writes once: to which dataset, of which type, under a name made of which pattern.
+
+    `first_serial`: the serial number in the name of the first job's file; those of the others follow.
+    """
+
+    dataset_id: int
+    type: str
+    pattern: str
+    stream_name: str
+    first_serial: int
+
+
+class InputUse(NamedTuple):
+    """One input of a job: the file as it was picked."""
+
+    file_id: int
+    dataset_id: int
+    attempt_nr: int
+    tracked: bool
+
+
+class OutputName(NamedTuple):
+    """One output of a job: dataset, type (output, log) and name."""
+
+    dataset_id: int
+    type: str
+    lfn: str
+
+
+class DealtFiles(NamedTuple):
+    """How many files of a secondary dataset were given to jobs."""
+
+    dataset_id: int
+    n: int
+
+
+class NewJob(NamedTuple):
+    """One job to make. `slot`: what it asks of a pilot; input in bytes.
+
+    `ranges`: its inputs of which it gets some events only; `inputs` are the others. `previous_jobs`: those that had any of them
+    before.
+    """
+
+    id: int
+    computing_queue_id: int
+    task_queue_id: int
+    storage: str
+    inputs: Sequence[InputUse]
+    outputs: Sequence[OutputName]
+    parameters: str
+    attempt_nr: int
+    slot: Slot
+    kind: JobKind = JobKind.NORMAL
+    input_bytes: int = 0
+    n_events: int = 0
+    ranges: Sequence[NewRange] = ()
+    previous_jobs: Collection[int] = ()

@@ -1,0 +1,110 @@
+"""The jobs that a decision lets a task have now: cut for the chosen queues, each with its queue and what it asks of a slot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import NamedTuple
+
+from brokerage.rules.decision.assembly import TaskDecision, queue_table
+from brokerage.rules.decision.declare import Policy
+from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.job_kind import JobKind
+from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.grid.document import Entry
+from brokerage.rules.placement.distribution import Block, ChosenQueue, block_of, lay_out
+from brokerage.rules.placement.job_limits import limits_at, limits_of_task
+from brokerage.rules.placement.new_job import PlacedJob
+from brokerage.rules.placement.slots import JobsGiven, SlotsAt, chosen_queues, limit_of, own_names, readable_anywhere, total_room
+from brokerage.rules.placement.usable_input import UsableInput
+from brokerage.rules.world.grid_snapshot import GridSnapshot
+from brokerage.rules.world.stored_snapshot import TaskFacts
+from workqueues.splitters.protocol import Dropped, JobLimits
+
+MOST_JOBS = 10_000
+"""Jobs that are made from one dataset at once where no cap binds."""
+
+
+class NoPlace(Exception):
+    """No chosen queue can take jobs; the message says why."""
+
+
+class Placement(NamedTuple):
+    """The jobs, and why there are no more. `dropped`: events that no job takes, by the task's own rules."""
+
+    jobs: Sequence[PlacedJob]
+    dropped: Sequence[Dropped]
+    reason: str
+
+
+def most_jobs(snapshot: GridSnapshot, policy: Policy, ask: Ask, given: JobsGiven, config: Config, room: int | None) -> int:
+    """Jobs for which there is room at all queues together, and that the throttler leaves; urgent tasks have no cap at queues.
+
+    `ask` of the task as far as it is known without its input; `room` of the throttler, None without limit; `config`: component
+    jobbroker.
+    """
+    most = MOST_JOBS if room is None else min(room, MOST_JOBS)
+    queues = queue_table(snapshot, TaskFacts(), policy, ask)
+    if not len(queues) or ask.urgent:
+        return most
+    return min(total_room(queues, limit_of(policy.activity, ask.share, config), given, _share(policy, ask)), most)
+
+
+def _share(policy: Policy, ask: Ask) -> str | None:
+    """Whose jobs are counted: those of the share of the task where it has one and the policy looks at it, else all."""
+    return ask.share if policy.per_share else None
+
+
+def place_jobs(
+    usable: UsableInput,
+    task_decision: TaskDecision[Queues],
+    storages: Mapping[str, Entry],
+    queue_ids: Mapping[str, int],
+    given: JobsGiven,
+    most: int,
+    config: Config,
+    dice: Random,
+) -> Placement:
+    """Cut jobs for the queues that a decision chose, at most so many. Raises NoPlace, BadPlan.
+
+    `storages` and `queue_ids` by name; `config`: component jobbroker.
+    """
+    policy, ask, queues, policy_config = task_decision.inputs
+    limit = None if ask.urgent else limit_of(policy.activity, ask.share, config)
+    chosen = chosen_queues(task_decision.decision.chosen, queues, limit, given, _share(policy, ask))
+    places = queues_with_input(chosen, queues, anywhere=readable_anywhere(ask, task_decision.task_facts, storages))
+    ask, compensation = policy.prepare(ask, policy_config), policy_config.get("MEMORY_COMPENSATION", 1.0)
+    limits = limits_by_queue(usable, ask, queues, places)
+    block = block_of(JobKind.NORMAL, config)
+    layout = lay_out(usable.columns, usable.secondaries, usable.cut, limits.__getitem__, places, most, block, dice)
+    jobs = [job for block in layout.blocks for job in jobs_at_queue(block, ask, queues, queue_ids, compensation)]
+    return Placement(jobs, layout.dropped, layout.reason)
+
+
+def queues_with_input(chosen: Sequence[ChosenQueue], queues: Queues, *, anywhere: bool) -> list[ChosenQueue]:
+    """The chosen queues at which the input can be read; `anywhere`: pilots reach all of it. Raises NoPlace."""
+    if not chosen:
+        raise NoPlace("none of the chosen queues has storage for outputs")
+    readable = [queue for queue in chosen if anywhere or queues.local[queues.index[queue.name]]]
+    if not readable:
+        names = ", ".join(queue.name for queue in chosen[:3])
+        raise NoPlace(f"the input is not at the chosen queues ({names}), and nothing moves it there yet")
+    return readable
+
+
+def limits_by_queue(usable: UsableInput, ask: Ask, queues: Queues, chosen: Sequence[ChosenQueue]) -> dict[str, JobLimits]:
+    """What one job of the input may take at each of these queues, as its generator says too. Raises BadPlan."""
+    of_task = limits_of_task(ask, usable.max_files)
+    sized = bool(usable.rules.files_per_job or usable.rules.events_per_job or usable.rules.target_events)
+    of_queues = {queue.name: limits_at(ask, queues, queues.index[queue.name], of_task, sized=sized) for queue in chosen}
+    return {name: usable.generation.limits(limits) for name, limits in of_queues.items()}
+
+
+def jobs_at_queue(
+    block: Block, ask: Ask, queues: Queues, queue_ids: Mapping[str, int], compensation: float
+) -> Sequence[PlacedJob]:
+    """The jobs of a block, at the queue that exists: of a pseudo-queue its unified one. `ask` as the policy prepared it."""
+    row = queues.index[block.queue]
+    name, storage = own_names(queues)[row], str(queues.storage[row])
+    slots = SlotsAt(ask, queues, row, compensation)
+    return [PlacedJob(queue_ids[name], name, storage, plan, slots.of(plan.size, plan.n_events)) for plan in block.jobs]

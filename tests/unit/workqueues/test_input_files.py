@@ -1,0 +1,82 @@
+"""Which files each input dataset of a task gives, masters before their secondaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from workqueues.rules.jobs.feeding import NewFile
+from workqueues.rules.jobs.split_rule import SplitRules
+from workqueues.rules.refine import DatasetPlan
+from workqueues.rules.refine.input_files import CannotFeed, InputFiles, usable_files
+
+MASTER = DatasetPlan("in.data", "input")
+
+
+def files(*events: int | None) -> list[NewFile]:
+    return [NewFile(f"data._{i:02}.root", n_events=n) for i, n in enumerate(events, start=1)]
+
+
+def fed(plan: DatasetPlan, given: list[NewFile], rules: SplitRules | None = None, **more: Any) -> list[NewFile]:
+    return list(InputFiles(5, rules or SplitRules(), {plan.name: given}, **more).of(plan))
+
+
+def test_events_are_numbered_over_all_masters_and_records_are_as_many_as_jobs_can_be() -> None:
+    second = DatasetPlan("in.more", "input")
+    numbers = DatasetPlan("seq", "pseudo_input", master_index=0)
+    inputs = InputFiles(5, SplitRules(), {"in.data": files(10, 20), "in.more": files(5)})
+    assert [f.first_event for f in inputs.of(MASTER)] == [1, 11]
+    assert [f.first_event for f in inputs.of(second)] == [31]
+    assert [f.lfn for f in inputs.of(numbers)] == ["pseudo_000001", "pseudo_000002", "pseudo_000003"]
+    assert list(inputs.of(DatasetPlan("seeds", "random_seed"))) == []
+    assert (inputs.events, inputs.jobs, inputs.catalogued) == (35, 3, {})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rules", "events"),
+    [
+        ({}, {}, [10, 0, 7]),
+        ({"n_files": 2}, {}, [10, 0]),
+        ({"n_events": 12}, {"events_per_job": 4}, [10, 2]),
+        ({}, {"events_per_job": 4, "skip_short_input": True}, [8, 4]),
+        ({"events_per_file": 3}, {}, [3, 3, 3]),
+    ],
+)
+def test_a_master_gives_the_part_that_the_task_asked_for(
+    wanted: dict[str, int], rules: dict[str, Any], events: list[int]
+) -> None:
+    made = fed(DatasetPlan("in.data", "input", **wanted), files(10, 0, 7), SplitRules(**rules))  # type: ignore[arg-type]
+    assert [f.n_events for f in made] == events
+
+
+@pytest.mark.parametrize(
+    ("plan", "rules", "patterns", "said"),
+    [
+        ({"n_events": 50}, {}, (), "the events of some files of in.data are not known"),
+        ({"needs_events": "nEventsPerJob"}, {}, (), "(data._02.root); give nEventsPerInputFile"),
+        ({}, {"fields_of_file": True, "name_fields": (4,)}, ("${MIDDLENAME}.${SN}",), "field 4 is asked for"),
+    ],
+)
+def test_a_task_whose_files_are_not_as_it_needs_them_can_never_run(
+    plan: dict[str, Any], rules: dict[str, Any], patterns: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(CannotFeed) as refused:
+        fed(DatasetPlan("in.data", "input", **plan), files(10, None), SplitRules(**rules), patterns=patterns)
+    assert said in str(refused.value)
+
+
+def test_partners_keep_only_the_numbers_that_all_of_them_have() -> None:
+    low = DatasetPlan("low", "input", master_index=0, attributes="ic")
+    high = DatasetPlan("high", "input", master_index=0, attributes="ic")
+    catalogued: dict[str, Sequence[NewFile]] = {"in.data": files(1, 1), "low": files(1, 1, 1), "high": files(1)}
+    usable = usable_files(catalogued, [MASTER, low, high])
+    assert {name: len(of) for name, of in usable.items()} == {"in.data": 2, "low": 1, "high": 1}
+
+
+def test_a_shuffled_dataset_comes_in_the_same_order_when_it_is_fed_again() -> None:
+    shuffled = DatasetPlan("in.data", "input", attributes="rd")
+    once, again = fed(shuffled, files(*range(1, 30))), fed(shuffled, files(*range(1, 30)))
+    assert once == again
+    assert [f.lfn for f in once] != sorted(f.lfn for f in once)

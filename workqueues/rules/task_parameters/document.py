@@ -1,0 +1,306 @@
+"""Every task parameter that PanDA knows, with what of it works today: the document that a submission sends.
+
+Source: facts on task parameters 2.1 and the decisions (D10, D11, F3, F4). Each has the default that counts when it is not given;
+zero, false, an empty text and nothing are no wish.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, PlainValidator
+
+from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import STRICT, Flag
+from workqueues.rules.jobs.lengths import TASK
+from workqueues.rules.task_parameters.declaration import (
+    Amount,
+    Architecture,
+    Count,
+    Counts,
+    Given,
+    Names,
+    Parameter,
+    Percent,
+    Whole,
+    flag,
+    number,
+    parameter,
+    parameters,
+    read,
+    text,
+)
+from workqueues.rules.task_parameters.items import AnyItem, Log
+
+JobParameters = Annotated[Any, PlainValidator(lambda value: value, json_schema_input_type=list[AnyItem])]
+Logs = Annotated[Any, PlainValidator(lambda value: value, json_schema_input_type=Log | list[Log])]
+"""Items are read one by one (`rules.refine.items`), so that a fault in one says nothing of the others."""
+
+SIZE_UNIT = r"(bytes|B|kB|MB|GB)(PerEvent)?(Fixed)?"
+
+
+class TaskParameters(BaseModel):
+    """The parameters of a task, by PanDA's names."""
+
+    model_config = STRICT
+
+    # Who and what.
+    taskName: Given = text("Name of the task.", "task_name", required=True)
+    userName: str = text("Owner; the submitter when absent.", "user_name")
+    vo: Given = text("Virtual organisation.", "vo", required=True)
+    prodSourceLabel: Given = text("Source label: managed, user, test, ...", "prod_source_label", required=True)
+    taskType: str = text("Type of the task: prod, anal, ...; anal when absent.", "task_type")
+    taskPriority: Whole = number("Priority at submission; higher runs earlier.", column="task_priority")
+    currentPriority: Count | None = parameter("Priority now; that of the submission when absent.", column="current_priority")
+    processingType: Given = text("Kind of processing: evgen, simul, pile, ...", "processing_type", required=True)
+    workingGroup: str = text("Group that owns the task.", "working_group")
+    countryGroup: str = text("Country group of the user.", "country_group")
+    official: Flag = flag("The task belongs to a group, not to a user.", row="J26")
+    uniqueTaskName: Flag = flag("The owner may have one task of this name.")
+    parentTaskName: str = text("Task of the same user whose outputs this one reads.", length=TASK["task_name"])
+    reqID: Count | None = parameter("Number of the request; the task's id when absent.", column="req_id")
+    campaign: str = text("Campaign to which the task belongs.", "campaign")
+    ticketID: str = text("Ticket that follows the task.", "ticket_id")
+    ticketSystemType: str = text("Which ticket system.", "ticket_system_type")
+    requestType: str = text("Type of the request.", "request_type")
+    framework: str = text("Framework of the payload; informative.", length=50)
+    gshare: str = text("Leaf of the share tree; without it the first leaf that matches the task.", "gshare")
+    workQueueName: str = text("Work queue of the task; without it the first one whose criteria hold.", length=32)
+
+    # Software.
+    architecture: Architecture = text("Software and hardware platform, as text or object.", "architecture")
+    transUses: str = text("Name of the software release.", "trans_uses")
+    transHome: str = text("Name of the software cache with the transformation.", "trans_home")
+    transPath: Given = text("The transformation: a path below the site's software area.", "trans_path", required=True)
+    container_name: str = text("Image in which the payload runs; our own pilot has none.", "container_name")
+    sourceURL: str = text("Where the user's sources are.", row="J26")
+    fixedSandbox: str = text("Archive of the sources, at resubmission.", row="J23")
+    multiStepExec: dict[str, Any] | None = parameter("Payload in several steps.", row="U5")
+    osInfo: str = text("Operating system of the submitting host; informative.", length=200)
+
+    # Only kept with the task.
+    cliParams: str = text("The command line that submitted the task; informative.", length=100_000)
+    noEmail: Flag = flag("No mail about the task.")
+    ttcrTimestamp: str = text("When the user hopes for the end, Y-m-d H:M:S.f; informative.", length=40)
+
+    # What the task reads, and how it is cut into jobs.
+    jobParameters: JobParameters = parameter("Items of the payload's command line, in order.", required=True)
+    log: Logs = parameter("Item, or list of items, for the logs of the jobs.")
+    noInput: Flag = flag("The task reads no dataset; numbered pseudo files stand for its jobs.")
+    nFiles: Whole = number("How many files of the master dataset are used; without input: how many jobs.", low=1)
+    nEvents: Whole = number("How many events of the master dataset are used; without input: events in all.", low=1, high=10**12)
+    nFilesPerJob: Whole = number("Files a job.", low=1, high=10_000, code="NF")
+    nEventsPerJob: Whole = number("Events a job.", low=1, code="NE")
+    nEventsPerInputFile: Whole = number("Events in each input file, whatever the catalogue says.", low=1, code="EI")
+    tgtNumEventsPerJob: Whole = number("About so many events a job, in even pieces of each file.", low=1, code="TE")
+    nGBPerJob: Whole = number("Less than so many GB of input, output and work area a job; one file at least.", low=1, code="NG")
+    nMaxFilesPerJob: Whole = number("Most files a job.", low=1, high=10_000, code="MF")
+    maxEventsPerJob: Whole = number("Most events a job of joined pieces.", row="J13", code="MX")
+    tgtMaxOutputForNG: Amount = number("Wanted size of the largest output, GB.", row="J22", code="TN")
+    minGranularity: Whole = number("Events a piece, joined into jobs for each queue.", row="J13", code="DY")
+    nEventsPerRange: Whole = number("Events a piece, joined into jobs for each queue.", row="J13", code="DY")
+    groupBoundaryID: Whole = number("How boundaries of files bind jobs and outputs: 1 to 4.", high=4, code="GB")
+    maxWalltime: Whole = number("Wanted longest wall time of a job, hours.", low=1, high=10_000, code="MW")
+    skipFilesUsedBy: Any = parameter("Files that these tasks used are left out.", row="J23")
+    skipShortInput: Flag = flag(
+        "Events behind the last whole nEventsPerJob of a file are left out, and files with fewer.", code="SI"
+    )
+    skipShortOutput: Flag = flag("Jobs with too few events or files are left out.", code="SH")
+    respectLB: Flag = flag("A job keeps within one lumi block.", code="RL")
+    releasePerLB: Flag = flag("A lumi block is released when it is complete.", row="J9", code="RP")
+    orderByLB: Flag = flag("Files are used in the order of their lumi blocks.", code="OL")
+    respectSplitRule: Flag = flag("Scouts and open inputs also obey the split rules.", row="J20", code="RR")
+    reuseSecOnDemand: Flag = flag("Secondary files are used again when there are too few.", code="RO")
+    useRealNumEvents: Flag = flag(
+        "Where the catalogue knows the events of a file, nEventsPerInputFile does not count.", code="UE"
+    )
+    pfnList: Any = parameter("Physical names of the input files.", row="J26", code="PL")
+    runUntilClosed: Flag = flag("New files are picked up until the input is closed.", row="J9", code="RC")
+    orderInputBy: Literal["eventsAlignment"] | None = parameter("Order of the input files.", row="J6", code="OI")
+    waitInput: Flag = flag("The task waits for an input dataset that does not exist yet.", code="WI")
+    allowEmptyInput: Flag = flag("An input without files ends the task at once instead of breaking it.", code="AE")
+    addNthFieldToLFN: Counts = parameter(
+        "Which fields of the input dataset's name, counted from 1, ${MIDDLENAME} stands for.", ()
+    )
+    useFileAsSourceLFN: Flag = flag("Those fields come from the input file's name; a job has files of one such name.", code="UF")
+    instantiateTmpl: Flag = flag("Outputs are templates: jobs write into a new dataset named after each.", code="IT")
+    instantiateTmplSite: Flag = flag("The same, with a dataset for each computing queue.", code="IA")
+    ignoreMissingInDS: Flag = flag("An input dataset deleted later is skipped.", row="J10", code="IM")
+    inFilePosEvtNum: Flag = flag("The number of an event is its position in the file.", row="J13", code="IF")
+    useInFilesInContainer: Flag = flag("List of files by container.", row="J26")
+    useInFilesWithNewAttemptNr: Flag = flag("Files come with new attempt numbers.", row="J10")
+    getNumEventsInMetadata: Flag = flag("Events of files from the catalogue; they are.")
+    loadXML: str = text("Jobs listed one by one in XML.", row="J27", code="LX")
+    segmentedWork: Flag = flag("One numbered pseudo input for each segment.", row="J27", code="SW")
+    segmentSpecs: Any = parameter("The segments.", row="J27")
+    inputPreStaging: Flag = flag("Inputs are staged from tape before the jobs.", row="J26", code="IS")
+    noInputPooling: Flag = flag("Jobs as soon as one input is there.", row="J9", code="NI")
+    nChunksToWait: Whole = number("Chunks to collect before jobs are made.", row="J9", code="NT")
+    nScouts: Whole = number("How many jobs measure the task first.", row="J20")
+    period: Amount = number("Seconds between two rounds of jobs of a periodic task.", row="J16")
+    periodJobs: Whole = number("Jobs a round.", row="J16")
+    periodUntil: str = text("When the rounds end.", row="J16")
+
+    # What a job needs.
+    coreCount: Whole = number("Cores a job; 0: as many as a slot has.", high=4096, default=1, column="core_count")
+    maxCoreCount: Whole = number("Most cores a job, where they vary.", code="CC")
+    walltime: Whole = number("Wall time for each MB of input.", column="walltime")
+    walltimeUnit: str = text("Unit of walltime.", "walltime_unit", pattern=r"[A-Za-z0-9./ ]*")
+    cpuTime: Amount = number("HS06 x seconds for each event; in thousandths with mHS06sPerEvent.", column="cpu_time")
+    cpuTimeUnit: str = text("Unit of cpuTime.", "cpu_time_unit", pattern=r"m?HS06s(PerEvent)?(Fixed)?")
+    cpuEfficiency: Whole = number(
+        "Efficiency of one core, percent; 0: only baseWalltime counts.", high=100, default=90, column="cpu_efficiency"
+    )
+    baseWalltime: Whole = number("Seconds that do not scale with events.", default=600, column="base_walltime")
+    ramCount: Whole = number("Memory, in ramUnit.", column="ram_count")
+    ramUnit: str = text("MB, or MBPerCore.", "ram_unit", pattern=r"MB(PerCore(Fixed)?)?")
+    ramCountUnit: str = text("Other name of ramUnit.", "ram_unit", pattern=r"MB(PerCore(Fixed)?)?")
+    baseRamCount: Whole = number("Memory that does not scale with cores, MB.", column="base_ram_count")
+    outDiskCount: Amount = number("Output for each MB of input or each event, in outDiskUnit.", column="out_disk_count")
+    outDiskUnit: str = text("kB, MB or GB, with PerEvent for each event.", "out_disk_unit", pattern=SIZE_UNIT)
+    workDiskCount: Amount = number("Work area of a job, in workDiskUnit.", column="work_disk_count")
+    workDiskUnit: str = text("kB, MB or GB.", "work_disk_unit", pattern=SIZE_UNIT)
+    ioIntensity: Amount = number("Input and output for each second and core, in ioIntensityUnit.", column="io_intensity")
+    ioIntensityUnit: str = text("Unit of ioIntensity.", "io_intensity_unit", pattern=r"kBPerS")
+    mergeCoreCount: Whole = number("Cores of a merge job.", row="J8")
+    mergeRamCount: Whole = number("Memory of a merge job.", row="J8")
+    retryRamOffset: Whole = number("Memory after a failure: at least this.", row="J21", code="RX")
+    retryRamStep: Whole = number("Memory after a failure: in steps of this.", row="J21", code="RY")
+    retryRamMax: Whole = number("Memory after a failure: at most this.", row="J21", code="RZ")
+
+    # Where the jobs may run.
+    cloud: str = text("Cloud; WORLD for brokerage to a nucleus.", "cloud")
+    site: str = text("Queues to which the jobs go, with commas.", "site")
+    nucleus: str = text("Nucleus of the task.", "nucleus")
+    includedSite: Names = parameter("Only these queues.", (), code="LS")
+    excludedSite: Names = parameter("None of these queues.", (), code="LS")
+    t1Weight: Whole = number("Weight of queues at the nucleus; -1: only those.", low=-1, code="TW")
+    minCpuEfficiency: Whole = number("Percent below which scouts exhaust the task.", row="J20", code="MC")
+    ipConnectivity: str = text("full or http, with #IPv4 or #IPv6.", pattern=r"(full|http)(#IPv[46])?")
+    allowInputLAN: Literal["use", "only"] | None = parameter("Direct reading in the site; only: not at queues without.")
+    allowInputWAN: Flag = flag("Direct reading over the network.", row="P3", code="IW")
+    avoidVP: Flag = flag("No virtual-placement queues.", code="AV")
+    onlyTagsForFC: Flag = flag("Fat containers by tag only.", code="OT")
+    cloudAsVO: Flag = flag("The jobs' VO is the cloud.", row="J26", code="CV")
+    intermediateTask: Flag = flag("Inside a full chain: nothing is copied to the nucleus.", row="J15", code="IN")
+    useLocalIO: Flag = flag("Inputs are always copied to the work area; pilots do.", code="LI")
+    forceStaged: Flag = flag("Other name of useLocalIO.", code="LI")
+    fullChain: Literal["only", "require", "capable"] | None = parameter("Whole chain at the nucleus.", row="J15", code="FU")
+    altStageOut: Literal["on", "off", "force"] | None = parameter("Another storage when the first fails.", row="U5", code="AT")
+    stayOutputOnSite: Flag = flag("Outputs stay where they are made; they do.", code="SO")
+    destination: str = text("Where outputs go in the end.", row="J7")
+    ddmBackEnd: str = text("Which data management.", default="local", row="U5", code="DE")
+    allowIncompleteInDS: Flag = flag("Replicas may be incomplete.", row="P7", code="AI")
+    noWaitParent: Flag = flag("Runs beside its parent.", row="J9", code="NW")
+    pushJob: Flag = flag("Jobs are pushed by a message broker.", row="U5", code="PJ")
+    useSecrets: Flag = flag("The user's secrets go with the job.", row="U5", code="ST")
+    encJobParams: Flag = flag("Job parameters are encoded on the way.", row="U5", code="EJ")
+    debugMode: Flag = flag("Jobs send their output while they run.", row="U5", code="DM")
+    noLoopingCheck: Flag = flag("No check for jobs that stand still; pilots have none.", code="LC")
+    messageDriven: Flag = flag("Agents are woken by messages; all are.", code="MD")
+    pushStatusChanges: Flag = flag("Changes of state are sent out as messages.", row="U5", code="PC")
+    noExecStrCnv: Flag = flag("The pilot leaves the command as it is; it does.", code="NC")
+    writeInputToFile: Flag = flag("Names of inputs come in a file.", row="U5", code="WF")
+    putLogToOS: Flag = flag("Logs go to an object store.", row="U5", code="PO")
+    useZipToPin: Flag = flag("Zipped datasets hold inputs on disk.", row="J26", code="UZ")
+    osMatching: Flag = flag("The operating system must be that of the submitter.", row="P5", code="OS")
+    transferType: str = text("How inputs are read.", default="direct", row="P3")
+    taskBrokerOnMaster: Flag = flag("The nucleus is chosen by the master datasets only.")
+    toStaging: Flag = flag("The task waits for staging.", row="J26")
+    panda_data_carousel: Flag = flag("Tape carousel.", row="J26")
+    remove_rule_when_done: Flag = flag("Staging rules are removed at the end.", row="J26")
+
+    # Retries and endings.
+    maxAttempt: Whole = number("Tries a file, those that were closed or cancelled included.", low=1, high=999, default=3)
+    maxFailure: Whole = number("Failures a file; no limit when absent.", low=1, high=999)
+    disableAutoRetry: Flag = flag("Each file is tried once.", code="DR")
+    disableReassign: Flag = flag("Jobs are never taken back from a queue by a time limit.", row="P8", code="DI")
+    allowPartialFinish: Flag = flag("A job may finish with inputs left over.", row="J13", code="AP")
+    useExhausted: Flag = flag("An incomplete end of a production task waits as exhausted.", code="UX")
+    goal: Percent | None = parameter("Percent of events or files at which the task is good enough.", column="goal")
+    termCondition: str = text("The goal in words, as in: 90% of files.", "term_condition")
+    failWhenGoalUnreached: Flag = flag("A task below its goal fails.", code="FG")
+    noAutoPause: Flag = flag("Failures never pause the task; nothing pauses tasks by itself.", code="NP")
+    workflowHoldup: Flag = flag("Waits while workflow steps feed its input.", row="J9", code="WH")
+    disableAutoFinish: Flag = flag("No end by time limit.", row="J24", code="DF")
+    noThrottle: Flag = flag("Never throttled for failures; tasks are not throttled yet.")
+    outputPostProcessing: Any = parameter("What happens to outputs at the end.", row="J18")
+
+    # Merging.
+    mergeOutput: Flag = flag("Outputs are merged by jobs of the task itself.", row="J8", code="MO")
+    mergeSpec: dict[str, Any] | None = parameter("How merge jobs run.", row="J8")
+    umNameAtEnd: Flag = flag("Names of unmerged datasets.", row="J8")
+    nFilesPerMergeJob: Amount = number("Files a merge job.", row="J8", code="ZF")
+    nEventsPerMergeJob: Amount = number("Events a merge job.", row="J8", code="ZE")
+    nGBPerMergeJob: Amount = number("GB a merge job.", row="J8", code="ZG")
+    nMaxFilesPerMergeJob: Amount = number("Most files a merge job.", row="J8", code="ZM")
+
+    # Builds, pre-processing, scouts.
+    buildSpec: dict[str, Any] | None = parameter("A job that compiles the user's sources first.", row="J26", code="UB")
+    preproSpec: dict[str, Any] | None = parameter("A job whose result fills in parameters.", row="J26", code="UP")
+    hpoWorkflow: Flag = flag("Hyper-parameter optimisation.", row="J27", code="HO")
+    hpoRequestData: dict[str, Any] | None = parameter("Its request.", row="J27")
+    skipScout: Flag = flag(
+        "No scout jobs.", code="US", note="accepted; scouts are not built yet (row J20), so every task runs without"
+    )
+    scoutSuccessRate: Amount = number("Tenths of scouts that must succeed.", row="J20", code="SS")
+    maxNumJobs: Amount = number("Most jobs of an optimisation task.", row="J27", code="MN")
+    totNumJobs: Amount = number("Most jobs of the task.", row="J27", code="TJ")
+
+    # Event service, jumbo jobs and cloning.
+    nEventsPerWorker: Amount = number("Events a range; makes the task one of the event service.", row="J13", code="ES")
+    useJobCloning: Literal["runonce", "storeonce"] | None = parameter(
+        "The same work at several queues; the first that runs, or stores, wins.", row="J13", code="UC"
+    )
+    fineGrainedProc: Flag = flag("Books of events for any payload.", row="J13", code="FP")
+    nEsConsumers: Amount = number("Consumers a job set.", row="J13", code="EC")
+    nSitesPerJob: Amount = number("Queues a job set.", row="J13", code="NS")
+    maxAttemptES: Amount = number("Tries an event range.", row="J13", code="XA")
+    maxAttemptEsJob: Amount = number("Tries a consumer.", row="J13", code="XJ")
+    registerEsFiles: Flag = flag("Outputs of ranges are registered.", row="J13", code="RE")
+    mergeEsOnOS: Flag = flag("Outputs of ranges are merged at the object store.", row="J13", code="ME")
+    notDiscardEvents: Flag = flag("Ranges that are done stay done at a retry.", row="J13", code="ND")
+    decAttOnFailedES: Flag = flag("Only failures use up tries of a range.", row="J13", code="XF")
+    switchEStoNormal: Flag = flag("The last few events run as normal jobs.", row="J13", code="SE")
+    onSiteMerging: Flag = flag("Outputs of ranges are merged inside the job.", row="J13", code="OM")
+    usePrefetcher: Flag = flag("Ranges are read ahead.", row="J13", code="UT")
+    resurrectConsumers: Flag = flag("Dead consumers are made again.", row="J13", code="SC")
+    esmergeSpec: dict[str, Any] | None = parameter("How ranges are merged.", row="J13")
+    objectStore: str = text("Where outputs of ranges are put.", row="J13")
+    nEventsPerOutputFile: Amount = number("Events an output file.", row="J13")
+    esFraction: Amount = number("Chance that the task becomes one of the event service.", row="J13")
+    esConvertible: Flag = flag("The task may become one of the event service.", row="J13")
+    nJumboJobs: Amount = number("Jumbo jobs of the task.", row="J14", code="NJ")
+    maxJumboPerSite: Amount = number("Jumbo jobs a queue.", row="J14", code="MJ")
+
+    @property
+    def instantiates(self) -> bool:
+        """Whether jobs write into concrete datasets that are made of those that the task names."""
+        return self.instantiateTmpl or self.instantiateTmplSite
+
+
+TASK_PARAMETERS: Mapping[str, Parameter] = parameters(TaskParameters)
+"""All known parameters by name, in the order of the document."""
+
+_EXTRA = re.compile(r"dsFor\w{1,20}")
+EXTRA_DATASETS = Parameter("dsForXXX", "Comma list of further datasets for the stream XXX, at resubmission.", row="J23")
+
+
+def find(name: str) -> Parameter | None:
+    """The parameter called `name`; `dsFor` with any stream behind it is one."""
+    return TASK_PARAMETERS.get(name) or (EXTRA_DATASETS if _EXTRA.fullmatch(name) else None)
+
+
+def not_yet() -> Mapping[str, str]:
+    """Name to row for what a task cannot use yet."""
+    return {p.name: p.row for p in TASK_PARAMETERS.values() if not p.supported}
+
+
+def read_parameters(params: Mapping[str, object]) -> tuple[TaskParameters, list[Problem]]:
+    """The well-typed parameters of a task, and what is wrong with the others."""
+    extra = {name for name in params if find(name) is EXTRA_DATASETS}
+    task, problems = read(TaskParameters, {name: value for name, value in params.items() if name not in extra})
+    return task, problems + [replace(EXTRA_DATASETS, name=name).refusal("") for name in extra if params[name]]
