@@ -13,8 +13,7 @@ from typing import Any
 
 from broker_site.foundation.gdpconfig.keys import Key, declare
 from broker_site.foundation.gdpconfig.table import declare_table
-from brokerage.rules.decision.generator_choice import generator_key, unusable_generator
-from brokerage.rules.decision.policy_choice import NUCLEUS, key_for, unusable_for
+from brokerage.rules.decision.policy_choice import NUCLEUS, generator_key, key_for, unusable_for, unusable_generator
 from brokerage.states import JOB
 
 SERVER = "pandaserver"

@@ -3,8 +3,7 @@ begins.
 
 A package names a module of its own under the group `gridbroker.brokerage`; importing that module declares what it brings, with
 the decorators that ours use. One that cannot be loaded is left out as a whole, is told by the log and by `manage.py check`, and
-keeps no other from being loaded. Not here: which policy and generator are used (`brokerage.rules.decision.policy_choice`,
-`brokerage.rules.decision.generator_choice`).
+keeps no other from being loaded. Not here: which policy and generator are used (`brokerage.rules.decision.policy_choice`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from workqueues.rules.task.status_sentences import SENTENCES
+from workqueues.states import TASK_SENTENCES
 
 
 class Word(NamedTuple):
@@ -34,7 +34,7 @@ TASK_TONES = {
     "part": "finished",
     "off": "aborting aborted finishing paused",
 }
-TASK = {name: Word(SYMBOLS[tone], tone, SENTENCES[name]) for tone, names in TASK_TONES.items() for name in names.split()}
+TASK = {name: Word(SYMBOLS[tone], tone, TASK_SENTENCES[name]) for tone, names in TASK_TONES.items() for name in names.split()}
 
 JOB = _table(
     """

@@ -7,10 +7,9 @@ from uuid import UUID, uuid4
 
 from brokerage.ledger.pilots import register
 from brokerage.models import ComputingQueue, Pilot, QueueStorage, Site, StorageEndpoint
-from workqueues.ledger.submit import submit
+from workqueues.ledger.submit import first_columns, submit
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica, Task, WorkQueue
-from workqueues.queries.parents import named_parent
-from workqueues.rules.task.submission import first_columns
+from workqueues.queries.tasks import named_parent
 
 
 def grid(*names: str, path: str = "") -> list[ComputingQueue]:

@@ -15,14 +15,14 @@ from brokerage.ledger.expiry import end_seen
 from brokerage.ledger.lease import Leased, lease
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobInput, JobSpec, TaskQueue
-from brokerage.rules.dispatch.settlement import Ending, Report, Seen
+from brokerage.rules.dispatch.settlement import Ending, JobVersion, Report
 from tests.builders import grid, pilot, reading, submitted
 from workqueues.ledger.claims import claim_tasks, lock_claimed, release
 from workqueues.ledger.events import insert_ranges, settle_file_states
 from workqueues.ledger.moves import move_task
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, Replica, Task
-from workqueues.queries.pieces import free_pieces
+from workqueues.queries.ranges import free_pieces
 from workqueues.rules.jobs.event_ranges import NewRange, Piece
 
 
@@ -153,7 +153,7 @@ def lead(job_id: int) -> Leased:
 def end(job_id: int, ending: Ending, report: Report | None = None) -> None:
     """End a waiting job, by its pilot's report (`report`: this one) or, cancelled, by a kill."""
     if ending == "cancelled":
-        assert end_seen([Seen(job_id, 0, "activated")], ending, "test", "test") == 1
+        assert end_seen([JobVersion(job_id, 0, "activated")], ending, "test", "test") == 1
         return
     leased = lead(job_id)
     assert settle_job(job_id, leased.epoch, report or REPORTS[ending], "pilot").status == ending

@@ -7,7 +7,7 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.decision_cycle import DecisionCycle, begin
 from brokerage.queries.chunks import CannotAsk
 from brokerage.rules.decision.policy_choice import Unusable
-from brokerage.rules.explain.why_no_nucleus import why_no_nucleus
+from brokerage.rules.explain.explanation import why_no_nucleus
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.feed import assign as assign_task

@@ -22,7 +22,7 @@ from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.place_jobs import NoPlace, most_jobs, place_jobs
-from brokerage.rules.placement.slots import JobsGiven
+from brokerage.rules.placement.slots import JobGrants
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
@@ -57,7 +57,7 @@ class GenerateRun:
     queue_ids: Mapping[str, int]
     throttle: Throttle
     stale: Sequence[str] = ()
-    given: JobsGiven = field(default_factory=JobsGiven)
+    given: JobGrants = field(default_factory=JobGrants)
 
 
 def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJobs:

@@ -16,8 +16,8 @@ from workqueues.ledger.commands import kill_children
 from workqueues.ledger.finish import end_task, note_progress, prepare_task
 from workqueues.ledger.holds import kick_children
 from workqueues.models import Task
-from workqueues.queries.endings import dataset_counts, output_names
-from workqueues.queries.parents import parent_facts
+from workqueues.queries.datasets import dataset_counts, output_names
+from workqueues.queries.tasks import parent_facts
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.task.finish import final_status, ready_to_finish

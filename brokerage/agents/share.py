@@ -10,10 +10,10 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.queries.share_use import in_use
 from workqueues.ledger.standings import note_queue_standings, note_standings
 from workqueues.models import WorkQueue
-from workqueues.queries.queue_shares import active_queues, shared_queues
 from workqueues.queries.shares import trees
 from workqueues.queries.units import Units
-from workqueues.rules.shares.usage import Standing, Use, of_queues, of_tree
+from workqueues.queries.work_queues import active_queues, shared_queues
+from workqueues.rules.shares.usage import UnitStanding, Use, of_queues, of_tree
 from workqueues.rules.throttle.units import RESOURCE
 
 
@@ -26,7 +26,7 @@ def share(run: Run) -> int:
     return 0
 
 
-def _queues(used: Mapping[str, Mapping[int, Use]]) -> Iterator[tuple[str, list[Standing]]]:
+def _queues(used: Mapping[str, Mapping[int, Use]]) -> Iterator[tuple[str, list[UnitStanding]]]:
     """VO -> where its work queues stand: all where they drive it, else those that are units beside the shares, without place."""
     units, active = Units.load(), active_queues()
     rows = list(WorkQueue.objects.filter(status="active").order_by("queue_order"))

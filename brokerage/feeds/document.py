@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from broker_site.foundation.kernel.verdict import Problem
-from brokerage.rules.grid.attributes import BadGrid, Known, moment
+from brokerage.rules.grid.attributes import BadGrid, GridNames, moment
 from brokerage.rules.grid.cric import read_queues, read_sites, read_storages, recognised
 from brokerage.rules.grid.cric_metrics import read_closeness, read_network, read_software
 from brokerage.rules.grid.document import without_ours
-from brokerage.rules.grid.update import Wanted, read_wanted
+from brokerage.rules.grid.update import GridUpdate, read_update
 
 KINDS = ("grid", "cric-sites", "cric-storages", "cric-queues", "software", "network", "closeness")
 """Every kind of document, in the order in which later ones refer to earlier ones."""
@@ -34,7 +34,7 @@ def parse(text: bytes) -> tuple[str, Any]:
     return kind or "grid", document
 
 
-def wanted_of(kind: str, document: Any, known: Known, now: datetime) -> Wanted:
+def wanted_of(kind: str, document: Any, known: GridNames, now: datetime) -> GridUpdate:
     """What a document of a kind says. Raises BadGrid, also where it is of another kind."""
     looks_like = recognised(document)
     if looks_like and looks_like != kind:
@@ -52,7 +52,7 @@ def wanted_of(kind: str, document: Any, known: Known, now: datetime) -> Wanted:
             return read_network(document, known, now)
         case "closeness":
             return read_closeness(document, known)
-    return read_wanted(document)
+    return read_update(document)
 
 
 def time_of(document: Any) -> datetime | None:
@@ -65,7 +65,7 @@ def time_of(document: Any) -> datetime | None:
         return None
 
 
-def from_afar(wanted: Wanted) -> Wanted:
+def from_afar(wanted: GridUpdate) -> GridUpdate:
     """What a feed may say: no directory of ours, no process on our machine."""
     return replace(
         wanted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Verdicts, filter, filters
+from brokerage.rules.decision.declare import Criterion, Numbers, Relaxation, Verdicts, filter, filters
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags
 from brokerage.rules.facts.needs import scaled_need_mb
@@ -35,14 +35,14 @@ def analysis_candidates(ask: Ask, queues: Queues, _config: Config) -> tuple[Verd
     numbers = {"type": queues.type, "excluded": ", ".join(ask.excluded_sites), "included": ", ".join(included), "site": site}
     outside = ~named(queues, ask.excluded_sites) if ask.excluded_sites else True
     inside = named(queues, included) if included else True
-    here: Flags | bool = True
+    place: Flags | bool = True
     if ask.chunk.site:
-        here = near(queues, names_in(ask.chunk.site))
+        place = near(queues, names_in(ask.chunk.site))
     elif ask.site:
-        here = named(queues, names_in(site))
-        here = here if here.any() else np.isin(queues.storage, names_in(site))
-    strict = (queues.for_analysis, outside, inside, here)
-    others = Eased(strict, (lambda: (queues.for_analysis, outside, True, here),))
+        place = named(queues, names_in(site))
+        place = place if place.any() else np.isin(queues.storage, names_in(site))
+    strict = (queues.for_analysis, outside, inside, place)
+    others = Relaxation(strict, (lambda: (queues.for_analysis, outside, True, place),))
     return others if AUTO in ask.included_sites else strict, numbers
 
 
@@ -135,7 +135,7 @@ def overload(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Number
     if ask.merge:
         return (True,), numbers
     light = ~overloaded(queues, config)
-    usual = Eased((light,), (lambda: (light | ~queues.virtual,),))
+    usual = Relaxation((light,), (lambda: (light | ~queues.virtual,),))
     return usual if config["OVERLOAD_BY_RATIO"] else (light,), numbers
 
 
@@ -173,4 +173,4 @@ def cloud_mismatch(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | b
 @filters(Criterion("hospital", "it is for jobs that failed elsewhere, and others are left"))
 def hospital(_ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, Numbers]:
     """A hospital queue only where no other is left. Source: facts on the brokerage 3.3."""
-    return Eased((~queues.is_hospital,), (lambda: (True,),)) if queues.is_hospital.any() else (True,), {}
+    return Relaxation((~queues.is_hospital,), (lambda: (True,),)) if queues.is_hospital.any() else (True,), {}

@@ -1,10 +1,10 @@
-"""Whether there is room: on the scratch disk of a slot, and on the storage that takes the output."""
+"""Whether the storage takes a job: room on the scratch disk of a slot and for the output, endpoints in service."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from brokerage.rules.decision.declare import Numbers, filter
+from brokerage.rules.decision.declare import Criterion, Numbers, filter, filters
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags
 from brokerage.rules.facts.needs import scaled_need_mb, size_mb
@@ -60,3 +60,19 @@ def storage_space(_ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Num
     """The free space of the output storage is over the limit; none published is none. Source: seed 000; facts on queues 5.2."""
     space, least = queues.known_space_gb, config["STORAGE_MIN_FREE_SIZE"]
     return space > least, {"space_gb": space, "least_gb": least}
+
+
+@filters(
+    Criterion("read_lan_blacklist", "none of its endpoints can be read by jobs", "temporary"),
+    Criterion("write_lan_blacklist", "none of its endpoints can be written by jobs", "temporary"),
+    Criterion("write_wan_blacklist", "its endpoint cannot receive input", "temporary"),
+    Criterion("read_wan_blacklist", "its endpoint cannot send output", "temporary"),
+    Criterion("source_blacklist", "the input is not there, and nothing that has it can send it", "temporary"),
+)
+def storage_blacklists(_ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags, Flags, Flags, Flags, Flags], Numbers]:
+    """No endpoint that a job there needs is blacklisted, nor every source of its input.
+
+    Nothing travels to or from a queue of the nucleus that has all the input. Source: seed 000; facts on the brokerage 2.3 row 17.
+    """
+    receives, sends = queues.write_wan_ok | queues.still, queues.read_wan_ok | queues.still
+    return (queues.read_lan_ok, queues.write_lan_ok, receives, sends, queues.source_ok), {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Verdicts, filter, filters
+from brokerage.rules.decision.declare import Criterion, Numbers, Relaxation, Verdicts, filter, filters
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags, Floats, Ints
 from brokerage.rules.facts.snapshot import Queues
@@ -31,7 +31,7 @@ def io_intensity(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Nu
     def near(on_tape_gb: Floats | float, on_tape: Ints | int) -> tuple[Flags]:
         return ((missing_gb - on_tape_gb < size_gb) & (queues.missing_files - on_tape < files),)
 
-    return Eased(near(0.0, 0), (lambda: near(queues.tape_gb, queues.tape_files), lambda: (True,))), numbers
+    return Relaxation(near(0.0, 0), (lambda: near(queues.tape_gb, queues.tape_files), lambda: (True,))), numbers
 
 
 @filter("remoteio", "the task reads its input directly, the queue does not allow it")

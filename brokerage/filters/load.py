@@ -76,7 +76,7 @@ def queue_caps(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | 
 
     Not for express tasks. Source: seed 000, further filters; decisions A2, B9, B17.
     """
-    own = config.get(f"NQUEUELIMITSITE_{ask.share}")
-    limit = queues.cap(config["NQUEUELIMITSITE"] if own is None else own)
+    of_share = config.get(f"NQUEUELIMITSITE_{ask.share}")
+    limit = queues.cap(config["NQUEUELIMITSITE"] if of_share is None else of_share)
     numbers = {"activated_starting": queues.waiting, "queued": queues.queued, "limit": limit}
     return (True, True) if ask.urgent else (queues.waiting <= limit, queues.queued <= limit), numbers

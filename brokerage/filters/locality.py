@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Verdicts, filter, filters
+from brokerage.rules.decision.declare import Criterion, Numbers, Relaxation, Verdicts, filter, filters
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags
-from brokerage.rules.facts.locality import LOCALITY_KEYS, may_read_virtually, wants_local_input
 from brokerage.rules.facts.overload import OVERLOAD_KEYS, overloaded
 from brokerage.rules.facts.snapshot import Queues
+
+ANYWHERE_PRIORITY = 2000
+"""From this priority of the submission on a task runs wherever it may."""
+
+LOCALITY_KEYS = ("IO_INTENSITY_CUTOFF_USER", "DATA_CHECK_TIMEOUT_USER")
+
+
+def wants_local_input(ask: Ask, config: Config) -> bool:
+    """Whether queues without the input are skipped: not for high priority, little I/O, or a task that has waited long.
+
+    A task whose I/O is not known has much; unset keys spare nobody.
+    """
+    priority = ask.priority if ask.task_priority is None else ask.task_priority
+    cutoff, patience = config["IO_INTENSITY_CUTOFF_USER"], config["DATA_CHECK_TIMEOUT_USER"]
+    little = cutoff is not None and ask.io_intensity is not None and ask.io_intensity <= cutoff
+    tired = patience is not None and ask.waits_s > patience
+    return priority < ANYWHERE_PRIORITY and not little and not tired
+
+
+def may_read_virtually(ask: Ask) -> bool:
+    """Whether jobs of the task may read their input through the caches of virtual placement (facts 3.2)."""
+    return not (ask.avoid_vp or ask.merge or ask.scout or ask.use_local_io)
 
 
 @filters(Criterion("locality", "{missing_files} files of the input are not there"), keys=LOCALITY_KEYS)
@@ -20,13 +41,13 @@ def locality(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Number
     numbers = {"missing_files": queues.missing_files}
     if not wants_local_input(ask, config):
         return (True,), numbers
-    there = queues.local | queues.virtual if may_read_virtually(ask) else queues.local
+    at_hand = queues.local | queues.virtual if may_read_virtually(ask) else queues.local
     laxer = (
-        lambda: (there | (queues.missing_files <= queues.tape_files),),
+        lambda: (at_hand | (queues.missing_files <= queues.tape_files),),
         lambda: (queues.whole_datasets > 0,),
         lambda: (True,),
     )
-    return Eased((there,), laxer), numbers
+    return Relaxation((at_hand,), laxer), numbers
 
 
 @filters(

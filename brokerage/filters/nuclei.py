@@ -6,7 +6,7 @@ from math import nan
 
 import numpy as np
 
-from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Verdicts, filter, filters
+from brokerage.rules.decision.declare import Criterion, Numbers, Relaxation, Verdicts, filter, filters
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags, Floats
 from brokerage.rules.facts.snapshot import Nuclei
@@ -40,8 +40,8 @@ def nucleus_space(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Flags, Numb
 
     The space is that of the storage which the output goes to, of the fullest one where it goes to several.
     """
-    own = config.get(f"DISK_THRESHOLD_{ask.share}")
-    least = (config["DISK_THRESHOLD"] if own is None else own) * 1000.0
+    of_share = config.get(f"DISK_THRESHOLD_{ask.share}")
+    least = (config["DISK_THRESHOLD"] if of_share is None else of_share) * 1000.0
     left = _space_gb(ask, nuclei) - nuclei.total_rw * GB_PER_HS06_DAY
     return left > least, {"left_gb": left, "least_gb": least}
 
@@ -52,8 +52,8 @@ def _space_gb(ask: Ask, nuclei: Nuclei) -> Floats:
         return nuclei.free_gb
 
     def fullest(table: Nuclei) -> Floats:
-        found = [all_meant(text, tokens) for text in table.storages.tolist()]
-        return np.array([min((s.free_gb for s in some), default=nan) if some else nan for some in found], dtype=np.float64)
+        storages = [all_meant(text, tokens) for text in table.storages.tolist()]
+        return np.array([min((s.free_gb for s in some), default=nan) if some else nan for some in storages], dtype=np.float64)
 
     space = nuclei.derived(("space", tokens), fullest, ("storages",))
     return np.where(np.isnan(space), nuclei.free_gb, space)
@@ -97,7 +97,7 @@ def nucleus_input(ask: Ask, nuclei: Nuclei, config: Config) -> tuple[Verdicts, N
     little = (ask.io_intensity or 0.0) <= config["MIN_IO_INTENSITY_WITH_LOCAL_DATA"]
     spared = little and gb <= config["MIN_INPUT_SIZE_WITH_LOCAL_DATA"]
     spared = spared or ask.priority >= config["MAX_TASK_PRIO_WITH_LOCAL_DATA"]
-    return Eased(strict, (lambda: (True, True),)) if spared else strict, numbers
+    return Relaxation(strict, (lambda: (True, True),)) if spared else strict, numbers
 
 
 @filter("job", "none of its queues can run the jobs", kind="temporary")
@@ -142,5 +142,5 @@ def nucleus_outputs(ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[tuple[Fl
             "storages", (what, tokens), lambda text: all(getattr(s, what) for s in all_meant(text, tokens) or ())
         )
 
-    found = nuclei.where_text("storages", ("match", tokens), lambda text: all_meant(text, tokens) is not None)
-    return (found, where("read_wan"), where("write_wan")), numbers
+    matching = nuclei.where_text("storages", ("match", tokens), lambda text: all_meant(text, tokens) is not None)
+    return (matching, where("read_wan"), where("write_wan")), numbers

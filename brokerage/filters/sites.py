@@ -1,4 +1,4 @@
-"""Which queues take part: those that the task names, those that its lists leave."""
+"""Which queues take part: those that the task names or its lists leave, those of its nucleus, those in service for such work."""
 
 from __future__ import annotations
 
@@ -53,3 +53,36 @@ def site_lists(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags |
     allowed = ~named(queues, ask.excluded_sites) if ask.excluded_sites and not ask.preassigned else True
     inside = named(queues, ask.included_sites) if ask.included_sites and not ask.preassigned else True
     return (allowed, inside), numbers
+
+
+@filter("status", "its status is {status}, not online")
+def status(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+    """The status is online, unless the task itself names the queue. Source: seed 000; facts on the brokerage 4."""
+    return True if ask.preassigned else queues.online, {"status": queues.status}
+
+
+@filter("processing", "it does not take work of the type {processing_type}")
+def processing_type(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+    """The type is among those that the queue allows, if it lists any, and not among those it excludes. Source: facts 4, 5.1."""
+    wanted = ask.processing_type
+    takes = queues.where_text("allowed_processing", wanted, lambda types: not types or wanted in types.split("|"))
+    spares = queues.where_text("excluded_processing", wanted, lambda types: not types or wanted not in types.split("|"))
+    return takes & spares, {"processing_type": wanted}
+
+
+ONLY_NUCLEUS = -1.0
+
+
+@filter("not_nucleus", "{what} run only at {nucleus}")
+def not_nucleus(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+    """Priority 800 and more, and scouts, only at queues of the nucleus; not where the task names its queues. Source: seed 000."""
+    what = "scouts" if ask.scout else f"tasks of priority {ask.priority}"
+    judged = ask.high and ask.nucleus and not ask.preassigned
+    return queues.at_nucleus if judged else True, {"what": what, "nucleus": ask.nucleus or ""}
+
+
+@filter("t1weight", "the task runs only at {nucleus}")
+def t1weight(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+    """t1Weight -1: only queues of the nucleus, but for merge jobs. Source: seed 000; decision B8."""
+    judged = ask.t1_weight == ONLY_NUCLEUS and ask.nucleus and not ask.merge
+    return queues.at_nucleus if judged else True, {"nucleus": ask.nucleus or ""}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from brokerage.rules.decision.declare import Criterion, Numbers, filter, filters
+from brokerage.rules.decision.declare import Criterion, Numbers, filters
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags
 from brokerage.rules.facts.needs import walltime_at
@@ -28,7 +28,7 @@ def walltime_generic(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[F
     if need is None:
         return (True, True), {"walltime_s": 0.0, "maxtime": queues.maxtime, "mintime": queues.mintime}
     numbers = {"walltime_s": need, "maxtime": queues.maxtime, "mintime": queues.mintime}
-    return ((need <= queues.maxtime) | (queues.maxtime == 0), need >= queues.mintime), numbers
+    return (need <= queues.most_time, need >= queues.mintime), numbers
 
 
 @filters(SCOUT, UNKNOWN, keys=("LEAST_MAXTIME",))
@@ -59,20 +59,20 @@ def _a_day(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool
     return (enough if scouting else True, enough if unknown else True), numbers
 
 
-@filter("shortwalltime", "a job takes {walltime_s:.0f} s, the queue gives {maxtime:.0f}", gap=("walltime_s", "maxtime"))
-def shortwalltime(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+@filters(SHORT)
+def shortwalltime(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool], Numbers]:
     """The estimated walltime is less than maxtime, 0 = no limit. Source: seed 000; decision B12."""
     need = walltime_at(ask, queues)
     numbers = {"walltime_s": 0.0 if need is None else need, "maxtime": queues.maxtime}
-    return True if need is None else need < queues.most_time, numbers
+    return (True if need is None else need < queues.most_time,), numbers
 
 
-@filter("longwalltime", "a job takes {walltime_s:.0f} s, the queue wants {mintime:.0f} or more", gap=("walltime_s", "mintime"))
-def longwalltime(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
+@filters(LONG)
+def longwalltime(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags], Numbers]:
     """The estimated walltime is not less than mintime; what is not known is less. Source: facts on the brokerage 2.3 row 20."""
     need = walltime_at(ask, queues)
-    known = np.zeros(len(queues)) if need is None else need
-    return known >= queues.mintime, {"walltime_s": known, "mintime": queues.mintime}
+    expected = np.zeros(len(queues)) if need is None else need
+    return (expected >= queues.mintime,), {"walltime_s": expected, "mintime": queues.mintime}
 
 
 @filters(SHORT, LONG)
@@ -82,6 +82,6 @@ def walltime_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[
     Source: seed 000, analysis; facts on the brokerage 3.3.
     """
     need = walltime_at(ask, queues)
-    known = np.zeros(len(queues)) if need is None else need
-    numbers = {"walltime_s": known, "maxtime": queues.maxtime, "mintime": queues.mintime}
-    return (True, True) if ask.merge else (known < queues.most_time, known >= queues.mintime), numbers
+    expected = np.zeros(len(queues)) if need is None else need
+    numbers = {"walltime_s": expected, "maxtime": queues.maxtime, "mintime": queues.mintime}
+    return (True, True) if ask.merge else (expected < queues.most_time, expected >= queues.mintime), numbers

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from django.db import connection
 
 from brokerage.ledger.settle import end_jobs
-from brokerage.rules.dispatch.settlement import Ending, Seen
+from brokerage.rules.dispatch.settlement import Ending, JobVersion
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
 BATCH = 200
 
 
-def end_seen(jobs: Sequence[Seen], ending: Ending, who: str, why: str, *, sub_status: str = "", only: str = "any") -> int:
+def end_seen(jobs: Sequence[JobVersion], ending: Ending, who: str, why: str, *, sub_status: str = "", only: str = "any") -> int:
     """End those of `jobs` that are still as seen: how many. In batches; a batch with a job that moved is done one by one."""
     total = 0
     ordered = sorted(jobs, key=lambda j: j.id)
@@ -33,7 +33,7 @@ def end_seen(jobs: Sequence[Seen], ending: Ending, who: str, why: str, *, sub_st
     return total
 
 
-def _end(batch: Sequence[Seen], ending: Ending, who: str, why: str, sub_status: str, only: str) -> None:
+def _end(batch: Sequence[JobVersion], ending: Ending, who: str, why: str, sub_status: str, only: str) -> None:
     end_jobs(
         [j.id for j in batch],
         ending,
@@ -46,7 +46,7 @@ def _end(batch: Sequence[Seen], ending: Ending, who: str, why: str, sub_status: 
     )
 
 
-def _end_one(job: Seen, ending: Ending, who: str, why: str, sub_status: str, only: str) -> int:
+def _end_one(job: JobVersion, ending: Ending, who: str, why: str, sub_status: str, only: str) -> int:
     try:
         _end([job], ending, who, why, sub_status, only)
     except Stale:
@@ -65,7 +65,7 @@ def expire_leases(who: str, limit: int, suspended: Sequence[int] = ()) -> int:
             """,
             [list(suspended), limit],
         )
-        expired = [Seen(*row) for row in cursor.fetchall()]
+        expired = [JobVersion(*row) for row in cursor.fetchall()]
     return end_seen(expired, "failed", who, "no sign of life within the lease", sub_status="lost_heartbeat", only="lease over")
 
 
@@ -100,9 +100,9 @@ def end_overdue(limits: Sequence[Limit], high_priority: int, endings: Mapping[st
                 "batch": batch,
             },
         )
-        overdue: dict[str, list[Seen]] = defaultdict(list)
+        overdue: dict[str, list[JobVersion]] = defaultdict(list)
         for job_id, epoch, status in cursor.fetchall():
-            overdue[status].append(Seen(job_id, epoch, status))
+            overdue[status].append(JobVersion(job_id, epoch, status))
     return sum(
         end_seen(jobs, endings[status], who, f"too long in {status}", sub_status=SUB_STATUS[endings[status]])
         for status, jobs in overdue.items()
@@ -113,7 +113,7 @@ SUB_STATUS: dict[Ending, str] = {"closed": "toreassign", "failed": "timeout", "c
 """What the sub-status says of a job that was ended for staying too long."""
 
 
-def kill_jobs(jobs: Sequence[Seen], who: str, why: str, outcome: Ending = "cancelled") -> int:
+def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = "cancelled") -> int:
     """Kill jobs: those that no pilot holds end at once, for the others the next heartbeat is answered with the kill.
 
     How many were new.

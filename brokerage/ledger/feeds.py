@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from brokerage.models import Feed
 from brokerage.rules.grid.cric import storable
-from brokerage.rules.grid.update import Wanted
+from brokerage.rules.grid.update import GridUpdate
 
 LONGEST_FAULT = 2000
 
@@ -23,7 +23,7 @@ def due(now: datetime, period_s: float) -> Q:
     return Q(enabled=True) & (Q(tried_at=None) | Q(tried_at__lte=now - timedelta(seconds=period_s)))
 
 
-def note_good(feed: Feed, wanted: Wanted, now: datetime) -> None:
+def note_good(feed: Feed, wanted: GridUpdate, now: datetime) -> None:
     """The feed was read and used."""
     feed.good_at, feed.entries, feed.fault, feed.fault_since = now, wanted.size, "", None
     feed.faulty = {name: fault for faults in wanted.faulty.values() for name, fault in sorted(faults.items())}

@@ -25,7 +25,7 @@ from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.document import Entry, QueueEntry
 from brokerage.rules.grid.overrides import Kind
-from brokerage.rules.grid.update import Wanted
+from brokerage.rules.grid.update import GridUpdate
 
 MODELS: Mapping[Kind, type[models.Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
 GONE: Mapping[Kind, Mapping[str, Any]] = {
@@ -39,7 +39,7 @@ MEASURED_ALWAYS = "link"
 
 
 def import_grid(
-    wanted: Wanted, *, source: str = "", max_loss: float | None = None, dry_run: bool = False, by: Principal = SYSTEM
+    wanted: GridUpdate, *, source: str = "", max_loss: float | None = None, dry_run: bool = False, by: Principal = SYSTEM
 ) -> list[Change]:
     """Write what is wanted and tell what changed; with `dry_run` everything is tried and rolled back.
 
@@ -62,7 +62,7 @@ def import_grid(
 class _Import:
     """One import under way."""
 
-    def __init__(self, source: str, max_loss: float | None, overrides: Overrides, wanted: Wanted) -> None:
+    def __init__(self, source: str, max_loss: float | None, overrides: Overrides, wanted: GridUpdate) -> None:
         self.source, self.max_loss, self.overrides, self.wanted = source, max_loss, overrides, wanted
 
     def places(self) -> list[Change]:

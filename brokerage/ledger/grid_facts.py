@@ -10,7 +10,7 @@ from django.db.models import Model
 
 from brokerage.ledger.grid_change import Change
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Software
-from brokerage.rules.grid.update import Wanted
+from brokerage.rules.grid.update import GridUpdate
 
 OLDEST = timedelta(days=7)
 """How long metrics of links are kept."""
@@ -19,7 +19,7 @@ Key = tuple[Any, ...]
 Rows = Mapping[Key, Mapping[str, Any]]
 
 
-def bring_facts(wanted: Wanted) -> list[Change]:
+def bring_facts(wanted: GridUpdate) -> list[Change]:
     """Write the parts that are wanted; what a part does not speak of is removed, unless it is `merged`."""
     changes: list[Change] = []
     if wanted.links is not None:

@@ -18,7 +18,7 @@ from brokerage.rules.placement.slots import Slot
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.outputs import concrete_datasets
 from workqueues.models import Dataset, File, OutputTemplate, Task
-from workqueues.rules.jobs.seeds import choose_seeds
+from workqueues.rules.jobs.pseudo_files import choose_seeds
 
 
 class Requirements(NamedTuple):

@@ -14,11 +14,11 @@ from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.ledger.moves import move_jobs, moving
 from brokerage.models import JobInput, JobResult
 from brokerage.rules.dispatch.settlement import Ending, ExpectedOutput, Report, ReportedOutput, Settlement, settle
-from workqueues.ledger.events import Outcome
 from workqueues.ledger.files import JobOutcome, MadeFile, settling
 from workqueues.ledger.moves import Stale
-from workqueues.ledger.outputs import Registered, registering
+from workqueues.ledger.outputs import CatalogueEntry, registering
 from workqueues.models import File
+from workqueues.rules.jobs.event_ranges import Outcome
 
 FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
@@ -221,5 +221,5 @@ def _result(job: _Job, report: Report, settlement: Settlement) -> Call:
 def _registering(outputs: Sequence[_Output], made: Mapping[int, ReportedOutput]) -> list[Call]:
     datasets = {o.file_id: o.dataset_name for o in outputs}
     return registering(
-        [Registered(datasets[file_id], o.lfn, o.size, o.checksum, o.storage, o.n_events) for file_id, o in made.items()]
+        [CatalogueEntry(datasets[file_id], o.lfn, o.size, o.checksum, o.storage, o.n_events) for file_id, o in made.items()]
     )

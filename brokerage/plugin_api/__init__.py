@@ -19,7 +19,6 @@ from brokerage.rules.decision.declare import (
 )
 from brokerage.rules.decision.pipeline import PolicyDecision, decide, skips
 from brokerage.rules.decision.policy_config import gathered
-from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset, Config
+from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset, Config, as_merging
 from brokerage.rules.facts.columns import Flags, Floats, Ints, Texts
-from brokerage.rules.facts.merging import as_merging
 from brokerage.rules.facts.snapshot import Nuclei, Queues

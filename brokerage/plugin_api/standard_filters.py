@@ -16,14 +16,11 @@ from brokerage.filters.analysis import (
     user_queue_limit,
 )
 from brokerage.filters.caps import user_caps
-from brokerage.filters.connectivity import connectivity
-from brokerage.filters.cores import core_count, cpucore
-from brokerage.filters.disk import output_space, scratch, scratch_unscaled, storage_space
+from brokerage.filters.disk import output_space, scratch, scratch_unscaled, storage_blacklists, storage_space
 from brokerage.filters.inputs import io_intensity, max_io_intensity, non_local, remoteio
 from brokerage.filters.links import dest_blacklisted, link_backlog, link_unusable, links_full, low_network_weight
 from brokerage.filters.load import disk_io, disk_io_analysis, non_pledged, opportunistic, queue_caps, transferring
 from brokerage.filters.locality import file_unavailable, locality, virtual_placement
-from brokerage.filters.memory import memory, memory_uncompensated
 from brokerage.filters.nuclei import (
     nonpreassigned_nucleus,
     nucleus_input,
@@ -33,13 +30,18 @@ from brokerage.filters.nuclei import (
     nucleus_status,
     transfer_backlog,
 )
-from brokerage.filters.nucleus_only import not_nucleus, t1weight
-from brokerage.filters.processing import processing_type
 from brokerage.filters.shares import zero_share, zero_share_analysis
-from brokerage.filters.sites import nonpreassigned, production_candidates, site_lists
-from brokerage.filters.software import software
-from brokerage.filters.status import status
-from brokerage.filters.storage import storage_blacklists
+from brokerage.filters.sites import (
+    nonpreassigned,
+    not_nucleus,
+    processing_type,
+    production_candidates,
+    site_lists,
+    status,
+    t1weight,
+)
+from brokerage.filters.slots import core_count, cpucore, memory, memory_uncompensated
+from brokerage.filters.software import connectivity, software
 from brokerage.filters.walltime import (
     longwalltime,
     maxtime_for_scouts,

@@ -22,17 +22,16 @@ from brokerage.filters.analysis import (
     user_queue_limit,
 )
 from brokerage.filters.caps import user_caps
-from brokerage.filters.cores import core_count
 from brokerage.filters.inputs import max_io_intensity, remoteio
 from brokerage.filters.load import disk_io_analysis
 from brokerage.filters.locality import file_unavailable, locality, virtual_placement
-from brokerage.filters.memory import memory
 from brokerage.filters.shares import zero_share_analysis
+from brokerage.filters.slots import core_count, memory
 from brokerage.filters.software import software
 from brokerage.filters.walltime import maxtime_for_scouts_analysis, walltime_analysis
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
-from brokerage.rules.facts.merging import as_merging
-from brokerage.weights.analysis import running_over_all_queued
+from brokerage.rules.facts.ask import as_merging
+from brokerage.weights.queues import running_over_all_queued
 
 
 @policy(vo="*", activity="analysis")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from brokerage.filters.activity import nopilot
-from brokerage.filters.cores import cpucore
 from brokerage.filters.disk import output_space, scratch_unscaled
-from brokerage.filters.memory import memory_uncompensated
-from brokerage.filters.processing import processing_type
-from brokerage.filters.sites import nonpreassigned, site_lists
-from brokerage.filters.status import status
+from brokerage.filters.sites import nonpreassigned, processing_type, site_lists, status
+from brokerage.filters.slots import cpucore, memory_uncompensated
 from brokerage.filters.walltime import walltime_generic
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
-from brokerage.weights.running import running_over_waiting
+from brokerage.weights.queues import running_over_waiting
 
 
 @policy(vo="*", activity="generic")

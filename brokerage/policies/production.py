@@ -6,23 +6,18 @@ First the filters in the order of the document, then those that only practice ha
 from __future__ import annotations
 
 from brokerage.filters.activity import inactive, nopilot
-from brokerage.filters.connectivity import connectivity
-from brokerage.filters.cores import core_count
-from brokerage.filters.disk import scratch, storage_space
+from brokerage.filters.disk import scratch, storage_blacklists, storage_space
 from brokerage.filters.inputs import io_intensity, max_io_intensity, non_local, remoteio
 from brokerage.filters.links import dest_blacklisted, link_backlog, link_unusable, links_full, low_network_weight
 from brokerage.filters.load import disk_io, non_pledged, opportunistic, queue_caps, transferring
-from brokerage.filters.memory import memory
-from brokerage.filters.nucleus_only import not_nucleus, t1weight
 from brokerage.filters.shares import zero_share
-from brokerage.filters.sites import production_candidates
-from brokerage.filters.software import software
-from brokerage.filters.status import status
-from brokerage.filters.storage import storage_blacklists
+from brokerage.filters.sites import not_nucleus, production_candidates, status, t1weight
+from brokerage.filters.slots import core_count, memory
+from brokerage.filters.software import connectivity, software
 from brokerage.filters.walltime import longwalltime, maxtime_for_scouts, shortwalltime
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
-from brokerage.rules.facts.merging import as_merging
-from brokerage.weights.production import data_availability, network, running_over_queued, t1
+from brokerage.rules.facts.ask import as_merging
+from brokerage.weights.queues import data_availability, network, running_over_queued, t1
 
 
 @policy(vo="*", activity="production")

@@ -15,7 +15,7 @@ from django.db.models import prefetch_related_objects
 
 from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import Input, inputs_taken
-from brokerage.rules.facts.remaining_work import remaining_work
+from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from brokerage.states import JOB
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from broker_site.foundation import gdpconfig
 from brokerage.models import ComputingQueue
-from brokerage.rules.decision.generator_choice import generator_chosen
+from brokerage.rules.decision.policy_choice import generator_chosen
 from workqueues.models import Task, TaskParams
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.splitters.generation import STANDARD, Generation

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from broker_site.foundation.sql.prepared import Prepared
+from workqueues.rules.jobs.file_names import stored_path
 from workqueues.rules.jobs.job_parameters import compiled_name
-from workqueues.rules.jobs.stored_path import stored_path
 
 _OFFER = Prepared(
     "offer",

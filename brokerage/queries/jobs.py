@@ -7,13 +7,13 @@ from collections import defaultdict
 from django.db import connection
 
 from brokerage.models import Job
-from brokerage.rules.dispatch.settlement import Seen
+from brokerage.rules.dispatch.settlement import JobVersion
 
 
-def live_jobs(task_id: int) -> list[Seen]:
+def live_jobs(task_id: int) -> list[JobVersion]:
     """Every job of the task that is in no final state, by id."""
     rows = Job.objects.filter(task_id=task_id, ended_at=None).order_by("id").values_list("id", "epoch", "status")
-    return [Seen(*row) for row in rows]
+    return [JobVersion(*row) for row in rows]
 
 
 def job_counts() -> dict[int, dict[str, int]]:

@@ -11,7 +11,7 @@ from broker_site.foundation.agency.duties import AgentDuty, Health, agent_of, he
 from broker_site.foundation.kernel import clock
 from brokerage.rules.explain.task_status_text import ParentTask, QueueLoad, SuspectFiles, TaskStatus
 from workqueues.models import Task
-from workqueues.queries.throttling import throttle_reason
+from workqueues.queries.units import throttle_reason
 from workqueues.states import TASK
 
 PILOT_SEEN_MIN = 10

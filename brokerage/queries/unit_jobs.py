@@ -9,8 +9,7 @@ from django.db import connection
 
 from brokerage.rules.facts.job_kind import MERGING_KINDS
 from brokerage.states import COUNTED_AS
-from workqueues.queries.agent_work import WORK
-from workqueues.queries.serving_order import STANDINGS, TURN
+from workqueues.queries.agent_work import STANDINGS, TURN, WORK
 from workqueues.rules.throttle.throttler import Counts
 from workqueues.rules.throttle.units import Group
 from workqueues.states import TASK

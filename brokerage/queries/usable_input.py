@@ -11,7 +11,7 @@ from broker_site.foundation import gdpconfig
 from brokerage.queries.generation import generation_of
 from brokerage.rules.placement.usable_input import UsableInput, columns_of, cuts_events
 from workqueues.models import Dataset, File, Task
-from workqueues.queries.pieces import free_pieces
+from workqueues.queries.ranges import free_pieces
 from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.states import INPUT_FILE

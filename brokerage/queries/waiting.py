@@ -12,8 +12,8 @@ from threading import Lock
 
 from django.db import connection
 
-from brokerage.rules.dispatch.matching import Requirement, Resource, Waiting, fitting, rank
-from workqueues.queries.serving_order import PLACE, STANDINGS
+from brokerage.rules.dispatch.matching import Requirement, Resource, WaitingQueue, fitting, rank
+from workqueues.queries.agent_work import PLACE, STANDINGS
 
 FRESH_S = 0.5
 """How old the list may be.
@@ -25,7 +25,7 @@ A match that finds nothing in it reads again, so a new job waits no longer than 
 @dataclass(slots=True)
 class _Kept:
     at: float
-    groups: list[Waiting]
+    groups: list[WaitingQueue]
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class WaitingWork:
     _kept: dict[int, _Kept] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def offers(self, queue_id: int, offer: Resource, *, fresh: bool = False) -> Iterator[Waiting]:
+    def offers(self, queue_id: int, offer: Resource, *, fresh: bool = False) -> Iterator[WaitingQueue]:
         """The task queues that suit what a pilot offers, best first.
 
         Whoever asks for the next one says that the last had no job: it is left out until the list is read again.
@@ -46,7 +46,7 @@ class WaitingWork:
                 kept = self._kept[queue_id]
                 kept.groups = [other for other in kept.groups if other is not waiting]
 
-    def of(self, queue_id: int, queue_name: str, *, fresh: bool = False) -> list[Waiting]:
+    def of(self, queue_id: int, queue_name: str, *, fresh: bool = False) -> list[WaitingQueue]:
         """Task queues with at least one ready job, in the order in which they are offered."""
         with self._lock:
             kept = self._kept.get(queue_id)
@@ -64,7 +64,7 @@ class WaitingWork:
 WAITING = WaitingWork()
 
 
-def _read(queue_id: int, queue_name: str) -> list[Waiting]:
+def _read(queue_id: int, queue_name: str) -> list[WaitingQueue]:
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
@@ -78,7 +78,7 @@ def _read(queue_id: int, queue_name: str) -> list[Waiting]:
             [queue_id],
         )
         groups = (
-            Waiting(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, place, label)
+            WaitingQueue(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, place, label)
             for id_, cores, ram, disk, walltime, vo, ready, place, label in cursor.fetchall()
         )
         return sorted(groups, key=rank)

@@ -15,7 +15,7 @@ from django.db import connection
 
 from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, QueueStorage, Site, Software, StorageEndpoint
-from brokerage.rules.facts.remaining_work import remaining_work
+from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
 from brokerage.rules.grid.measurements import ALL, SLOT, WORK, Facts

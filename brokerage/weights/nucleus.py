@@ -7,7 +7,7 @@ import numpy as np
 from brokerage.rules.decision.declare import weight
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Floats
-from brokerage.rules.facts.remaining_work import LEAST
+from brokerage.rules.facts.needs import LEAST_WORK
 from brokerage.rules.facts.snapshot import Nuclei
 
 TAPE_ONLY = 0.001
@@ -17,7 +17,7 @@ TAPE_ONLY = 0.001
 @weight("remaining_work")
 def less_work_ahead(_ask: Ask, nuclei: Nuclei, _config: Config) -> Floats:
     """1 / the remaining work of tasks of no lower priority there; little work counts as 1."""
-    return 1.0 / np.where(nuclei.work_ahead < LEAST, 1.0, nuclei.work_ahead)
+    return 1.0 / np.where(nuclei.work_ahead < LEAST_WORK, 1.0, nuclei.work_ahead)
 
 
 @weight("input_there")

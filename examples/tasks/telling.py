@@ -109,16 +109,16 @@ def tell_work_queue(task_id: int) -> None:
     table(
         "order|queue|criteria|variables|said",
         (
-            (row.queue_order, row.queue_name, row.criteria, row.variables, tried.out_of_scope or SAID[tried.said])
-            for tried in mapped.tried
-            for row in (queues.rows[tried.queue],)
+            (row.queue_order, row.queue_name, row.criteria, row.variables, trial.out_of_scope or SAID[trial.verdict])
+            for trial in mapped.trials
+            for row in (queues.rows[trial.queue],)
         ),
     )
     named = {"processingType": "processing_type", "workingGroup": "working_group", "coreCount": "core_count"}
     print(f"of the task     {', '.join(f'{name} = {task[column]}' for name, column in named.items())}")
     chosen = WorkQueue.objects.select_related("partition").get(id=task["work_queue_id"])
     print(f"stored          {chosen.queue_name}, in the partition {chosen.partition}")
-    print(f"not asked       {', '.join(_not_asked(queues, {tried.queue for tried in mapped.tried}))}")
+    print(f"not asked       {', '.join(_not_asked(queues, {trial.queue for trial in mapped.trials}))}")
 
 
 def _not_asked(queues: WorkQueues, asked: set[str]) -> Iterator[str]:

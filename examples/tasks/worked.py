@@ -123,9 +123,9 @@ def catalogue(name: str, files: list[tuple[int, int]]) -> None:
 
 def submit(params: dict[str, Any]) -> int:
     """Submit a task as the REST view does: its number."""
+    from workqueues.ledger.submit import first_columns
     from workqueues.ledger.submit import submit as submitted
     from workqueues.rules.refine import validate
-    from workqueues.rules.task.submission import first_columns
 
     if problems := validate(params):
         raise SystemExit(f"{params['taskName']}: {problems[0].field}: {problems[0].message}")

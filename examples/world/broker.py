@@ -60,10 +60,9 @@ def submit_all() -> dict[int, str]:
     """Task -> its kind; inputs are in the catalogue before."""
     from brokerage.models import StorageEndpoint
     from examples.world.tasks import input_of, storages_of, tasks
-    from workqueues.ledger.submit import submit
+    from workqueues.ledger.submit import first_columns, submit
     from workqueues.models import CatalogueDataset, CatalogueFile, Replica
     from workqueues.rules.refine import validate
-    from workqueues.rules.task.submission import first_columns
 
     there = StorageEndpoint.objects.filter(state="ACTIVE").order_by("name")
     disks = list(there.filter(is_tape=False, type="DATADISK").values_list("name", flat=True))

@@ -15,7 +15,7 @@ import pytest
 from broker_site.roof.conformance.splitters import CHECKS, check_splitter
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
-from workqueues.splitters.choice import OURS, SPLITTERS, Declared
+from workqueues.splitters.choice import OURS, SPLITTERS, SplitterDeclaration
 from workqueues.splitters.protocol import Files, JobPlan, Split
 
 
@@ -103,7 +103,7 @@ def counts_calls(calls: Any) -> Any:
 )  # fmt: skip
 def test_each_fault_is_found_with_the_question_that_shows_it(check: str, cut: Any, says: str) -> None:
     with pytest.raises(AssertionError, match=says) as found:
-        CHECKS[check](Declared("odd", cut, ("files",), "With a fault."), 300)
+        CHECKS[check](SplitterDeclaration("odd", cut, ("files",), "With a fault."), 300)
     assert "question" in str(found.value) or "uses" in says
 
 
@@ -113,14 +113,14 @@ def test_events_that_are_no_neighbours_are_found() -> None:
         return Split((whole,), secondaries=split.secondaries) if len(files) and not split.secondaries else split
 
     with pytest.raises(AssertionError, match="events that are not neighbours"):
-        CHECKS["loses_nothing"](Declared("odd", changed(joins, by_events), ("events",), "With a fault."), 300)
+        CHECKS["loses_nothing"](SplitterDeclaration("odd", changed(joins, by_events), ("events",), "With a fault."), 300)
 
 
 def test_one_without_a_sentence_or_kinds_is_told() -> None:
     with pytest.raises(AssertionError, match="no docstring"):
-        CHECKS["declared"](Declared("odd", by_files, ("files",), " "), 1)
+        CHECKS["declared"](SplitterDeclaration("odd", by_files, ("files",), " "), 1)
     with pytest.raises(AssertionError, match="cuts nothing"):
-        CHECKS["declared"](Declared("odd", by_files, (), "Odd."), 1)
+        CHECKS["declared"](SplitterDeclaration("odd", by_files, (), "Odd."), 1)
 
 
 def test_one_that_opens_a_file_in_another_way_is_found() -> None:
@@ -132,7 +132,7 @@ def test_one_that_opens_a_file_in_another_way_is_found() -> None:
             return by_files(files, rules, limits, most, secondaries)
 
     with pytest.raises(AssertionError, match="reaches out of the process: open"):
-        CHECKS["touches_nothing"](Declared("odd", Reading(), ("files",), "Odd."), 3)
+        CHECKS["touches_nothing"](SplitterDeclaration("odd", Reading(), ("files",), "Odd."), 3)
 
 
 def test_one_that_draws_is_found() -> None:
@@ -140,4 +140,4 @@ def test_one_that_draws_is_found() -> None:
         return by_files(files, rules, limits, random.choice((most, most)), secondaries)
 
     with pytest.raises(AssertionError, match="uses random"):
-        CHECKS["touches_nothing"](Declared("odd", draws, ("files",), "Odd."), 1)
+        CHECKS["touches_nothing"](SplitterDeclaration("odd", draws, ("files",), "Odd."), 1)

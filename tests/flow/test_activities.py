@@ -7,7 +7,7 @@ import pytest
 from brokerage.models import Decision
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
-from workqueues.agents.waiting import rest_s
+from workqueues.agents.each import rest_s
 from workqueues.rules.throttle.limits import component_of
 
 pytestmark = pytest.mark.django_db

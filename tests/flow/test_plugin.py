@@ -17,7 +17,7 @@ from brokerage.models import Decision, Job
 from brokerage.plugins import GROUP, declaring, load
 from brokerage.queries.job_document import job_document
 from brokerage.queries.what_if import NothingToDecide, what_if
-from brokerage.rules.decision import generator_choice, policy_choice
+from brokerage.rules.decision import policy_choice
 from brokerage.rules.decision.declare import POLICIES, Weight
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents
@@ -233,7 +233,7 @@ def test_without_its_generator_tasks_of_the_vo_wait_with_what_is_missing(plugin:
     of_runs(*RUNS)
     left = {name: each for name, each in GENERATORS.items() if name != "lab-production"}
     monkeypatch.setattr(policy_choice, "PLUGINS", [policy_choice.Plugin("gridbroker-lab", "1.0.0", "lab", "x", "ImportError: y")])
-    monkeypatch.setattr(generator_choice, "GENERATORS", left)
+    monkeypatch.setattr(policy_choice, "GENERATORS", left)
     assert generated() == []
     task = Task.objects.get()
     assert task.status == "pending"

@@ -12,8 +12,7 @@ import pytest
 from broker_site.roof.embedded.instance import ROOT
 from brokerage.feeds.document import parse_document
 from brokerage.rules.grid.document import BadGrid, read_grid
-from brokerage.rules.grid.schema import schema
-from brokerage.rules.grid.update import read_wanted
+from brokerage.rules.grid.update import read_update, schema
 from tests.grid.faults import FAULTS, SCHEMA_CANNOT_TELL, put
 
 SCHEMA = Path(ROOT / "docs" / "reference" / "grid.schema.json")
@@ -21,7 +20,7 @@ SCHEMA = Path(ROOT / "docs" / "reference" / "grid.schema.json")
 
 def told(document: Any) -> list[tuple[str, str]]:
     with pytest.raises(BadGrid) as bad:
-        read_wanted(document)
+        read_update(document)
     return [(p.field, p.rule) for p in bad.value.problems]
 
 

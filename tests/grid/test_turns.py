@@ -16,16 +16,16 @@ from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_lock import take_turns
 from brokerage.ledger.grid_overrides import end_expired, end_override, set_override
 from brokerage.models import ComputingQueue, LocalOverride
-from brokerage.rules.grid.update import Wanted, read_wanted
+from brokerage.rules.grid.update import GridUpdate, read_update
 from tests.grid.conftest import GOOD
 
 TIMES = 15
 
 
-def document(maxrss: int) -> Wanted:
+def document(maxrss: int) -> GridUpdate:
     found = copy.deepcopy(GOOD)
     found["queues"]["NORTH"]["maxrss"] = maxrss
-    return read_wanted(found)
+    return read_update(found)
 
 
 def at_once(*works: Callable[[int], object]) -> list[BaseException]:

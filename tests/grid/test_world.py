@@ -33,8 +33,7 @@ from brokerage.rules.grid.attributes import (
 from brokerage.rules.grid.document import read_grid
 from brokerage.rules.grid.measurements import LINK, MEASURED, SLOT, SOFTWARE, read_facts
 from brokerage.rules.grid.queue_columns import places, queue_rows
-from brokerage.rules.grid.schema import schema
-from brokerage.rules.grid.update import read_wanted
+from brokerage.rules.grid.update import read_update, schema
 from examples.grids.make_world import world, written
 
 WORLD = Path(ROOT / "examples" / "grids" / "world.json")
@@ -63,7 +62,7 @@ def test_it_is_of_the_size_of_a_real_grid_and_right(document: dict[str, Any]) ->
     assert len(document["queues"]) >= 120
     assert sum(site.get("nucleus", False) for site in document["sites"].values()) >= 10
     assert list(jsonschema.Draft202012Validator(schema()).iter_errors(document)) == []
-    read_wanted(document)
+    read_update(document)
 
 
 def used(table: Table, entries: Any) -> set[str]:

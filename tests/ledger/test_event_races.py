@@ -14,7 +14,7 @@ from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job
 from brokerage.queries.invariants import check
-from brokerage.rules.dispatch.settlement import Report, Seen
+from brokerage.rules.dispatch.settlement import JobVersion, Report
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, good, run_agents, run_jobs, try_take
 from tests.flow.test_bad_inputs import PRODUCTION
@@ -59,7 +59,7 @@ def _generate(rounds: int) -> int:
 
 def _kill(jobs: list[int]) -> int:
     """In a process of its own: kill jobs that wait."""
-    seen = [Seen(*row) for row in Job.objects.filter(id__in=jobs).values_list("id", "epoch", "status")]
+    seen = [JobVersion(*row) for row in Job.objects.filter(id__in=jobs).values_list("id", "epoch", "status")]
     killed = kill_jobs(seen, "user:ada", "not wanted")
     connection.close()
     return killed

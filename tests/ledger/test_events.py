@@ -17,7 +17,7 @@ from workqueues.ledger.events import drop, insert_ranges
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Dataset, EventRange, File, FileChange
-from workqueues.queries.pieces import free_pieces
+from workqueues.queries.ranges import free_pieces
 from workqueues.rules.jobs.event_ranges import DroppedEvents, InputFile, NewRange
 
 pytestmark = pytest.mark.django_db

@@ -28,7 +28,7 @@ from brokerage.ledger.settle import Ended, settle_job
 from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobResult
 from brokerage.queries.invariants import check
 from brokerage.queries.jobs import live_jobs
-from brokerage.rules.dispatch.settlement import Seen
+from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.placement.slots import Slot
 from tests.builders import catalogue_dataset, grid, pilot, reading, submitted
 from tests.flow.steps import BAD, good, run_agents, take, try_take
@@ -219,7 +219,7 @@ def test_a_kill_and_a_lease_at_once_leave_the_job_to_one_of_them(queue: Computin
         assert job is not None
         holder = pilot(queue, str(uuid4()))
         killed, leased = together(
-            partial(kill_jobs, [Seen(job.id, job.epoch, job.status)], "user:ada", "not wanted"),
+            partial(kill_jobs, [JobVersion(job.id, job.epoch, job.status)], "user:ada", "not wanted"),
             partial(lease, [job.task_queue_id], holder, uuid4(), 60.0),
         )
         job.refresh_from_db()
@@ -236,7 +236,7 @@ def test_a_kill_and_a_report_at_once_leave_one_end(queue: ComputingQueue) -> Non
         report = good(leased.job_id)
         answer, _ = together(
             partial(settle_job, leased.job_id, leased.epoch, report, "pilot"),
-            partial(kill_jobs, [Seen(leased.job_id, leased.epoch, "running")], "user:ada", "not wanted"),
+            partial(kill_jobs, [JobVersion(leased.job_id, leased.epoch, "running")], "user:ada", "not wanted"),
         )
         assert answer == Ended("finished"), "what was done before it was killed counts"
         assert ends(leased.job_id) == ["finished"]

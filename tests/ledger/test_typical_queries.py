@@ -46,7 +46,7 @@ from workqueues.ledger.finish import note_progress
 from workqueues.ledger.holds import kick_children
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import Dataset, File, Task
-from workqueues.queries import pieces, ranges
+from workqueues.queries import ranges
 from workqueues.queries.tasks import namesake
 from workqueues.states import TASK
 
@@ -188,7 +188,7 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("the tries of a job", lambda: tries_of(7), ("brokerage_jobretryhistory_old_job_id",)),
     ("what waits longest", lambda: longest_waiting(ALL), ("task_list_by_state",)),
 )
-PREPARING = (lease, settle, offer, files_ledger, outputs, events, pieces, ranges)
+PREPARING = (lease, settle, offer, files_ledger, outputs, events, ranges)
 """The modules that prepare statements."""
 REST = (
     ("tasks/", "task_list_by_vo"),

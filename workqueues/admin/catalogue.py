@@ -14,8 +14,6 @@ from workqueues.models import CatalogueDataset, CatalogueFile, Replica
 
 @admin.register(CatalogueDataset)
 class CatalogueDatasetAdmin(ReadOnlyAdmin):
-    """Datasets that exist."""
-
     list_display = ("id", "name", "state", "created_at")
     list_display_links = ("id", "name")
     search_fields = ("=name",)
@@ -23,23 +21,18 @@ class CatalogueDatasetAdmin(ReadOnlyAdmin):
     number_fields = ("id",)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        """The list of its files, then all columns."""
         return ["belonging", *super().get_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """The one that is no column."""
         return ("belonging",)
 
     @admin.display(description="lists")
     def belonging(self, dataset: CatalogueDataset) -> SafeString:
-        """Its files."""
         return lists([("files", "workqueues_cataloguefile", {"dataset_id": dataset.id})])
 
 
 @admin.register(CatalogueFile)
 class CatalogueFileAdmin(ReadOnlyAdmin):
-    """Files that exist."""
-
     list_display = ("id", "lfn", "dataset", "fsize", "checksum", "n_events", "boundary_id", "lumi_block_nr", "created_at")
     list_display_links = ("id", "lfn")
     list_select_related = ("dataset",)
@@ -50,8 +43,6 @@ class CatalogueFileAdmin(ReadOnlyAdmin):
 
 @admin.register(Replica)
 class ReplicaAdmin(ReadOnlyAdmin):
-    """Copies on storage endpoints."""
-
     list_display = ("id", "file", "storage", "path")
     list_select_related = ("file",)
     search_fields = ("=file__lfn", "=storage")

@@ -1,4 +1,4 @@
-"""Datasets, files, event ranges and output templates of tasks, to read."""
+"""Datasets, files, event ranges and output templates of tasks, and the histories of tasks and of these, to read."""
 
 from __future__ import annotations
 
@@ -9,29 +9,23 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, lists, row
-from workqueues.models import Dataset, EventRange, File, OutputTemplate
+from workqueues.models import Dataset, DatasetChange, EventRange, File, FileChange, OutputTemplate, TaskChange
 from workqueues.states import TYPES
 
 
 class TypeFilter(admin.SimpleListFilter):
-    """The types of datasets and files."""
-
     title = "type"
     parameter_name = "type"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The types."""
         return [(t, t) for t in TYPES]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        """The rows of the chosen one."""
         return queryset.filter(type=self.value()) if self.value() else queryset
 
 
 @admin.register(Dataset)
 class DatasetAdmin(ReadOnlyAdmin):
-    """Datasets with their counters."""
-
     list_display = (
         "id", "dataset_name", "type", "status", "task_link", "n_files", "n_files_used", "n_files_finished", "n_files_failed",
         "n_files_missing",
@@ -43,16 +37,13 @@ class DatasetAdmin(ReadOnlyAdmin):
     number_fields = ("id", "task_id")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        """The lists that belong to it, then all columns."""
         return ["belonging", *super().get_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """The one that is no column."""
         return ("belonging",)
 
     @admin.display(description="lists")
     def belonging(self, dataset: Dataset) -> SafeString:
-        """What belongs to the dataset."""
         of = {"dataset_id": dataset.id}
         return lists(
             [("files", "workqueues_file", of), ("history", "workqueues_datasetchange", of),
@@ -61,7 +52,6 @@ class DatasetAdmin(ReadOnlyAdmin):
 
     @admin.display(description="task", ordering="task_id")
     def task_link(self, dataset: Dataset) -> SafeString | str:
-        """The task."""
         return row("workqueues_task", dataset.task_id)
 
 
@@ -83,14 +73,11 @@ class FileAdmin(ReadOnlyAdmin):
 
     @admin.display(description="task", ordering="task_id")
     def task_link(self, file: File) -> SafeString | str:
-        """The task."""
         return row("workqueues_task", file.task_id)
 
 
 @admin.register(EventRange)
 class EventRangeAdmin(ReadOnlyAdmin):
-    """Ranges of events."""
-
     list_display = ("id", "status", "job_id", "def_min_event_id", "def_max_event_id", "attempt_nr")
     list_filter = ("status",)
     number_fields = ("id", "job_id")
@@ -100,10 +87,46 @@ class EventRangeAdmin(ReadOnlyAdmin):
 
 @admin.register(OutputTemplate)
 class OutputTemplateAdmin(ReadOnlyAdmin):
-    """How outputs are named."""
-
     list_display = ("id", "filename_template", "stream_name", "out_type", "serial_nr", "dataset")
     list_select_related = ("dataset",)
     number_fields = ("id", "task_id")
     search_fields = ("=filename_template",)
     search_help_text = "Number of template or task."
+
+
+@admin.register(TaskChange)
+class TaskChangeAdmin(ReadOnlyAdmin):
+    list_display = ("id", "at", "task", "old", "new", "epoch", "who", "why")
+    number_fields = ("task_id",)
+    search_fields = ("=who",)
+    search_help_text = "Number of the task, or who."
+
+    @admin.display(description="task", ordering="task_id")
+    def task(self, change: TaskChange) -> SafeString | str:
+        return row("workqueues_task", change.task_id)
+
+
+@admin.register(DatasetChange)
+class DatasetChangeAdmin(ReadOnlyAdmin):
+    list_display = ("id", "at", "dataset", "old", "new", "epoch", "who", "why")
+    number_fields = ("dataset_id", "task_id")
+    search_fields = ("=who",)
+    search_help_text = "Number of dataset or task, or who."
+
+    @admin.display(description="dataset", ordering="dataset_id")
+    def dataset(self, change: DatasetChange) -> SafeString | str:
+        return row("workqueues_dataset", change.dataset_id)
+
+
+@admin.register(FileChange)
+class FileChangeAdmin(ReadOnlyAdmin):
+    """Every move of a file that no job caused."""
+
+    list_display = ("id", "at", "file", "old", "new", "who", "why")
+    number_fields = ("file_id", "task_id")
+    search_fields = ("=who",)
+    search_help_text = "Number of file or task, or who."
+
+    @admin.display(description="file", ordering="file_id")
+    def file(self, change: FileChange) -> SafeString | str:
+        return row("workqueues_file", change.file_id)

@@ -74,7 +74,6 @@ class WorkQueueAdmin(AuditedAdmin):
 
     @admin.display(description="Attributes of tasks")
     def attributes(self, _queue: WorkQueue) -> str:
-        """The names that criteria may use."""
         return ", ".join(sorted(map(spelled, ATTRIBUTES)))
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
@@ -104,14 +103,12 @@ def _tried(task_id: int) -> SafeString:
         return format_html("There is no task {}.", task_id)
     mapped = WorkQueues.load().mapped(columns)
     head = format_html("Task {}: {}.", task_id, f"work queue {mapped.queue}" if mapped.queue else "no work queue takes it")
-    said = {True: "takes it", False: "its criteria do not hold", None: "its criteria compare something that is not set"}
-    return head + format_html_join("", "<br>{}: {}", ((t.queue, t.out_of_scope or said[t.said]) for t in mapped.tried))
+    sentences = {True: "takes it", False: "its criteria do not hold", None: "its criteria compare something that is not set"}
+    return head + format_html_join("", "<br>{}: {}", ((t.queue, t.out_of_scope or sentences[t.verdict]) for t in mapped.trials))
 
 
 @admin.register(ProcessLock)
 class ProcessLockAdmin(ReadOnlyAdmin):
-    """Locks of agent runs on parts of the workload."""
-
     list_display = ("component", "vo", "prod_source_label", "work_queue_id", "resource_type", "locked_by", "locked_time")
     search_fields = ("=locked_by", "=component")
 
@@ -127,5 +124,4 @@ class SubmissionAdmin(ReadOnlyAdmin):
 
     @admin.display(description="task", ordering="task_id")
     def task(self, submission: Submission) -> SafeString | str:
-        """The task."""
         return row("workqueues_task", submission.task_id)

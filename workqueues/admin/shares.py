@@ -17,7 +17,7 @@ from broker_site.foundation.adminpages import AuditedAdmin, ReadOnlyAdmin, VoFil
 from workqueues.admin.trying import TryForm
 from workqueues.models import GlobalShare, ShareStanding, Task, ThrottleVerdict, WorkQueueStanding
 from workqueues.queries.shares import PATTERNS, bad_patterns, trees
-from workqueues.rules.shares.mapping import UNDEFINED, Tried, tried
+from workqueues.rules.shares.mapping import UNDEFINED, LeafTrial, trials
 from workqueues.rules.shares.patterns import pattern_fault
 from workqueues.rules.shares.tree import BadTree, check, targets, walk
 from workqueues.rules.work_queues.task_attributes import spelled
@@ -26,8 +26,6 @@ FIELDS = ("name", "vo", "parent", "value", "position", "throttled", *PATTERNS)
 
 
 class ShareForm(ModelForm):
-    """A share that is held to the rules of its tree."""
-
     class Meta:
         model = GlobalShare
         fields = FIELDS
@@ -61,12 +59,12 @@ class ShareForm(ModelForm):
 
 def _above(share: GlobalShare, rows: dict[str, GlobalShare]) -> list[str]:
     """The names of all that stand above a share; of a circle, once around."""
-    found: list[str] = []
+    names: list[str] = []
     name = share.parent_id
-    while name is not None and name not in found:
-        found.append(name)
+    while name is not None and name not in names:
+        names.append(name)
         name = rows[name].parent_id if name in rows else None
-    return found
+    return names
 
 
 INDENT = "\u2003"
@@ -119,12 +117,10 @@ class GlobalShareAdmin(AuditedAdmin):
 
     @admin.display(description="Of all")
     def of_all(self, share: Any) -> str:
-        """The percentage of the whole VO."""
         return "-" if share.percent is None else f"{share.percent:.1f} %"
 
     @admin.display(description="Of its siblings")
     def of_siblings(self, share: Any) -> str:
-        """The percentage among those beside it."""
         return f"{share.value / share.beside * 100:.1f} %" if share.beside else "-"
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
@@ -137,8 +133,8 @@ class GlobalShareAdmin(AuditedAdmin):
         """The list, and above it which share a task would get."""
         form = TryForm.taken_from(request)
         faults = {name: f"it takes no tasks: {fault}" for name, fault in bad_patterns(GlobalShare.objects.all())}
-        told = _tried(form.number) if form.number else None
-        context = {"try_form": form, "tried": told, "what": "share", "faults": faults}
+        trial = _tried(form.number) if form.number else None
+        context = {"try_form": form, "tried": trial, "what": "share", "faults": faults}
         return super().changelist_view(request, {**(extra_context or {}), **context})
 
 
@@ -152,8 +148,6 @@ class ShareStandingAdmin(ReadOnlyAdmin):
 
 @admin.register(WorkQueueStanding)
 class WorkQueueStandingAdmin(ReadOnlyAdmin):
-    """Where work queues stand, as counted last."""
-
     list_display = ("work_queue", "vo", "percent", "target", "hs06_running", "hs06_queued", "entitled", "place", "at")
     list_select_related = ("work_queue",)
     search_fields = ("work_queue__queue_name",)
@@ -194,10 +188,10 @@ def _tried(task_id: int) -> SafeString:
         return format_html("Task {}: its VO {} has no shares.", task_id, columns["vo"])
     mapped = tree.share_of(columns | {"gshare": ""})
     head = format_html("Task {}: share {}; now it has {}.", task_id, mapped, columns["gshare"] or "none")
-    return head + format_html_join("", "<br>{}: {}", ((each.leaf, _said(each)) for each in tried(tree.leaves, columns)))
+    return head + format_html_join("", "<br>{}: {}", ((each.leaf, _sentence(each)) for each in trials(tree.leaves, columns)))
 
 
-def _said(each: Tried) -> str:
+def _sentence(each: LeafTrial) -> str:
     if not each.attribute:
         return "takes it"
     return f"{spelled(each.attribute.replace('_', ''))} {each.pattern} does not match {each.have or 'an empty text'}"

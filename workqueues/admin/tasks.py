@@ -80,7 +80,6 @@ class TaskAdmin(ReadOnlyAdmin):
     actions = tuple(_admin_action(command, action) for command in COMMANDS.values() for action in command.actions)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """All columns, grouped."""
         named = {*_IDENTITY, *_STATE, *_TIMES, *_PLACE, *_SOFTWARE}
         needs = [f.name for f in self.opts.concrete_fields if f.name not in named]
         return (
@@ -93,17 +92,14 @@ class TaskAdmin(ReadOnlyAdmin):
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Those that are no columns."""
         return ("belonging",)
 
     @admin.display(description="reason")
     def reason(self, task: Task) -> str:
-        """Why it is where it is, cut."""
         return cut(task.error_dialog)
 
     @admin.display(description="lists")
     def belonging(self, task: Task) -> SafeString:
-        """What belongs to the task."""
         of = {"task_id": task.id}
         return lists(
             [
@@ -126,8 +122,6 @@ class TaskAdmin(ReadOnlyAdmin):
 
 @admin.register(TaskParams)
 class TaskParamsAdmin(ReadOnlyAdmin):
-    """What tasks were submitted with."""
-
     list_display = ("task",)
     list_select_related = ("task",)
     number_fields = ("task_id",)
@@ -135,23 +129,18 @@ class TaskParamsAdmin(ReadOnlyAdmin):
     search_help_text = "Number or name of the task."
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        """The parameters as indented text."""
         return ["task", "parameters"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """The one that is no column."""
         return ("parameters",)
 
     @admin.display(description="parameters")
     def parameters(self, params: TaskParams) -> SafeString:
-        """Indented."""
         return pretty(params.task_params)
 
 
 @admin.register(JobParamsTemplate)
 class JobParamsTemplateAdmin(ReadOnlyAdmin):
-    """The templates from which job parameters are filled."""
-
     list_display = ("task", "job_params_template")
     list_select_related = ("task",)
     number_fields = ("task_id",)

@@ -15,7 +15,6 @@ class TryForm(forms.Form):
 
     @property
     def number(self) -> int | None:
-        """The task that was asked for."""
         return self.cleaned_data["task"] if self.is_bound and self.is_valid() else None
 
     @classmethod

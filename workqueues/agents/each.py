@@ -1,4 +1,4 @@
-"""The loop of an agent over its claimed tasks: one bad task does not hold up the rest."""
+"""The loop of an agent over its claimed tasks: one bad task does not hold up the others; how long a pending one rests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from workqueues.ledger.holds import retry_later
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
+from workqueues.rules.jobs.activity import activity_of
+from workqueues.rules.task.pending import wait_s
 
 logger = logging.getLogger(__name__)
 
@@ -41,3 +43,9 @@ def _set_aside(run: Run, task: Task, error: Exception) -> None:
         return
     reason = f"agent {run.agent} failed on this task: {type(error).__name__}: {error}".replace("\x00", "")
     retry_later(run.id, task.id, reason, gdpconfig.value("agents", "SET_ASIDE"))
+
+
+def rest_s(task: Task) -> float:
+    """Seconds until the pending task is tried again."""
+    config = gdpconfig.component("watchdog", vo=task.vo)
+    return wait_s(task.current_priority, activity_of(task.prod_source_label), config)

@@ -6,9 +6,8 @@ Leaves them ready or assigning, pending or tobroken. Next: assign or generate.
 from __future__ import annotations
 
 from broker_site.foundation.agency.run import Run, agent
-from workqueues.agents.each import each
+from workqueues.agents.each import each, rest_s
 from workqueues.agents.input_loader import load_inputs
-from workqueues.agents.waiting import rest_s
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
@@ -16,9 +15,8 @@ from workqueues.ledger.feed import fed, finish_empty, outputs_registered, resolv
 from workqueues.ledger.holds import set_pending
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
-from workqueues.queries.endings import output_names
-from workqueues.queries.held_files import held_files, reporting_queues
-from workqueues.queries.parents import parent_facts
+from workqueues.queries.datasets import held_files, output_names, reporting_queues
+from workqueues.queries.tasks import parent_facts
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.feeding import FileVerdict, LoadedInputs, after_feeding, file_verdict
 from workqueues.rules.jobs.split_rule import parse
@@ -38,7 +36,6 @@ def feed(run: Run) -> int:
 
 
 def feed_task(run: Run, task: Task) -> bool:
-    """Fill the datasets of one claimed task and send it on."""
     try:
         document = read_task(task.params.task_params)
         known = catalogue().look_up(document.input_names)
@@ -57,7 +54,6 @@ def feed_task(run: Run, task: Task) -> bool:
 
 
 def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs) -> None:
-    """On with a task whose inputs are filled."""
     still_open = any(p.state == "open" for p in planned.datasets if p.type == "input")
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)
     match after.way:

@@ -7,15 +7,14 @@ from typing import Any, NamedTuple
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
-from workqueues.agents.each import each
-from workqueues.agents.waiting import rest_s
+from workqueues.agents.each import each, rest_s
 from workqueues.catalogue import catalogue
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.define import break_task, define
 from workqueues.ledger.holds import set_pending
 from workqueues.models import Task
-from workqueues.queries.parents import parent_facts
 from workqueues.queries.shares import Tree, trees
+from workqueues.queries.tasks import parent_facts
 from workqueues.queries.work_queues import WorkQueues
 from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.refine import TaskFaults, TaskPlan, TaskWait, plan, read_task
@@ -41,7 +40,6 @@ def refine(run: Run) -> int:
 
 
 def refine_task(run: Run, task: Task, places: Places) -> bool:
-    """Refine one claimed task."""
     document = read_task(task.params.task_params)
     known = catalogue().look_up(document.input_names)
     refined = plan(document, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
@@ -73,15 +71,11 @@ def _columns(task: Task, planned: TaskPlan, places: Places) -> dict[str, Any]:
     """The columns of the task as they will be."""
     columns = {field.attname: getattr(task, field.attname) for field in Task._meta.concrete_fields} | dict(planned.columns)
     tree = places.trees.get(task.vo)
-    return columns | {"resource_type": _resource_type(columns, task.vo), "gshare": tree.share_of(columns) if tree else ""}
-
-
-def _resource_type(columns: Mapping[str, Any], vo: str) -> str:
-    """The class of the task's resources, by which jobs are grouped and counted."""
-    return resource_type(
-        columns.get("core_count"),
-        columns.get("ram_count"),
-        columns.get("ram_unit") or "MB",
-        columns.get("base_ram_count"),
-        compensation=gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=vo),
+    resources = resource_type(
+        columns["core_count"],
+        columns["ram_count"],
+        columns["ram_unit"] or "MB",
+        columns["base_ram_count"],
+        compensation=gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=task.vo),
     )
+    return columns | {"resource_type": resources, "gshare": tree.share_of(columns) if tree else ""}

@@ -12,7 +12,7 @@ from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.holds import wake as wake_task
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
-from workqueues.queries.parents import parent_facts
+from workqueues.queries.tasks import parent_facts
 from workqueues.rules.task.pending import woken
 from workqueues.states import TASK
 
@@ -21,29 +21,23 @@ BATCH = 100
 
 @agent("wake")
 def wake(run: Run) -> int:
-    """Wake what is due, and give back what nobody works on."""
+    """Wake what is due, and give back what nobody works on: a claim that ran out belongs to a run that died or hangs."""
     due = each(run, claim_tasks(run.id, run.claim_s, ["pending"], BATCH), wake_one)
     if due:
         look("refine", "feed", "assign", "generate")
-    return due + _give_back(run)
+    returned = each(run, claim_tasks(run.id, run.claim_s, TASK.live, BATCH, work="dead claim"), give_back)
+    if returned:
+        look("generate")
+    return due + returned
 
 
 def wake_one(run: Run, task: Task) -> bool:
-    """Wake one claimed task."""
     limit = gdpconfig.value("watchdog", "PENDING_TIMEOUT_<label>", label=task.prod_source_label)
     spell = (run.now - task.frozen_time).total_seconds() if task.frozen_time else None
     parent = parent_facts(task)
     target = woken(spell, limit, parent is not None and parent.status not in TASK.final)
     wake_task(run.id, task.id, run.who, exhausted=target == "exhausted")
     return True
-
-
-def _give_back(run: Run) -> int:
-    """A claim that ran out belongs to a run that died or hangs: what it had picked is ready again."""
-    given = each(run, claim_tasks(run.id, run.claim_s, TASK.live, BATCH, work="dead claim"), give_back)
-    if given:
-        look("generate")
-    return given
 
 
 def give_back(run: Run, task: Task) -> bool:

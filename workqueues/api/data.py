@@ -34,7 +34,6 @@ class Datasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     permissions = {"list": READ, "retrieve": READ}
 
     def get_queryset(self) -> QuerySet[Dataset]:
-        """Only what the caller may see."""
         return Dataset.objects.filter(visible_vos(principal(self.request), READ).q("vo"))
 
     @extend_schema(summary="List datasets", responses={200: DatasetShown(many=True), **refusals(400)})
@@ -62,7 +61,6 @@ class TaskDatasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     permissions = {"list": READ}
 
     def get_queryset(self) -> QuerySet[Dataset]:
-        """Those of the task in the address."""
         return Dataset.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"], READ).id)
 
     @extend_schema(summary="The datasets of a task", responses={200: DatasetShown(many=True), **refusals(400, 404)})
@@ -82,7 +80,6 @@ class TaskFiles(mixins.ListModelMixin, viewsets.GenericViewSet[File]):
     permissions = {"list": READ}
 
     def get_queryset(self) -> QuerySet[File]:
-        """Those of the task in the address."""
         return File.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"], READ).id)
 
     @extend_schema(summary="The files of a task", responses={200: FileShown(many=True), **refusals(400, 404)})
@@ -103,8 +100,8 @@ class Files(viewsets.GenericViewSet[File]):
     def retrieve(self, request: Request, file_id: int) -> Response:
         """One file, with the moves that no job caused."""
         scope = visible_vos(principal(request), READ).q("task__vo")
-        found = File.objects.filter(scope, id=file_id).select_related("dataset") if file_id <= LARGEST_ID else File.objects.none()
-        file = found.first()
+        rows = File.objects.filter(scope, id=file_id).select_related("dataset") if file_id <= LARGEST_ID else File.objects.none()
+        file = rows.first()
         if file is None:
             raise Http404("There is no such file.")
         file.changes = FileChange.objects.filter(file_id=file.id).order_by("id")  # type: ignore[attr-defined]

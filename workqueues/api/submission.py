@@ -20,12 +20,10 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
-from workqueues.ledger.submit import KeyReused, hold_name, submit, submitted_before
+from workqueues.ledger.submit import KeyReused, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
-from workqueues.queries.parents import named_parent, parent_of
-from workqueues.queries.tasks import active_tasks, namesake
+from workqueues.queries.tasks import active_tasks, named_parent, namesake, parent_of
 from workqueues.rules.refine import TaskFaults, bounded, check_inputs, plan, read_task
-from workqueues.rules.task.submission import first_columns
 from workqueues.states import TASK
 
 LONGEST_KEY = 255

@@ -59,7 +59,6 @@ class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
     permissions = {"list": "task:read", "retrieve": "task:read", "create": "task:submit"}
 
     def get_queryset(self) -> QuerySet[Task]:
-        """Only what the caller may see."""
         return visible_tasks(self.request)
 
     def get_throttles(self) -> list[BaseThrottle]:
@@ -104,7 +103,6 @@ class TaskHistory(mixins.ListModelMixin, viewsets.GenericViewSet[TaskChange]):
     permissions = {"list": "task:read"}
 
     def get_queryset(self) -> QuerySet[TaskChange]:
-        """Those of the task in the address."""
         return TaskChange.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"]).id)
 
     @extend_schema(summary="The history of a task", responses={200: TaskMove(many=True), **refusals(400, 404)})

@@ -60,7 +60,6 @@ class ThrottleVerdicts(mixins.ListModelMixin, viewsets.GenericViewSet[ThrottleVe
     permissions = {"list": READ}
 
     def get_queryset(self) -> QuerySet[ThrottleVerdict]:
-        """Only those of VOs that the caller may see."""
         return ThrottleVerdict.objects.filter(visible_vos(principal(self.request), READ).q("vo"))
 
     @extend_schema(summary="List verdicts of the throttler", responses={200: VerdictShown(many=True), **refusals(400)})

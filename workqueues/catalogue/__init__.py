@@ -7,5 +7,4 @@ __all__ = ["Catalogue", "CatalogueUnavailable", "Condition", "Copies", "catalogu
 
 
 def catalogue() -> Catalogue:
-    """The catalogue of this installation."""
     return LocalCatalogue()

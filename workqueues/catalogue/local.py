@@ -25,21 +25,19 @@ class LocalCatalogue:
     """Implements `Catalogue` on the tables of this installation."""
 
     def look_up(self, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
-        """The datasets that exist, by name."""
         rows = CatalogueDataset.objects.filter(name__in=names).annotate(
             n=Count("files"), events=Sum("files__n_events"), counted=Count("files__n_events")
         )
         return {d.name: DatasetFacts(d.name, d.state, d.n, d.events, d.n - d.counted) for d in rows}
 
     def files(self, name: str) -> Sequence[NewFile]:
-        """The files of a dataset, in the order of their names."""
         rows = CatalogueFile.objects.filter(dataset__name=name).order_by("lfn")
         columns = ("lfn", "fsize", "checksum", "guid", "n_events", "boundary_id", "lumi_block_nr")
         return [NewFile(*row) for row in rows.values_list(*columns).iterator(READ_AT_ONCE)]
 
     def replicas(self, names: Sequence[str]) -> Mapping[str, Sequence[Copies]]:
         """Where the datasets are, storages by name: one query for all of them."""
-        found: dict[str, list[Copies]] = {}
+        copies: dict[str, list[Copies]] = {}
         with connection.cursor() as cursor:
             cursor.execute(
                 """
@@ -51,11 +49,10 @@ class LocalCatalogue:
                 [sorted(set(names))],
             )
             for name, storage, files, size in cursor:
-                found.setdefault(name, []).extend([] if storage is None else [Copies(storage, files, size)])
-        return found
+                copies.setdefault(name, []).extend([] if storage is None else [Copies(storage, files, size)])
+        return copies
 
     def replicas_of_files(self, name: str, lfns: Sequence[str]) -> Sequence[Copies]:
-        """Where these files of a dataset are, storages by name."""
         with connection.cursor() as cursor:
             cursor.execute(
                 """
@@ -69,12 +66,10 @@ class LocalCatalogue:
             return [Copies(*row) for row in cursor]
 
     def register(self, names: Sequence[str]) -> None:
-        """Make sure that the datasets exist and are open."""
         for name in names:
             register_dataset(name)
 
     def close(self, names: Sequence[str]) -> None:
-        """No more files come to these datasets."""
         for name in names:
             close_dataset(name)
 

@@ -67,5 +67,4 @@ def locate_storages_with(locator: StorageLocator) -> None:
 
 
 def storage_paths() -> Mapping[str, str]:
-    """Directories of the storage endpoints that have one."""
     return _locators[0]() if _locators else {}

@@ -9,8 +9,7 @@ from django.db import connection
 
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
-from workqueues.queries.agent_work import WORK
-from workqueues.queries.serving_order import STANDINGS, TURN
+from workqueues.queries.agent_work import STANDINGS, TURN, WORK
 
 Order = Literal["priority", "share"]
 """Which tasks come first: those of the highest priority, or those of the unit whose turn it is, then priority."""

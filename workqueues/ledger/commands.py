@@ -93,7 +93,9 @@ def killed(run_id: str, task_id: int, who: str) -> None:
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         return_picked(task_id)
-        _close_outputs(task_id, who, "the task was aborted")
+        outputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=OUTPUT_TYPES)
+        for dataset in outputs.exclude(status="done").order_by("id"):
+            move_dataset(dataset, "done", who, "the task was aborted")
         move_task(task, "aborted", who, "all jobs are gone", old_status="", **DONE)
 
 
@@ -139,8 +141,7 @@ In the order of the index by state: by ids alone the planner may leaf through al
 
 
 def _give_up(dataset: Dataset, who: str) -> None:
-    wanted = max(dataset.n_files_to_be_used - dataset.n_files_used, 0)
-    n = _changed(_UNUSED, dataset, who, n=wanted)
+    n = _changed(_UNUSED, dataset, who, n=max(dataset.n_files_to_be_used - dataset.n_files_used, 0))
     Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") + n, n_files_failed=F("n_files_failed") + n)
 
 
@@ -200,9 +201,3 @@ def _reopen(dataset: Dataset, more: int, who: str) -> int:
         dataset.refresh_from_db()
         move_dataset(dataset, "ready", who, f"{left} files to run again")
     return left
-
-
-def _close_outputs(task_id: int, who: str, why: str) -> None:
-    outputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=OUTPUT_TYPES).exclude(status="done")
-    for dataset in outputs.order_by("id"):
-        move_dataset(dataset, "done", who, why)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from django.db import connection, transaction
 
@@ -17,13 +16,9 @@ from broker_site.foundation.sql.prepared import Prepared, run_together
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import Stale
 from workqueues.models import Dataset, File, FileChange
-from workqueues.queries.ranges import GIVEN_BACK, USED_UP, Standing, standing, standings
-from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange, file_status
+from workqueues.queries.ranges import GIVEN_BACK, USED_UP, FileEvents, file_events, read_file_events
+from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange, Outcome, file_status
 from workqueues.states import EVENT
-
-Outcome = Literal["finished", "failed", "returned"]
-"""How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled)."""
-
 
 NO_JOB = 0
 """The job of ranges whose events were given up without one."""
@@ -76,7 +71,7 @@ def settle_file_states(file_ids: Sequence[int]) -> None:
     ids = sorted(set(file_ids))
     if not ids:
         return
-    files = standings(run_together([_LOCK.with_values(ids), standing(ids)]))
+    files = read_file_events(run_together([_LOCK.with_values(ids), file_events(ids)]))
     if wrong := [i for i in ids if i not in files or files[i].status != "picked"]:
         raise Stale(f"{len(wrong)} of {len(ids)} files are no longer picked")
     now = {i: _status(files[i]) for i in ids}
@@ -84,7 +79,7 @@ def settle_file_states(file_ids: Sequence[int]) -> None:
     _USE.run(ids, [now[i] for i in ids], [files[i].job_id for i in ids], list(left), list(left.values()))
 
 
-def _status(file: Standing) -> str:
+def _status(file: FileEvents) -> str:
     return file_status(file.live, file.done, file.free, file.n_events, bool(file.held))
 
 
@@ -116,7 +111,7 @@ _CLOSED = Prepared(
 )
 
 
-def end_ranges(file_ids: Sequence[int], outcomes: Mapping[int, Outcome]) -> dict[int, Standing]:
+def end_ranges(file_ids: Sequence[int], outcomes: Mapping[int, Outcome]) -> dict[int, FileEvents]:
     """End the ranges of ended jobs (job -> outcome), whose files the caller has locked: how their files stand then.
 
     Those of finished jobs are done; those of failed ones failed, of closed and cancelled ones cancelled, but fatal where the
@@ -128,9 +123,9 @@ def end_ranges(file_ids: Sequence[int], outcomes: Mapping[int, Outcome]) -> dict
         _BEGUN.with_values(worked),
         _ENDED.with_values(jobs, [outcomes[job] for job in jobs]),
         _CLOSED.with_values(worked),
-        standing(file_ids, jobs),
+        file_events(file_ids, jobs),
     ]
-    return standings(run_together(calls))
+    return read_file_events(run_together(calls))
 
 
 def mark_partial(file_ids: Sequence[int]) -> None:
@@ -186,9 +181,9 @@ def drop(run_id: str, task_id: int, rows: Sequence[DroppedEvents], why: str, who
             for i, first, n_events in rows
             if n_events
         ]
-        stands = standings(run_together([_FATAL.with_values(insert_ranges(task_id, given_up)), standing(ids)]))
+        stands = read_file_events(run_together([_FATAL.with_values(insert_ranges(task_id, given_up)), file_events(ids)]))
         whole = {row.file_id for row in rows if not row.n_events}
-        now = {i: "failed" if i in whole else _after_drop(stands[i]) for i in ids}
+        now = {i: "failed" if i in whole else "picked" if stands[i].free else _status(stands[i]) for i in ids}
         failed = [i for i in ids if now[i] == "failed"]
         run_together([_RELEASED.with_values(failed), _DROPPED.with_values(ids, [now[i] for i in ids])])
         FileChange.objects.bulk_create(
@@ -202,7 +197,3 @@ def drop(run_id: str, task_id: int, rows: Sequence[DroppedEvents], why: str, who
             )
             for i in ids
         )
-
-
-def _after_drop(file: Standing) -> str:
-    return "picked" if file.free else _status(file)

@@ -141,9 +141,9 @@ def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, Literal["lost
         notes = []
         for file in files:
             verdict = verdicts[file.id]
-            said = "not confirmed" if verdict == "ready" else "confirmed"
+            answer = "not confirmed" if verdict == "ready" else "confirmed"
             notes.append(
-                FileChange(file_id=file.id, task_id=task_id, old="held", new=verdict, who=who, why=f"{file.held}; {said}"[:510])
+                FileChange(file_id=file.id, task_id=task_id, old="held", new=verdict, who=who, why=f"{file.held}; {answer}"[:510])
             )
             file.held, file.status = "", verdict
         for dataset_id, n in Counter(f.dataset_id for f in files if f.status != "ready").items():

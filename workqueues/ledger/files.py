@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker_site.foundation.sql.prepared import Call, Prepared
-from workqueues.ledger.events import Outcome, end_ranges
+from workqueues.ledger.events import end_ranges
 from workqueues.models import FileChange
-from workqueues.queries.ranges import Standing
-from workqueues.rules.jobs.event_ranges import file_status
-from workqueues.rules.task.attempts import after_try
+from workqueues.queries.ranges import FileEvents
+from workqueues.rules.jobs.event_ranges import Outcome, after_try, file_status
 from workqueues.states import INPUT_FILE
 
 
@@ -184,7 +183,7 @@ def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileC
     return True
 
 
-def _settle_cut(file: _File, stands: Standing, delta: _Delta) -> bool:
+def _settle_cut(file: _File, stands: FileEvents, delta: _Delta) -> bool:
     """Whether the end of jobs that had events of the file changed it; it stays picked while a generator has it."""
     delta.events += stands.newly
     before = (file.status, file.attempt_nr, file.failed_attempt)

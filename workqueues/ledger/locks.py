@@ -21,8 +21,8 @@ def database_time() -> datetime:
     """What time the database has, by which locks are dated."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT now()")
-        found: datetime = cursor.fetchone()[0]
-        return found
+        time: datetime = cursor.fetchone()[0]
+        return time
 
 
 def take_locks(units: Collection[Unit], component: str, run_id: str, seconds: float, counted_at: datetime) -> set[Unit]:
@@ -81,7 +81,6 @@ def renew_locks(run_id: str) -> None:
 
 
 def release_locks(run_id: str) -> None:
-    """Give back all locks that a run still holds."""
     with connection.cursor() as cursor:
         cursor.execute("UPDATE workqueues_processlock SET locked_by = '', locked_time = now() WHERE locked_by = %s", [run_id])
 

@@ -12,8 +12,8 @@ from broker_site.foundation.sql.copying import take_ids
 from broker_site.foundation.sql.prepared import Call, Prepared
 from workqueues.ledger.moves import datasets_born, move_dataset
 from workqueues.models import CatalogueDataset, Dataset, Task
+from workqueues.rules.jobs.file_names import stored_path
 from workqueues.rules.jobs.split_rule import parse
-from workqueues.rules.jobs.stored_path import stored_path
 
 TEMPLATE = "tmpl_"
 """How the types of template datasets begin: no file is ever in one."""
@@ -23,7 +23,7 @@ _INHERITED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class CatalogueEntry:
     """One file to register: size in bytes, adler32 as 8 hex digits, storage endpoint."""
 
     dataset_name: str
@@ -66,7 +66,6 @@ def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: st
 
 
 def _concrete(template_ids: Sequence[int], site: str) -> dict[int, Dataset]:
-    """The concrete datasets that are there, by template."""
     return {d.template_id or 0: d for d in Dataset.objects.filter(template_id__in=template_ids, site=site)}
 
 
@@ -109,7 +108,7 @@ _REGISTER = Prepared(
 )
 
 
-def registering(files: Sequence[Registered]) -> list[Call]:
+def registering(files: Sequence[CatalogueEntry]) -> list[Call]:
     """What registers files with one replica each, in the caller's transaction; a file that is registered stays as it is."""
     if not files:
         return []

@@ -52,8 +52,8 @@ def _picked(dataset_id: int, status: str, n: int) -> list[InputFile]:
     values: dict[str, int | str] = {"dataset": dataset_id, "status": status, "n": n}
     with connection.cursor() as cursor:
         cursor.execute(_LAST, values)
-        there, last = cursor.fetchone()
-        if not there:
+        n_files, last = cursor.fetchone()
+        if not n_files:
             return []
         cursor.execute(_PICK, {**values, "last": last})
         return sorted(map(InputFile._make, cursor.fetchall()))

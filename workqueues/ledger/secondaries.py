@@ -8,9 +8,8 @@ from django.db.models import F
 
 from workqueues.ledger.picking import take_files
 from workqueues.models import Dataset, Task
-from workqueues.queries.secondaries import all_files, secondaries_of
+from workqueues.queries.datasets import all_files, secondaries_of
 from workqueues.rules.jobs.dataset_attributes import Attributes, read_attributes
-from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.splitters.protocol import Files, Secondary, SecondaryFiles, SecondaryRow
 
 MOST_FILES = 20_000
@@ -24,15 +23,20 @@ def load_secondaries(run_id: str, task: Task, master: Dataset, n_master_files: i
     back with `give_back_picked`. Of the others all files are read, and `at` is where the last round stopped. Held files are left
     out. Raises Stale when the claim is gone.
     """
-    found = []
+    secondaries = []
     for dataset in secondaries_of(master):
         rule = read_attributes(dataset.attributes)
         if rule.tracked:
-            rows = [_row(f) for f in take_files(run_id, task.id, dataset.id, _wanted(rule, n_master_files))]
+            rows = [
+                SecondaryRow(
+                    f.id, f.dataset_id, f.lfn, f.fsize or 0, f.n_events or 0, f.attempt_nr, f.job_id, f.boundary_id, True
+                )
+                for f in take_files(run_id, task.id, dataset.id, _wanted(rule, n_master_files))
+            ]
         else:
             rows = all_files(dataset.id)
-        found.append(SecondaryFiles(dataset.id, dataset.stream_name, _secondary(dataset, rule, rows), rows))
-    return found
+        secondaries.append(SecondaryFiles(dataset.id, dataset.stream_name, _secondary(dataset, rule, rows), rows))
+    return secondaries
 
 
 def _wanted(rule: Attributes, n_master_files: int) -> int:
@@ -40,13 +44,6 @@ def _wanted(rule: Attributes, n_master_files: int) -> int:
     if rule.event_ratio is not None:
         return MOST_FILES
     return min(n_master_files * (rule.files_per_job or max(1, ceil(rule.ratio))), MOST_FILES)
-
-
-def _row(file: InputFile) -> SecondaryRow:
-    return SecondaryRow(
-        file.id, file.dataset_id, file.lfn, file.fsize or 0, file.n_events or 0, file.attempt_nr, file.job_id,
-        file.boundary_id, True,
-    )  # fmt: skip
 
 
 def _secondary(dataset: Dataset, rule: Attributes, rows: list[SecondaryRow]) -> Secondary:

@@ -7,34 +7,34 @@ from datetime import datetime
 from typing import Any
 
 from workqueues.models import GlobalShare, ShareStanding, WorkQueue, WorkQueueStanding
-from workqueues.rules.shares.usage import Standing
+from workqueues.rules.shares.usage import UnitStanding
 
 AMOUNTS = ("hs06_running", "hs06_queued", "jobs_running", "jobs_queued", "cores_running", "cores_queued")
 COLUMNS = ("at", "place", "above", "percent", "target", "entitled", *AMOUNTS)
 
 
-def note_standings(standings: Iterable[Standing], at: datetime) -> int:
+def note_standings(standings: Iterable[UnitStanding], at: datetime) -> int:
     """Replace what is known of these shares: how many. A share that is gone meanwhile is passed over."""
-    there = set(GlobalShare.objects.values_list("name", flat=True))
-    rows = [ShareStanding(share_id=s.name, **_columns(s, at)) for s in standings if s.name in there]
+    names = set(GlobalShare.objects.values_list("name", flat=True))
+    rows = [ShareStanding(share_id=s.name, **_columns(s, at)) for s in standings if s.name in names]
     ShareStanding.objects.bulk_create(rows, update_conflicts=True, unique_fields=["share"], update_fields=COLUMNS)
     return len(rows)
 
 
-def note_queue_standings(standings: Mapping[str, Iterable[Standing]], at: datetime) -> int:
+def note_queue_standings(standings: Mapping[str, Iterable[UnitStanding]], at: datetime) -> int:
     """Replace what is known of work queues, by VO: how many. Those that are not named have no standing any more."""
-    there = set(WorkQueue.objects.values_list("id", flat=True))
+    ids = set(WorkQueue.objects.values_list("id", flat=True))
     rows = [
         WorkQueueStanding(vo=vo, work_queue_id=int(s.name), **_columns(s, at))
-        for vo, found in standings.items()
-        for s in found
-        if int(s.name) in there
+        for vo, of_vo in standings.items()
+        for s in of_vo
+        if int(s.name) in ids
     ]
     WorkQueueStanding.objects.bulk_create(rows, update_conflicts=True, unique_fields=["work_queue", "vo"], update_fields=COLUMNS)
     WorkQueueStanding.objects.filter(at__lt=at).delete()
     return len(rows)
 
 
-def _columns(standing: Standing, at: datetime) -> dict[str, Any]:
-    own = {name: getattr(standing, name) for name in ("place", "above", "percent", "target", "entitled")}
-    return {"at": at, **own, **{name: getattr(standing.use, name) for name in AMOUNTS}}
+def _columns(standing: UnitStanding, at: datetime) -> dict[str, Any]:
+    position = {name: getattr(standing, name) for name in ("place", "above", "percent", "target", "entitled")}
+    return {"at": at, **position, **{name: getattr(standing.use, name) for name in AMOUNTS}}

@@ -1,4 +1,4 @@
-"""A task comes in: registered once per idempotency key, with its parameters as they came."""
+"""A task comes in: registered once per idempotency key, with its parameters as they came and what is known before refining."""
 
 from __future__ import annotations
 
@@ -58,3 +58,22 @@ def hold_name(vo: str, user_name: str, task_name: str) -> None:
     """Until the end of the caller's transaction nobody else submits a task of this name that must be the only one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"task {vo} {user_name} {task_name}"])
+
+
+def first_columns(params: Mapping[str, Any], owner: str, parent_id: int | None = None) -> dict[str, Any]:
+    """Columns of the row of a task before it is refined, by accepted parameters; it belongs to `owner`."""
+    priority = params.get("taskPriority") or 0
+    current = params.get("currentPriority")
+    return {
+        "task_name": params["taskName"],
+        "user_name": owner,
+        "vo": params["vo"],
+        "prod_source_label": params["prodSourceLabel"],
+        "task_type": params.get("taskType") or "anal",
+        "processing_type": params.get("processingType") or "",
+        "working_group": params.get("workingGroup") or "",
+        "campaign": params.get("campaign") or "",
+        "task_priority": priority,
+        "current_priority": priority if current is None else current,
+        "parent_tid": parent_id,
+    }

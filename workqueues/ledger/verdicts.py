@@ -40,17 +40,14 @@ def record_verdicts(verdicts: Sequence[UnitVerdict], config_revision: int) -> No
             else:
                 fresh.append(row)
         ThrottleVerdict.objects.bulk_update(same, RENEWED)
-        _count_again([row.id for row in same])
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE workqueues_throttleverdict SET n_times = n_times + 1, last_at = clock_timestamp() WHERE id = ANY(%s)",
+                [[row.id for row in same]],
+            )
         ThrottleVerdict.objects.bulk_create(fresh)
         if fresh:
             _drop_old(fresh)
-
-
-def _count_again(ids: list[int]) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE workqueues_throttleverdict SET n_times = n_times + 1, last_at = clock_timestamp() WHERE id = ANY(%s)", [ids]
-        )
 
 
 _OF_UNIT = """v.vo = u.vo AND v.prod_source_label = u.label AND v.unit = u.name AND v.work_queue_id = u.queue

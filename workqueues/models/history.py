@@ -24,8 +24,6 @@ class Change(models.Model):
 
 
 class TaskChange(Change):
-    """One move of a task."""
-
     task_id = models.BigIntegerField()
     epoch = models.IntegerField(help_text="the task's epoch after the move")
 
@@ -34,8 +32,6 @@ class TaskChange(Change):
 
 
 class DatasetChange(Change):
-    """One move of a dataset."""
-
     dataset_id = models.BigIntegerField()
     task_id = models.BigIntegerField()
     epoch = models.IntegerField(help_text="the dataset's epoch after the move")

@@ -1,4 +1,4 @@
-"""Tasks and their parameters: JEDI_Tasks, JEDI_TaskParams, JEDI_JobParams_Template of seed 001."""
+"""Tasks, their parameters and the keys of their submissions: JEDI_Tasks, JEDI_TaskParams, JEDI_JobParams_Template of seed 001."""
 
 from __future__ import annotations
 
@@ -172,3 +172,19 @@ class JobParamsTemplate(models.Model):
 
     def __str__(self) -> str:
         return f"job parameters of task {self.task_id}"
+
+
+class Submission(models.Model):
+    """A submission with an Idempotency-Key: the same key from the same user gives the same task."""
+
+    user_name = models.CharField(max_length=128)
+    key = models.CharField(max_length=255)
+    body_sha256 = models.CharField(max_length=64, help_text="digest of the canonical body; another body under the key is refused")
+    task_id = models.BigIntegerField()
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user_name", "key"], name="submission_key_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_name} {self.key}"

@@ -1,4 +1,4 @@
-"""Stored verdicts of the job throttler (seed 001, job throttling; row J25)."""
+"""Units of work: the locks that agent runs hold on them, and the stored verdicts of the job throttler (seed 001; row J25)."""
 
 from __future__ import annotations
 
@@ -49,3 +49,27 @@ class ThrottleVerdict(models.Model):
 
     def __str__(self) -> str:
         return f"{self.unit} {self.resource_type}: {self.decision}"
+
+
+class ProcessLock(models.Model):
+    """A lock that one agent run holds on a part of the workload (JEDI_Process_Lock)."""
+
+    vo = models.CharField(max_length=32)
+    prod_source_label = models.CharField(max_length=20)
+    work_queue_id = models.IntegerField(default=0)
+    cloud = models.CharField(max_length=16, default="default")
+    resource_type = models.CharField(max_length=56, default="default")
+    component = models.CharField(max_length=56, default="default")
+    locked_by = models.CharField(max_length=56, blank=True, help_text="agent run that holds the lock; empty: nobody")
+    locked_time = models.DateTimeField(db_default=Now(), help_text="when the lock was taken, renewed or given back")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["vo", "prod_source_label", "work_queue_id", "cloud", "resource_type", "component"],
+                name="process_lock_key",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.component} {self.vo} {self.prod_source_label} {self.work_queue_id}"

@@ -1,11 +1,13 @@
-"""How the events of files stand: SQL that counts their ranges. What follows from them: `workqueues.rules.jobs.event_ranges`."""
+"""The event ranges of files: SQL that counts them, and what is free. The rules: `workqueues.rules.jobs.event_ranges`."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from broker_site.foundation.sql.prepared import Call, Prepared, Rows
+from workqueues.rules.jobs.event_ranges import Free, InputFile, Piece, Try, free_events, joined_pieces
 from workqueues.states import EVENT
 
 IS_LIVE = f"r.status IN ({EVENT.with_job.sql})"
@@ -31,7 +33,7 @@ GIVEN_BACK = f"""CASE WHEN f.held = ''
 """The state of the file `f` with free events that no generator holds any more, or that is open again."""
 
 
-class Standing(NamedTuple):
+class FileEvents(NamedTuple):
     """A file whose events jobs share. `live`: ranges that jobs have; `done`, `free`: events; `newly`: of `done`, those that came
     with the ends asked about; `attempt_nr`, `failed_attempt`: the largest of its ranges; `job_id`: its newest job.
     """
@@ -50,7 +52,7 @@ class Standing(NamedTuple):
     job_id: int
 
 
-_STANDING = Prepared(
+_FILE_EVENTS = Prepared(
     "standing_of_files",
     "bigint[], bigint[]",
     f"""
@@ -63,11 +65,43 @@ _STANDING = Prepared(
 )
 
 
-def standing(file_ids: Sequence[int], ended: Sequence[int] = ()) -> Call:
+def file_events(file_ids: Sequence[int], ended: Sequence[int] = ()) -> Call:
     """How the events of the files stand, `newly` being those of the jobs `ended`; to be run, last, with `run_together`."""
-    return _STANDING.with_values(list(file_ids), list(ended))
+    return _FILE_EVENTS.with_values(list(file_ids), list(ended))
 
 
-def standings(rows: Rows) -> dict[int, Standing]:
-    """What `standing` gave, by file id."""
-    return {row[0]: Standing(*row) for row in rows}
+def read_file_events(rows: Rows) -> dict[int, FileEvents]:
+    """What `file_events` gave, by file id."""
+    return {row[0]: FileEvents(*row) for row in rows}
+
+
+_RANGES = Prepared(
+    "ranges_of_files",
+    "bigint[], text[]",
+    """
+    SELECT r.file_id, f.max_attempt, f.max_failure, r.def_min_event_id, r.def_max_event_id + 1, r.attempt_nr, r.failed_attempt,
+        r.job_id, r.status = ANY($2)
+    FROM workqueues_eventrange r JOIN workqueues_file f ON f.id = r.file_id WHERE r.file_id = ANY($1) ORDER BY r.file_id, r.id
+    """,
+)
+
+
+def free_pieces(files: Sequence[InputFile]) -> list[Piece]:
+    """The free pieces of `files`, in order of file id and first event; one statement.
+
+    They stay free while the caller holds the claim and the files are picked: the end of other jobs only adds to them.
+    """
+    tried: dict[int, list[Try]] = defaultdict(list)
+    limits: dict[int, tuple[int | None, int | None]] = {}
+    for file_id, max_attempt, max_failure, *about in _RANGES.run([f.id for f in files], [*EVENT.with_job, *EVENT.processed]):
+        tried[file_id].append(Try(*about))
+        limits[file_id] = (max_attempt, max_failure)
+    pieces: list[Piece] = []
+    for file in sorted(files, key=lambda f: f.id):
+        if not file.n_events:
+            pieces.append(Piece(file.id, 0, 0))
+        elif file.id not in tried:
+            pieces.append(Piece(file.id, 0, file.n_events, (Free(0, file.n_events),)))
+        else:
+            pieces += joined_pieces(file.id, free_events(file.n_events, tried[file.id], *limits[file.id]))
+    return pieces

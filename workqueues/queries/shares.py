@@ -25,8 +25,8 @@ class Tree:
 
     def share_of(self, columns: Mapping[str, Any]) -> str:
         """The leaf of a task with these columns, empty where it names one that is not there."""
-        asked: str = columns.get("gshare") or leaf_of(self.leaves, columns)
-        return asked if asked == UNDEFINED or any(asked == leaf.name for leaf in self.leaves) else ""
+        name: str = columns.get("gshare") or leaf_of(self.leaves, columns)
+        return name if name == UNDEFINED or any(name == leaf.name for leaf in self.leaves) else ""
 
 
 def trees(rows: Iterable[GlobalShare] | None = None) -> dict[str, Tree]:
@@ -34,7 +34,7 @@ def trees(rows: Iterable[GlobalShare] | None = None) -> dict[str, Tree]:
     by_vo: dict[str, list[GlobalShare]] = defaultdict(list)
     for row in GlobalShare.objects.all() if rows is None else rows:
         by_vo[row.vo].append(row)
-    return {vo: _tree(found) for vo, found in by_vo.items()}
+    return {vo: _tree(rows) for vo, rows in by_vo.items()}
 
 
 def bad_patterns(rows: Iterable[GlobalShare]) -> Iterator[tuple[str, str]]:

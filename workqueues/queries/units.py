@@ -1,13 +1,17 @@
-"""The units of every VO now: which model drives it, and which units are never throttled."""
+"""The units of every VO now: which model drives it, which are never throttled, and what the throttler last decided of one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from django.db import connections
+
 from broker_site.foundation import gdpconfig
-from workqueues.models import GlobalShare, WorkQueue
+from workqueues.models import GlobalShare, Task, ThrottleVerdict, WorkQueue
+from workqueues.queries.agent_work import WORK
 from workqueues.rules.throttle.units import Group, Model, QueueOfUnit, Unit, unit_of
+from workqueues.states import TASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,6 @@ class Units:
         return "global" if vo in self.with_tree and gdpconfig.value("shares", "SHARE_MODEL", vo=vo) == "global" else "work_queue"
 
     def of(self, group: Group) -> Unit:
-        """The unit of work with these columns."""
         return unit_of(group, self.model(group.vo), self.queues)
 
     def unthrottled(self, unit: Unit) -> bool:
@@ -42,3 +45,42 @@ class Units:
         if unit.work_queue_id:
             return self.queues[unit.work_queue_id].share is None
         return not unit.name or unit.name in self.unthrottled_shares
+
+
+def throttle_reason(task: Task, using: str = "default") -> str:
+    """Why the throttler makes no jobs for a task that has files to use, in words; empty where it does."""
+    if task.status not in TASK.generating:
+        return ""
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM workqueues_task t WHERE t.id = %s AND {WORK['unused inputs']}", [task.id])
+        if cursor.fetchone() is None:
+            return ""
+    unit = unit_of_task(task, using)
+    verdict = last_verdict(unit, using)
+    if verdict is None:
+        return ""
+    if verdict.decision == "SKIP":
+        return f"{unit} is throttled: {verdict.reason}"
+    if verdict.least_priority is not None and task.current_priority < verdict.least_priority:
+        return f"{unit} is throttled: only {verdict.reason}, and this one has {task.current_priority}"
+    return ""
+
+
+def unit_of_task(task: Task, using: str = "default") -> Unit:
+    group = Group(task.vo, task.prod_source_label, task.gshare, task.work_queue_id or 0, task.resource_type)
+    return Units.load(using).of(group)
+
+
+def last_verdict(unit: Unit, using: str = "default") -> ThrottleVerdict | None:
+    return (
+        ThrottleVerdict.objects.using(using)
+        .filter(
+            vo=unit.vo,
+            prod_source_label=unit.label,
+            unit=unit.name,
+            work_queue_id=unit.work_queue_id,
+            resource_type=unit.resource_type,
+        )
+        .order_by("-id")
+        .first()
+    )

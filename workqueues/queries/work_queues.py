@@ -1,20 +1,21 @@
-"""The work queues, and which of them takes a task."""
+"""The work queues: which of them takes a task, and those of each VO with their shares."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from workqueues.models import WorkQueue
+from workqueues.models import Task, WorkQueue
 from workqueues.rules.work_queues.criteria import BadCriteria
-from workqueues.rules.work_queues.criteria.variables import BadVariables
+from workqueues.rules.work_queues.criteria.parse import BadVariables
 from workqueues.rules.work_queues.lint import Definition
-from workqueues.rules.work_queues.mapping import Mapping as Mapped
-from workqueues.rules.work_queues.mapping import Queue, choose
+from workqueues.rules.work_queues.mapping import Queue, QueueChoice, choose
+from workqueues.rules.work_queues.queue_shares import QueueShare
 from workqueues.rules.work_queues.task_attributes import attributes_of
+from workqueues.states import TASK
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class WorkQueues:
             _log_once(*fault)
         return cls(rows, queues, faults)
 
-    def mapped(self, columns: Mapping[str, Any]) -> Mapped:
+    def mapped(self, columns: Mapping[str, Any]) -> QueueChoice:
         """Which queue takes a task with these columns, and what the others said."""
         return choose(self.queues, attributes_of(columns), columns["vo"], columns["prod_source_label"])
 
@@ -72,7 +73,6 @@ def _log_once(name: str, fault: str) -> None:
 
 
 def definition(row: WorkQueue) -> Definition:
-    """A work queue as it is written."""
     return Definition(
         name=unique_name(row),
         order=row.queue_order,
@@ -90,3 +90,28 @@ def unique_name(row: WorkQueue) -> str:
     """The name, with VO and label where the queue is for one: names are unique only with these."""
     scope = [word for word in (row.vo, row.queue_type) if word not in ("", "*")]
     return f"{row.queue_name} ({', '.join(scope)})" if scope else row.queue_name
+
+
+def active_queues() -> dict[str, set[int]]:
+    """VO -> ids of the work queues with tasks that get jobs, which makes them active as jobs do; one statement."""
+    active: dict[str, set[int]] = {}
+    for vo, queue in Task.objects.filter(status__in=TASK.generating).order_by().values_list("vo", "work_queue_id").distinct():
+        active.setdefault(vo, set()).add(queue or 0)
+    return active
+
+
+def shared_queues(vo: str, rows: Iterable[WorkQueue], active: Collection[int]) -> list[QueueShare]:
+    """The queues that are for a VO, in order, known by their ids; one whose partition is not for it stands for itself."""
+    queues = [row for row in rows if row.vo in ("", "*", vo)]
+    partitions = {row.id for row in queues if row.is_partition}
+    return [
+        QueueShare(
+            name=str(row.id),
+            share=row.queue_share,
+            active=row.id in active,
+            stretchable=row.stretchable,
+            is_partition=row.is_partition,
+            partition=str(row.partition_id) if row.partition_id in partitions else "",
+        )
+        for row in queues
+    ]

@@ -2,12 +2,14 @@
 
 Source: facts on splitting 8.1, 8.2; decision F3: all limits bind together. The last, smaller chunk becomes a job only when
 nothing comes behind it. Files are never cut here: `by_events` does that.
+A task without input has numbered pseudo files, one a job (seed 001, "Pseudo datasets and files"; facts on splitting 8.3).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from workqueues.rules.jobs.split_rule import SplitRules
@@ -17,12 +19,12 @@ from workqueues.splitters.cutter import (
     Bounds,
     Cutter,
     Ground,
-    Over,
-    Refused,
+    LimitExcess,
+    NoJob,
     bounds_of,
     ceiling_of,
     first_pieces,
-    over,
+    too_large,
     waiting,
 )
 from workqueues.splitters.protocol import Files, JobLimits, JobPlan, Secondary, Split
@@ -63,12 +65,12 @@ def _plain(ground: Ground, bounds: Bounds, most: int | None, behind: int) -> Spl
         why = waiting(bounds)
     left = n - (ends[-1] if ends else 0) + behind
     if left and why is None:
-        why = Refused(AS_MANY)
+        why = NoJob(AS_MANY)
     plans = map(JobPlan, [0, *ends], ends, _between(ground.events, ends), _between(ground.sizes, ends))
     return Split(tuple(plans), left, why.reason if why else "", unfit=why is not None and why.unfit)
 
 
-def _ends(ground: Ground, bounds: Bounds, jobs: int) -> tuple[list[int], Refused | None]:
+def _ends(ground: Ground, bounds: Bounds, jobs: int) -> tuple[list[int], NoJob | None]:
     """Where each of at most so many jobs ends, and why there are no more if a hard budget is the reason."""
     columns = {id(line.sums): (line.sums, line.most) for line in sorted(bounds.lines, key=lambda line: -line.most)}
     costs, runs, n = list(columns.values()), iter(ground.ends), len(ground.pieces)
@@ -82,7 +84,7 @@ def _ends(ground: Ground, bounds: Bounds, jobs: int) -> tuple[list[int], Refused
             stop = bisect_right(sums, sums[start] + most, start, stop + 1) - 1
         if stop <= start:
             if broken := [line for line in bounds.lines if line.hard and line.reach(start) <= start]:
-                return ends, over(Over(broken[0].what, True))
+                return ends, too_large(LimitExcess(broken[0].what, True))
             stop = start + 1
         ends.append(stop)
         start = stop
@@ -93,3 +95,20 @@ def _between(sums: list[int], ends: list[int]) -> list[int]:
     """The part of the sum that lies in each job."""
     at = [0, *(sums[stop] for stop in ends)]
     return [after - before for before, after in pairwise(at)]
+
+
+def pseudo(
+    files: Files, rules: SplitRules, limits: JobLimits, most: int | None = None, secondaries: Sequence[Secondary] = ()
+) -> Split:
+    """One job a pseudo file, with the file's events, else the task's events a job, and its part of the secondary datasets.
+
+    Of the limits only hard budgets hold: a record cannot be made smaller, and it is no file that is read.
+    """
+    seen = first_pieces(files, most, 1)
+    n = len(seen)
+    events = running([known or rules.events_per_job or 0 for known in seen.n_events or [0] * n], n)
+    sizes = [0] * (n + 1)
+    hard = lines((budget for budget in limits.budgets if budget.hard), sizes, events)
+    bounds = Bounds(1, limits.max_inputs, hard, asked_files=1)
+    stocks = Stocks(secondaries, seen, replace(rules, boundary=0))
+    return Cutter(Ground(seen, sizes, events, [n]), bounds, stocks).split(most, len(files) - n)

@@ -52,8 +52,8 @@ def _faults(files: Files, limits: JobLimits, most: int | None, secondaries: Sequ
     hard = [line for line in lines(limits.budgets, [0], [0]) if line.hard]
     for n, job in enumerate(split.jobs):
         yield from (f"job {n} {fault}" for fault in _of_job(files, hard, secondaries, job))
-    for k, given in enumerate(secondaries):
-        yield from _dealt(given, split.secondaries[k], [job.others[k] for job in split.jobs])
+    for k, secondary in enumerate(secondaries):
+        yield from _dealt(secondary, split.secondaries[k], [job.others[k] for job in split.jobs])
 
 
 def _shape(split: Any, most: int | None, others: int) -> Iterator[str]:
@@ -128,32 +128,31 @@ def _of_job(files: Files, hard: Sequence[Line], secondaries: Sequence[Secondary]
     if events and job.n_events != events:
         yield f"says it has {job.n_events} events; it has {events}"
     size = sum(files.sizes[job.start : job.stop])
-    for given, portion in zip(secondaries, job.others, strict=True):
-        total = len(given.files)
+    for secondary, portion in zip(secondaries, job.others, strict=True):
+        total = len(secondary.files)
         if not (isinstance(portion, Portion) and 0 <= portion.n <= total and 0 <= portion.start <= total):
-            yield f"takes {portion} of the {total} files of {given.name}"
-        size += sum(given.files.sizes[k] for k in _taken(portion, total) if len(given.files.sizes))
+            yield f"takes {portion} of the {total} files of {secondary.name}"
+        size += sum(secondary.files.sizes[k] for k in _taken(portion, total) if len(secondary.files.sizes))
     if job.size != size:
         yield f"says it has {job.size} bytes; it has {size}"
     yield from (f"takes more {line.what} than there is" for line in hard if not line.allows(size, job.n_events))
 
 
 def _taken(portion: Portion, total: int) -> Iterator[int]:
-    """The positions of the files of a portion."""
     return ((portion.start + i) % total for i in range(portion.n))
 
 
-def _dealt(given: Secondary, after: Secondary, portions: Sequence[Portion]) -> Iterator[str]:
+def _dealt(secondary: Secondary, after: Secondary, portions: Sequence[Portion]) -> Iterator[str]:
     """Files that are used once are in one job, and the dataset is handed on as it stands behind the last."""
-    total = len(given.files)
+    total = len(secondary.files)
     if len(after.files) != total or not 0 <= after.at <= total:
-        yield f"does not hand {given.name} on"
-    if not given.rule.repeat and any(portion.start + portion.n > total for portion in portions):
-        yield f"goes round in {given.name}, which is not repeated"
-    if given.rule.tracked:
+        yield f"does not hand {secondary.name} on"
+    if not secondary.rule.repeat and any(portion.start + portion.n > total for portion in portions):
+        yield f"goes round in {secondary.name}, which is not repeated"
+    if secondary.rule.tracked:
         used = [position for portion in portions for position in _taken(portion, total)]
         if len(set(used)) != len(used):
-            yield f"takes a file of {given.name} twice"
-        bound = any(each is not None for each in given.files.boundaries)
-        if used and not bound and (min(used) < given.at or after.at <= max(used)):
-            yield f"takes files of {given.name} that jobs took before, or hands on that they may be taken again"
+            yield f"takes a file of {secondary.name} twice"
+        bound = any(each is not None for each in secondary.files.boundaries)
+        if used and not bound and (min(used) < secondary.at or after.at <= max(used)):
+            yield f"takes files of {secondary.name} that jobs took before, or hands on that they may be taken again"

@@ -9,9 +9,8 @@ from typing import Literal
 from broker_site.foundation.kernel.registry import Registry
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.by_events import by_events
-from workqueues.splitters.by_files import by_files
+from workqueues.splitters.by_files import by_files, pseudo
 from workqueues.splitters.protocol import Splitter
-from workqueues.splitters.pseudo import pseudo
 from workqueues.splitters.runs import WHOLE
 
 Kind = Literal["files", "events", "numbers"]
@@ -19,7 +18,7 @@ Kind = Literal["files", "events", "numbers"]
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class SplitterDeclaration:
     """A splitter under its name, and the kinds of pieces that it can cut."""
 
     name: str
@@ -28,14 +27,14 @@ class Declared:
     doc: str
 
 
-SPLITTERS: Registry[Declared] = Registry("splitter")
+SPLITTERS: Registry[SplitterDeclaration] = Registry("splitter")
 
 
 def splitter(name: str, *, kinds: tuple[Kind, ...] = ("files",)) -> Callable[[Splitter], Splitter]:
     """Declare a way of cutting; the function stays as it is. ValueError if the name is taken."""
 
     def declare(cut: Splitter) -> Splitter:
-        SPLITTERS.add(name, Declared(name, cut, kinds, cut.__doc__ or ""))
+        SPLITTERS.add(name, SplitterDeclaration(name, cut, kinds, cut.__doc__ or ""))
         return cut
 
     return declare
@@ -60,8 +59,3 @@ def splitter_name(dataset_type: str, rules: SplitRules = NO_RULES) -> str:
         raise ValueError(f"a dataset of the type {dataset_type} is no master: no jobs are made from it")
     cuts_events = (rules.events_per_job or rules.target_events) and rules.boundary < WHOLE
     return "by_events" if cuts_events else "by_files"
-
-
-def splitter_for(dataset_type: str, rules: SplitRules = NO_RULES) -> Splitter:
-    """The splitter for master datasets of this type."""
-    return SPLITTERS[splitter_name(dataset_type, rules)].cut

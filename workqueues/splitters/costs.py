@@ -36,7 +36,6 @@ class Line:
         return bisect_right(self.sums, self.sums[start] + self.per_event * skip + self.most, start) - 1
 
     def allows(self, size: int, n_events: int) -> bool:
-        """Whether so many bytes and events fit together."""
         return self.per_byte * size + self.per_event * n_events <= self.most
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.costs import Line
 from workqueues.splitters.protocol import Dropped, Files, JobLimits, JobPlan, Portion, Split
-from workqueues.splitters.secondaries import Short, Stocks
+from workqueues.splitters.secondaries import Shortage, Stocks
 
 AS_MANY = "as many jobs as were asked for"
 
@@ -65,14 +65,14 @@ class Cut(NamedTuple):
     others: tuple[Portion, ...] = ()
 
 
-class Over(NamedTuple):
+class LimitExcess(NamedTuple):
     """A limit that a job would break, in words; `hard`: also where it cannot be smaller."""
 
     reason: str
     hard: bool = False
 
 
-class Refused(NamedTuple):
+class NoJob(NamedTuple):
     """Why no job is made of what comes next; `unfit`: it breaks a hard budget."""
 
     reason: str
@@ -80,8 +80,6 @@ class Refused(NamedTuple):
 
 
 class Cutter:
-    """Cuts jobs one after the other from the first piece on."""
-
     def __init__(self, ground: Ground, bounds: Bounds, stocks: Stocks) -> None:
         self._ground, self._bounds, self._stocks = ground, bounds, stocks
         self._n = len(ground.pieces)
@@ -90,29 +88,29 @@ class Cutter:
         """Jobs until the pieces end, there are as many as were asked for, or none can be made; `behind` more pieces are left."""
         jobs: list[JobPlan] = []
         dropped: list[Dropped] = []
-        at, skip, refused = 0, 0, Refused(AS_MANY if behind else "")
+        at, skip, refusal = 0, 0, NoJob(AS_MANY if behind else "")
         while at < self._n:
-            found = Refused(AS_MANY) if most is not None and len(jobs) >= most else self._next(at, skip)
-            if isinstance(found, Refused):
-                refused = found
+            cut = NoJob(AS_MANY) if most is not None and len(jobs) >= most else self._next(at, skip)
+            if isinstance(cut, NoJob):
+                refusal = cut
                 break
-            if self._bounds.drops_short and (reason := self._short(at, found)):
-                dropped += _taken(at, skip, found, reason)
+            if self._bounds.drops_short and (reason := self._short(at, cut)):
+                dropped += _taken(at, skip, cut, reason)
             else:
-                jobs.append(JobPlan(at, found.stop, found.n_events, found.size, skip, found.upto, found.others))
-                self._stocks.take(found.others)
-            at, skip = _behind(found)
+                jobs.append(JobPlan(at, cut.stop, cut.n_events, cut.size, skip, cut.upto, cut.others))
+                self._stocks.take(cut.others)
+            at, skip = (cut.stop - 1, cut.upto) if cut.upto else (cut.stop, 0)
         left = self._n - at + behind
-        return Split(tuple(jobs), left, refused.reason, self._stocks.standing(), skip, tuple(dropped), refused.unfit)
+        return Split(tuple(jobs), left, refusal.reason, self._stocks.secondaries(), skip, tuple(dropped), refusal.unfit)
 
-    def _next(self, at: int, skip: int) -> Cut | Refused:
+    def _next(self, at: int, skip: int) -> Cut | NoJob:
         """The job that begins behind the first `skip` events of the piece at `at`."""
         want = self._wanted(at, skip)
         tried = self._tried(at, want)
-        found = tried if isinstance(tried, Cut) else self._smaller(at, skip, want, tried)
-        if isinstance(found, Cut) and found.stop == self._n and self._waits(found):
+        cut = tried if isinstance(tried, Cut) else self._smaller(at, skip, want, tried)
+        if isinstance(cut, Cut) and cut.stop == self._n and self._waits(cut):
             return waiting(self._bounds)
-        return found
+        return cut
 
     def _waits(self, last: Cut) -> bool:
         """Whether the job at the end might be larger with files that come later."""
@@ -139,26 +137,25 @@ class Cutter:
         return cut._replace(full=full)
 
     def _whole(self, at: int, skip: int, stop: int) -> Cut:
-        """The job up to the end of a piece."""
         ground = self._ground
         return Cut(stop, 0, ground.events[stop] - ground.events[at] - skip, ground.sizes[stop] - ground.sizes[at])
 
-    def _tried(self, at: int, cut: Cut, least: bool = False) -> Cut | Short | Over:
+    def _tried(self, at: int, cut: Cut, least: bool = False) -> Cut | Shortage | LimitExcess:
         """The job with its part of the secondary datasets where no limit is broken; the `least` job must keep hard ones only."""
         bounds = self._bounds
         if self._stocks:
             others = self._stocks.deal(at, cut.stop, cut.n_events)
-            if isinstance(others, Short):
+            if isinstance(others, Shortage):
                 return others
             cut = cut._replace(size=cut.size + self._stocks.size(others), others=others)
             if not least and cut.stop - at + sum(portion.n for portion in others) > bounds.max_inputs:
-                return Over("files")
+                return LimitExcess("files")
         for line in bounds.lines:
             if (line.hard or not least) and not line.allows(cut.size, cut.n_events):
-                return Over(line.what, line.hard)
+                return LimitExcess(line.what, line.hard)
         return cut
 
-    def _smaller(self, at: int, skip: int, want: Cut, why: Short | Over) -> Cut | Refused:
+    def _smaller(self, at: int, skip: int, want: Cut, why: Shortage | LimitExcess) -> Cut | NoJob:
         """The largest job below the wanted one, which `why` forbids; the least one where no limit leaves room for any."""
         stops = self._stops(at, want.stop)
         high = bisect_right(stops, min((line.reach(at, skip) for line in self._bounds.lines), default=want.stop))
@@ -176,23 +173,22 @@ class Cutter:
         if best is None:
             least = self._tried(at, self._whole(at, skip, stops[0]) if stops else want, least=True)
             if not isinstance(least, Cut):
-                return _refused(least)
+                return _no_job(least)
             best = least
-        return _refused(why) if self._forbids(at, why, best) else best._replace(full=True)
+        return _no_job(why) if self._forbids(at, why, best) else best._replace(full=True)
 
     def _stops(self, at: int, stop: int) -> Sequence[int]:
-        """Where a job may end before `stop`."""
         units = self._ground.units
         return range(at + 1, stop) if units is None else units[bisect_right(units, at) : bisect_left(units, stop)]
 
-    def _forbids(self, at: int, why: Short | Over, best: Cut) -> bool:
+    def _forbids(self, at: int, why: Shortage | LimitExcess, best: Cut) -> bool:
         """Whether no job is made at all, rather than the one that is smaller because of `why`.
 
         Where a size is asked for, files of secondary datasets that lack are waited for; and a job that only this queue makes
         short is not dropped.
         """
         bounds = self._bounds
-        if isinstance(why, Short):
+        if isinstance(why, Shortage):
             return bool(bounds.asked_files or bounds.asked_events or self._ground.chunks) or not why.for_good
         return why.hard and bounds.drops_short and bool(self._short(at, best))
 
@@ -229,24 +225,19 @@ def first_pieces(files: Files, most: int | None, ceiling: int) -> Files:
     return files if most is None or most * ceiling >= len(files) else files.window(0, max(most, 0) * ceiling)
 
 
-def waiting(bounds: Bounds) -> Refused:
+def waiting(bounds: Bounds) -> NoJob:
     """The last job might be larger with files that come later."""
     asked = f"{bounds.asked_events} events" if bounds.asked_events else f"{bounds.max_files}"
-    return Refused(f"the last files wait for more: a job takes {asked}")
+    return NoJob(f"the last files wait for more: a job takes {asked}")
 
 
-def over(limit: Over) -> Refused:
+def too_large(limit: LimitExcess) -> NoJob:
     """A hard budget forbids even the smallest job."""
-    return Refused(f"the smallest job would take more {limit.reason} than there is", unfit=True)
+    return NoJob(f"the smallest job would take more {limit.reason} than there is", unfit=True)
 
 
-def _refused(why: Short | Over) -> Refused:
-    return Refused(why.reason) if isinstance(why, Short) else over(why)
-
-
-def _behind(cut: Cut) -> tuple[int, int]:
-    """Where the next job begins: the piece, and its events that are taken."""
-    return (cut.stop - 1, cut.upto) if cut.upto else (cut.stop, 0)
+def _no_job(why: Shortage | LimitExcess) -> NoJob:
+    return NoJob(why.reason) if isinstance(why, Shortage) else too_large(why)
 
 
 def _taken(at: int, skip: int, cut: Cut, reason: str) -> Iterator[Dropped]:

@@ -13,15 +13,13 @@ from workqueues.rules.jobs.job_parameters import JobFill
 from workqueues.rules.jobs.job_size import Budget
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.check import BadPlan, check_split, storable
-from workqueues.splitters.choice import OURS, SPLITTERS, Declared, Kind
+from workqueues.splitters.choice import OURS, SPLITTERS, Kind, SplitterDeclaration
 from workqueues.splitters.generator import GENERATORS, GeneratorTask, JobGenerator, Standard
 from workqueues.splitters.protocol import Files, JobLimits, Secondary, Split, Splitter
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a generator says of one task."""
-
     generator: JobGenerator
     task: GeneratorTask
 
@@ -42,16 +40,16 @@ class Generation:
 
     def limits(self, limits: JobLimits) -> JobLimits:
         """What one job may take at a queue. Raises BadPlan."""
-        said: Any = self.generator.limits(self.task, limits)
-        if said is limits:
-            return said
-        if not isinstance(said, JobLimits) or not all(isinstance(each, Budget) for each in said.budgets):
+        answer: Any = self.generator.limits(self.task, limits)
+        if answer is limits:
+            return answer
+        if not isinstance(answer, JobLimits) or not all(isinstance(each, Budget) for each in answer.budgets):
             raise BadPlan(f"{self._who} gives limits that are no JobLimits")
-        if min(said.max_files, said.max_inputs) < 1:
-            raise BadPlan(f"{self._who} leaves a job no files: {said.max_files}, with secondary ones {said.max_inputs}")
-        if gone := [each.what for each in limits.budgets if each.hard and each not in said.budgets]:
+        if min(answer.max_files, answer.max_inputs) < 1:
+            raise BadPlan(f"{self._who} leaves a job no files: {answer.max_files}, with secondary ones {answer.max_inputs}")
+        if gone := [each.what for each in limits.budgets if each.hard and each not in answer.budgets]:
             raise BadPlan(f"{self._who} changes the limit of a queue: {', '.join(gone)}")
-        return said
+        return answer
 
     @property
     def writes_parameters(self) -> bool:
@@ -60,10 +58,10 @@ class Generation:
 
     def parameters(self, job: JobFill, queue: str, text: str) -> str:
         """The parameters of one job. Raises BadPlan."""
-        said = self.generator.parameters(self.task, job, queue, text)
-        if not storable(said):
-            raise BadPlan(f"{self._who} gives job parameters that are no text: {said!r:.60}")
-        return said
+        answer = self.generator.parameters(self.task, job, queue, text)
+        if not storable(answer):
+            raise BadPlan(f"{self._who} gives job parameters that are no text: {answer!r:.60}")
+        return answer
 
     @property
     def _who(self) -> str:
@@ -74,7 +72,7 @@ class Generation:
 class _Checked:
     """A splitter of another package, whose splits are looked at."""
 
-    declared: Declared
+    declared: SplitterDeclaration
 
     def __call__(
         self, files: Files, rules: SplitRules, limits: JobLimits, most: int | None = None, secondaries: Sequence[Secondary] = ()

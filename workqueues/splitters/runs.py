@@ -20,13 +20,13 @@ SHARED = 3
 
 def run_ends(files: Files, rules: SplitRules, gaps: Sequence[int] = ()) -> list[int]:
     """Where the runs end out of which no job goes: at another boundary, another lumi block, one of the `gaps`, the end."""
-    found = {len(files), *gaps}
+    ends = {len(files), *gaps}
     if rules.boundary and rules.boundary != SHARED:
-        found.update(_changes(files.boundaries))
+        ends.update(_changes(files.boundaries))
     if rules.respect_lb:
-        found.update(_changes(files.lumi_blocks))
-    found.discard(0)
-    return sorted(found)
+        ends.update(_changes(files.lumi_blocks))
+    ends.discard(0)
+    return sorted(ends)
 
 
 def unit_ends(files: Files, rules: SplitRules) -> list[int] | None:

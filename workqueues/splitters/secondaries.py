@@ -20,7 +20,7 @@ from workqueues.splitters.protocol import Files, Portion, Secondary
 from workqueues.splitters.runs import WHOLE
 
 
-class Short(NamedTuple):
+class Shortage(NamedTuple):
     """A secondary dataset has too few files for a job; `for_good`: none will come."""
 
     reason: str
@@ -40,16 +40,16 @@ class Stock:
     `runs`: None where boundaries do not matter for it; `whole`: a boundary is not split.
     """
 
-    given: Secondary
+    dataset: Secondary
     sizes: list[int]
     events: list[int]
     runs: dict[int | None, tuple[int, int]] | None
     whole: bool
     at: int
 
-    def portion(self, n_files: int, n_events: int, boundaries: Sequence[int | None]) -> Portion | Short:
-        """What a job on so many files, with so many events and these boundaries of the master takes; Short if it cannot."""
-        rule, total = self.given.rule, len(self.given.files)
+    def portion(self, n_files: int, n_events: int, boundaries: Sequence[int | None]) -> Portion | Shortage:
+        """What a job on so many files, with so many events and these boundaries of the master takes; Shortage if it cannot."""
+        rule, total = self.dataset.rule, len(self.dataset.files)
         if self.runs is not None:
             return self._of_boundaries(
                 [span for each, _ in groupby(boundaries) if (span := self.runs.get(each))], n_files, n_events
@@ -67,19 +67,19 @@ class Stock:
 
     def _count(self, at: int, n_files: int, n_events: int) -> int:
         """How many files are wanted from `at` on; more than there are where they have too few events."""
-        rule = self.given.rule
+        rule = self.dataset.rule
         if rule.files_per_job is not None:
             return rule.files_per_job
         if rule.event_ratio is None or not n_events:
             return scaled(rule.ratio, n_files)
-        wanted, total = scaled(rule.event_ratio, n_events), len(self.given.files)
+        wanted, total = scaled(rule.event_ratio, n_events), len(self.dataset.files)
         at = at % total if rule.repeat and total else min(at, total)
         n = bisect_left(self.events, self.events[at] + wanted, at) - at
         if at + n > total and rule.repeat:
             n = total - at + bisect_left(self.events, wanted - (self.events[total] - self.events[at]), 0)
         return n
 
-    def _of_boundaries(self, spans: Sequence[tuple[int, int]], n_files: int, n_events: int) -> Portion | Short:
+    def _of_boundaries(self, spans: Sequence[tuple[int, int]], n_files: int, n_events: int) -> Portion | Shortage:
         """Only files of the boundaries that the master files of the job have, which stand in `spans`.
 
         All of them where boundaries are not split, else as many as there are of the wanted number.
@@ -87,9 +87,9 @@ class Stock:
         if not spans:
             return Portion(self.at, 0)
         if any(a[1] != b[0] for a, b in pairwise(spans)):
-            return Short(f"files of {self.given.name} with the boundaries of one job do not stand together", True)
+            return Shortage(f"files of {self.dataset.name} with the boundaries of one job do not stand together", True)
         first, stop = spans[0][0], spans[-1][1]
-        rule = self.given.rule
+        rule = self.dataset.rule
         if rule.tracked and first <= self.at <= stop:
             # Several jobs may have files of one boundary, or of none: what is used once goes to the first of them.
             first = self.at
@@ -97,29 +97,27 @@ class Stock:
             return Portion(first, stop - first)
         return Portion(first, min(self._count(first, n_files, n_events), stop - first))
 
-    def _short(self, n: int, n_events: int) -> Short:
-        rule, files = self.given.rule, self.given.files
+    def _short(self, n: int, n_events: int) -> Shortage:
+        rule, files = self.dataset.rule, self.dataset.files
         at = min(self.at, len(files))
         left, what = len(files) - at, "files"
         if rule.event_ratio is not None and rule.files_per_job is None and n_events:
             left, n, what = self.events[-1] - self.events[at], scaled(rule.event_ratio, n_events), "events"
-        return Short(f"{self.given.name} has {left} {what} left, the next job takes {n}", files.complete)
+        return Shortage(f"{self.dataset.name} has {left} {what} left, the next job takes {n}", files.complete)
 
     def size(self, portion: Portion) -> int:
-        """Bytes of a portion."""
-        stop, total = portion.start + portion.n, len(self.given.files)
+        stop, total = portion.start + portion.n, len(self.dataset.files)
         if stop <= total:
             return self.sizes[stop] - self.sizes[portion.start]
         return self.sizes[total] - self.sizes[portion.start] + self.sizes[stop - total]
 
     def take(self, portion: Portion) -> None:
-        """The next job begins behind this portion."""
-        rule = self.given.rule
+        rule = self.dataset.rule
         if not portion.n or rule.nosplit or (self.runs is not None and not rule.tracked):
             return
         self.at = portion.start + portion.n
         if rule.repeat:
-            self.at %= len(self.given.files)
+            self.at %= len(self.dataset.files)
 
 
 class Stocks:
@@ -133,29 +131,27 @@ class Stocks:
     def __bool__(self) -> bool:
         return bool(self._stocks)
 
-    def deal(self, start: int, stop: int, n_events: int) -> tuple[Portion, ...] | Short:
-        """A portion of each for a job on the master pieces from `start` up to `stop`; Short if one has too few."""
+    def deal(self, start: int, stop: int, n_events: int) -> tuple[Portion, ...] | Shortage:
+        """A portion of each for a job on the master pieces from `start` up to `stop`; Shortage if one has too few."""
         boundaries = (self._boundaries[start:stop] or [None]) if self._bound else ()
-        found: list[Portion] = []
+        portions: list[Portion] = []
         for stock in self._stocks:
             portion = stock.portion(stop - start, n_events, boundaries)
-            if isinstance(portion, Short):
+            if isinstance(portion, Shortage):
                 return portion
-            found.append(portion)
-        return tuple(found)
+            portions.append(portion)
+        return tuple(portions)
 
     def size(self, portions: Sequence[Portion]) -> int:
-        """Bytes of all portions of a job."""
         return sum(stock.size(portion) for stock, portion in zip(self._stocks, portions, strict=True))
 
     def take(self, portions: Sequence[Portion]) -> None:
-        """A job has these portions."""
         for stock, portion in zip(self._stocks, portions, strict=True):
             stock.take(portion)
 
-    def standing(self) -> tuple[Secondary, ...]:
+    def secondaries(self) -> tuple[Secondary, ...]:
         """The secondary datasets as they stand now."""
-        return tuple(replace(stock.given, at=stock.at, sums=(stock.sizes, stock.events)) for stock in self._stocks)
+        return tuple(replace(stock.dataset, at=stock.at, sums=(stock.sizes, stock.events)) for stock in self._stocks)
 
 
 def _stock(secondary: Secondary, rules: SplitRules) -> Stock:
@@ -172,11 +168,10 @@ def _stock(secondary: Secondary, rules: SplitRules) -> Stock:
 
 
 def _runs(boundaries: Sequence[int | None]) -> dict[int | None, tuple[int, int]]:
-    """Each boundary with where its files begin and end."""
-    found: dict[int | None, tuple[int, int]] = {}
+    spans: dict[int | None, tuple[int, int]] = {}
     at = 0
     for boundary, files in groupby(boundaries):
         stop = at + sum(1 for _ in files)
-        found.setdefault(boundary, (at, stop))
+        spans.setdefault(boundary, (at, stop))
         at = stop
-    return found
+    return spans

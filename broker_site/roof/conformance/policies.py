@@ -17,7 +17,7 @@ import numpy as np
 from broker_site.foundation.gdpconfig.keys import APP, KEYS
 from broker_site.roof.conformance.policy_trials import Trial, trial
 from broker_site.roof.conformance.purity import reaching, watched
-from brokerage.rules.decision.declare import Eased, Filter, Policy, Weight
+from brokerage.rules.decision.declare import Filter, Policy, Relaxation, Weight
 from brokerage.rules.decision.pipeline import decide, evidence, skip_of, skips
 from brokerage.rules.decision.record import config_of, decode, encode, replay
 from brokerage.rules.facts.ask import Ask
@@ -81,15 +81,19 @@ def touches_nothing(policy: Policy, trials: int = TRIALS) -> None:
         _hold(not found, f"{_what(rule)} uses {', '.join(found)}: a rule sees only what it is given")
     for asked in _trials(policy, trials):
         table, config = asked.table(), config_of(policy, asked.config)
-        document, columns, before = asked.ask.to_document(), table.to_bytes(), dict(config)
+        document, columns, before = asked.ask.to_document(), _values(table), dict(config)
         first = encode(decide(policy, asked.ask, table, config, asked.seed), policy)
         with watched() as touched:
             again = encode(decide(policy, asked.ask, table, config, asked.seed), policy)
         _hold(not touched, f"{policy.name} reaches out of the process: {', '.join(touched)} ({asked})")
         _hold(asked.ask.to_document() == document, f"{policy.name} changes the task that it is given ({asked})")
-        _hold(table.to_bytes() == columns, f"{policy.name} changes the table that it is given ({asked})")
+        _hold(_values(table) == columns, f"{policy.name} changes the table that it is given ({asked})")
         _hold(config == before, f"{policy.name} changes the configuration that it is given ({asked})")
         _hold(first == again, f"{policy.name} changes what is made of the table: asked again it decides otherwise ({asked})")
+
+
+def _values(table: Columns) -> list[bytes]:
+    return [getattr(table, column).tobytes() for column in table.kinds()]
 
 
 def decides_the_same(policy: Policy, trials: int = TRIALS) -> None:
@@ -207,7 +211,7 @@ def _called(asked: Trial, what: str, function: Callable[..., Any], *given: Any) 
 def _verdicts(rule: Filter, asked: Trial, ask: Ask, table: Columns, config: Mapping[str, Any]) -> None:
     verdicts, numbers = _called(asked, _what(rule), rule, ask, table, config)
     steps = [verdicts]
-    if isinstance(verdicts, Eased):
+    if isinstance(verdicts, Relaxation):
         steps = [verdicts.strict, *(_called(asked, _what(rule), laxer) for laxer in verdicts.laxer)]
     for step in steps:
         wanted = len(rule.criteria)

@@ -14,7 +14,7 @@ from broker_site.foundation.kernel.dice import dice
 from workqueues.rules.jobs.dataset_attributes import Attributes
 from workqueues.rules.jobs.job_size import Budget
 from workqueues.rules.jobs.split_rule import SplitRules
-from workqueues.splitters.choice import Declared, Kind
+from workqueues.splitters.choice import Kind, SplitterDeclaration
 from workqueues.splitters.protocol import Files, JobLimits, Secondary
 
 NAMES = ("lab.run{}.left", "data_{}", "{}", "x-{}_y.z", "", "ünï{}")
@@ -37,7 +37,7 @@ class SplitTrial:
         return f"question {self.number}, {self.kind}: {len(self.files)} pieces, {self.most} jobs asked for, {self.rules}"
 
 
-def split_trial(splitter: Declared, number: int) -> SplitTrial:
+def split_trial(splitter: SplitterDeclaration, number: int) -> SplitTrial:
     """The question of that number for a splitter, of one of the kinds that it cuts."""
     random = dice("split", splitter.name, number)
     kind = random.choice(splitter.kinds)

@@ -14,7 +14,7 @@ from typing import Any
 from broker_site.roof.conformance.purity import reaching, watched
 from broker_site.roof.conformance.split_trials import SplitTrial, split_trial
 from workqueues.splitters.check import BadPlan, check_split
-from workqueues.splitters.choice import SPLITTERS, Declared
+from workqueues.splitters.choice import SPLITTERS, SplitterDeclaration
 from workqueues.splitters.protocol import Files, Split
 
 TRIALS = 500
@@ -29,13 +29,13 @@ def check_splitter(name: str, trials: int = TRIALS) -> None:
         check(SPLITTERS[name], trials)
 
 
-def declared(splitter: Declared, _trials: int = TRIALS) -> None:
+def declared(splitter: SplitterDeclaration, _trials: int = TRIALS) -> None:
     """It has a sentence, and cuts something."""
     _hold(splitter.doc.strip(), f"the splitter {splitter.name} has no docstring")
     _hold(splitter.kinds, f"the splitter {splitter.name} cuts nothing: name its kinds")
 
 
-def loses_nothing(splitter: Declared, trials: int = TRIALS) -> None:
+def loses_nothing(splitter: SplitterDeclaration, trials: int = TRIALS) -> None:
     """Every piece and event is in one job, left or dropped with a reason; sums are right and hard budgets kept."""
     for asked in _trials(splitter, trials):
         try:
@@ -44,7 +44,7 @@ def loses_nothing(splitter: Declared, trials: int = TRIALS) -> None:
             raise AssertionError(f"{splitter.name} {bad} ({asked})") from bad
 
 
-def touches_nothing(splitter: Declared, trials: int = TRIALS) -> None:
+def touches_nothing(splitter: SplitterDeclaration, trials: int = TRIALS) -> None:
     """Pure: neither files nor network, no clock, no random numbers."""
     found = reaching(splitter.cut)
     _hold(not found, f"{splitter.name} uses {', '.join(found)}: a splitter sees only what it is given")
@@ -55,7 +55,7 @@ def touches_nothing(splitter: Declared, trials: int = TRIALS) -> None:
         _hold(not touched, f"{splitter.name} reaches out of the process: {', '.join(touched)} ({asked})")
 
 
-def splits_the_same(splitter: Declared, trials: int = TRIALS) -> None:
+def splits_the_same(splitter: SplitterDeclaration, trials: int = TRIALS) -> None:
     """The same question gives the same split, and is left as it was."""
     for asked in _trials(splitter, trials):
         before = deepcopy(asked)
@@ -64,7 +64,7 @@ def splits_the_same(splitter: Declared, trials: int = TRIALS) -> None:
         _hold(split == _cut(splitter, before), f"{splitter.name} splits otherwise when it is asked again ({asked})")
 
 
-def goes_on(splitter: Declared, trials: int = TRIALS) -> None:
+def goes_on(splitter: SplitterDeclaration, trials: int = TRIALS) -> None:
     """Cut a job or two at a time, as for the queues that get them in turn, the jobs are those that are cut at once."""
     for asked in _trials(splitter, trials):
         split = splitter.cut(asked.files, asked.rules, asked.limits, None, asked.secondaries)
@@ -75,17 +75,17 @@ def goes_on(splitter: Declared, trials: int = TRIALS) -> None:
             )
 
 
-CHECKS: Mapping[str, Callable[[Declared, int], None]] = {
+CHECKS: Mapping[str, Callable[[SplitterDeclaration, int], None]] = {
     check.__name__: check for check in (declared, loses_nothing, touches_nothing, splits_the_same, goes_on)
 }
 """Every check by its name."""
 
 
-def _trials(splitter: Declared, count: int) -> Iterator[SplitTrial]:
+def _trials(splitter: SplitterDeclaration, count: int) -> Iterator[SplitTrial]:
     return (split_trial(splitter, number) for number in range(count))
 
 
-def _cut(splitter: Declared, asked: SplitTrial) -> Split:
+def _cut(splitter: SplitterDeclaration, asked: SplitTrial) -> Split:
     """The split; AssertionError with what was raised instead."""
     try:
         return splitter.cut(asked.files, asked.rules, asked.limits, asked.most, asked.secondaries)
@@ -93,7 +93,7 @@ def _cut(splitter: Declared, asked: SplitTrial) -> Split:
         raise AssertionError(f"{splitter.name} raises {type(error).__name__}: {error} ({asked})") from error
 
 
-def _in_blocks(splitter: Declared, asked: SplitTrial, few: int) -> list[Job]:
+def _in_blocks(splitter: SplitterDeclaration, asked: SplitTrial, few: int) -> list[Job]:
     """The jobs, cut a few at a time out of windows, which grow where they hold too little for one job."""
     found: list[Job] = []
     at, skip, width, secondaries = 0, 0, few, asked.secondaries

@@ -28,7 +28,7 @@ Passes = Flags | bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Eased:
+class Relaxation:
     """Verdicts that give way where they would leave nobody: the strictest, and laxer ones in order that are made if needed.
 
     The first hold by which a candidate is left that passes all other persistent criteria; where none leaves one, the strictest.
@@ -39,7 +39,7 @@ class Eased:
     laxer: tuple[Callable[[], tuple[Passes, ...]], ...]
 
 
-Verdicts = tuple[Passes, ...] | Eased
+Verdicts = tuple[Passes, ...] | Relaxation
 Judge = Callable[[Ask, Any, Config], tuple[Passes, Numbers]]
 AnyJudge = Callable[[Ask, Any, Config], tuple[Passes | Verdicts, Numbers]]
 JudgeMany = Callable[[Ask, Any, Config], tuple[Verdicts, Numbers]]
@@ -73,7 +73,7 @@ class Filter:
     def __call__(self, ask: Ask, columns: Columns, config: Config) -> tuple[Verdicts, Numbers]:
         """One array per criterion, True where the candidate passes, and the numbers that were compared."""
         verdicts, numbers = self.judge(ask, columns, config)
-        return (verdicts if isinstance(verdicts, tuple | Eased) else (verdicts,)), numbers
+        return (verdicts if isinstance(verdicts, tuple | Relaxation) else (verdicts,)), numbers
 
 
 @dataclass(frozen=True, slots=True)

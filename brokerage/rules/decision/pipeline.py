@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from broker_site.foundation.kernel.dice import dice
 from broker_site.foundation.kernel.verdict import Skip
-from brokerage.rules.decision.declare import Criterion, Eased, Numbers, Policy
+from brokerage.rules.decision.declare import Criterion, Numbers, Policy, Relaxation
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns, Flags, Floats
 
@@ -125,10 +125,10 @@ def _closest(policy: Policy, columns: Columns, failed: Flags, numbers: list[Numb
 
 def _relative_gap(need: Any, limit: Any, count: int) -> Floats:
     """How far what is needed is from what there is, in parts of the latter; infinite where that is 0."""
-    wanted = np.broadcast_to(np.asarray(need, dtype=np.float64), count)
-    given = np.broadcast_to(np.asarray(limit, dtype=np.float64), count)
+    needed = np.broadcast_to(np.asarray(need, dtype=np.float64), count)
+    available = np.broadcast_to(np.asarray(limit, dtype=np.float64), count)
     with np.errstate(divide="ignore", invalid="ignore"):
-        gap = np.abs(wanted - given) / np.abs(given)
+        gap = np.abs(needed - available) / np.abs(available)
     return np.where(np.isfinite(gap), gap, np.inf)
 
 
@@ -144,12 +144,12 @@ def _judged(policy: Policy, ask: Ask, columns: Columns, config: Config) -> tuple
     """The matrix of verdicts with rows left for the choice, the numbers of each rule, and the criteria that gave way."""
     passed = np.ones((len(policy.criteria), len(columns)), dtype=np.bool_)
     numbers: list[Numbers] = []
-    giving: list[tuple[int, Eased]] = []
+    giving: list[tuple[int, Relaxation]] = []
     row = 0
     for rule in policy.rules:
         verdicts, compared = rule.judge(ask, columns, config)
         numbers.append(compared)
-        if isinstance(verdicts, Eased):
+        if isinstance(verdicts, Relaxation):
             giving.append((row, verdicts))
             verdicts = verdicts.strict
         if not isinstance(verdicts, tuple):
@@ -162,7 +162,7 @@ def _judged(policy: Policy, ask: Ask, columns: Columns, config: Config) -> tuple
     return np.logical_not(passed, out=passed), numbers, eased
 
 
-def _give_way(policy: Policy, passed: Flags, row: int, verdicts: Eased) -> range:
+def _give_way(policy: Policy, passed: Flags, row: int, verdicts: Relaxation) -> range:
     """Put the step that holds into the rows of its criteria from `row` on; these criteria, if it is not the strictest.
 
     The strictest stand there already.
@@ -233,8 +233,8 @@ def evidence(policy: Policy, ask: Ask, columns: Columns, config: Config) -> list
     missing = [factor.missing for factor in policy.weights]
     of_candidates = zip(weights.tolist(), *factors, strict=True)
     what = np.array([_what_is_missing(missing, weight, of) for weight, *of in of_candidates]) if factors else ""
-    said = {"what": what, "weight": weights, "least": policy.select.least_weight(ask, config)}
-    return compared + [(criterion, said) for criterion in policy.criteria[len(policy.judged) :]]
+    of_choice = {"what": what, "weight": weights, "least": policy.select.least_weight(ask, config)}
+    return compared + [(criterion, of_choice) for criterion in policy.criteria[len(policy.judged) :]]
 
 
 def _what_is_missing(missing: list[str], weight: float, factors: list[float]) -> str:

@@ -1,6 +1,6 @@
-"""Which policy decides for a VO and an activity: the one that the configuration names, else ours.
+"""Which policy decides for a VO and an activity, and which generator makes the jobs: the one that is configured, else ours.
 
-Here: the choice, what is known of the plugins that policies may come from, and why a policy cannot be used. Not here: finding and
+Here: the choice, what is known of the plugins that both may come from, and why one cannot be used. Not here: finding and
 importing plugins (`brokerage.plugins`).
 """
 
@@ -13,6 +13,8 @@ from functools import partial
 from broker_site.foundation.kernel.registry import UnknownName
 from brokerage.rules.decision.declare import POLICIES, Policy, policy_for
 from brokerage.rules.facts.ask import Config
+from workqueues.splitters.generation import STANDARD
+from workqueues.splitters.generator import GENERATORS, JobGenerator
 
 NUCLEUS = "nucleus"
 ACTIVITIES = ("production", "analysis", "generic", NUCLEUS)
@@ -96,3 +98,27 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """That there is nothing of that name, what there is, and which plugins could not be loaded: one of them may bring it."""
     broken = [f"; the {plugin} could not be loaded: {plugin.fault}" for plugin in PLUGINS if plugin.fault]
     return f"there is no {kind} {name!r}; there are: {', '.join(known)}{''.join(broken)}"
+
+
+class NoGenerator(Unusable):
+    """No generator can make the jobs."""
+
+
+def generator_chosen(vo: str, activity: str, core: Config) -> JobGenerator:
+    """The generator for an activity of a VO; `core`: the component `core` of the VO's configuration. Raises NoGenerator."""
+    name = core.get(generator_key(activity))
+    if name is None:
+        return STANDARD
+    if wrong := unusable_generator(name):
+        raise NoGenerator(f"{generator_key(activity)} of VO {vo!r}: {wrong}")
+    return GENERATORS[name]
+
+
+def generator_key(activity: str) -> str:
+    """The configuration key that names the generator of an activity."""
+    return f"GENERATOR_{activity}"
+
+
+def unusable_generator(name: str) -> str | None:
+    """Why no generator of that name can be used, with those that can; None where it can."""
+    return None if name in GENERATORS else unknown("generator", name, GENERATORS)

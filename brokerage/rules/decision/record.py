@@ -74,7 +74,8 @@ def decode(packed: bytes) -> Record:
         (size,) = struct.unpack_from("<I", raw)
         head = json.loads(raw[4 : 4 + size])
         bits = np.frombuffer(raw, np.uint8, offset=4 + size).reshape(len(head["labels"]), -1)
-        return Record(_decision(head, bits), tuple(head["labels"]), _kinds(head["persistent"]), tuple(head["factors"]))
+        kinds: tuple[Kind, ...] = tuple("persistent" if lasting else "temporary" for lasting in head["persistent"])
+        return Record(_decision(head, bits), tuple(head["labels"]), kinds, tuple(head["factors"]))
     except (zlib.error, struct.error, ValueError, KeyError, TypeError) as error:
         raise BadRecord(f"a damaged stored decision: {error}") from error
 
@@ -86,11 +87,6 @@ def sameness(decision: PolicyDecision) -> str:
     """
     head = f"{decision.version} {decision.outcome} {decision.candidates} {len(decision.first)}\n".encode()
     return hashlib.sha256(head + decision.first.astype("<i2").tobytes()).hexdigest()
-
-
-def same(a: PolicyDecision, b: PolicyDecision) -> bool:
-    """Whether two runs are the same."""
-    return sameness(a) == sameness(b)
 
 
 def replay(record: Record, policy: Policy, ask: Ask, columns: Columns, config: Config) -> bytes:
@@ -126,7 +122,3 @@ def _decision(head: Mapping[str, Any], bits: NDArray[np.uint8]) -> PolicyDecisio
         candidates=head["candidates"],
         eased=tuple(head.get("eased", ())),
     )
-
-
-def _kinds(persistent: list[bool]) -> tuple[Kind, ...]:
-    return tuple("persistent" if lasting else "temporary" for lasting in persistent)

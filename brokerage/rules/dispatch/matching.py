@@ -37,7 +37,7 @@ class Resource(NamedTuple):
     vo: str = ""
 
 
-class Waiting(NamedTuple):
+class WaitingQueue(NamedTuple):
     """A task queue with waiting jobs: its id, requirement, the priority of its best waiting job, and the label of all of them.
 
     `place`: that of its share, the least is served first.
@@ -70,7 +70,7 @@ def suits(requirement: Requirement, pilot: Resource) -> Skip | None:
     return None
 
 
-def rank(waiting: Waiting) -> tuple[float, int, int]:
+def rank(waiting: WaitingQueue) -> tuple[float, int, int]:
     """Where a task queue stands among those that suit a pilot; the least comes first.
 
     By its share, then highest priority of a waiting job, then lowest id (facts on shares 6.1).
@@ -78,7 +78,7 @@ def rank(waiting: Waiting) -> tuple[float, int, int]:
     return waiting.place, -waiting.priority, waiting.id
 
 
-def fitting(task_queues: Iterable[Waiting], pilot: Resource) -> Iterator[Waiting]:
+def fitting(task_queues: Iterable[WaitingQueue], pilot: Resource) -> Iterator[WaitingQueue]:
     """Those that suit the pilot, in the order given, each looked at only when it is asked for."""
     queue, cores, memory, disk, walltime, vo = (pilot.queue, *(has or _ANY for has in pilot[1:5]), pilot.vo)
     for waiting in task_queues:

@@ -1,4 +1,4 @@
-"""How a job ends from what its pilot reports: pure. What that means for the files is `workqueues.rules.task.attempts`."""
+"""How a job ends from what its pilot reports: pure. What that means for the files is `workqueues.rules.jobs.event_ranges`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ending = Literal["finished", "failed", "closed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class JobVersion:
     """A job as somebody read it: what is done to it later holds only if it is still so."""
 
     id: int
@@ -30,9 +30,9 @@ class Seen:
 
 
 def _checksum(value: str) -> str:
-    if (found := ADLER32.fullmatch(value)) is None:
+    if (digits := ADLER32.fullmatch(value)) is None:
         raise fault("format", "must be an adler32, 8 hex digits")
-    return found[1].lower()
+    return digits[1].lower()
 
 
 def _time(value: object) -> datetime:

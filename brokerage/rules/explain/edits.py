@@ -186,8 +186,8 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[EditResul
                 continue
             done.append(EditResult(edit.name, _attribute(entries[at[0]], attribute), value))
             chosen = frozenset(at)
-            changed = tuple(_with(entry, attribute, value) if i in chosen else entry for i, entry in enumerate(entries))
-            grid = replace(grid, **{part: changed})
+            new_entries = tuple(_with(entry, attribute, value) if i in chosen else entry for i, entry in enumerate(entries))
+            grid = replace(grid, **{part: new_entries})
     return grid, done, problems
 
 
@@ -261,8 +261,8 @@ def _of_grid(attribute: Attribute, edit: Edit) -> tuple[Any, Problem | None]:
         return None, Problem(edit.name, bad.problems[0].rule, in_a_line(bad.problems[0]))
 
 
-def _unknown(field: str, message: str, asked: str, known: Iterable[str]) -> Problem:
-    near = nearest(asked, known)
+def _unknown(field: str, message: str, name: str, known: Iterable[str]) -> Problem:
+    near = nearest(name, known)
     return Problem(field[:100], "unknown", message + (f"; the nearest known one is {near}" if near else ""))
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from broker_site.foundation.kernel.verdict import Kind, Skip
-from brokerage.rules.decision.assembly import TaskDecision
+from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, able_queues, job_broker_inputs
 from brokerage.rules.decision.declare import Criterion, Policy
-from brokerage.rules.decision.pipeline import evidence, skip_of, skips
+from brokerage.rules.decision.pipeline import decide, evidence, skip_of, skips
 from brokerage.rules.decision.record import Record, config_of
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
@@ -188,8 +188,8 @@ def _steps(record: Record, policy: Policy | None) -> tuple[list[Step], list[Step
     funnel, further = [], []
     for i, count in enumerate(counts):
         left -= count
-        said = about(policy, policy.criteria[i]) if policy is not None else ""
-        step = Step(f"-{record.labels[i]}", record.kinds[i], count, left, int(failed[i].sum()), alone[i], said)
+        question = about(policy, policy.criteria[i]) if policy is not None else ""
+        step = Step(f"-{record.labels[i]}", record.kinds[i], count, left, int(failed[i].sum()), alone[i], question)
         if count:
             funnel.append(step)
         elif step.failed:
@@ -299,3 +299,30 @@ def decision_document(task_decision: TaskDecision[Any]) -> dict[str, Any]:
         "wait_s": decision.wait_s,
         "eased": list(dict.fromkeys(f"-{inputs.policy.criteria[i].label}" for i in decision.eased)),
     }
+
+
+NO_QUEUE = "job"
+"""The criterion that skips a nucleus whose queues cannot run the jobs."""
+MOST_NAMED = 3
+"""Sites that a sentence names."""
+
+
+def why_no_nucleus(request: DecisionRequest, task_decision: TaskDecision[Any]) -> str:
+    """The reason with which the task waits."""
+    reason, criteria = shortfall(task_decision), request.policy.criteria
+    if any(criteria[row].label == NO_QUEUE for row in task_decision.decision.first.tolist() if row >= 0):
+        reason += f"; {where_able(request)}"
+    return reason
+
+
+def where_able(request: DecisionRequest) -> str:
+    """Where the jobs of a task could run at all: sites, or the closest queue and what it lacks."""
+    inputs = job_broker_inputs(request)
+    if sites := able_queues(*inputs):
+        more = f" and {len(sites) - MOST_NAMED} more sites" if len(sites) > MOST_NAMED else ""
+        return f"its jobs could run at {', '.join(sorted(sites)[:MOST_NAMED])}{more}"
+    decision = decide(*inputs, "")
+    if not decision.closest:
+        return "there is no queue for such tasks"
+    skip = skips(decision, *inputs)[decision.closest]
+    return f"its jobs can run nowhere: the closest queue is {decision.closest}, {skip.reason} ({skip.criterion})"

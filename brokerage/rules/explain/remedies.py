@@ -14,6 +14,7 @@ from typing import Any, Literal
 from brokerage.rules.decision.declare import Criterion
 from brokerage.rules.decision.pipeline import at
 from brokerage.rules.explain.edits import NAMES, PARAMETERS
+from brokerage.rules.explain.explanation import finite
 from brokerage.rules.explain.rule_inputs import RuleInputs
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
@@ -71,7 +72,7 @@ def _of_queue(criterion: Criterion, inputs: RuleInputs, table: Columns, row: int
     for column in inputs.columns:
         if column in ("name", "unified_name"):
             continue
-        value = _finite(at(getattr(table, column), row))
+        value = finite(at(getattr(table, column), row))
         attribute = _ATTRIBUTES.get(column, "") if table.noun == "queue" else ""
         edit = f"queue.{queue}.{attribute}" if attribute else ""
         if column == "space_gb" and getattr(table, "storage", None) is not None and table.storage[row]:  # type: ignore[attr-defined]
@@ -104,7 +105,3 @@ def _enough(criterion: Criterion, name: str, numbers: Mapping[str, Any]) -> int 
     if not isinstance(need, int | float) or not isinstance(limit, int | float) or not isfinite(need) or need == limit:
         return None
     return int(ceil(need) if need > limit else floor(need))
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not isfinite(value) else value

@@ -13,7 +13,7 @@ import numpy as np
 
 from brokerage.rules.decision.declare import Filter
 from brokerage.rules.facts.ask import Ask, Config
-from brokerage.rules.facts.columns import Columns, Made
+from brokerage.rules.facts.columns import ColumnProperty, Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class RuleInputs:
 
 def rule_inputs(rule: Filter, ask: Ask, columns: Columns, config: Config) -> RuleInputs:
     """What the rule looks at for this ask; `ask` is the one that the policy prepared."""
-    seen: tuple[dict[str, None], dict[str, None], dict[str, None]] = ({}, {}, {})
+    names_read: tuple[dict[str, None], dict[str, None], dict[str, None]] = ({}, {}, {})
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        rule(_watched_ask(ask, seen[0]), _watched_columns(columns, seen[1]), _Watched(config, seen[2]))
-    return RuleInputs(*(tuple(names) for names in seen))
+        rule(_watched_ask(ask, names_read[0]), _watched_columns(columns, names_read[1]), _WatchedConfig(config, names_read[2]))
+    return RuleInputs(*(tuple(names) for names in names_read))
 
 
-def _watched_ask(ask: Ask, seen: dict[str, None]) -> Ask:
+def _watched_ask(ask: Ask, names_read: dict[str, None]) -> Ask:
     names = {f.name for f in fields(Ask)}
 
     class Watched(Ask):
@@ -41,7 +41,7 @@ def _watched_ask(ask: Ask, seen: dict[str, None]) -> Ask:
 
         def __getattribute__(self, name: str) -> Any:
             if name in names:
-                seen[name] = None
+                names_read[name] = None
             return super().__getattribute__(name)
 
     watched = object.__new__(Watched)
@@ -50,23 +50,23 @@ def _watched_ask(ask: Ask, seen: dict[str, None]) -> Ask:
     return watched
 
 
-def _watched_columns(table: Columns, seen: dict[str, None]) -> Columns:
+def _watched_columns(table: Columns, names_read: dict[str, None]) -> Columns:
     kind = type(table)
     names = {f.name for f in fields(kind)}
 
     class Watched(kind):  # type: ignore[misc, valid-type]
         def __getattribute__(self, name: str) -> Any:
             if name in names:
-                seen[name] = None
-            elif isinstance(getattr(kind, name, None), Made):
-                seen.update(dict.fromkeys(_bottom(kind, (name,))))
+                names_read[name] = None
+            elif isinstance(getattr(kind, name, None), ColumnProperty):
+                names_read.update(dict.fromkeys(_bottom(kind, (name,))))
             return super().__getattribute__(name)
 
         def base_for(self, columns: tuple[str, ...]) -> Columns:
             """What is made of columns is made of those."""
-            seen.update(dict.fromkeys(_bottom(kind, columns)))
-            found: Columns = table.base_for(columns)
-            return found
+            names_read.update(dict.fromkeys(_bottom(kind, columns)))
+            base: Columns = table.base_for(columns)
+            return base
 
     watched: Columns = object.__new__(Watched)
     watched.__dict__.update(table.__dict__)
@@ -76,14 +76,14 @@ def _watched_columns(table: Columns, seen: dict[str, None]) -> Columns:
 def _bottom(kind: type[Columns], names: Iterable[str]) -> Iterator[str]:
     """The columns that these are, or are made of."""
     for name in names:
-        made = getattr(kind, name, None)
-        if isinstance(made, Made):
-            yield from _bottom(kind, made.of)
+        column = getattr(kind, name, None)
+        if isinstance(column, ColumnProperty):
+            yield from _bottom(kind, column.of)
         else:
             yield name
 
 
-class _Watched(Mapping[str, Any]):
+class _WatchedConfig(Mapping[str, Any]):
     """A configuration that notes which keys are there and looked at."""
 
     def __init__(self, config: Config, seen: dict[str, None]) -> None:

@@ -12,8 +12,7 @@ from typing import Any
 
 from broker_site.foundation.agency.duties import AgentDuty, Health
 from workqueues.rules.task.commands import COMMANDS
-from workqueues.rules.task.status_sentences import SENTENCES
-from workqueues.states import TASK
+from workqueues.states import TASK, TASK_SENTENCES
 
 COMMANDED = {command.target: command.during for command in COMMANDS.values()}
 """States in which the command agent carries out what somebody asked for."""
@@ -93,7 +92,7 @@ def headline(task: TaskStatus) -> str:
     A task all of whose jobs wait does not run, whatever its state is called: then the line is what they wait for.
     """
     stuck = next((r.message for r in _jobs(task)), "") if not any(load.leased for load in task.loads) else ""
-    meaning = SENTENCES.get(task.status, "This state is not known.")
+    meaning = TASK_SENTENCES.get(task.status, "This state is not known.")
     text = task.throttle or task.reason or stuck or f"{meaning[0].lower()}{meaning[1:]}"
     return f"{task.status.capitalize()}: {text}"
 

@@ -71,30 +71,30 @@ class WhyEmpty:
         return asdict(self)
 
 
-def why_empty(name: str, load: Load, seen: Iterable[LatestDecision]) -> WhyEmpty:
+def why_empty(name: str, load: Load, latest_decisions: Iterable[LatestDecision]) -> WhyEmpty:
     """Count what the decisions say of the queue, and say it in one line."""
     tallies: dict[str, Tally] = {}
     chosen: list[tuple[int, int]] = []
     decisions = absent = 0
-    for one in seen:
+    for latest in latest_decisions:
         decisions += 1
-        if not one.rows:
+        if not latest.rows:
             absent += 1
-        elif any(one.record.decision.first[row] < 0 for row in one.rows):
-            chosen.append((one.task_id, one.decision_id))
+        elif any(latest.record.decision.first[row] < 0 for row in latest.rows):
+            chosen.append((latest.task_id, latest.decision_id))
         else:
-            _count(one, tallies)
+            _count(latest, tallies)
     ranked = tuple(sorted(tallies.values(), key=lambda tally: (-tally.first, -tally.failed, tally.criterion)))
     return WhyEmpty(name, verdict(load, decisions - absent, len(chosen), ranked), decisions, tuple(chosen), absent, ranked)
 
 
-def _count(one: LatestDecision, tallies: dict[str, Tally]) -> None:
+def _count(latest: LatestDecision, tallies: dict[str, Tally]) -> None:
     """Add what a decision said of the row that is nearest to passing; a label that several criteria share counts once."""
-    failed = one.record.decision.failed()[:, list(one.rows)]
+    failed = latest.record.decision.failed()[:, list(latest.rows)]
     nearest = int(np.argmin(failed.sum(axis=0)))
     failed_criteria = np.flatnonzero(failed[:, nearest]).tolist()
-    labels = dict.fromkeys(f"-{one.record.labels[i]}" for i in failed_criteria)
-    kinds = {f"-{one.record.labels[i]}": one.record.kinds[i] for i in reversed(failed_criteria)}
+    labels = dict.fromkeys(f"-{latest.record.labels[i]}" for i in failed_criteria)
+    kinds = {f"-{latest.record.labels[i]}": latest.record.kinds[i] for i in reversed(failed_criteria)}
     for place, label in enumerate(labels):
         tally = tallies.setdefault(label, Tally(label, kinds[label]))
         tally.failed += 1
@@ -102,7 +102,7 @@ def _count(one: LatestDecision, tallies: dict[str, Tally]) -> None:
         if place == 0:
             tally.first += 1
             if len(tally.examples) < EXAMPLES:
-                tally.examples.append((one.task_id, one.decision_id))
+                tally.examples.append((latest.task_id, latest.decision_id))
 
 
 def verdict(load: Load, decisions: int, chosen: int, tallies: Sequence[Tally]) -> str:

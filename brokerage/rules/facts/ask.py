@@ -7,7 +7,7 @@ database (`brokerage.queries`), and what follows from it at a queue (`brokerage.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import Field, Strict
@@ -198,3 +198,24 @@ def _given(value: Any) -> Any:
 
 SIGNED = frozenset(name for name, declared in Ask.__annotations__.items() if declared.startswith(("Whole", "Number")))
 """Numbers that may be negative."""
+
+
+LEAST_MERGE_RAM_MB = 2000.0
+
+
+def as_merging(ask: Ask, config: Config) -> Ask:
+    """The ask as it is decided on. `config`: MERGE_PREASSIGNMENT, s.
+
+    Files that earlier tries needed more memory for raise the memory. Merge jobs have the cores and the memory (plain MB) that the
+    task gives for merging, and run where their files are until the queues there have been skipped for long.
+    """
+    chunk = ask.chunk
+    if chunk.site and chunk.site_skipped_s >= config["MERGE_PREASSIGNMENT"]:
+        ask = replace(ask, chunk=replace(chunk, site=None))
+    if ask.merge and ask.merge_core_count is not None:
+        ask = replace(ask, core_count=ask.merge_core_count)
+    if ask.merge and ask.merge_ram_count:
+        return replace(ask, ram_count=max(ask.merge_ram_count, chunk.ram_count or 0.0, LEAST_MERGE_RAM_MB), ram_unit="MB")
+    if (chunk.ram_count or 0.0) > (ask.ram_count or 0.0):
+        ask = replace(ask, ram_count=chunk.ram_count)
+    return ask

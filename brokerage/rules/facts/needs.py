@@ -1,7 +1,7 @@
-"""What one job of an ask needs at a queue: memory, scratch disk, walltime. One formula each, for a number as for a column.
+"""What one job of an ask needs at a queue: memory, scratch disk, walltime; and the work that remains of a task.
 
-Units: MB and GB are decimal (decision A4), seconds, HS06. Sources are named per function. What is compared with these figures,
-and how, is for the filters of each policy.
+One formula each, for a number as for a column. Units: MB and GB are decimal (decision A4), seconds, HS06. Sources are named per
+function. What is compared with these figures, and how, is for the filters of each policy.
 """
 
 from __future__ import annotations
@@ -12,8 +12,27 @@ import numpy as np
 
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.columns import Floats, Ints
-from brokerage.rules.facts.remaining_work import hs06_s_per_event
 from brokerage.rules.facts.snapshot import Queues
+
+UNKNOWN_CPU_TIME = 300.0
+"""HS06 s per event of a task that gives none."""
+
+LEAST_WORK = 50.0
+"""Work below this counts as 1 in the weight of a nucleus."""
+
+
+def hs06_s_per_event(cpu_time: float | None, unit: str | None) -> float | None:
+    """What an event takes; units that begin with m are thousandths (facts on the brokerage 9). None where it is not known."""
+    if not cpu_time:
+        return None
+    return cpu_time / 1000.0 if (unit or "").startswith("mHS") else cpu_time
+
+
+def remaining_work(n_events: int, n_events_used: int, cpu_time: float | None, unit: str | None = None) -> float:
+    """RW of a task: events of its master dataset that no job has used yet, times what one takes."""
+    per_event = hs06_s_per_event(cpu_time, unit)
+    return max(n_events - n_events_used, 0) * (UNKNOWN_CPU_TIME if per_event is None else per_event)
+
 
 Figure = TypeVar("Figure", float, Floats)
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from brokerage.rules.facts.ask import Config
-from brokerage.rules.facts.columns import Flags, Floats, Ints
+from brokerage.rules.facts.columns import Flags, Floats
 from brokerage.rules.facts.snapshot import Queues
 
-BASE = 20
-"""Jobs that count as running at least."""
+LEAST_QUEUED = 40
+"""Jobs that may always wait at a queue: twice 20, as so many count as running at least."""
 
 OVERLOAD_KEYS = ("OVERLOAD_BY_RATIO", "OVERLOAD_MIN_QUEUE", "OVERLOAD_RATIO_OFFSET")
 USER_LIMIT_KEYS = (
@@ -27,17 +27,11 @@ USER_LIMIT_KEYS = (
 )
 
 
-def queue_limit(running: Any) -> Ints:
-    """Jobs that may wait at a queue, by the document."""
-    limit: Ints = 2 * np.maximum(BASE, running)
-    return limit
-
-
 def overloaded(queues: Queues, config: Config) -> Flags:
     """Where more waits than twice what runs, or (OVERLOAD_BY_RATIO) much more per running job than on the whole grid."""
     queued, running = queues.queued_in_all_states, queues.busy
     if not config["OVERLOAD_BY_RATIO"]:
-        by_document: Flags = queued > queue_limit(running)
+        by_document: Flags = queued > queues.cap(LEAST_QUEUED)
         return by_document
     # nQ/nR > (total nQ / total nR) x offset, multiplied out so that no running job needs no rule.
     above = queued * running.sum() > running * queued.sum() * config["OVERLOAD_RATIO_OFFSET"]

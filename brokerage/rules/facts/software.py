@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -100,7 +101,7 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class SoftwareDocument:
     """One published document, ready to be asked. `releases` are the names that the queue declares itself."""
 
     cvmfs: frozenset[str]
@@ -114,13 +115,13 @@ class Published:
 
 
 @lru_cache(maxsize=8192)
-def published(text: str) -> Published:
+def published(text: str) -> SoftwareDocument:
     """Read one document (JSON text; empty = nothing is published)."""
     document: Mapping[str, Any] = json.loads(text) if text else {}
     tags: Sequence[Mapping[str, Any]] = document.get("tags") or ()
     hardware: Sequence[Mapping[str, Any]] = document.get("architectures") or ()
     kinds = {str(part.get("type", "")).lower(): part for part in hardware}
-    return Published(
+    return SoftwareDocument(
         cvmfs=frozenset(document.get("cvmfs") or ()),
         containers=tuple(document.get("containers") or ()),
         cmtconfigs=frozenset(document.get("cmtconfigs") or ()),
@@ -132,9 +133,13 @@ def published(text: str) -> Published:
     )
 
 
-def container_sources(tags: Iterable[Mapping[str, Any]], name: str | None) -> tuple[str, ...]:
-    """The places of a container by the tags of the whole grid (the document of the queue `ALL`)."""
-    return tuple(source for tag in tags if name and tag.get("container_name") == name for source in tag.get("sources") or ())
+def container_sources(tags: Iterable[Mapping[str, Any]]) -> Mapping[str, tuple[str, ...]]:
+    """Container -> its places, by the tags of the whole grid (the document of the queue `ALL`)."""
+    sources: dict[str, tuple[str, ...]] = defaultdict(tuple)
+    for tag in tags:
+        if name := tag.get("container_name"):
+            sources[name] += tuple(tag.get("sources") or ())
+    return sources
 
 
 class SoftwareIndex:
@@ -145,11 +150,11 @@ class SoftwareIndex:
         self._codes = codes
         self._answers: dict[Hashable, Flags] = {}
 
-    def where(self, question: Hashable, holds: Callable[[Published], bool]) -> Flags:
+    def where(self, question: Hashable, holds: Callable[[SoftwareDocument], bool]) -> Flags:
         """The queues for whose document `holds`; `question` names it."""
         if question not in self._answers:
-            told = np.array([holds(document) for document in self._documents], dtype=np.bool_)
-            self._answers[question] = told[self._codes]
+            verdicts = np.array([holds(document) for document in self._documents], dtype=np.bool_)
+            self._answers[question] = verdicts[self._codes]
         return self._answers[question]
 
     def resolving(self, platform: Platform) -> Flags:
@@ -181,7 +186,7 @@ class SoftwareIndex:
         )
 
 
-def _release(document: Published, platform: Platform, project: str, version: str, cvmfs_tag: str) -> bool:
+def _release(document: SoftwareDocument, platform: Platform, project: str, version: str, cvmfs_tag: str) -> bool:
     anywhere = "any" in document.containers
     runs = anywhere or "/cvmfs" in document.containers or platform.among(document.cmtconfigs)
     if not project:
@@ -193,7 +198,7 @@ def _release(document: Published, platform: Platform, project: str, version: str
     return anywhere and platform.among(config for config, *name in document.tags if name == [project, version])
 
 
-def _container(document: Published, name: str, only_tags: bool, sources: tuple[str, ...]) -> bool:
+def _container(document: SoftwareDocument, name: str, only_tags: bool, sources: tuple[str, ...]) -> bool:
     if only_tags:
         return name in document.images
     if "any" in document.containers or "/cvmfs" in document.containers:

@@ -67,7 +67,7 @@ class BadGrid(OutsideDataError):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class GridNames:
     """Names to which the entries of a document may refer, and how it is said that one is not among them."""
 
     sites: Collection[str] = ()
@@ -78,7 +78,7 @@ class Known:
 
 
 def reference(kind: str, noun: str) -> AfterValidator:
-    """The name of a site, storage endpoint or queue; checked where the reader knows the names (its context is `Known`)."""
+    """The name of a site, storage endpoint or queue; checked where the reader knows the names (its context is `GridNames`)."""
 
     def check(name: str, info: ValidationInfo) -> str:
         if name and info.context is not None and name not in getattr(info.context, kind):
@@ -176,15 +176,15 @@ class Attributes(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        made = handler.resolve_ref_schema(handler(schema))
-        required, texts = made.get("required", ()), _may_be_empty(cls)
-        for name, value in made["properties"].items():
+        model = handler.resolve_ref_schema(handler(schema))
+        required, texts = model.get("required", ()), _may_be_empty(cls)
+        for name, value in model["properties"].items():
             if name not in required:
-                told = {word: value.pop(word) for word in ("description", "default", "unit") if word in value}
-                made["properties"][name] = {"anyOf": [value, {"enum": [None] if name in texts else ["", None]}]} | told
+                annotations = {word: value.pop(word) for word in ("description", "default", "unit") if word in value}
+                model["properties"][name] = {"anyOf": [value, {"enum": [None] if name in texts else ["", None]}]} | annotations
             elif value.get("type") == "string":
                 value["minLength"] = 1
-        return made
+        return model
 
 
 @cache

@@ -23,7 +23,7 @@ from brokerage.rules.grid.attributes import (
     Attributes,
     BadGrid,
     Gigabytes,
-    Known,
+    GridNames,
     QueueAttributes,
     SiteAttributes,
     StorageAttributes,
@@ -39,7 +39,7 @@ from brokerage.rules.grid.document import (
     storage_entry,
     without_ours,
 )
-from brokerage.rules.grid.update import Wanted
+from brokerage.rules.grid.update import GridUpdate
 from workqueues.rules.refine.characters import check_characters
 
 GB = 1024**3 / 1e9
@@ -92,10 +92,10 @@ def check_shape(document: object) -> Mapping[str, Any]:
     return document
 
 
-def read_sites(document: object) -> Wanted:
+def read_sites(document: object) -> GridUpdate:
     """The dictionary of sites; data policy Nucleus makes a nucleus. Raises BadGrid."""
-    entries, faulty = _each(document, "sites", _site, SiteAttributes, site_entry, Known())
-    return Wanted(sites=entries, faulty={"site": faulty})
+    entries, faulty = _each(document, "sites", _site, SiteAttributes, site_entry, GridNames())
+    return GridUpdate(sites=entries, faulty={"site": faulty})
 
 
 def _site(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,48 +122,48 @@ class CricStorage(StorageAttributes):
         return self
 
 
-def read_storages(document: object, known: Known) -> Wanted:
+def read_storages(document: object, known: GridNames) -> GridUpdate:
     """The dictionary of storage endpoints. Raises BadGrid."""
     entries, faulty = _each(document, "storages", _storage, CricStorage, storage_entry, known)
-    return Wanted(storages=entries, faulty={"storage": faulty})
+    return GridUpdate(storages=entries, faulty={"storage": faulty})
 
 
 def _storage(raw: Mapping[str, Any]) -> dict[str, Any]:
-    made = {name: value for name, value in raw.items() if name not in ("status", "path", "detailed_status")}
-    if isinstance(made.get("is_tape"), str):
-        made["is_tape"] = made["is_tape"].strip().upper() in ("Y", "YES", "TRUE", "1")
+    described = {name: value for name, value in raw.items() if name not in ("status", "path", "detailed_status")}
+    if isinstance(described.get("is_tape"), str):
+        described["is_tape"] = described["is_tape"].strip().upper() in ("Y", "YES", "TRUE", "1")
     status = raw.get("detailed_status") or {}
-    known = isinstance(status, Mapping)
-    return made | {"status": {k: str(v).upper() for k, v in status.items() if k in ACCESSES and v} if known else status}
+    readable = isinstance(status, Mapping)
+    return described | {"status": {k: str(v).upper() for k, v in status.items() if k in ACCESSES and v} if readable else status}
 
 
-def read_queues(document: object, known: Known) -> Wanted:
+def read_queues(document: object, known: GridNames) -> GridUpdate:
     """The dictionary of queues (schedconfig); the entry ALL is none. Raises BadGrid."""
     entries, faulty = _each(document, "queues", _queue, QueueAttributes, queue_entry, known, skip=("ALL",))
-    return Wanted(queues=entries, faulty={"queue": faulty})
+    return GridUpdate(queues=entries, faulty={"queue": faulty})
 
 
 def _queue(raw: Mapping[str, Any]) -> dict[str, Any]:
     """One queue with what CRIC writes in its own way: only JSON true switches on, an unreadable work area, lists as one text."""
-    made = {name: value for name, value in raw.items() if name not in OURS}
+    described = {name: value for name, value in raw.items() if name not in OURS}
     for name, attribute in FURTHER.items():
-        if attribute.kind == "flag" and name in made:
-            made[name] = made[name] is True
-        elif attribute.kind == "texts" and isinstance(made.get(name), str):
-            made[name] = [part for text in made[name].split(",") if (part := text.strip())]
-        elif attribute.kind == "object" and made.get(name) in ("", []):
-            made[name] = None
+        if attribute.kind == "flag" and name in described:
+            described[name] = described[name] is True
+        elif attribute.kind == "texts" and isinstance(described.get(name), str):
+            described[name] = [part for text in described[name].split(",") if (part := text.strip())]
+        elif attribute.kind == "object" and described.get(name) in ("", []):
+            described[name] = None
     for name, attribute in QUEUE.items():
-        if attribute.kind == "int" and isinstance(made.get(name), float):
-            made[name] = round(made[name])
-    made["maxwdir"] = _work_area(made)
-    return made
+        if attribute.kind == "int" and isinstance(described.get(name), float):
+            described[name] = round(described[name])
+    described["maxwdir"] = _work_area(described)
+    return described
 
 
 def _work_area(raw: Mapping[str, Any]) -> object:
-    given = raw.get("maxwdir")
-    if given in (None, "") or not isinstance(given, str) or re.fullmatch(r"\s*-?\d+(\.\d*)?\s*", given):
-        return given
+    area = raw.get("maxwdir")
+    if area in (None, "") or not isinstance(area, str) or re.fullmatch(r"\s*-?\d+(\.\d*)?\s*", area):
+        return area
     try:
         largest = int(float(raw.get("maxinputsize") or 0))
     except (TypeError, ValueError, OverflowError):
@@ -177,7 +177,7 @@ def _each(
     made: Callable[[Mapping[str, Any]], dict[str, Any]],
     model: type[A],
     entry: Callable[[str, Mapping[str, Any], A], E],
-    known: Known,
+    known: GridNames,
     skip: Collection[str] = (),
 ) -> tuple[list[E], dict[str, str]]:
     """The good entries of a dictionary, and the faults of the others."""

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from broker_site.foundation.outside_data import found, problem
-from brokerage.rules.grid.attributes import BadGrid, Known, moment
+from brokerage.rules.grid.attributes import BadGrid, GridNames, moment
 from brokerage.rules.grid.cric import check_shape, storable
 from brokerage.rules.grid.measurements import ALL, WINDOWS, software_problems
-from brokerage.rules.grid.update import Wanted
+from brokerage.rules.grid.update import GridUpdate
 from workqueues.rules.refine.characters import check_characters
 
 OLDEST = timedelta(minutes=30)
@@ -27,7 +27,7 @@ CLOSENESS = "closeness"
 """The activity of rows that only say how near sites are; those that only say throughput have the transfer system's name."""
 
 
-def read_software(document: object, known: Known) -> Wanted:
+def read_software(document: object, known: GridNames) -> GridUpdate:
     """The releases document: queue or ALL to what it publishes. Raises BadGrid."""
     good: dict[str, Mapping[str, Any]] = {}
     faulty: dict[str, str] = {}
@@ -45,10 +45,10 @@ def read_software(document: object, known: Known) -> Wanted:
             good[name] = published
     if not good:
         raise BadGrid([problem("", "empty", "the document has no entry of a queue that is here, nor ALL, that can be used")])
-    return Wanted(software=good, merged=True, faulty={"software": faulty})
+    return GridUpdate(software=good, merged=True, faulty={"software": faulty})
 
 
-def read_network(document: object, known: Known, now: datetime) -> Wanted:
+def read_network(document: object, known: GridNames, now: datetime) -> GridUpdate:
     """Files that wait and throughput by link `SOURCE:DESTINATION`; a row for each with its own time. Raises BadGrid."""
     links: list[dict[str, Any]] = []
     faulty: dict[str, str] = {}
@@ -60,22 +60,22 @@ def read_network(document: object, known: Known, now: datetime) -> Wanted:
             links += _link(source, destination, metrics, now)
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
             faulty[str(pair)[:100]] = f"links.{str(pair)[:100]}: type: {storable(str(error))[:200]}"
-    return Wanted(links=tuple(links), merged=True, faulty={"link": faulty})
+    return GridUpdate(links=tuple(links), merged=True, faulty={"link": faulty})
 
 
 def _link(source: str, destination: str, metrics: Mapping[str, Any], now: datetime) -> Iterator[dict[str, Any]]:
     queued = (metrics.get("files") or {}).get("queued") or {}
-    for activity, told in queued.items():
-        at = moment(str(told["timestamp"]))
+    for activity, metric in queued.items():
+        at = moment(str(metric["timestamp"]))
         if now - at <= OLDEST:
-            files = int(_measure(told["latest"]))
+            files = int(_measure(metric["latest"]))
             yield _row(source, destination, str(activity)[:LONGEST_ACTIVITY], at, files_queued=files)
     systems = metrics.get("mbps") or {}
     system = SYSTEM if SYSTEM in systems else next(iter(sorted(systems)), "")
     if system:
-        told = systems[system]
-        at = moment(str(told["timestamp"]))
-        mbps = {window: _measure(told[window]) for window in WINDOWS if told.get(window) not in (None, "")}
+        metric = systems[system]
+        at = moment(str(metric["timestamp"]))
+        mbps = {window: _measure(metric[window]) for window in WINDOWS if metric.get(window) not in (None, "")}
         if now - at <= OLDEST and mbps:
             yield _row(source, destination, system[:LONGEST_ACTIVITY], at, mbps=mbps)
 
@@ -88,7 +88,7 @@ def _measure(raw: object) -> float:
     return number
 
 
-def read_closeness(document: object, known: Known) -> Wanted:
+def read_closeness(document: object, known: GridNames) -> GridUpdate:
     """A list of src, dst and closeness (0 nearest, 11 farthest, -1 blocked). Raises BadGrid."""
     if not isinstance(document, list) or not document:
         raise BadGrid([problem("", "type" if document else "empty", f"expected a list of links, found {found(document)}")])
@@ -110,7 +110,7 @@ def read_closeness(document: object, known: Known) -> Wanted:
             faulty[path] = f"{path}.closeness: range: expected -1 to 11, found {found(entry.get('closeness'))}"
             continue
         rows[source, destination] = _row(source, destination, CLOSENESS, None, closeness=closeness)
-    return Wanted(links=tuple(rows.values()), merged=True, faulty={"link": faulty})
+    return GridUpdate(links=tuple(rows.values()), merged=True, faulty={"link": faulty})
 
 
 def _row(source: str, destination: str, activity: str, at: datetime | None, **told: Any) -> dict[str, Any]:

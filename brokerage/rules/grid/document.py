@@ -25,7 +25,7 @@ from brokerage.rules.grid.attributes import (
     SITE,
     STORAGE,
     BadGrid,
-    Known,
+    GridNames,
     QueueAttributes,
     SiteAttributes,
     StorageAttributes,
@@ -75,10 +75,10 @@ class Grid:
 E = TypeVar("E", bound=Entry)
 
 
-def _format(given: object) -> object:
-    if given != FORMAT:
-        raise fault("format", f"expected {FORMAT!r}, found {found(given)}")
-    return given
+def _format(form: object) -> object:
+    if form != FORMAT:
+        raise fault("format", f"expected {FORMAT!r}, found {found(form)}")
+    return form
 
 
 def _name(name: str) -> str:
@@ -140,7 +140,7 @@ def read_grid(document: object) -> Grid:
     unknown = islice((name for name in document if name not in GridDocument.model_fields), MOST_PROBLEMS)
     some = {name: document[name] for name in (*GridDocument.model_fields, *unknown) if name in document}
     try:
-        read = GridDocument.model_validate(some, context=Known(sites, storages, queues, LACKING))
+        read = GridDocument.model_validate(some, context=GridNames(sites, storages, queues, LACKING))
     except ValidationError as error:
         raise BadGrid([*problems(error, GridDocument), *wrong]) from None
     if wrong:
@@ -162,10 +162,10 @@ NOT_OF_A_QUEUE = (*QUEUE, "nickname", "atlas_site", "astorages")
 
 def nickname_problem(name: str, raw: object) -> Problem | None:
     """A queue that calls itself by another name."""
-    given = raw.get("nickname") if isinstance(raw, Mapping) else None
-    if given in (None, "", name):
+    nickname = raw.get("nickname") if isinstance(raw, Mapping) else None
+    if nickname in (None, "", name):
         return None
-    message = f"expected the name of the member, {name}, found {found(given)}"
+    message = f"expected the name of the member, {name}, found {found(nickname)}"
     return problem(f"queues.{name[:100]}.nickname", "name", message)
 
 

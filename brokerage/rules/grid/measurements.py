@@ -22,7 +22,7 @@ from brokerage.rules.grid.attributes import (
     BadGrid,
     Count,
     Gigabytes,
-    Known,
+    GridNames,
     Number,
     QueueName,
     SiteName,
@@ -90,13 +90,13 @@ class Link(Attributes):
     at: Time | None = Field(None, description="When it was measured.")
 
 
-class OfQueue(Attributes):
+class QueueFigures(Attributes):
     """Something at a computing queue."""
 
     queue: QueueName = Field(description="Computing queue.")
 
 
-class Jobs(OfQueue):
+class Jobs(QueueFigures):
     """Jobs of one kind at a queue."""
 
     share: Share = ""
@@ -109,14 +109,14 @@ class Jobs(OfQueue):
     user: str = Field("", description="Their user.")
 
 
-class Pilots(OfQueue):
+class Pilots(QueueFigures):
     """Pilots of a queue."""
 
     requests_3h: Count = Field(0, description="Requests and updates by pilots in three hours.")
     last_start: Time | None = Field(None, description="When a job last began.")
 
 
-class Slots(OfQueue):
+class Slots(QueueFigures):
     """How many jobs may run, as somebody declared it."""
 
     share: Share = ""
@@ -125,13 +125,13 @@ class Slots(OfQueue):
     expires: Time | None = Field(None, description="Until when they hold.")
 
 
-class Workers(OfQueue):
+class Workers(QueueFigures):
     """Batch jobs that wait to become pilots."""
 
     n: Count = Field(0, description="How many.")
 
 
-class Measured(OfQueue):
+class Measured(QueueFigures):
     """What is measured of a queue's running jobs."""
 
     disk_io_per_core: Number = Field(0, description="Disk I/O of running jobs, kB/s per core.")
@@ -233,7 +233,7 @@ def read_facts(document: Mapping[str, Any], grid: Grid, parts: type[StoredParts]
     """Read the parts of a document whose grid was read. Raises BadGrid; rules as there, and `time`."""
     sites, storages, queues = ({entry.name for entry in part} for part in (grid.sites, grid.storages, grid.queues))
     try:
-        read = parts.model_validate(document, context=Known(sites, storages, queues, LACKING))
+        read = parts.model_validate(document, context=GridNames(sites, storages, queues, LACKING))
     except ValidationError as error:
         raise BadGrid(problems(error, parts)) from None
     lists = {part: _entries(value) for part, value in read if isinstance(value, list)}
@@ -248,6 +248,6 @@ def _entries(part: Iterable[BaseModel]) -> Entries:
 def software_problems(published: object, path: str = "") -> Iterator[Problem]:
     """What is wrong with the software document of a queue."""
     try:
-        Software.model_validate(published, context=Known())
+        Software.model_validate(published, context=GridNames())
     except ValidationError as error:
         yield from problems(error, Software, path)

@@ -48,5 +48,5 @@ def meant(storages: Sequence[OutputStorage], token: str) -> OutputStorage | None
 
 def all_meant(text: str, tokens: Sequence[str]) -> tuple[OutputStorage, ...] | None:
     """The endpoints for all tokens; None where one of them has none."""
-    found = [meant(listed(text), token) for token in tokens]
-    return None if None in found else tuple(storage for storage in found if storage is not None)
+    storages = [meant(listed(text), token) for token in tokens]
+    return None if None in storages else tuple(storage for storage in storages if storage is not None)

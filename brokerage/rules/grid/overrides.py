@@ -53,12 +53,12 @@ def value_in(kind: Kind, attribute: str, columns: Mapping[str, Any]) -> Any:
 
 def laid_over(kind: Kind, columns: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a row with overridden values; None removes an attribute without column. Only given columns are changed."""
-    laid = dict(columns)
+    row = dict(columns)
     for attribute, value in values.items():
         if in_column(kind, attribute):
-            if attribute in laid:
-                laid[attribute] = value
-        elif "attributes" in laid:
-            others = {name: kept for name, kept in laid["attributes"].items() if name != attribute}
-            laid["attributes"] = others if value is None else others | {attribute: value}
-    return laid
+            if attribute in row:
+                row[attribute] = value
+        elif "attributes" in row:
+            others = {name: kept for name, kept in row["attributes"].items() if name != attribute}
+            row["attributes"] = others if value is None else others | {attribute: value}
+    return row

@@ -18,8 +18,33 @@ from brokerage.rules.grid.document import Entry, Grid, QueueEntry
 from brokerage.rules.grid.measurements import EXPRESS, PRODUCTION_OUTPUT, Facts
 from brokerage.rules.grid.output_storages import OutputStorage, written
 from brokerage.rules.grid.pseudo_queues import Row, expanded
-from brokerage.rules.grid.queue_switches import Switches
 from brokerage.states import JOB
+
+
+class Switches:
+    """What is switched on at a queue; names are compared whole, `params` come before `catchall`."""
+
+    def __init__(self, catchall: str, params: Mapping[str, Any] | None = None) -> None:
+        parts = (item.partition("=") for item in catchall.split(","))
+        self._found: dict[str, Any] = {name.strip(): value.strip() or True for name, _, value in parts if name.strip()}
+        self._found |= dict(params or {})
+
+    def on(self, name: str) -> bool:
+        """Whether the switch is there and not off."""
+        return str(self._found.get(name, "")).lower() not in ("", "false", "0", "none")
+
+    def text(self, name: str) -> str:
+        """The value of a switch, empty where it is not there or has none."""
+        value = self._found.get(name)
+        return "" if value is None or isinstance(value, bool) else str(value)
+
+    def number(self, name: str) -> float:
+        """The value of a switch as a number; 0 where it is not there or is none."""
+        try:
+            return float(self.text(name) or 0)
+        except ValueError:
+            return 0.0
+
 
 IN_USE = "ACTIVE"
 VIRTUAL = "_VP_DISK"
@@ -47,11 +72,11 @@ def places(grid: Grid, scope: str = "") -> Mapping[str, Places]:
     A queue that gives storages for one of reading and writing only has the same for both.
     """
     active = {storage.name: storage for storage in grid.storages if storage.columns["state"] == IN_USE}
-    found = {}
+    by_queue = {}
     for queue in grid.queues:
         reads, writes = (_role(queue, f"{role}_lan", scope, active) for role in ("read", "write"))
-        found[queue.name] = Places(reads or writes, writes or reads)
-    return found
+        by_queue[queue.name] = Places(reads or writes, writes or reads)
+    return by_queue
 
 
 def _role(queue: QueueEntry, role: str, scope: str, active: Mapping[str, Entry]) -> tuple[Entry, ...]:
@@ -102,17 +127,17 @@ class _Activity:
 
 
 def _sums(entries: Iterable[Mapping[str, Any]], attribute: str) -> Mapping[str, int]:
-    found: dict[str, int] = defaultdict(int)
+    sums: dict[str, int] = defaultdict(int)
     for entry in entries:
-        found[entry["queue"]] += entry[attribute]
-    return found
+        sums[entry["queue"]] += entry[attribute]
+    return sums
 
 
-def _queue_row(queue: QueueEntry, own: Places, facts: Facts, busy: _Activity, attributes: Collection[str]) -> Row:
+def _queue_row(queue: QueueEntry, storages: Places, facts: Facts, busy: _Activity, attributes: Collection[str]) -> Row:
     columns, name = queue.columns, queue.name
     further = columns["attributes"]
     switches = Switches(columns["catchall"] or "", further.get("params"))
-    source, output = own.reads[0] if own.reads else None, own.output
+    source, output = storages.reads[0] if storages.reads else None, storages.output
     row: dict[str, Any] = {name: columns.get(name) if name in QUEUE else further.get(name) for name in attributes}
     cores = max(columns["corecount"], 1)
     if switches.on("per_core_attr"):
@@ -134,12 +159,12 @@ def _queue_row(queue: QueueEntry, own: Places, facts: Facts, busy: _Activity, at
         "gpu": switches.on("gpu"),
         "allowed_processing": switches.text("allowed_processing"),
         "excluded_processing": switches.text("excluded_processing"),
-        "virtual": any(storage.name.endswith(VIRTUAL) for storage in own.reads),
+        "virtual": any(storage.name.endswith(VIRTUAL) for storage in storages.reads),
         "direct_access_lan": further.get("direct_access_lan") is True,
         "any_release": "ANY" in (further.get("releases") or ()),
         "software": _software(name, further.get("releases") or (), facts),
-        "read_lan_ok": any(up(storage, "read_lan") for storage in own.reads),
-        "write_lan_ok": any(up(storage, "write_lan") for storage in own.writes),
+        "read_lan_ok": any(up(storage, "read_lan") for storage in storages.reads),
+        "write_lan_ok": any(up(storage, "write_lan") for storage in storages.writes),
         "read_wan_ok": up(output, "read_wan"),
         "write_wan_ok": up(source, "write_wan"),
         "requests_3h": busy.requests.get(name),

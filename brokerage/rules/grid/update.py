@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydantic.json_schema import GenerateJsonSchema
+
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.rules.grid.attributes import BadGrid
-from brokerage.rules.grid.document import STORED, Entry, QueueEntry, read_grid
+from brokerage.rules.grid.document import FORMAT, STORED, Entry, GridDocument, QueueEntry, read_grid
 from brokerage.rules.grid.measurements import Entries, Facts, StoredParts, read_facts
 
 ONCE: Mapping[str, tuple[str, ...]] = {
@@ -24,7 +26,7 @@ ONCE: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class GridUpdate:
     """Rows of each table; None: the table stays as it is.
 
     faulty: kind -> name -> fault, entries that keep their last good version. merged: rows that links and software do not speak of
@@ -49,24 +51,41 @@ class Wanted:
         return sum(len(part) for part in parts if part is not None)
 
 
-def read_wanted(document: object) -> Wanted:
+def read_update(document: object) -> GridUpdate:
     """Our own document. Raises BadGrid with every fault; rules as `read_grid` and `read_facts`, and duplicate."""
     grid = read_grid(document)
     if not isinstance(document, Mapping):
-        return Wanted()
+        return GridUpdate()
     facts = read_facts(document, grid, StoredParts)
     if doubles := [*_doubles(facts)]:
         raise BadGrid(doubles)
-    found = {part: getattr(facts, part) for part in STORED if document.get(part) is not None}
-    return replace(Wanted(grid.sites, grid.storages, grid.queues, notes=grid.notes), **found)
+    stored = {part: getattr(facts, part) for part in STORED if document.get(part) is not None}
+    return replace(GridUpdate(grid.sites, grid.storages, grid.queues, notes=grid.notes), **stored)
 
 
 def _doubles(facts: Facts) -> Iterator[Problem]:
     """Entries of a list that speak of the same as another."""
     for part, names in ONCE.items():
-        seen: dict[tuple[Any, ...], int] = {}
+        positions: dict[tuple[Any, ...], int] = {}
         for position, entry in enumerate(getattr(facts, part)):
             key = tuple(entry[name] for name in names)
-            if key in seen:
-                yield Problem(f"{part}[{position}]", "duplicate", f"{part}[{seen[key]}] has the same {', '.join(names)}")
-            seen[key] = position
+            if key in positions:
+                yield Problem(f"{part}[{position}]", "duplicate", f"{part}[{positions[key]}] has the same {', '.join(names)}")
+            positions[key] = position
+
+
+class _WithoutTitles(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """The names say enough."""
+        return False
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of our own document, draft 2020-12; `docs/reference/grid.schema.json` is its text.
+
+    It says for editors and for other programs what the models enforce, the references between the parts excepted.
+    """
+    whole, stored = (m.model_json_schema(schema_generator=_WithoutTitles) for m in (GridDocument, StoredParts))
+    whole["$defs"] |= stored["$defs"]
+    whole["properties"] |= {part: stored["properties"][part] for part in STORED}
+    return {"$schema": GenerateJsonSchema.schema_dialect} | whole | {"title": FORMAT}

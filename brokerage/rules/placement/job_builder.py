@@ -13,10 +13,9 @@ from typing import NamedTuple
 from brokerage.rules.placement.new_job import DealtFiles, InputUse, JobOutput, NewJob, OutputName, PlacedJob, Seed
 from brokerage.rules.placement.usable_input import UsableInput
 from workqueues.rules.jobs.event_ranges import InputFile, NewRange
+from workqueues.rules.jobs.file_names import middle_name
 from workqueues.rules.jobs.job_parameters import JobFill, compiled, compiled_name
-from workqueues.rules.jobs.middle_names import middle_name
-from workqueues.rules.jobs.pseudo_files import PREFIX, number_of
-from workqueues.rules.jobs.seeds import seed_value
+from workqueues.rules.jobs.pseudo_files import PREFIX, number_of, seed_value
 from workqueues.splitters.protocol import JobPlan, Portion, SecondaryFiles
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from brokerage.rules.facts.ask import Ask
-from brokerage.rules.facts.needs import BASE_WALLTIME_S, CPU_EFFICIENCY, scaled_need_mb, size_mb, slot_power
-from brokerage.rules.facts.remaining_work import hs06_s_per_event
+from brokerage.rules.facts.needs import BASE_WALLTIME_S, CPU_EFFICIENCY, hs06_s_per_event, scaled_need_mb, size_mb, slot_power
 from brokerage.rules.facts.snapshot import Queues
 from workqueues.rules.jobs.job_size import SCRATCH_FLOOR_GB, Budget, disk_budgets, size_budgets, walltime_budget
 from workqueues.splitters.protocol import JobLimits

@@ -15,7 +15,7 @@ from brokerage.rules.grid.document import Entry
 from brokerage.rules.placement.distribution import Block, ChosenQueue, block_of, lay_out
 from brokerage.rules.placement.job_limits import limits_at, limits_of_task
 from brokerage.rules.placement.new_job import PlacedJob
-from brokerage.rules.placement.slots import JobsGiven, SlotsAt, chosen_queues, limit_of, own_names, readable_anywhere, total_room
+from brokerage.rules.placement.slots import JobGrants, SlotsAt, chosen_queues, limit_of, own_names, readable_anywhere, total_room
 from brokerage.rules.placement.usable_input import UsableInput
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.stored_snapshot import TaskFacts
@@ -37,7 +37,7 @@ class Placement(NamedTuple):
     reason: str
 
 
-def most_jobs(snapshot: GridSnapshot, policy: Policy, ask: Ask, given: JobsGiven, config: Config, room: int | None) -> int:
+def most_jobs(snapshot: GridSnapshot, policy: Policy, ask: Ask, given: JobGrants, config: Config, room: int | None) -> int:
     """Jobs for which there is room at all queues together, and that the throttler leaves; urgent tasks have no cap at queues.
 
     `ask` of the task as far as it is known without its input; `room` of the throttler, None without limit; `config`: component
@@ -60,7 +60,7 @@ def place_jobs(
     task_decision: TaskDecision[Queues],
     storages: Mapping[str, Entry],
     queue_ids: Mapping[str, int],
-    given: JobsGiven,
+    given: JobGrants,
     most: int,
     config: Config,
     dice: Random,

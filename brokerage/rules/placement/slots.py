@@ -12,7 +12,7 @@ import numpy as np
 from brokerage.rules.decision.pipeline import Choice
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.needs import job_walltime_s, memory_mb, output_mb, size_mb, slot_cores, slot_power
-from brokerage.rules.facts.overload import queue_limit
+from brokerage.rules.facts.overload import LEAST_QUEUED
 from brokerage.rules.facts.snapshot import BUSY, JOBS, Queues
 from brokerage.rules.grid.document import Entry
 from brokerage.rules.placement.distribution import ChosenQueue
@@ -35,7 +35,7 @@ class Slot(NamedTuple):
     walltime_s: int
 
 
-class JobsGiven:
+class JobGrants:
     """Jobs given to queues since the grid was looked at, by share; a pseudo-queue counts as its unified queue."""
 
     def __init__(self) -> None:
@@ -62,12 +62,12 @@ def limit_of(activity: str, share: str | None, config: Config) -> int:
 
     `config`: component jobbroker.
     """
-    own = config.get(f"NQUEUELIMITSITE_{share}") if share else None
-    limit = int(config["NQUEUELIMITSITE"] if own is None else own)
-    return max(limit, int(queue_limit(0))) if activity == ANALYSIS else limit
+    of_share = config.get(f"NQUEUELIMITSITE_{share}") if share else None
+    limit = int(config["NQUEUELIMITSITE"] if of_share is None else of_share)
+    return max(limit, LEAST_QUEUED) if activity == ANALYSIS else limit
 
 
-def total_room(queues: Queues, limit: int, given: JobsGiven, share: str | None) -> int:
+def total_room(queues: Queues, limit: int, grants: JobGrants, share: str | None) -> int:
     """Jobs that may still be made for all queues together; parts of a unified queue have the room of the whole.
 
     As nothing is known of the input yet, jobs whose input moves take no room.
@@ -81,7 +81,7 @@ def total_room(queues: Queues, limit: int, given: JobsGiven, share: str | None) 
         return sum(by_queue.values()), by_queue
 
     total, by_queue = queues.derived(("room", limit), free, ("name", "unified_name", *JOBS, *BUSY))
-    return total - sum(min(given.at(queue, share), by_queue.get(queue, 0)) for queue in given.queues())
+    return total - sum(min(grants.at(queue, share), by_queue.get(queue, 0)) for queue in grants.queues())
 
 
 def own_names(queues: Queues) -> list[str]:
@@ -94,7 +94,7 @@ def own_names(queues: Queues) -> list[str]:
 
 
 def chosen_queues(
-    chosen: Iterable[Choice], queues: Queues, limit: int | None, given: JobsGiven, share: str | None
+    chosen: Iterable[Choice], queues: Queues, limit: int | None, grants: JobGrants, share: str | None
 ) -> list[ChosenQueue]:
     """The chosen queues that can take outputs, with what waits there and how much may; `limit` None: no cap.
 
@@ -108,7 +108,7 @@ def chosen_queues(
         if queue not in by_queue and queues.storage[choice.row]:
             waiting = int(queues.queued[choice.row])
             cap = inf if limit is None else float(queues.cap(limit)[choice.row])
-            by_queue[queue] = ChosenQueue(choice.name, choice.weight, waiting, cap).filled(given.at(queue, share))
+            by_queue[queue] = ChosenQueue(choice.name, choice.weight, waiting, cap).filled(grants.at(queue, share))
     return list(by_queue.values())
 
 
@@ -120,8 +120,8 @@ class SlotsAt:
     """
 
     def __init__(self, ask: Ask, queues: Queues, row: int, compensation: float) -> None:
-        here = slice(row, row + 1)
-        cores = slot_cores(ask, queues.corecount[here])
+        at_row = slice(row, row + 1)
+        cores = slot_cores(ask, queues.corecount[at_row])
         self._ask = ask
         self._cores = int(cores[0]) if ask.core_count == 0 else max(ask.core_count or 1, 1)
         self._ram = _up(float(memory_mb(ask, cores)[0]) * compensation, RAM_STEP_MB, float(queues.maxrss[row]))

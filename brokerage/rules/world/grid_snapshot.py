@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from brokerage.rules.facts.ask import Ask, ChunkDataset, Usage
 from brokerage.rules.facts.columns import Flags, Ints
 from brokerage.rules.facts.snapshot import Nuclei, Queues
+from brokerage.rules.facts.software import container_sources
 from brokerage.rules.grid.attributes import FURTHER, QUEUE
 from brokerage.rules.grid.document import Entry, Grid
 from brokerage.rules.grid.measurements import ALL, EXPRESS, PRODUCTION_OUTPUT, Facts
@@ -83,13 +84,13 @@ class GridSnapshot:
         if ended:
             facts = replace(facts, jobs=(*facts.jobs, *ended))
         self._warm()
-        made = object.__new__(GridSnapshot)
-        found = {"_replicas": {**self._replicas, **_grouped(facts.replicas, "dataset")}} if replicas else {}
+        snapshot = object.__new__(GridSnapshot)
+        parts = {"_replicas": {**self._replicas, **_grouped(facts.replicas, "dataset")}} if replicas else {}
         if ended:
             known = [job for task_id in {job["task_id"] for job in ended} for job in self._by_task.get(task_id, ())]
-            found["_by_task"] = {**self._by_task, **_grouped((*known, *ended), "task_id")}
-        made.__dict__.update(self.__dict__, facts=facts, _scoped={}, **found)
-        return made
+            parts["_by_task"] = {**self._by_task, **_grouped((*known, *ended), "task_id")}
+        snapshot.__dict__.update(self.__dict__, facts=facts, _scoped={}, **parts)
+        return snapshot
 
     def _warm(self) -> None:
         """Make what copies share before there is a copy, or each would make its own."""
@@ -114,22 +115,18 @@ class GridSnapshot:
 
     @cached_property
     def _usages(self) -> Mapping[tuple[str, str], Usage]:
-        found: dict[tuple[str, str], Usage] = {}
+        usages: dict[tuple[str, str], Usage] = {}
         for entry in self.facts.users:
             read = {member: value for member, value in entry.items() if member not in ("name", "group") and value is not None}
             usage = Usage(**read | {"full_storages": tuple(read.get("full_storages", ()))})
             for kind in ("name", "group"):
                 if entry[kind]:
-                    found.setdefault((kind, entry[kind]), usage)
-        return found
+                    usages.setdefault((kind, entry[kind]), usage)
+        return usages
 
     @cached_property
     def _container_sources(self) -> Mapping[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = defaultdict(tuple)
-        for tag in ((self.facts.software or {}).get(ALL) or {}).get("tags") or ():
-            if name := tag.get("container_name"):
-                found[name] += tuple(tag.get("sources") or ())
-        return found
+        return container_sources(((self.facts.software or {}).get(ALL) or {}).get("tags") or ())
 
     @property
     def has_nuclei(self) -> bool:
@@ -156,16 +153,16 @@ class GridSnapshot:
     @cached_property
     def _own_names(self) -> list[str]:
         """For each row the queue of the document that it is, or is a part of."""
-        found: list[str] = np.where(self._base.unified_name == "", self._base.name, self._base.unified_name).tolist()
-        return found
+        names: list[str] = np.where(self._base.unified_name == "", self._base.name, self._base.unified_name).tolist()
+        return names
 
     @cached_property
     def _rows(self) -> Mapping[str, Ints]:
         """Queue of the document -> its rows: its own, or those of its pseudo-queues."""
-        found: dict[str, list[int]] = defaultdict(list)
+        rows_of: dict[str, list[int]] = defaultdict(list)
         for row, name in enumerate(self._own_names):
-            found[name].append(row)
-        return {name: np.array(rows, dtype=np.int64) for name, rows in found.items()}
+            rows_of[name].append(row)
+        return {name: np.array(rows, dtype=np.int64) for name, rows in rows_of.items()}
 
     @cached_property
     def _readers(self) -> Mapping[str, Ints]:
@@ -201,8 +198,8 @@ class GridSnapshot:
         if place not in self._views:
             nucleus = self._nucleus(ask.nucleus, EXPRESS if ask.urgent else PRODUCTION_OUTPUT)
             self._views[place] = counted.with_columns(**nucleus)
-        found: Queues = self._views[place]
-        return found
+        view: Queues = self._views[place]
+        return view
 
     @cached_property
     def _views(self) -> dict[tuple[Any, ...], Any]:
@@ -223,8 +220,8 @@ class GridSnapshot:
         place = ("slots", share, resource_type)
         if place not in self._views:
             self._views[place] = counted.with_columns(num_slots=self._slots(share, resource_type))
-        found: Queues = self._views[place]
-        return found
+        view: Queues = self._views[place]
+        return view
 
     def _slots(self, share: str | None, resource_type: str | None) -> Ints:
         """Slots declared for the jobs of a share (None = of all) and a class of resources."""
@@ -254,31 +251,31 @@ class GridSnapshot:
                 "nucleus_ok": np.full(len(base), output is None or up(output, "write_wan")),
                 **self._links.to(nucleus, activity),
             }
-        found: Arrays = self._views["nucleus", nucleus, activity]
-        return found
+        columns: Arrays = self._views["nucleus", nucleus, activity]
+        return columns
 
     def _input(self, ask: Ask) -> Arrays:
         """Where the input of the chunk is: what each queue has on local disk, and what further on local tape."""
         if not ask.chunk.datasets:
             return {"missing_files": np.full(len(self._base), ask.chunk.files, dtype=np.int64)} if ask.chunk.files else {}
         count = len(self._base)
-        found: dict[str, NDArray[Any]] = {
+        columns: dict[str, NDArray[Any]] = {
             "available_gb": np.zeros(count),
             "missing_files": np.zeros(count, dtype=np.int64),
             "whole_datasets": np.zeros(count, dtype=np.int64),
         }
         for dataset in ask.chunk.datasets:
             disk, tape, sendable = self._copies(dataset)
-            found["available_gb"] += disk * _gb_per_file(dataset)
-            found["missing_files"] += dataset.files - disk
-            found["whole_datasets"] += disk >= dataset.files
+            columns["available_gb"] += disk * _gb_per_file(dataset)
+            columns["missing_files"] += dataset.files - disk
+            columns["whole_datasets"] += disk >= dataset.files
             if tape.any():
                 further = np.maximum(tape - disk, 0)
-                found["tape_gb"] = found.get("tape_gb", 0.0) + further * _gb_per_file(dataset)
-                found["tape_files"] = found.get("tape_files", 0) + further
+                columns["tape_gb"] = columns.get("tape_gb", 0.0) + further * _gb_per_file(dataset)
+                columns["tape_files"] = columns.get("tape_files", 0) + further
             if not sendable:
-                found["source_ok"] = found.get("source_ok", True) & (np.maximum(disk, tape) >= dataset.files)
-        return found
+                columns["source_ok"] = columns.get("source_ok", True) & (np.maximum(disk, tape) >= dataset.files)
+        return columns
 
     def _copies(self, dataset: ChunkDataset) -> tuple[Ints, Ints, bool]:
         """Files that each queue has on local disk and on local tape; whether a copy can be sent, or none is known at all."""
@@ -322,10 +319,10 @@ class GridSnapshot:
 
     def _ended_and_used(self, ask: Ask) -> Arrays:
         """Jobs of the task that ended lately, and those of its user and share."""
-        found: dict[str, NDArray[Any]] = defaultdict(lambda: np.zeros(len(self._base), dtype=np.int64))
+        counts: dict[str, NDArray[Any]] = defaultdict(lambda: np.zeros(len(self._base), dtype=np.int64))
         for job in self._by_task.get(ask.task_id, ()):
-            found[f"task_{job['status']}"][self._rows[job["queue"]]] += job["n"]
-        return {**found, **(self._jobs.of_user(ask.user, ask.share) if ask.user else {})}
+            counts[f"task_{job['status']}"][self._rows[job["queue"]]] += job["n"]
+        return {**counts, **(self._jobs.of_user(ask.user, ask.share) if ask.user else {})}
 
 
 def _gb_per_file(dataset: ChunkDataset) -> float:
@@ -334,14 +331,14 @@ def _gb_per_file(dataset: ChunkDataset) -> float:
 
 def _sums(work: Iterable[Mapping[str, Any]], nuclei: Sequence[str]) -> NDArray[np.float64]:
     """Remaining work of each of the nuclei, HS06 s."""
-    found: dict[str, float] = defaultdict(float)
+    sums: dict[str, float] = defaultdict(float)
     for entry in work:
-        found[entry["nucleus"]] += entry["rw"]
-    return np.array([found.get(name, 0.0) for name in nuclei], dtype=np.float64)
+        sums[entry["nucleus"]] += entry["rw"]
+    return np.array([sums.get(name, 0.0) for name in nuclei], dtype=np.float64)
 
 
 def _grouped(entries: Iterable[Mapping[str, Any]], attribute: str) -> Mapping[Any, list[Mapping[str, Any]]]:
-    found: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+    groups: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
     for entry in entries:
-        found[entry[attribute]].append(entry)
-    return found
+        groups[entry[attribute]].append(entry)
+    return groups

@@ -26,7 +26,7 @@ _COLUMNS = (*JOBS, TRANSFERRING)
 _WAITING = [JOBS.index("activated"), JOBS.index("starting")]
 _RUNNING = JOBS.index("running")
 
-Entry = Mapping[str, Any]
+JobEntry = Mapping[str, Any]
 
 
 class JobCounts:
@@ -35,7 +35,7 @@ class JobCounts:
     `stuck` says of a nucleus that it cannot take output now: what waits for it says nothing of the queue.
     """
 
-    def __init__(self, jobs: Iterable[Entry], queues: Sequence[str], rows_at: Ints, stuck: Callable[[str], bool]) -> None:
+    def __init__(self, jobs: Iterable[JobEntry], queues: Sequence[str], rows_at: Ints, stuck: Callable[[str], bool]) -> None:
         self.rows_at, self.stuck = rows_at, stuck
         self._places = {name: i for i, name in enumerate(queues)}
         self._jobs = [job for job in jobs if job["status"] in COUNTED and job["queue"] in self._places]
@@ -45,11 +45,11 @@ class JobCounts:
         everywhere = self._totals
         mine = everywhere if share is None else self._sums(self._shares == self._share_codes.get(share, -1))
         others = everywhere - mine
-        found = {state: mine[i][self.rows_at] for i, state in enumerate(JOBS)}
-        found["others_waiting"] = others[_WAITING].sum(axis=0)[self.rows_at]
-        found["others_running"] = others[_RUNNING][self.rows_at]
-        found[TRANSFERRING] = self._transferring[self.rows_at]
-        return found
+        columns = {state: mine[i][self.rows_at] for i, state in enumerate(JOBS)}
+        columns["others_waiting"] = others[_WAITING].sum(axis=0)[self.rows_at]
+        columns["others_running"] = others[_RUNNING][self.rows_at]
+        columns[TRANSFERRING] = self._transferring[self.rows_at]
+        return columns
 
     def users(self, share: str | None) -> Ints:
         """How many users have jobs of the share at each queue."""
@@ -62,13 +62,13 @@ class JobCounts:
 
     def of_user(self, user: str, share: str | None) -> dict[str, Ints]:
         """Waiting and running jobs of a user and share; nothing where there are none."""
-        found: dict[str, Ints] = {}
+        counts: dict[str, Ints] = {}
         for job in self._by_user.get(user, ()):
             if not share or job["share"] == share:
                 column = "user_running" if job["status"] == "running" else "user_queued"
-                sums = found.setdefault(column, np.zeros(len(self._places), dtype=np.int64))
+                sums = counts.setdefault(column, np.zeros(len(self._places), dtype=np.int64))
                 sums[self._places[job["queue"]]] += job["n"]
-        return {column: sums[self.rows_at] for column, sums in found.items()}
+        return {column: sums[self.rows_at] for column, sums in counts.items()}
 
     def _sums(self, chosen: NDArray[np.bool_]) -> Ints:
         """States x queues: the jobs of the chosen entries."""
@@ -86,8 +86,8 @@ class JobCounts:
         nuclei, codes = _coded(job["nucleus"] for job in self._jobs)
         moving = np.array([not (name and self.stuck(name)) for name in nuclei], dtype=np.bool_)
         chosen = moving[codes] if len(codes) else np.zeros(0, dtype=np.bool_)
-        found: Ints = self._sums(chosen)[_COLUMNS.index(TRANSFERRING)]
-        return found
+        sums: Ints = self._sums(chosen)[_COLUMNS.index(TRANSFERRING)]
+        return sums
 
     @cached_property
     def _queues(self) -> Ints:
@@ -117,12 +117,12 @@ class JobCounts:
         return np.where(codes == names.index(""), -1, codes) if "" in names else codes
 
     @cached_property
-    def _by_user(self) -> Mapping[str, list[Entry]]:
-        found: dict[str, list[Entry]] = defaultdict(list)
+    def _by_user(self) -> Mapping[str, list[JobEntry]]:
+        by_user: dict[str, list[JobEntry]] = defaultdict(list)
         for job in self._jobs:
             if job["user"] and COUNTED[job["status"]] in JOBS:
-                found[job["user"]].append(job)
-        return found
+                by_user[job["user"]].append(job)
+        return by_user
 
 
 def _ints(values: Iterable[int]) -> Ints:

@@ -60,17 +60,17 @@ class LinkColumns:
                 if age <= oldest and (mbps := entry["mbps"].get(window)) is not None:
                     fresh[window] = float(mbps)
             closeness = closeness if entry["closeness"] is None else float(entry["closeness"])
-        known = latest(*fresh.values())
-        return files, nan if known is None else known, closeness
+        throughput = latest(*fresh.values())
+        return files, nan if throughput is None else throughput, closeness
 
 
 def files_to_nuclei(links: Iterable[Mapping[str, Any]], now: datetime) -> Mapping[str, int]:
     """Nucleus -> output files on their way to it from everywhere, by what was measured within the hour (facts 1)."""
-    found: dict[str, int] = defaultdict(int)
+    files: dict[str, int] = defaultdict(int)
     for link in links:
         if link["activity"] in TO_NUCLEUS and _age(link, now) <= WINDOWS["1h"]:
-            found[link["to"]] += link["files_queued"]
-    return found
+            files[link["to"]] += link["files_queued"]
+    return files
 
 
 def _age(link: Mapping[str, Any], now: datetime) -> timedelta:

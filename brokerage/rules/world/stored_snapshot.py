@@ -59,8 +59,8 @@ class TaskFacts:
         """Compressed; empty where there is nothing."""
         if self == TaskFacts():
             return b""
-        found = {"replicas": _columns(self.replicas), "ended": _columns(self.ended), "added": _columns(self.added)}
-        return compressed(_json(found | {"able_queues": self.able_queues}))
+        parts = {"replicas": _columns(self.replicas), "ended": _columns(self.ended), "added": _columns(self.added)}
+        return compressed(_json(parts | {"able_queues": self.able_queues}))
 
     @classmethod
     def from_bytes(cls, packed: bytes) -> TaskFacts:
@@ -108,12 +108,12 @@ def unpacked(grid: bytes, links: bytes, moment: bytes, scope: str = "") -> GridS
             total_rw=of_moment["total_rw"],
             **{part: _entries(of_moment[part]) for part in MOMENT},
         )
-        found = Grid(
+        grid_read = Grid(
             tuple(Entry(*entry) for entry in of_grid["sites"]),
             tuple(Entry(*entry) for entry in of_grid["storages"]),
             tuple(QueueEntry(name, columns, tuple(map(tuple, roles))) for name, columns, roles in of_grid["queues"]),
         )
-        return GridSnapshot(found, facts, datetime.fromisoformat(of_moment["now"]), scope)
+        return GridSnapshot(grid_read, facts, datetime.fromisoformat(of_moment["now"]), scope)
     except (KeyError, TypeError, ValueError) as error:
         raise BadSnapshot(f"a damaged snapshot: {error}") from error
 
@@ -122,7 +122,7 @@ def document(snapshot: GridSnapshot) -> dict[str, Any]:
     """The grid document of a snapshot, as `manage.py decide` reads it."""
     grid, facts = snapshot.grid, snapshot.facts
     work = facts.total_rw or {}
-    found = {
+    members = {
         "format": FORMAT,
         "now": snapshot.now.isoformat(),
         "sites": {site.name: _flat(site) | {"total_rw": work.get(site.name, 0.0)} for site in grid.sites},
@@ -131,7 +131,7 @@ def document(snapshot: GridSnapshot) -> dict[str, Any]:
         "software": facts.software or {},
     }
     parts = {part: [_plain(entry) for entry in getattr(facts, part)] for part in ("links", *MOMENT, "replicas")}
-    return found | {part: entries for part, entries in parts.items() if entries}
+    return members | {part: entries for part, entries in parts.items() if entries}
 
 
 def with_task_facts(snapshot: GridSnapshot, task_facts: TaskFacts) -> GridSnapshot:
@@ -150,11 +150,12 @@ def _flat(entry: Entry) -> dict[str, Any]:
 
 
 def _queue(queue: QueueEntry) -> dict[str, Any]:
-    found = _flat(queue)
-    roles: dict[str, Any] = dict(found.get("astorages") or {})
+    members = _flat(queue)
+    roles: dict[str, Any] = dict(members.get("astorages") or {})
     for access, storage, _ in sorted(queue.storages, key=lambda role: (role[0], role[2])):
         roles.setdefault(access, []).append(storage)
-    return {name: value for name, value in found.items() if name != "site"} | {"atlas_site": found["site"], "astorages": roles}
+    site = members.pop("site")
+    return members | {"atlas_site": site, "astorages": roles}
 
 
 def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,12 +169,12 @@ def _value(value: Any) -> Any:
 def _columns(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Entries of equal members as one list for each member; one value where all are equal."""
     rows = list(entries)
-    found: dict[str, Any] = {"rows": len(rows), "columns": {}}
+    part: dict[str, Any] = {"rows": len(rows), "columns": {}}
     for name in rows[0] if rows else ():
         values = [_value(row[name]) for row in rows]
         alike = all(value == values[0] and type(value) is type(values[0]) for value in values)
-        found["columns"][name] = {"all": values[0]} if alike else values
-    return found
+        part["columns"][name] = {"all": values[0]} if alike else values
+    return part
 
 
 def _entries(read: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

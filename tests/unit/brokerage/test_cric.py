@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from brokerage.rules.grid.attributes import BadGrid, Known
+from brokerage.rules.grid.attributes import BadGrid, GridNames
 from brokerage.rules.grid.cric import read_queues, read_sites, read_storages, recognised
 from brokerage.rules.grid.cric_metrics import read_closeness, read_network, read_software
 from brokerage.rules.grid.document import Entry
 from tests.grid import cric
 from tests.grid.conftest import GOOD
 
-KNOWN = Known({"SITE-A", "SITE-B"}, {"A_DATADISK", "A_SCRATCHDISK", "A_TAPE"}, {"ALPHA", "BETA"})
+KNOWN = GridNames({"SITE-A", "SITE-B"}, {"A_DATADISK", "A_SCRATCHDISK", "A_TAPE"}, {"ALPHA", "BETA"})
 NOW = datetime(2026, 5, 4, 8, tzinfo=UTC)
 
 

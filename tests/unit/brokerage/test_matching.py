@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage.rules.dispatch.matching import Requirement, Resource, Waiting, fitting, rank, suits
+from brokerage.rules.dispatch.matching import Requirement, Resource, WaitingQueue, fitting, rank, suits
 
 PILOT = Resource("Q", cores=4, memory_mb=8000, disk_mb=10_000, walltime_s=3600, vo="atlas")
 
@@ -27,13 +27,13 @@ PILOT = Resource("Q", cores=4, memory_mb=8000, disk_mb=10_000, walltime_s=3600, 
 def test_a_job_runs_only_where_everything_it_needs_is_left(requirement: Requirement, skipped: str | None) -> None:
     skip = suits(requirement, PILOT)
     assert (skip and skip.criterion) == skipped
-    assert [waiting.id for waiting in fitting([Waiting(1, requirement, 500)], PILOT)] == ([1] if skipped is None else [])
+    assert [waiting.id for waiting in fitting([WaitingQueue(1, requirement, 500)], PILOT)] == ([1] if skipped is None else [])
 
 
 def test_what_a_pilot_does_not_know_sets_no_condition() -> None:
     huge = Requirement("Q", 64, 999_999, 999_999, 999_999, "belle")
     assert suits(huge, Resource("Q", cores=0)) is None
-    assert list(fitting([Waiting(1, huge, 500)], Resource("Q", cores=0)))
+    assert list(fitting([WaitingQueue(1, huge, 500)], Resource("Q", cores=0)))
 
 
 def test_numbers_are_in_the_reason() -> None:
@@ -45,7 +45,12 @@ def test_numbers_are_in_the_reason() -> None:
 
 def test_the_share_comes_first_then_the_priority_then_the_oldest() -> None:
     need = Requirement("Q", vo="atlas")
-    waiting = [Waiting(1, need, 500, 2.0), Waiting(2, need, 400, 1.0), Waiting(3, need, 900, 2.0), Waiting(4, need, 500, 2.0)]
+    waiting = [
+        WaitingQueue(1, need, 500, 2.0),
+        WaitingQueue(2, need, 400, 1.0),
+        WaitingQueue(3, need, 900, 2.0),
+        WaitingQueue(4, need, 500, 2.0),
+    ]
     assert [one.id for one in sorted(waiting, key=rank)] == [2, 3, 1, 4]
 
 
@@ -59,5 +64,5 @@ pilots = st.builds(Resource, st.sampled_from("QR"), SIZES, SIZES, SIZES, SIZES, 
 def test_a_pilot_is_offered_just_the_work_of_which_nothing_says_that_it_does_not_suit(
     requirements: list[Requirement], pilot: Resource
 ) -> None:
-    waiting = [Waiting(i, requirement, 1) for i, requirement in enumerate(requirements)]
+    waiting = [WaitingQueue(i, requirement, 1) for i, requirement in enumerate(requirements)]
     assert list(fitting(waiting, pilot)) == [one for one in waiting if suits(one.requirement, pilot) is None]

@@ -12,7 +12,7 @@ from brokerage.policies.production import Production
 from brokerage.rules.decision.assembly import able_queues, without_nucleus
 from brokerage.rules.decision.pipeline import decide, skips
 from brokerage.rules.decision.record import config_of, decode, encode, replay
-from brokerage.rules.facts.remaining_work import remaining_work
+from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.facts.snapshot import Nuclei, Queues
 from brokerage.rules.grid.output_storages import OutputStorage, written
 from tests.unit.brokerage.grids import CONFIG, ask

@@ -15,7 +15,7 @@ from tests.unit.brokerage.grids import CONFIG
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.job_size import Budget
 from workqueues.rules.jobs.split_rule import SplitRules
-from workqueues.splitters.choice import splitter_for
+from workqueues.splitters.choice import SPLITTERS, splitter_name
 from workqueues.splitters.protocol import Files, JobLimits, Secondary, Split
 
 
@@ -36,7 +36,7 @@ def laid(places: list[ChosenQueue], n_files: int = 100, most: int = 50, block: i
     rules = more.get("rules") or SplitRules(files_per_job=2)
 
     def cut(part: Files, limits: JobLimits, upto: int, others: Sequence[Secondary]) -> Split:
-        return splitter_for("input", rules)(part, rules, limits, upto, others)
+        return SPLITTERS[splitter_name("input", rules)].cut(part, rules, limits, upto, others)
 
     return lay_out(files, more.get("secondaries", ()), cut, limits_at, places, most, block, dice("task", seed), 3)
 

@@ -15,14 +15,13 @@ from broker_site.foundation.gdpconfig.keys import KEYS, BadConfig
 from brokerage.plugins import GROUP, check_plugins, declaring, load
 from brokerage.rules.decision import policy_choice
 from brokerage.rules.decision.declare import FILTERS, POLICIES, WEIGHTS, policy_for
-from brokerage.rules.decision.generator_choice import NoGenerator, generator_chosen
-from brokerage.rules.decision.policy_choice import NoPolicy, Plugin, policy_chosen, policy_named
+from brokerage.rules.decision.policy_choice import NoGenerator, NoPolicy, Plugin, generator_chosen, policy_chosen, policy_named
 from workqueues.splitters.choice import SPLITTERS
 from workqueues.splitters.generation import STANDARD
 from workqueues.splitters.generator import GENERATORS
 
 GOOD = """
-from brokerage.filters.status import status
+from brokerage.filters.sites import status
 from brokerage.policies.generic import Generic
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, filter, policy, weight
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from brokerage.rules.decision.pipeline import Choice
-from brokerage.rules.placement.slots import JobsGiven, chosen_queues, limit_of, total_room
+from brokerage.rules.placement.slots import JobGrants, chosen_queues, limit_of, total_room
 from tests.unit.brokerage.grids import CONFIG, queues
 
 MOVING = queues(storage="Q_DISK", assigned=500, activated=3, running=2)
@@ -15,15 +15,15 @@ MOVING = queues(storage="Q_DISK", assigned=500, activated=3, running=2)
 @pytest.mark.parametrize(("missing", "waiting"), [(0, 3), (1, 503)])
 def test_jobs_whose_input_moves_do_not_block_those_whose_input_is_there(missing: int, waiting: int) -> None:
     table = MOVING.with_columns(missing_files=np.array([missing]))
-    (place,) = chosen_queues([Choice(0, "Q", 1.0, ())], table, limit_of("production", None, CONFIG), JobsGiven(), None)
+    (place,) = chosen_queues([Choice(0, "Q", 1.0, ())], table, limit_of("production", None, CONFIG), JobGrants(), None)
     assert (place.queued, place.cap) == (waiting, 20)
 
 
 def test_there_may_be_room_until_the_input_is_known() -> None:
-    assert total_room(MOVING, limit_of("production", None, CONFIG), JobsGiven(), None) == 17
+    assert total_room(MOVING, limit_of("production", None, CONFIG), JobGrants(), None) == 17
 
 
 @pytest.mark.parametrize(("activity", "cap"), [("production", 20), ("generic", 20), ("analysis", 40)])
 def test_a_queue_of_analysis_is_full_when_it_is_overloaded(activity: str, cap: int) -> None:
-    (place,) = chosen_queues([Choice(0, "Q", 1.0, ())], MOVING, limit_of(activity, None, CONFIG), JobsGiven(), None)
+    (place,) = chosen_queues([Choice(0, "Q", 1.0, ())], MOVING, limit_of(activity, None, CONFIG), JobGrants(), None)
     assert place.cap == cap

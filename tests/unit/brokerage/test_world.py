@@ -293,4 +293,3 @@ def test_tasks_of_a_share_and_nucleus_share_what_is_made_for_them() -> None:
     assert first.busy is not other.busy
     assert first.not_test is other.not_test
     assert isinstance(first, Queues)
-    assert Queues.from_bytes(first.to_bytes()).to_bytes() == first.to_bytes()

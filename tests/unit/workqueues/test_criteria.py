@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from workqueues.rules.work_queues.criteria import BadCriteria, holds, parse, read_variables
 from workqueues.rules.work_queues.criteria.expression import Truth, truth
-from workqueues.rules.work_queues.criteria.parse import variables_of
-from workqueues.rules.work_queues.criteria.variables import BadVariables
+from workqueues.rules.work_queues.criteria.parse import BadVariables, variables_of
 
 TASK = {"processingtype": "simul", "workinggroup": "GP_HIGGS", "corecount": 8, "campaign": None}
 

@@ -15,8 +15,8 @@ from workqueues.rules.jobs import feeding
 from workqueues.rules.jobs.arithmetic import MalformedFormula, formula
 from workqueues.rules.jobs.dataset_attributes import Attributes, read_attributes
 from workqueues.rules.jobs.feeding import NewFile
-from workqueues.rules.jobs.job_parameters import JobFill, NameTemplate, UnresolvedPlaceholder, fill, output_name
-from workqueues.rules.jobs.middle_names import bad_middle_name, fields_of, middle_name
+from workqueues.rules.jobs.file_names import bad_middle_name, fields_of, middle_name
+from workqueues.rules.jobs.job_parameters import JobFill, NameTemplate, UnresolvedPlaceholder, compiled_name, fill
 from workqueues.rules.jobs.placeholders import MalformedText
 from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.refine.attributes import input_attributes
@@ -158,7 +158,7 @@ def test_middle_names() -> None:
     assert middle_name(of_dataset, "data.007.raw", "f.1.x") == "007.data"
     assert middle_name(of_file, "data.007.raw", "f.1.x") == "x"
     assert middle_name(SplitRules(), "data.007.raw", "f.1.x") == ""
-    assert output_name("u.${MIDDLENAME}._${SN}.root", 3, 1, "007") == "u.007._000003.root"
+    assert compiled_name("u.${MIDDLENAME}._${SN}.root").name(3, 1, "007") == "u.007._000003.root"
     assert fill("--tag ${MIDDLENAME}", JobFill(1, middle_name="007")) == "--tag 007"
     assert fields_of("a.b", (2, 5)) == "b"
 

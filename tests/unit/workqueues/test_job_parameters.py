@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.jobs.job_parameters import JobFill, UnresolvedPlaceholder, file_list, fill, output_name
+from workqueues.rules.jobs.job_parameters import JobFill, UnresolvedPlaceholder, compiled_name, file_list, fill
 from workqueues.rules.jobs.placeholders import MalformedText, pieces
 
 JOB = JobFill(
@@ -113,12 +113,12 @@ def test_a_compact_list_says_all_its_names(names: list[str]) -> None:
     ],
 )
 def test_output_names(template: str, serial: int, name: str) -> None:
-    assert output_name(template, serial, 99) == name
+    assert compiled_name(template).name(serial, 99) == name
 
 
 @given(st.sets(st.integers(1, 9_999_999), max_size=30), st.sampled_from(["a.${SN}.b", "a${SN:08d}", "${SN/P}", "h.root"]))
 def test_output_names_never_collide(serials: set[int], template: str) -> None:
-    assert len({output_name(template, serial, 5) for serial in serials}) == len(serials)
+    assert len({compiled_name(template).name(serial, 5) for serial in serials}) == len(serials)
 
 
 @given(st.text("${}INSOUTPL01,/[]:d% x", max_size=30))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from workqueues.rules.shares.tree import BadTree, Node, check, entitlements, order, sums, targets
 from workqueues.rules.work_queues.criteria import parse
 from workqueues.rules.work_queues.mapping import Queue, choose
-from workqueues.rules.work_queues.queue_shares import Shared, percentages
+from workqueues.rules.work_queues.queue_shares import QueueShare, percentages
 
 QUEUES = (
     Queue("rest"),
@@ -25,7 +25,7 @@ QUEUES = (
 def test_the_first_queue_whose_criteria_hold_takes_the_task_and_the_story_is_told() -> None:
     mapping = choose(QUEUES, {"corecount": 8}, "atlas", "managed")
     assert (mapping.queue, mapping.partition) == ("many", "P")
-    assert [(t.queue, t.said, t.out_of_scope) for t in mapping.tried] == [
+    assert [(t.queue, t.verdict, t.out_of_scope) for t in mapping.trials] == [
         ("other", False, "is for the VO cms"),
         ("users", False, "is for prodSourceLabel user"),
         ("many", True, ""),
@@ -36,13 +36,13 @@ def test_the_first_queue_whose_criteria_hold_takes_the_task_and_the_story_is_tol
 
 
 def test_the_worked_example_of_the_facts() -> None:
-    def queues(*, stretchable: bool, q: bool) -> list[Shared]:
+    def queues(*, stretchable: bool, q: bool) -> list[QueueShare]:
         return [
-            Shared("P", 60, is_partition=True),
-            Shared("Q", 40, active=q),
-            Shared("s1", 50, active=True, partition="P"),
-            Shared("s2", 30, active=True, stretchable=stretchable, partition="P"),
-            Shared("s3", 20, partition="P"),
+            QueueShare("P", 60, is_partition=True),
+            QueueShare("Q", 40, active=q),
+            QueueShare("s1", 50, active=True, partition="P"),
+            QueueShare("s2", 30, active=True, stretchable=stretchable, partition="P"),
+            QueueShare("s3", 20, partition="P"),
         ]
 
     assert percentages(queues(stretchable=False, q=True)) == {"P": 60, "Q": 40, "s1": 37.5, "s2": 22.5, "s3": 0}
@@ -51,10 +51,10 @@ def test_the_worked_example_of_the_facts() -> None:
 
 
 def test_a_queue_without_share_gets_only_what_is_left() -> None:
-    assert percentages([Shared("a", 100, active=True), Shared("b", None, active=True)]) == {"a": 100, "b": 0}
-    assert percentages([Shared("a", 100), Shared("b", None, active=True)]) == {"a": 0, "b": 100}
-    assert percentages([Shared("a", None, active=True), Shared("b", None, active=True)]) == {"a": 50, "b": 50}
-    assert percentages([Shared("a", 100)]) == {"a": 0}
+    assert percentages([QueueShare("a", 100, active=True), QueueShare("b", None, active=True)]) == {"a": 100, "b": 0}
+    assert percentages([QueueShare("a", 100), QueueShare("b", None, active=True)]) == {"a": 0, "b": 100}
+    assert percentages([QueueShare("a", None, active=True), QueueShare("b", None, active=True)]) == {"a": 50, "b": 50}
+    assert percentages([QueueShare("a", 100)]) == {"a": 0}
 
 
 amounts = st.integers(0, 100)
@@ -68,8 +68,10 @@ shared = st.lists(
 def test_active_queues_share_all_there_is_and_sub_queues_all_of_their_partition(
     rows: list[tuple[int | None, bool, bool, str]], p0: int, p1: int
 ) -> None:
-    queues = [Shared("P0", p0, is_partition=True), Shared("P1", p1, is_partition=True)]
-    queues += [Shared(f"q{i}", share, active, stretch, partition=into) for i, (share, active, stretch, into) in enumerate(rows)]
+    queues = [QueueShare("P0", p0, is_partition=True), QueueShare("P1", p1, is_partition=True)]
+    queues += [
+        QueueShare(f"q{i}", share, active, stretch, partition=into) for i, (share, active, stretch, into) in enumerate(rows)
+    ]
     found = percentages(queues)
     assert found.keys() == {q.name for q in queues}
     assert all(value >= 0 for value in found.values())

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from broker_site.foundation.gdpconfig import keys
 from workqueues import config_keys  # noqa: F401 - declares the keys
+from workqueues.rules.jobs.event_ranges import FileState, after_try
 from workqueues.rules.jobs.feeding import LoadedInputs, after_feeding, file_verdict, used_part
-from workqueues.rules.jobs.pseudo_files import PseudoFile, number_of, pseudo_files
+from workqueues.rules.jobs.pseudo_files import PseudoFile, choose_seeds, number_of, pseudo_files, seed_value
 from workqueues.rules.jobs.resource_type import ram_per_core, resource_type
-from workqueues.rules.jobs.seeds import choose_seeds, seed_value
 from workqueues.rules.jobs.split_rule import SplitRules, parse, written
-from workqueues.rules.task.attempts import Tried, after_try
 from workqueues.rules.task.pending import wait_s, woken
 
 
@@ -35,7 +34,7 @@ from workqueues.rules.task.pending import wait_s, woken
     ],
 )
 def test_a_try(tries: tuple[int, int | None, int, int | None], outcome: Any, after: tuple[int, int, Any]) -> None:
-    assert after_try(*tries, outcome) == Tried(*after)
+    assert after_try(*tries, outcome) == FileState(*after)
 
 
 @given(st.lists(st.sampled_from(["failed", "closed", "cancelled", "returned"]), min_size=3, max_size=3))

@@ -10,9 +10,8 @@ from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.job_size import Budget, disk_budgets, walltime_budget
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.by_events import by_events
-from workqueues.splitters.by_files import by_files
+from workqueues.splitters.by_files import by_files, pseudo
 from workqueues.splitters.protocol import Files, JobLimits, Portion, Secondary, Split
-from workqueues.splitters.pseudo import pseudo
 from workqueues.splitters.secondaries import scaled
 
 ANYWHERE = JobLimits()

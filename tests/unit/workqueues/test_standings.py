@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workqueues.rules.shares.tree import Node
-from workqueues.rules.shares.usage import NO_TREE, Standing, Use, of_queues, of_tree
-from workqueues.rules.work_queues.queue_shares import Shared
+from workqueues.rules.shares.usage import NO_TREE, UnitStanding, Use, of_queues, of_tree
+from workqueues.rules.work_queues.queue_shares import QueueShare
 
 QUEUES = [
-    Shared("P", 60, is_partition=True),
-    Shared("Q", 40, active=True),
-    Shared("s1", 50, active=True, partition="P"),
-    Shared("s2", 30, active=True, partition="P"),
-    Shared("s3", 20, partition="P"),
+    QueueShare("P", 60, is_partition=True),
+    QueueShare("Q", 40, active=True),
+    QueueShare("s1", 50, active=True, partition="P"),
+    QueueShare("s2", 30, active=True, partition="P"),
+    QueueShare("s3", 20, partition="P"),
 ]
 
 
-def by_name(standings: list[Standing]) -> dict[str, Standing]:
+def by_name(standings: list[UnitStanding]) -> dict[str, UnitStanding]:
     """Standings by the name of the unit."""
     return {standing.name: standing for standing in standings}
 
@@ -38,7 +38,7 @@ def test_work_queues_stand_by_their_effective_percentages() -> None:
 
 
 def test_a_queue_that_uses_what_others_want_is_above_what_it_is_entitled_to() -> None:
-    queues = [Shared("a", 50, active=True), Shared("b", 50, active=True)]
+    queues = [QueueShare("a", 50, active=True), QueueShare("b", 50, active=True)]
     found = by_name(of_queues(queues, {"a": Use(hs06_running=100), "b": Use(hs06_queued=30)}))
     assert (found["a"].entitled, found["a"].above) == (70, True)
     assert (found["b"].entitled, found["b"].above) == (30, False)
@@ -47,7 +47,9 @@ def test_a_queue_that_uses_what_others_want_is_above_what_it_is_entitled_to() ->
 
 
 def test_queues_of_which_none_has_a_share_are_served_alike() -> None:
-    found = of_queues([Shared("a", None, active=True), Shared("b", 0, active=True)], {"a": Use(hs06_running=9, hs06_queued=1)})
+    found = of_queues(
+        [QueueShare("a", None, active=True), QueueShare("b", 0, active=True)], {"a": Use(hs06_running=9, hs06_queued=1)}
+    )
     assert [(s.place, s.above) for s in found] == [(NO_TREE, False)] * 2
 
 
@@ -61,11 +63,11 @@ rows = st.lists(
 def test_no_queue_is_entitled_to_more_than_it_wants_nor_all_to_more_than_there_is(
     given_rows: list[tuple[int | None, bool, bool, float, float]],
 ) -> None:
-    queues = [Shared("P", 30, is_partition=True)]
+    queues = [QueueShare("P", 30, is_partition=True)]
     used = {}
     for i, (share, stretchable, inside, running, queued) in enumerate(given_rows):
         name = f"q{i}"
-        queues.append(Shared(name, share, running + queued > 0, stretchable, partition="P" if inside else ""))
+        queues.append(QueueShare(name, share, running + queued > 0, stretchable, partition="P" if inside else ""))
         used[name] = Use(hs06_running=running, hs06_queued=queued)
     found = by_name(of_queues(queues, used))
     total = sum(use.hs06_running for use in used.values())

@@ -8,7 +8,7 @@ import pytest
 
 import workqueues.config_keys  # noqa: F401 - declares the keys
 from broker_site.foundation.gdpconfig import BadConfig, from_document
-from workqueues.rules.throttle.limits import Found, UnitLimits, at_level, component_of, levels, limit, limits_of
+from workqueues.rules.throttle.limits import UnitLimit, UnitLimits, at_level, component_of, levels, limit, limits_of
 from workqueues.rules.throttle.throttler import PRACTICE, Counts
 from workqueues.rules.throttle.units import Group, Model, QueueOfUnit, Unit, unit_of
 
@@ -47,20 +47,32 @@ def test_a_unit_is_named_by_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("config", "resource_type", "found"),
     [
-        ({}, "MCORE", Found(None, "", "MCORE")),
-        ({"NQUEUELIMIT_MC 16": 7}, "MCORE", Found(7, "NQUEUELIMIT_MC 16", "")),
-        ({"NQUEUELIMIT_MC 16": 7, "NQUEUELIMIT_MC 16_MCORE*": 6}, "MCORE", Found(6, "NQUEUELIMIT_MC 16_MCORE*", "MCORE*")),
-        ({"NQUEUELIMIT_MC 16": 7, "NQUEUELIMIT_MC 16_MCORE*": 6}, "MCORE_HIMEM", Found(6, "NQUEUELIMIT_MC 16_MCORE*", "MCORE*")),
-        ({"NQUEUELIMIT_MC 16": 7, "NQUEUELIMIT_MC 16_MCORE*": 6}, "SCORE", Found(7, "NQUEUELIMIT_MC 16", "")),
-        ({"NQUEUELIMIT_MC 16_MCORE": 5, "NQUEUELIMIT_MC 16_MCORE*": 6}, "MCORE", Found(5, "NQUEUELIMIT_MC 16_MCORE", "MCORE")),
-        ({"NQUEUELIMIT_MC 16_MCORE": 0, "NQUEUELIMIT_MC 16_MCORE*": 6}, "MCORE", Found(6, "NQUEUELIMIT_MC 16_MCORE*", "MCORE*")),
-        ({"NQUEUELIMIT_MC 16_MCORE": 5}, "MCORE_HIMEM", Found(None, "", "MCORE_HIMEM")),
-        ({"NQUEUELIMIT_MC": 5}, "MCORE", Found(None, "", "MCORE")),
-        ({"NQUEUECAP_MC 16": 5}, "MCORE", Found(None, "", "MCORE")),
-        ({"NQUEUELIMIT_MC 16": 7, "NQUEUELIMIT_MC 16_MCORE": 6}, "", Found(7, "NQUEUELIMIT_MC 16", "")),
+        ({}, "MCORE", UnitLimit(None, "", "MCORE")),
+        ({"NQUEUELIMIT_MC 16": 7}, "MCORE", UnitLimit(7, "NQUEUELIMIT_MC 16", "")),
+        ({"NQUEUELIMIT_MC 16": 7, "NQUEUELIMIT_MC 16_MCORE*": 6}, "MCORE", UnitLimit(6, "NQUEUELIMIT_MC 16_MCORE*", "MCORE*")),
+        (
+            {"NQUEUELIMIT_MC 16": 7, "NQUEUELIMIT_MC 16_MCORE*": 6},
+            "MCORE_HIMEM",
+            UnitLimit(6, "NQUEUELIMIT_MC 16_MCORE*", "MCORE*"),
+        ),
+        ({"NQUEUELIMIT_MC 16": 7, "NQUEUELIMIT_MC 16_MCORE*": 6}, "SCORE", UnitLimit(7, "NQUEUELIMIT_MC 16", "")),
+        (
+            {"NQUEUELIMIT_MC 16_MCORE": 5, "NQUEUELIMIT_MC 16_MCORE*": 6},
+            "MCORE",
+            UnitLimit(5, "NQUEUELIMIT_MC 16_MCORE", "MCORE"),
+        ),
+        (
+            {"NQUEUELIMIT_MC 16_MCORE": 0, "NQUEUELIMIT_MC 16_MCORE*": 6},
+            "MCORE",
+            UnitLimit(6, "NQUEUELIMIT_MC 16_MCORE*", "MCORE*"),
+        ),
+        ({"NQUEUELIMIT_MC 16_MCORE": 5}, "MCORE_HIMEM", UnitLimit(None, "", "MCORE_HIMEM")),
+        ({"NQUEUELIMIT_MC": 5}, "MCORE", UnitLimit(None, "", "MCORE")),
+        ({"NQUEUECAP_MC 16": 5}, "MCORE", UnitLimit(None, "", "MCORE")),
+        ({"NQUEUELIMIT_MC 16": 7, "NQUEUELIMIT_MC 16_MCORE": 6}, "", UnitLimit(7, "NQUEUELIMIT_MC 16", "")),
     ],
 )
-def test_the_narrowest_limit_that_is_set_holds(config: dict[str, int], resource_type: str, found: Found) -> None:
+def test_the_narrowest_limit_that_is_set_holds(config: dict[str, int], resource_type: str, found: UnitLimit) -> None:
     assert limit(config, "NQUEUELIMIT", "MC 16", resource_type) == found
 
 

@@ -41,23 +41,23 @@ def formula(text: str) -> Formula:
     step = reader.sum(0)
     if reader.tokens:
         raise MalformedFormula(f"{reader.tokens[0]!r} where the formula {text!r} should end")
-    return lambda value: _shown(step(Fraction(value)))
+    return lambda value: _written(step(Fraction(value)))
 
 
 def _tokens(text: str) -> list[str]:
     tokens, end = [], 0
     while text[end:].strip():
-        found = _TOKEN.match(text, end)
-        if found is None:
+        match = _TOKEN.match(text, end)
+        if match is None:
             raise MalformedFormula(
                 f"{text[end:].strip()[:10]!r} is no part of a formula: whole numbers, #, + - * / // % and brackets"
             )
-        tokens.append(found[1] or found[2])
-        end = found.end()
+        tokens.append(match[1] or match[2])
+        end = match.end()
     return tokens
 
 
-def _shown(value: Fraction) -> str:
+def _written(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else str(float(value))
 
 

@@ -49,13 +49,13 @@ class Attributes:
 @lru_cache(maxsize=4096)
 def read_attributes(text: str) -> Attributes:
     """Read the text; words without a meaning here are passed over."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = word.partition("=")
         if name in FLAGS and not value:
-            found[FLAGS[name]] = True
+            values[FLAGS[name]] = True
         elif name in NUMBERS:
-            found[NUMBERS[name]] = float(value)
+            values[NUMBERS[name]] = float(value)
         elif name in COUNTS:
-            found[COUNTS[name]] = int(value)
-    return Attributes(**found)  # type: ignore[arg-type]
+            values[COUNTS[name]] = int(value)
+    return Attributes(**values)  # type: ignore[arg-type]

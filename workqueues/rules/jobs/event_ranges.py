@@ -1,4 +1,4 @@
-"""The events of a file that jobs share: which of them no job has, and what that makes of the file (decision F2). Pure.
+"""What tries make of input files and of the events that jobs share: which events no job has (decisions D1, F2). Pure.
 
 A try is counted for the events that it was given, not for the file: ten jobs of one file that fail once each leave every event
 with one try. Events whose tries or failures are used up (decision D1) are not free until a retry of the task allows more.
@@ -113,7 +113,7 @@ def free_events(n_events: int, tries: Sequence[Try], max_attempt: int | None, ma
         closing.setdefault(each.stop, []).append(number)
     marks = sorted({0, n_events, *(m for m in (*opening, *closing) if 0 <= m <= n_events)})
     covering: set[int] = set()
-    found: list[Free] = []
+    runs: list[Free] = []
     for first, stop in pairwise(marks):
         covering.difference_update(closing.get(first, ()))
         covering.update(opening.get(first, ()))
@@ -123,16 +123,10 @@ def free_events(n_events: int, tries: Sequence[Try], max_attempt: int | None, ma
         latest = past[-1] if past else None
         run = Free(first, stop, latest.attempt_nr, latest.failed_attempt, latest.job_id) if latest else Free(first, stop)
         if not used_up(run.attempt_nr, max_attempt, run.failed_attempt, max_failure):
-            _append(found, run)
-    return found
-
-
-def _append(found: list[Free], run: Free) -> None:
-    """Add a run, as one with the run before where it goes on with the same past."""
-    if found and found[-1].stop == run.first and found[-1][2:] == run[2:]:
-        found[-1] = run._replace(first=found[-1].first)
-    else:
-        found.append(run)
+            if runs and runs[-1].stop == run.first and runs[-1][2:] == run[2:]:
+                run = run._replace(first=runs.pop().first)
+            runs.append(run)
+    return runs
 
 
 def joined_pieces(file_id: int, runs: Sequence[Free]) -> Iterator[Piece]:
@@ -157,3 +151,29 @@ def file_status(live: int, done: int, free: int, n_events: int, held: bool = Fal
     if live:
         return "running"
     return "finished" if done >= n_events else "failed"
+
+
+Outcome = Literal["finished", "failed", "returned"]
+"""How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled)."""
+
+
+class FileState(NamedTuple):
+    """An input file after a try."""
+
+    attempt_nr: int
+    failed_attempt: int
+    status: Literal["finished", "ready", "failed"]
+
+
+def after_try(
+    attempt_nr: int, max_attempt: int | None, failed_attempt: int, max_failure: int | None, outcome: Outcome
+) -> FileState:
+    """The counts and status of a file after one more try; a limit of None is no limit.
+
+    attempt_nr counts every try, closed and cancelled ones too; failed_attempt failures only. Given up at either limit.
+    """
+    tries = attempt_nr + 1
+    failures = failed_attempt + (outcome == "failed")
+    if outcome == "finished":
+        return FileState(tries, failures, "finished")
+    return FileState(tries, failures, "failed" if used_up(tries, max_attempt, failures, max_failure) else "ready")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from random import Random
 from typing import Literal, NamedTuple
 
-from workqueues.rules.jobs.middle_names import fields_of
+from workqueues.rules.jobs.file_names import fields_of
 from workqueues.rules.jobs.split_rule import SplitRules
 
 FileVerdict = Literal["lost", "broken", "ready"]

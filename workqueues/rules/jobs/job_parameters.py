@@ -61,7 +61,6 @@ class ParametersTemplate:
         self._getters = tuple(_getter(part) for part in parts if isinstance(part, Placeholder))
 
     def fill(self, job: JobFill) -> str:
-        """The text for one job; UnresolvedPlaceholder where the job has no value."""
         return self._format % tuple([getter(job) for getter in self._getters])
 
 
@@ -111,13 +110,7 @@ def compiled_name(text: str) -> NameTemplate:
 
 
 def fill(template: str | ParametersTemplate, job: JobFill) -> str:
-    """The job parameters of one job."""
     return (compiled(template) if isinstance(template, str) else template).fill(job)
-
-
-def output_name(template: str, serial: int, task_id: int, middle_name: str = "") -> str:
-    """The logical file name that `template` gives for a serial number; never reused, since serial numbers only grow."""
-    return compiled_name(template).name(serial, task_id, middle_name)
 
 
 def file_list(names: Sequence[str], form: str = "") -> str:
@@ -224,10 +217,10 @@ def _stream_number(part: Placeholder) -> Callable[[JobFill], int]:
         raise MalformedText(f"{part.text!r}: arithmetic takes one number")
 
     def number(job: JobFill) -> int:
-        found = job.streams.get(part.names[0], ())
-        if len(found) != 1 or not (found[0].isdigit() and found[0].isascii()):
+        names = job.streams.get(part.names[0], ())
+        if len(names) != 1 or not (names[0].isdigit() and names[0].isascii()):
             raise UnresolvedPlaceholder(f"{part.text}: the job has no number there")
-        return int(found[0])
+        return int(names[0])
 
     return number
 
@@ -244,24 +237,21 @@ def _files_getter(part: Placeholder) -> _Getter:
 
     def files(job: JobFill) -> str:
         try:
-            found = job.streams[names[0]] if len(names) == 1 else [lfn for name in names for lfn in job.streams[name]]
+            lfns = job.streams[names[0]] if len(names) == 1 else [lfn for name in names for lfn in job.streams[name]]
         except KeyError as missing:
             raise UnresolvedPlaceholder(f"{text}: the job has no stream {missing.args[0]}") from None
         if pick is not None:
-            found = sorted(set(found))[pick]
-        if not found:
+            lfns = sorted(set(lfns))[pick]
+        if not lfns:
             raise UnresolvedPlaceholder(f"{text}: the job has no file there")
-        return _decoded(file_list(found), text) if form == "E" else file_list(found, form)
+        if form != "E":
+            return file_list(lfns, form)
+        plain = unquote(file_list(lfns))
+        if not plain.isprintable():
+            raise UnresolvedPlaceholder(f"{text}: decoded, the names hold what cannot stand on a command line")
+        return plain
 
     return files
-
-
-def _decoded(listed: str, text: str) -> str:
-    """The list with its %XX made plain."""
-    plain = unquote(listed)
-    if not plain.isprintable():
-        raise UnresolvedPlaceholder(f"{text}: decoded, the names hold what cannot stand on a command line")
-    return plain
 
 
 def _compact(names: Sequence[str]) -> str:
@@ -269,9 +259,7 @@ def _compact(names: Sequence[str]) -> str:
     shorn = [_without_attempt(name) if name[-1:] in _DIGITS else name for name in names]
     first, last = min(shorn), max(shorn)
     head = 0
-    for one, other in zip(first, last, strict=False):
-        if one != other:
-            break
+    while head < min(len(first), len(last)) and first[head] == last[head]:
         head += 1
     while head and first[head - 1] in _DIGITS:
         head -= 1

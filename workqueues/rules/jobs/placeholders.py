@@ -80,7 +80,6 @@ def pieces(text: str) -> tuple[Piece, ...]:
 
 
 def placeholders(text: str) -> tuple[Placeholder, ...]:
-    """The placeholders of `text`, in order."""
     return tuple(part for part in pieces(text) if isinstance(part, Placeholder))
 
 
@@ -97,16 +96,16 @@ def _literal(text: str) -> str:
 
 
 def _placeholder(whole: str, inside: str) -> Placeholder:
-    found = _INSIDE.fullmatch(inside)
-    if found is None:
+    match = _INSIDE.fullmatch(inside)
+    if match is None:
         raise MalformedText(f"{whole[:60]!r} is not a placeholder")
-    names = tuple(found["names"].split(","))
+    names = tuple(match["names"].split(","))
     pick = None
-    if found["start"] is not None:
-        if "-" in (found["start"], found["stop"]):
+    if match["start"] is not None:
+        if "-" in (match["start"], match["stop"]):
             raise MalformedText(f"{whole[:60]!r}: a slice is written [0:2], [1:] or [:-1]")
-        pick = (int(found["start"]) if found["start"] else None, int(found["stop"]) if found["stop"] else None)
-    form = "trn" if found["partner"] else (found["form"] or "")
-    if bool(found["argument"]) != (form == "M"):
+        pick = (int(match["start"]) if match["start"] else None, int(match["stop"]) if match["stop"] else None)
+    form = "trn" if match["partner"] else (match["form"] or "")
+    if bool(match["argument"]) != (form == "M"):
         raise MalformedText(f"{whole[:60]!r}: arithmetic is written /M[#+1], and no other form has brackets")
-    return Placeholder(whole, names, pick, form, int(found["width"] or 0), found["argument"] or "")
+    return Placeholder(whole, names, pick, form, int(match["width"] or 0), match["argument"] or "")

@@ -1,8 +1,13 @@
-"""The numbered records that stand for the jobs of a task without input. Source: seed 001, "Pseudo datasets and files"."""
+"""The numbered rows of pseudo datasets: records that stand for the jobs of a task without input, and random seeds.
+
+A seed is a row of the task's seed dataset; a failed job's row is free again and goes to the next job, whichever that is. The
+value that the payload sees is the row's number plus the task's offset. Source: seed 001, "Pseudo datasets and files", "Random
+seed assignment"; facts on workflows 7.12.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 PREFIX = "pseudo_"
@@ -32,7 +37,6 @@ def pseudo_files(
 
 
 def pseudo_name(number: int) -> str:
-    """The name of the record with this number."""
     return f"{PREFIX}{number:06d}"
 
 
@@ -41,3 +45,17 @@ def number_of(lfn: str) -> int:
     if not lfn.startswith(PREFIX):
         raise ValueError(f"{lfn!r} is not the name of a pseudo file")
     return int(lfn[len(PREFIX) :])
+
+
+def choose_seeds(free: Iterable[int], largest: int, wanted: int) -> tuple[list[int], list[int]]:
+    """Row numbers for `wanted` jobs: free ones to use again, lowest first, and new ones behind `largest` (0 if there is none
+    yet).
+    """
+    again = sorted(free)[: max(wanted, 0)]
+    missing = max(wanted, 0) - len(again)
+    return again, list(range(largest + 1, largest + 1 + missing))
+
+
+def seed_value(number: int, offset: int) -> int:
+    """What `${RNDMSEED}` stands for."""
+    return number + offset

@@ -20,7 +20,6 @@ class ResourceType(NamedTuple):
     max_ram_per_core: int | None
 
     def takes(self, cores: int, ram_per_core: int) -> bool:
-        """Whether a need lies within the bounds."""
         return (
             (self.min_cores is None or cores >= self.min_cores)
             and (self.max_cores is None or cores <= self.max_cores)

@@ -13,7 +13,7 @@ from broker_site.foundation.kernel.dice import dice
 from workqueues.rules.jobs import feeding
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import NewFile
-from workqueues.rules.jobs.middle_names import bad_middle_name, fields_of
+from workqueues.rules.jobs.file_names import bad_middle_name, fields_of
 from workqueues.rules.jobs.pseudo_files import pseudo_files
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.rules.refine.datasets import unknown_events

@@ -25,7 +25,7 @@ class Leaf:
     patterns: tuple[tuple[str, str], ...] = ()
 
 
-class Tried(NamedTuple):
+class LeafTrial(NamedTuple):
     """One leaf that was looked at: the attribute that did not match, with expression and value; without one it takes the task."""
 
     leaf: str
@@ -36,28 +36,24 @@ class Tried(NamedTuple):
 
 def leaf_of(leaves: Sequence[Leaf], task: Mapping[str, Any]) -> str:
     """The first leaf that takes a task, by its columns; UNDEFINED where none does."""
-    return next((each.leaf for each in tried(leaves, task) if not each.attribute), UNDEFINED)
+    return next((each.leaf for each in trials(leaves, task) if not each.attribute), UNDEFINED)
 
 
-def tried(leaves: Sequence[Leaf], task: Mapping[str, Any]) -> Iterator[Tried]:
+def trials(leaves: Sequence[Leaf], task: Mapping[str, Any]) -> Iterator[LeafTrial]:
     """Every leaf that is looked at, in order, up to the one that takes the task."""
     for leaf in leaves:
-        against = next(_against(leaf, task), Tried(leaf.name))
-        yield against
-        if not against.attribute:
+        trial = next(_mismatches(leaf, task), LeafTrial(leaf.name))
+        yield trial
+        if not trial.attribute:
             return
 
 
-def _against(leaf: Leaf, task: Mapping[str, Any]) -> Iterator[Tried]:
+def _mismatches(leaf: Leaf, task: Mapping[str, Any]) -> Iterator[LeafTrial]:
     for attribute, pattern in leaf.patterns:
         have = (task.get(attribute) or "")[:LONGEST]
-        if (have or attribute in BLANK) and not _matches(pattern, have):
-            yield Tried(leaf.name, attribute, pattern, have)
-
-
-def _matches(pattern: str, text: str) -> bool:
-    compiled = _compiled(pattern)
-    return compiled is not None and compiled.match(text) is not None
+        compiled = _compiled(pattern)
+        if (have or attribute in BLANK) and not (compiled and compiled.match(have)):
+            yield LeafTrial(leaf.name, attribute, pattern, have)
 
 
 @lru_cache(maxsize=1024)

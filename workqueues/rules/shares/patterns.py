@@ -30,12 +30,12 @@ def pattern_fault(pattern: str) -> str:
         return f"no regular expression: {error}"
     try:
         ways = _Reader(pattern).whole()
-    except _Refused as refused:
-        return str(refused)
+    except _BadPart as error:
+        return str(error)
     return f"it can be read in more than {MOST_WAYS} ways: use fewer * + ? and |" if ways > MOST_WAYS else ""
 
 
-class _Refused(ValueError):
+class _BadPart(ValueError):
     """A part that is not allowed; the message says where and why."""
 
 
@@ -48,10 +48,9 @@ class _Reader:
     deep: int = 0
 
     def whole(self) -> int:
-        """The ways of all of it."""
         ways = self._alternatives()
         if self.at < len(self.text):
-            raise self._refused(f"expected the end, found {self.text[self.at]!r}")
+            raise self._bad_part(f"expected the end, found {self.text[self.at]!r}")
         return ways
 
     def _alternatives(self) -> int:
@@ -75,16 +74,16 @@ class _Reader:
         if ways == 1:
             return max(min(high, LONGEST) - low + 1, 1)
         if high > MOST_TIMES:
-            raise _Refused(f"at character {begin + 1}: what is repeated without end may not itself have *, +, ?, {{}} or |")
+            raise _BadPart(f"at character {begin + 1}: what is repeated without end may not itself have *, +, ?, {{}} or |")
         return min(sum(int(ways**times) for times in range(low, high + 1)), MOST_WAYS + 1)
 
     def _atom(self) -> int:
         if self._next("("):
             if self._next("?") and not self._next(":"):
-                raise self._refused("only plain groups and (?: are allowed")
+                raise self._bad_part("only plain groups and (?: are allowed")
             self.deep += 1
             if self.deep > 20:
-                raise self._refused("at most 20 groups inside one another")
+                raise self._bad_part("at most 20 groups inside one another")
             ways = self._alternatives()
             self.deep -= 1
             self.at += 1
@@ -93,7 +92,7 @@ class _Reader:
             self._class()
         elif self._next("\\"):
             if self.text[self.at].isalnum() and self.text[self.at] not in _ESCAPED:
-                raise self._refused(f"\\{self.text[self.at]} is not allowed")
+                raise self._bad_part(f"\\{self.text[self.at]} is not allowed")
             self.at += 1
         else:
             self.at += 1
@@ -108,22 +107,22 @@ class _Reader:
 
     def _count(self) -> tuple[int, int]:
         """How often the part before may be read, at least and at most."""
-        found = (1, 1)
+        times = (1, 1)
         if self._next("*"):
-            found = (0, LONGEST)
+            times = (0, LONGEST)
         elif self._next("+"):
-            found = (1, LONGEST)
+            times = (1, LONGEST)
         elif self._next("?"):
-            found = (0, 1)
+            times = (0, 1)
         elif (count := _COUNT.match(self.text, self.at)) and count[0] not in ("{}", "{,}"):
             self.at = count.end()
             low = int(count[1] or 0)
-            found = (low, low if not count[2] else int(count[3]) if count[3] else LONGEST)
+            times = (low, low if not count[2] else int(count[3]) if count[3] else LONGEST)
         else:
-            return found
+            return times
         if self.at < len(self.text) and self.text[self.at] in "?+":
             self.at += 1
-        return found
+        return times
 
     def _next(self, character: str) -> bool:
         """Go over a character if it stands here."""
@@ -132,5 +131,5 @@ class _Reader:
             return True
         return False
 
-    def _refused(self, why: str) -> _Refused:
-        return _Refused(f"at character {self.at + 1}: {why}")
+    def _bad_part(self, why: str) -> _BadPart:
+        return _BadPart(f"at character {self.at + 1}: {why}")

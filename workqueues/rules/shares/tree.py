@@ -89,8 +89,7 @@ def entitlements(tree: Sequence[Node], total: float, demand: Amounts) -> dict[st
 
     `demand`: per leaf, running + queued. A share of value 0 gets nothing, whatever it demands.
     """
-    wanted = _wanted(tree, demand)
-    return _filled(tree, total, wanted)
+    return _filled(tree, total, _wanted(tree, demand))
 
 
 def _wanted(tree: Sequence[Node], demand: Amounts) -> dict[str, float]:
@@ -130,7 +129,7 @@ class BadTree(ValueError):
 
 def check(tree: Sequence[Node], parent: str = "the root") -> None:
     """Raise BadTree for a negative or huge value, siblings that are all zero, or a name that stands twice."""
-    names = [node.name for top in tree for node in _all(top)]
+    names = [node.name for node, _, _ in walk(tree)]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadTree(f"{twice[0]}: the name stands twice")
     _check_level(tree, parent)
@@ -145,9 +144,3 @@ def _check_level(siblings: Sequence[Node], parent: str) -> None:
         _check_level(node.children, node.name)
     if siblings and not any(node.value for node in siblings):
         raise BadTree(f"{parent}: all its shares are zero, so nothing could run below it")
-
-
-def _all(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.children:
-        yield from _all(child)

@@ -12,7 +12,7 @@ from operator import add
 
 from workqueues.rules.shares.tree import Node, entitlements, sums, targets, walk
 from workqueues.rules.shares.tree import order as order_of
-from workqueues.rules.work_queues.queue_shares import Shared, percentages
+from workqueues.rules.work_queues.queue_shares import QueueShare, percentages
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ NOTHING = Use()
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class UnitStanding:
     """One share or work queue: `percent` of all, `target` at that percentage of all that runs, `entitled` now, with others idle.
 
     `level` is its depth, 0 at the top. `place`: where a leaf stands in the order in which leaves are served, from 0 (first) to
@@ -60,7 +60,7 @@ SLACK = 1e-9
 """Part of an amount that is lost in sums."""
 
 
-def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[Standing]:
+def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[UnitStanding]:
     """Every node, parents before their children, by the use of the leaves."""
     running = {name: use.hs06_running for name, use in used.items()}
     demand = {name: use.hs06_running + use.hs06_queued for name, use in used.items()}
@@ -71,7 +71,7 @@ def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[Standing]:
     whole = _whole(tree, used)
     above = {name for name in ordered if running.get(name, 0.0) > entitled[name] + SLACK * total}
     return [
-        Standing(
+        UnitStanding(
             node.name, parent, level, node.value, percent[node.name], target[node.name], entitled[node.name], whole[node.name],
             places.get(node.name), node.name in above,
         )
@@ -79,13 +79,13 @@ def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[Standing]:
     ]  # fmt: skip
 
 
-def of_queues(queues: Sequence[Shared], used: Mapping[str, Use]) -> list[Standing]:
+def of_queues(queues: Sequence[QueueShare], used: Mapping[str, Use]) -> list[UnitStanding]:
     """Every work queue of a VO, partitions before their sub queues: a tree of the percentages that they may use now.
 
     Where no queue has a share, none is served before another and none is above what it is entitled to.
     """
     percent, value = percentages(queues), {queue.name: queue.share for queue in queues}
-    below: dict[str, list[Shared]] = defaultdict(list)
+    below: dict[str, list[QueueShare]] = defaultdict(list)
     for queue in queues:
         below[queue.partition].append(queue)
 

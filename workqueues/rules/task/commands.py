@@ -52,8 +52,6 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One row of the table."""
-
     name: str
     right: Right
     states: tuple[str, ...]
@@ -76,7 +74,6 @@ class Command:
 
     @property
     def target(self) -> str:
-        """The state into which the command takes a task."""
         (target,) = {t.target for t in TASK.transitions if t.event == self.event}
         return target
 

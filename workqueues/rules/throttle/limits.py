@@ -28,7 +28,7 @@ RULES: Mapping[str, str] = {
 """Key that switches a rule of practice on -> the rule."""
 
 
-class Found(NamedTuple):
+class UnitLimit(NamedTuple):
     """A limit: its value, the key that has it, and the level at which jobs are counted.
 
     `level`: a resource type, a class of them with a star (`MCORE*`), or empty for the whole unit. Value None: not set.
@@ -46,18 +46,18 @@ def component_of(label: str) -> str:
 
 def levels(resource_type: str) -> list[str]:
     """Levels from the narrowest: the resource type, its class, the whole unit."""
-    found = [resource_type] if resource_type else []
-    found += [f"{name}*" for name in CLASSES if resource_type.startswith(name)]
-    return [*found, ""]
+    narrow = [resource_type] if resource_type else []
+    narrow += [f"{name}*" for name in CLASSES if resource_type.startswith(name)]
+    return [*narrow, ""]
 
 
-def limit(config: Mapping[str, Any], key: str, name: str, resource_type: str) -> Found:
+def limit(config: Mapping[str, Any], key: str, name: str, resource_type: str) -> UnitLimit:
     """The first value that is set and not 0, from the narrowest level on; without any, nothing at the unit's own."""
     for level in levels(resource_type):
         stored = f"{key}_{name}_{level}" if level else f"{key}_{name}"
         if value := config.get(stored):
-            return Found(int(value), stored, level)
-    return Found(None, "", resource_type)
+            return UnitLimit(int(value), stored, level)
+    return UnitLimit(None, "", resource_type)
 
 
 def at_level(level: str, by_type: Mapping[str, Counts]) -> Counts:
@@ -68,29 +68,27 @@ def at_level(level: str, by_type: Mapping[str, Counts]) -> Counts:
 
 
 def total(counts: Iterable[Counts]) -> Counts:
-    """All of them together."""
     return sum(counts, Counts())
 
 
 class UnitLimits(NamedTuple):
     """The three limits of a unit, each at its level."""
 
-    lower: Found
-    cap: Found
-    running_cap: Found
+    lower: UnitLimit
+    cap: UnitLimit
+    running_cap: UnitLimit
 
     @classmethod
     def of(cls, config: Mapping[str, Any], name: str, resource_type: str) -> UnitLimits:
-        """Look all three up."""
         return cls(*(limit(config, key, name, resource_type) for key in (LOWER, CAP, RUNNING_CAP)))
 
 
-def limits_of(config: Mapping[str, Any], found: UnitLimits, *, shortage: bool, unthrottled: bool) -> Limits:
+def limits_of(config: Mapping[str, Any], unit_limits: UnitLimits, *, shortage: bool, unthrottled: bool) -> Limits:
     """What the throttler judges by. `shortage`: work is short, so the other threshold holds; `unthrottled`: nothing does."""
     return Limits(
-        lower=found.lower.value,
-        cap=found.cap.value,
-        running_cap=found.running_cap.value,
+        lower=unit_limits.lower.value,
+        cap=unit_limits.cap.value,
+        running_cap=unit_limits.running_cap.value,
         ratio=config["THROTTLE_THRESHOLD_FOR_WORK_SHORTAGE" if shortage else "THROTTLE_THRESHOLD"],
         practice=frozenset(rule for key, rule in RULES.items() if config[key]) & PRACTICE,
         unthrottled=unthrottled,

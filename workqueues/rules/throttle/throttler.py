@@ -68,7 +68,6 @@ class Counts:
 
     @property
     def queued(self) -> int:
-        """All jobs that do not run yet."""
         return self.not_running + self.defined
 
 
@@ -140,20 +139,20 @@ def _skip(rule: str, reason: str) -> Verdict:
 def _reasons_to_skip(counts: Counts, limits: Limits, at_cap: Counts) -> list[tuple[str, str]]:
     """Every rule that holds the unit back, the first decides."""
     queued, running, on = counts.queued, counts.running, limits.practice
-    found = []
+    reasons = []
     enough = limits.lower if limits.lower is not None else 4 * _bunch(counts, limits)
     lower = enough if "limit" in on else limits.lower
     short = "walltime" in on and counts.walltime_s is not None and counts.walltime_s <= LONG_WORK_S
     if queued > limits.ratio * running and not (lower is not None and queued < lower) and not short:
         allowed = "" if lower is None else f", and {lower} may always wait"
-        found.append(("ratio", f"{queued} jobs wait, more than {limits.ratio:g} x {running} that run{allowed}"))
+        reasons.append(("ratio", f"{queued} jobs wait, more than {limits.ratio:g} x {running} that run{allowed}"))
     if "brokerage_stuck" in on and counts.defined > enough:
-        found.append(("brokerage_stuck", f"{counts.defined} jobs are only defined, the limit is {enough}"))
+        reasons.append(("brokerage_stuck", f"{counts.defined} jobs are only defined, the limit is {enough}"))
     if "waiting" in on and counts.waiting > (most := max(4 * running, 2 * _bunch(counts, limits))):
-        found.append(("waiting", f"{counts.waiting} jobs wait to be defined, the limit is {most}"))
+        reasons.append(("waiting", f"{counts.waiting} jobs wait to be defined, the limit is {most}"))
     if limits.cap is not None and at_cap.queued > limits.cap:
-        found.append(("cap", f"{at_cap.queued} jobs wait, the cap is {limits.cap}"))
-    return found
+        reasons.append(("cap", f"{at_cap.queued} jobs wait, the cap is {limits.cap}"))
+    return reasons
 
 
 def _high_enough(counts: Counts, task_priority: int | None) -> int | None:

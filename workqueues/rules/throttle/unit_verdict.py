@@ -72,7 +72,7 @@ def _whole(unit: Unit) -> Unit:
 def judge_unit(unit: Unit, by_type: Mapping[str, Counts], priority: int | None, rules: UnitRules) -> UnitVerdict:
     """One verdict. `priority`: the highest of the unit's tasks, None where priorities do not count."""
     unit_limits = UnitLimits.of(rules.keys, unit.name, unit.resource_type)
-    levels = {level: at_level(level, by_type) for level in {one.level for one in unit_limits}}
+    levels = {level: at_level(level, by_type) for level in {limit.level for limit in unit_limits}}
     counts = by_type.get(unit.resource_type, Counts()) if unit.resource_type else total(by_type.values())
     limits = limits_of(rules.keys, unit_limits, shortage=rules.shortage, unthrottled=rules.unthrottled)
     if not rules.submission:

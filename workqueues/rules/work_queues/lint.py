@@ -27,8 +27,7 @@ from workqueues.rules.work_queues.criteria.expression import (
     as_number,
     attributes,
 )
-from workqueues.rules.work_queues.criteria.parse import variables_of
-from workqueues.rules.work_queues.criteria.variables import BadVariables
+from workqueues.rules.work_queues.criteria.parse import BadVariables, variables_of
 from workqueues.rules.work_queues.mapping import Queue, ordered
 from workqueues.rules.work_queues.task_attributes import ATTRIBUTES, spelled
 
@@ -102,8 +101,8 @@ def _criteria_faults(definition: Definition) -> Iterator[Problem]:
     for name in dict.fromkeys(attributes(expression) if expression else ()):
         if name.lower() not in ATTRIBUTES:
             near = nearest(name, ATTRIBUTES)
-            told = f"; the nearest known one is {spelled(near)}" if near else ""
-            yield Problem("criteria", "unknown", f"tasks have no attribute {name}{told}")
+            hint = f"; the nearest known one is {spelled(near)}" if near else ""
+            yield Problem("criteria", "unknown", f"tasks have no attribute {name}{hint}")
     for name in sorted(set(variables) - set(variables_of(definition.criteria))):
         yield Problem("variables", "unused", f"the criteria do not use :{name}")
 
@@ -120,12 +119,12 @@ def warnings(definitions: Sequence[Definition]) -> dict[str, list[str]]:
     most = min(MOST_TRIED, max(LEAST_TRIED, MOST_IN_ALL // max(pairs, 1)))
     for place, queue in enumerate(takers):
         for earlier in takers[:place]:
-            if told := _beside(earlier, queue, most):
-                found[queue.name].append(told)
+            if warning := _beside(earlier, queue, most):
+                found[queue.name].append(warning)
     if not any(queue.criteria is None and queue.vo in ANYTHING and queue.label in ANYTHING for queue in takers):
         for queue in takers[-1:]:
             found[queue.name].append("no queue takes every task; what meets no criteria waits until one does")
-    return {name: told for name, told in found.items() if told}
+    return {name: sentences for name, sentences in found.items() if sentences}
 
 
 def _beside(earlier: Queue, later: Queue, most: int) -> str:
@@ -140,11 +139,11 @@ def _beside(earlier: Queue, later: Queue, most: int) -> str:
     taken = [task for task in mine if holds(earlier.criteria, task)]
     if whole and mine and len(taken) == len(mine) and covers:
         return f"no task reaches it: {earlier.name} takes all that it would"
-    return f"{earlier.name} comes first for tasks like {_told(taken[0])}" if taken else ""
+    return f"{earlier.name} comes first for tasks like {_in_words(taken[0])}" if taken else ""
 
 
-def _meet(one: str, other: str) -> bool:
-    return one in ANYTHING or other in ANYTHING or one == other
+def _meet(scope: str, other: str) -> bool:
+    return scope in ANYTHING or other in ANYTHING or scope == other
 
 
 def _tasks(most: int, *criteria: Expression | None) -> tuple[list[dict[str, Any]], bool]:
@@ -193,8 +192,8 @@ def _like(pattern: str, between: str) -> str:
 def _joined(*criteria: Expression | None) -> Iterator[tuple[str, str]]:
     """Texts that begin as one criteria says and end as the other does: `GP%` and `%TOP` have GPTOP in common."""
     patterns = [list(_patterns(expression)) for expression in criteria if expression is not None]
-    for one, other in permutations(patterns, 2):
-        yield from ((attribute, begin + end) for attribute, begin in one for name, end in other if name == attribute)
+    for heads, tails in permutations(patterns, 2):
+        yield from ((attribute, begin + end) for attribute, begin in heads for name, end in tails if name == attribute)
 
 
 def _patterns(expression: Expression) -> Iterator[tuple[str, str]]:
@@ -215,6 +214,6 @@ def _near(value: Value) -> Iterator[Value]:
         yield from (number - 1, number, number + 1)
 
 
-def _told(task: Mapping[str, Any]) -> str:
+def _in_words(task: Mapping[str, Any]) -> str:
     known = [f"{spelled(name) if name in ATTRIBUTES else name}={value}" for name, value in task.items() if value is not None]
     return ", ".join(known) or "those that set nothing"

@@ -31,21 +31,21 @@ class Queue:
     label: str = ""
 
 
-class Tried(NamedTuple):
+class QueueTrial(NamedTuple):
     """One queue that was looked at: what its criteria said (None = not known, which is not met), or the scope it is out of."""
 
     queue: str
-    said: Truth
+    verdict: Truth
     out_of_scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class QueueChoice:
     """The queue that takes a task (None: no queue does), its partition if it has one, and every queue looked at, in order."""
 
     queue: str | None
     partition: str
-    tried: tuple[Tried, ...]
+    trials: tuple[QueueTrial, ...]
 
 
 def ordered(queues: Iterable[Queue]) -> list[Queue]:
@@ -53,20 +53,20 @@ def ordered(queues: Iterable[Queue]) -> list[Queue]:
     return sorted(queues, key=lambda queue: (queue.order is None, queue.order or 0, queue.name))
 
 
-def choose(queues: Sequence[Queue], task: Task, vo: str = "", label: str = "") -> Mapping:
+def choose(queues: Sequence[Queue], task: Task, vo: str = "", label: str = "") -> QueueChoice:
     """The queue of a task; `task` as `criteria` reads it. No queue is looked at after the one that takes it."""
-    tried = []
+    trials = []
     for queue in ordered(queues):
         if queue.is_partition:
             continue
         if scope := _out_of_scope(queue, vo, label):
-            tried.append(Tried(queue.name, False, scope))
+            trials.append(QueueTrial(queue.name, False, scope))
             continue
-        said = True if queue.criteria is None else truth(queue.criteria, task)
-        tried.append(Tried(queue.name, said))
-        if said:
-            return Mapping(queue.name, queue.partition, tuple(tried))
-    return Mapping(None, "", tuple(tried))
+        verdict = True if queue.criteria is None else truth(queue.criteria, task)
+        trials.append(QueueTrial(queue.name, verdict))
+        if verdict:
+            return QueueChoice(queue.name, queue.partition, tuple(trials))
+    return QueueChoice(None, "", tuple(trials))
 
 
 def _out_of_scope(queue: Queue, vo: str, label: str) -> str:

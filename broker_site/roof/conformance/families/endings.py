@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_site.roof.conformance.registry import Answer, Given, family
-from workqueues.rules.task.attempts import after_try
+from workqueues.rules.jobs.event_ranges import after_try
 from workqueues.rules.task.finish import DatasetCounts, final_status
 
 

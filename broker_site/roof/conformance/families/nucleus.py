@@ -7,7 +7,7 @@ from typing import Any
 from broker_site.roof.conformance.families.one_queue import asked, chunk, task, weighed
 from broker_site.roof.conformance.registry import Answer, Given, family
 from brokerage.policies.nucleus import Nucleus
-from brokerage.rules.facts.remaining_work import remaining_work
+from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.facts.snapshot import Nuclei
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import brokerage.config_keys
 import brokerage.policies
 from broker_site.foundation.gdpconfig.values import Config
-from brokerage.rules.decision.declare import FILTERS, WEIGHTS, Eased
+from brokerage.rules.decision.declare import FILTERS, WEIGHTS, Relaxation
 from brokerage.rules.decision.pipeline import at
 from brokerage.rules.facts.ask import Ask, Chunk, Usage
 from brokerage.rules.facts.columns import Columns
@@ -68,7 +68,7 @@ def asked(
 ) -> tuple[tuple[bool, ...], dict[str, Any]]:
     """What a filter says of the one queue, by criterion, and the numbers it compared."""
     passes, numbers = FILTERS[name](ask, table, defaults() if config is None else config)
-    strict = passes.strict if isinstance(passes, Eased) else passes
+    strict = passes.strict if isinstance(passes, Relaxation) else passes
     verdicts = tuple(bool(np.broadcast_to(np.asarray(verdict), (1,))[0]) for verdict in strict)
     return verdicts, {number: at(value, 0) for number, value in numbers.items()}
 

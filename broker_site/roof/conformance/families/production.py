@@ -7,12 +7,11 @@ from typing import Any
 
 from broker_site.roof.conformance.families.one_queue import asked, chunk, config_with, defaults, queue, task, times, weighed
 from broker_site.roof.conformance.registry import Answer, Given, family
+from brokerage.filters.shares import Work, accepts
 from brokerage.rules.facts.ask import Ask
-from brokerage.rules.facts.load import effective_running, many_assigned
 from brokerage.rules.facts.network import fast_enough, latest, network_weight, queued_weight, throughput_weight
-from brokerage.rules.facts.snapshot import JOBS, Queues
+from brokerage.rules.facts.snapshot import JOBS, Queues, effective_running, many_assigned
 from brokerage.rules.facts.software import Architecture, container_sources, parse_architecture
-from brokerage.rules.facts.zero_share import Work, accepts
 
 NOT_KNOWN = float("nan")
 NO_SLOTS = -1
@@ -93,7 +92,7 @@ def hardware(given: Given) -> Answer:
 @family("container", given="container only_tags queue [all_tags]", expect="accepted")
 def container(given: Given) -> Answer:
     """Fat containers; `all_tags` say where the container is."""
-    sources = container_sources(given["all_tags"] or (), given["container"])
+    sources = container_sources(given["all_tags"] or ()).get(given["container"], ())
     ask = task(container_name=given["container"], only_tags_for_fc=given["only_tags"], container_sources=sources)
     return {"accepted": all(asked("software", ask, _publishing(given["queue"]))[0])}
 

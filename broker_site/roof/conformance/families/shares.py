@@ -10,7 +10,7 @@ from workqueues.rules.shares.tree import Node, entitlements, order
 from workqueues.rules.throttle.throttler import Counts, Limits, throttled
 from workqueues.rules.work_queues.criteria import parse, read_variables
 from workqueues.rules.work_queues.mapping import Queue, choose
-from workqueues.rules.work_queues.queue_shares import Shared, percentages
+from workqueues.rules.work_queues.queue_shares import QueueShare, percentages
 
 
 @family("work_queue_mapping", given="order task", expect="queue")
@@ -27,7 +27,7 @@ def work_queue_mapping(given: Given) -> Answer:
 def work_queue_shares(given: Given) -> Answer:
     """The percentage of each queue."""
     return percentages(
-        [Shared(**{name: value for name, value in queue.items() if value is not None}) for queue in given["queues"]]
+        [QueueShare(**{name: value for name, value in queue.items() if value is not None}) for queue in given["queues"]]
     )
 
 

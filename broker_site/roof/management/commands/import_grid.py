@@ -24,7 +24,7 @@ from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_change import Change
 from brokerage.queries.feeds import known_names
 from brokerage.rules.grid.document import BadGrid, Entry
-from brokerage.rules.grid.update import Wanted
+from brokerage.rules.grid.update import GridUpdate
 
 SIGNS = {"added": "+", "changed": "~", "gone": "-"}
 PLURALS = {
@@ -92,12 +92,12 @@ class Command(BaseCommand):
         except BadGrid as bad:
             raise refused(file, bad) from bad
 
-    def _imported(self, kind: str, wanted: Wanted, feed: str) -> list[Change]:
+    def _imported(self, kind: str, wanted: GridUpdate, feed: str) -> list[Change]:
         if kind == KINDS[0]:
             return import_grid(wanted, source=feed)
         return import_grid(wanted, source=feed or CRIC, max_loss=gdpconfig.value("feeds", "FEED_MAX_LOSS"))
 
-    def _tell(self, wanted: Wanted, changes: Sequence[Change], dry_run: bool, verbosity: int) -> None:
+    def _tell(self, wanted: GridUpdate, changes: Sequence[Change], dry_run: bool, verbosity: int) -> None:
         if verbosity < 1:
             return
         for line in diff(changes) if dry_run or verbosity > 1 else ():
@@ -121,7 +121,7 @@ def refused(file: str, bad: BadGrid) -> CommandError:
     return CommandError("\n".join([f"{file} is refused, nothing was changed:", *lines]))
 
 
-def placed(wanted: Wanted, root: Path) -> Wanted:
+def placed(wanted: GridUpdate, root: Path) -> GridUpdate:
     """The grid with relative storage paths put below `root`."""
     return wanted if wanted.storages is None else replace(wanted, storages=tuple(_placed(s, root) for s in wanted.storages))
 
@@ -140,7 +140,7 @@ def diff(changes: Sequence[Change]) -> Iterator[str]:
             yield f"    {column}: {before!r} -> {after!r}"
 
 
-def summary(wanted: Wanted, changes: Sequence[Change]) -> str:
+def summary(wanted: GridUpdate, changes: Sequence[Change]) -> str:
     """How many rows of each kind there are and what became of them."""
     counts = Counter((c.kind, c.what) for c in changes)
     parts = []

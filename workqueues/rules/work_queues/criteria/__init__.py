@@ -4,7 +4,6 @@
 """
 
 from workqueues.rules.work_queues.criteria.expression import Expression, holds
-from workqueues.rules.work_queues.criteria.parse import BadCriteria, parse
-from workqueues.rules.work_queues.criteria.variables import read_variables
+from workqueues.rules.work_queues.criteria.parse import BadCriteria, parse, read_variables
 
 __all__ = ["BadCriteria", "Expression", "holds", "parse", "read_variables"]

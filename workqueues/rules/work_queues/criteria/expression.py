@@ -94,7 +94,6 @@ def holds(expression: Expression | None, task: Task) -> bool:
 
 
 def truth(expression: Expression, task: Task) -> Truth:
-    """What an expression says of a task."""
     match expression:
         case Not(inner):
             known = truth(inner, task)

@@ -63,10 +63,10 @@ def _tokens(text: str) -> Iterator[Token]:
         if token is None or token.lastgroup is None:
             begin = at + len(text[at:]) - len(text[at:].lstrip())
             raise BadCriteria(begin + 1, "an attribute, value or sign", repr(text[begin : begin + 10]))
-        kind, found = token.lastgroup, token[token.lastgroup]
-        if kind == "word" and found.upper() in _WORDS:
-            kind = found.upper()
-        yield Token(kind, found, token.start(token.lastgroup) + 1)
+        kind, word = token.lastgroup, token[token.lastgroup]
+        if kind == "word" and word.upper() in _WORDS:
+            kind = word.upper()
+        yield Token(kind, word, token.start(token.lastgroup) + 1)
         at = token.end()
     yield Token("end", "", len(text) + 1)
 
@@ -77,10 +77,9 @@ class _Parser:
         self._at = self._depth = 0
 
     def whole(self) -> Expression:
-        """The criteria up to the end of the text."""
-        found = self._criteria()
+        expression = self._criteria()
         self._take("end", "AND, OR or the end")
-        return found
+        return expression
 
     def _criteria(self) -> Expression:
         return self._chain(self._conjunction, "OR", Either)
@@ -91,25 +90,25 @@ class _Parser:
     def _chain(
         self, part: Callable[[], Expression], word: str, join: Callable[[Expression, Expression], Expression]
     ) -> Expression:
-        found = part()
+        expression = part()
         while self._skip(word):
-            found = join(found, part())
-        return found
+            expression = join(expression, part())
+        return expression
 
     def _condition(self) -> Expression:
         self._depth += 1
         if self._depth > DEEPEST:
             raise BadCriteria(self._now.position, f"at most {DEEPEST} brackets and NOTs inside each other", "more")
         if self._skip("NOT"):
-            found: Expression = Not(self._condition())
+            expression: Expression = Not(self._condition())
         elif self._now.text == "(":
             self._at += 1
-            found = self._criteria()
+            expression = self._criteria()
             self._take_mark(")")
         else:
-            found = self._predicate(self._take("word", "an attribute, NOT or '('").text)
+            expression = self._predicate(self._take("word", "an attribute, NOT or '('").text)
         self._depth -= 1
-        return found
+        return expression
 
     def _predicate(self, attribute: str) -> Expression:
         if self._now.kind == "sign":
@@ -117,11 +116,11 @@ class _Parser:
         if self._skip("IS"):
             negated = self._skip("NOT")
             self._take("NULL", "NULL" if negated else "NULL or NOT NULL")
-            found: Expression = IsNull(attribute)
+            expression: Expression = IsNull(attribute)
         else:
             negated = self._skip("NOT")
-            found = self._member(attribute, "LIKE or IN" if negated else "=, <>, <, <=, >, >=, IN, LIKE, NOT or IS")
-        return Not(found) if negated else found
+            expression = self._member(attribute, "LIKE or IN" if negated else "=, <>, <, <=, >, >=, IN, LIKE, NOT or IS")
+        return Not(expression) if negated else expression
 
     def _member(self, attribute: str, expected: str) -> Expression:
         if self._skip("LIKE"):
@@ -174,3 +173,23 @@ class _Parser:
 
 def _told(token: Token) -> str:
     return "the end" if token.kind == "end" else repr(token.text)
+
+
+class BadVariables(ValueError):
+    """A text that is no list of variables; the message says which entry and why."""
+
+
+def read_variables(text: str | None) -> Mapping[str, str]:
+    r"""Name -> value. Raises BadVariables. A comma in a value is written `\,`."""
+    variables: dict[str, str] = {}
+    for entry in re.split(r"(?<!\\),", text or ""):
+        if not entry.strip():
+            continue
+        name, colon, value = entry.partition(":")
+        name = name.strip()
+        if not colon or not re.fullmatch(r"[A-Za-z_]\w*", name):
+            raise BadVariables(f"expected name:value, found {entry.strip()!r}")
+        if name in variables:
+            raise BadVariables(f"{name} has two values")
+        variables[name] = value.strip().replace(r"\,", ",")
+    return variables

@@ -1,4 +1,4 @@
-"""The factors of the production weight (seed 000; facts on the brokerage 2.5)."""
+"""The factors by which queues are weighed (seed 000; facts on the brokerage 2.5, 4)."""
 
 from __future__ import annotations
 
@@ -46,3 +46,15 @@ def network(ask: Ask, queues: Queues, config: Config) -> Floats | float:
     if not config["NW_ACTIVE"] or not ask.nucleus:
         return 1.0
     return queues.network_weight(config["NQUEUED_SAT_CAP"], config["NW_QUEUE_IMPORTANCE"])
+
+
+@weight("running_over_all_queued")
+def running_over_all_queued(_ask: Ask, queues: Queues, _config: Config) -> Floats:
+    """(running + 1) / (activated + assigned + starting + defined + 1)."""
+    return (queues.busy + 1) / (queues.queued_in_all_states + 1)
+
+
+@weight("running_over_waiting")
+def running_over_waiting(_ask: Ask, queues: Queues, _config: Config) -> Floats:
+    """(running + 1) / (activated + defined + 1) / (defined + 1), jobs of all work queues. Source: facts on the brokerage 4."""
+    return (queues.running + 1) / (queues.activated + queues.defined + 1) / (queues.defined + 1)

@@ -1,11 +1,11 @@
-"""Whether the cores of a job fit the slots of a queue."""
+"""Whether the cores and the memory of a job fit the slots of a queue."""
 
 from __future__ import annotations
 
 from brokerage.rules.decision.declare import Criterion, Numbers, filter, filters
 from brokerage.rules.facts.ask import VERY_HIGH_PRIORITY, Ask, Config
 from brokerage.rules.facts.columns import Flags
-from brokerage.rules.facts.needs import task_cores
+from brokerage.rules.facts.needs import cores_at, memory_mb, task_cores
 from brokerage.rules.facts.snapshot import Queues
 
 
@@ -40,3 +40,37 @@ def core_count(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags |
     if ask.bound_to_one:
         return (alike | ~queues.is_pseudo, few | ~queues.is_pseudo), numbers
     return (alike, few), numbers
+
+
+MemoryVerdicts = tuple[tuple[Flags | bool, Flags | bool], Numbers]
+
+LOW = Criterion("lowmemory", "a job needs {need_mb:.0f} MB, a slot gives {maxrss:.0f}", gap=("need_mb", "maxrss"))
+HIGH = Criterion("highmemory", "a job needs {need_mb:.0f} MB, the slots are for {minrss:.0f} or more", gap=("need_mb", "minrss"))
+
+
+@filters(LOW, HIGH)
+def memory_uncompensated(ask: Ask, queues: Queues, _config: Config) -> MemoryVerdicts:
+    """base + ram x cores of the slot is within minrss and maxrss, 0 = no limit; without the factor 0.9.
+
+    A task that gives no ram sets no condition; nor does one that names where it runs. Source: facts on the brokerage 4; decision
+    B4.
+    """
+    verdicts, numbers = _memory(ask, queues, 1.0)
+    return (True, True) if ask.preassigned else verdicts, numbers
+
+
+@filters(LOW, HIGH, keys=("MEMORY_COMPENSATION",))
+def memory(ask: Ask, queues: Queues, config: Config) -> MemoryVerdicts:
+    """(base + ram x cores of the slot) x compensation is within minrss and maxrss, 0 = no limit. Source: seed 000; decision B4.
+
+    A task that gives no ram sets no condition.
+    """
+    return _memory(ask, queues, config["MEMORY_COMPENSATION"])
+
+
+def _memory(ask: Ask, queues: Queues, compensation: float) -> MemoryVerdicts:
+    need = memory_mb(ask, cores_at(ask, queues)) * compensation
+    numbers = {"need_mb": need, "maxrss": queues.maxrss, "minrss": queues.minrss}
+    if not ask.ram_count:
+        return (True, True), numbers
+    return (need <= queues.most_memory, need >= queues.minrss), numbers

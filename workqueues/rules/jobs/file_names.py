@@ -1,6 +1,7 @@
-"""The middle name of outputs: fields of the name of the input, which `${MIDDLENAME}` stands for (addNthFieldToLFN).
+"""Names of files: where a file lies below its storage endpoint, and the middle name of outputs.
 
-A name is cut at its dots, and the first field has the number 1. Source: facts on task parameters 2.1, 2.2 and 3.2 (AN, UF).
+The middle name, `${MIDDLENAME}`, is fields of the name of the input (addNthFieldToLFN). A name is cut at its dots, and the first
+field has the number 1. Source: facts on task parameters 2.1, 2.2 and 3.2 (AN, UF).
 """
 
 from __future__ import annotations
@@ -31,12 +32,17 @@ def bad_middle_name(template: str, source: str, numbers: Sequence[int]) -> str:
     """What is wrong with the file names that a template gives with these fields of `source`, a dataset or file; empty if
     nothing is.
     """
-    there = source.count(".") + 1
-    if max(numbers) > there:
-        return f"{source[:100]} has {there} fields between dots, field {max(numbers)} is asked for"
+    n_fields = source.count(".") + 1
+    if max(numbers) > n_fields:
+        return f"{source[:100]} has {n_fields} fields between dots, field {max(numbers)} is asked for"
     longest = compiled_name(template).name(*LARGEST_NUMBERS, fields_of(source, numbers))
     if not re.fullmatch(FILE_NAME, longest):
         return f"with fields of {source[:100]} the file name is {longest[:60]!r}: only letters, digits and . _ + - are allowed"
     if len(longest) > DATASET["lfn"]:
         return f"with fields of {source[:100]} the file name has {len(longest)} characters, the limit is {DATASET['lfn']}"
     return ""
+
+
+def stored_path(dataset_name: str, lfn: str) -> str:
+    """The file in a folder of its dataset, so that equal names of two tasks do not meet."""
+    return f"{dataset_name.strip('/').replace('/', '_')}/{lfn}"
