@@ -13,7 +13,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks import filling
@@ -21,23 +20,12 @@ from benchmarks.crew import Crew
 from benchmarks.harness import Lap, Line, compare, watched
 from benchmarks.server import INSTANCE, Bench, tree_cpu_s
 from broker_site.roof.supervisor import System, running
+from brokerage.pilot import messages
 
 CONNECTIONS = 16
 LEASE_S = 7200.0
 
-Message = tuple[str, dict[str, Any]]
-"""Path and body of what a pilot sends. A test holds them beside those of the real pilot."""
-
-
-def ask() -> Message:
-    """A pilot asks for a job."""
-    offer = {"cores": 8, "memory_mb": 8000, "disk_mb": 20000, "walltime_s": 86000}
-    return "/api/v1/pilots/match/", {"request": str(uuid.uuid4()), **offer}
-
-
-def heartbeat_of(job_id: int) -> Message:
-    """A job says that it runs."""
-    return f"/api/v1/jobs/{job_id}/heartbeat/", {"status": "running", "cpu_s": 10.5, "rss_mb": 800.0}
+OFFER = messages.Resources(cores=8, memory_mb=8000, disk_mb=20000, walltime_s=86000)
 
 
 def request(host: str, path: str, body: object = None, token: str = "") -> bytes:
@@ -121,13 +109,17 @@ class Client:
         from broker_site.foundation.access.tokens import mint_job_token
 
         self.beats = [
-            request(self.host, *heartbeat_of(job_id), mint_job_token(job_id, 1, LEASE_S, pilot=self.pilots[0][1]))
+            request(
+                self.host,
+                *messages.heartbeat(job_id, "running", 10.5, 8e8),
+                mint_job_token(job_id, 1, LEASE_S, pilot=self.pilots[0][1]),
+            )
             for job_id in range(1, n + 1)
         ]
 
     def match(self, n: int) -> None:
         """`n` times a pilot asks for a job."""
-        self.load.run(n, lambda connection: request(self.host, *ask(), self.pilots[connection][0]))
+        self.load.run(n, lambda connection: request(self.host, *messages.match(OFFER), self.pilots[connection][0]))
 
     def heartbeat(self, n: int) -> None:
         """`n` times a job says that it runs."""

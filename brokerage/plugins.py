@@ -48,9 +48,9 @@ def load_plugins() -> None:
         PLUGINS.extend(load(entry_points(group=GROUP)))
 
 
-def load(found: Iterable[EntryPoint]) -> list[Plugin]:
+def load(points: Iterable[EntryPoint]) -> list[Plugin]:
     """Import what the entry points name, in the order of packages and names."""
-    return [_load(point) for point in sorted(found, key=lambda point: (_package(point)[0], point.name))]
+    return [_load(point) for point in sorted(points, key=lambda point: (_package(point)[0], point.name))]
 
 
 def _load(point: EntryPoint) -> Plugin:
@@ -61,13 +61,13 @@ def _load(point: EntryPoint) -> Plugin:
             point.load()
             for name in POLICIES:
                 if name not in before[0]:
-                    _look_at(POLICIES[name])
+                    _check_policy(POLICIES[name])
     except (Exception, SystemExit) as error:
         # A module of somebody else may raise anything: it is told, and left out.
         plugin = Plugin(package, version, point.name, point.value, fault=f"{type(error).__name__}: {error}")
         log.error("%s could not be loaded: %s", plugin, plugin.fault, exc_info=error)
         return plugin
-    new = [now[len(known) :] for now, known in zip(_names(), before, strict=True)]
+    new = [names[len(known) :] for names, known in zip(_names(), before, strict=True)]
     plugin = Plugin(package, version, point.name, point.value, "", *new)
     log.debug("%s brings %s", plugin, ", ".join(chain.from_iterable(new)) or "nothing")
     return plugin
@@ -92,7 +92,7 @@ def _package(point: EntryPoint) -> tuple[str, str]:
     return (point.dist.name, point.dist.version) if point.dist else ("of no package", "")
 
 
-def _look_at(policy: Policy) -> None:
+def _check_policy(policy: Policy) -> None:
     """Raise BadPlugin for a policy that would fail at its first decision: a key that no component of it has."""
     places = {(app or APP, component) for app, _, component in (place.rpartition(":") for place in policy.components)}
     declared = {key.name for key in KEYS if (key.app, key.component) in places}

@@ -2,5 +2,3 @@
 
 from broker_site.roof.conformance.policies import CHECKS as POLICY_CHECKS
 from broker_site.roof.conformance.splitters import CHECKS as SPLITTER_CHECKS
-
-__all__ = ["POLICY_CHECKS", "SPLITTER_CHECKS"]

@@ -14,8 +14,7 @@ from django.utils.safestring import SafeString
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.authentication import authenticate
-from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
-from broker_site.foundation.adminpages.cells import pretty, row
+from broker_site.foundation.adminpages import ReadOnlyAdmin, pretty, row
 from brokerage.ledger.decisions import pin
 from brokerage.models import Decision, GridPart, StoredSnapshot
 from brokerage.queries.decisions import explanation_of, with_snapshot

@@ -15,7 +15,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 
-from broker_site.foundation.access.auditedadmin import AuditedAdmin
+from broker_site.foundation.adminpages import AuditedAdmin
 from brokerage.models import ComputingQueue, LocalOverride, QueueStorage, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import (
     FURTHER,

@@ -12,7 +12,7 @@ from django import forms
 from django.contrib import admin
 from django.forms import ModelForm
 
-from broker_site.foundation.access.auditedadmin import AuditedAdmin
+from broker_site.foundation.adminpages import AuditedAdmin
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Software
 from brokerage.rules.grid.attributes import BadGrid, Table, in_a_line
 from brokerage.rules.grid.measurements import ALL, LINK, MEASURED, SLOT, software_problems

@@ -11,7 +11,7 @@ from django.contrib import admin
 from django.forms import ModelForm
 from django.http import HttpRequest
 
-from broker_site.foundation.access.auditedadmin import AuditedAdmin
+from broker_site.foundation.adminpages import AuditedAdmin
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel import clock
 from brokerage.feeds.fetch import FeedUnavailable, checked

@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
-from broker_site.foundation.access.auditedadmin import AuditedAdmin, values
 from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.adminpages import AuditedAdmin, values
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.grid_overrides import PLACES, end_override, set_override
 from brokerage.models import LocalOverride

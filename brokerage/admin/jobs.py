@@ -8,8 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
-from broker_site.foundation.adminpages.cells import cut, lists, pretty, row
+from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, lists, pretty, row
 from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec, Pilot, TaskQueue
 
 

@@ -43,23 +43,23 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FeedDocument:
     """A document, and of when its place says that it is."""
 
     body: bytes
     modified_at: datetime | None
 
 
-def fetch(place: str, limits: Limits) -> Fetched:
+def fetch(place: str, limits: Limits) -> FeedDocument:
     """The document at an http(s) address or an absolute path. Raises FeedUnavailable."""
     if "://" not in place:
         return _file(place, limits)
     deadline = time.monotonic() + limits.timeout_s
     for _ in range(MOST_REDIRECTIONS + 1):
-        found = _ask(checked(place, limits.hosts), limits, deadline)
-        if isinstance(found, Fetched):
-            return found
-        target = urljoin(place, found)
+        answer = _ask(checked(place, limits.hosts), limits, deadline)
+        if isinstance(answer, FeedDocument):
+            return answer
+        target = urljoin(place, answer)
         if place.startswith("https:") and not target.startswith("https:"):
             raise FeedUnavailable("redirected from https to something else")
         place = target
@@ -86,7 +86,7 @@ def checked(place: str, hosts: Sequence[str]) -> SplitResult:
     return parts
 
 
-class _Watched:
+class _TimedSocket:
     """A socket that is cut at the deadline, whatever the other side does meanwhile."""
 
     def __init__(self, parts: SplitResult, deadline: float) -> None:
@@ -120,16 +120,16 @@ def _connected(host: str, port: int, deadline: float) -> socket.socket:
     fault: OSError = OSError("the host has no address")
     for number, (family, kind, protocol, _, address) in enumerate(known):
         left = _left(deadline)
-        found = socket.socket(family, kind, protocol)
+        candidate = socket.socket(family, kind, protocol)
         try:
-            found.settimeout(left / (len(known) - number))
-            found.connect(address)
-            found.settimeout(left)
+            candidate.settimeout(left / (len(known) - number))
+            candidate.connect(address)
+            candidate.settimeout(left)
         except OSError as error:
-            found.close()
+            candidate.close()
             fault = error
         else:
-            return found
+            return candidate
     raise fault
 
 
@@ -140,11 +140,11 @@ def _left(deadline: float) -> float:
     return left
 
 
-def _ask(parts: SplitResult, limits: Limits, deadline: float) -> Fetched | str:
+def _ask(parts: SplitResult, limits: Limits, deadline: float) -> FeedDocument | str:
     """The document, or where it is said to be. Raises FeedUnavailable."""
     watched = None
     try:
-        watched = _Watched(parts, deadline)
+        watched = _TimedSocket(parts, deadline)
         if parts.scheme == "https":
             watched.secure(str(parts.hostname))
         connection = http.client.HTTPConnection(str(parts.hostname), parts.port or PORTS[parts.scheme])
@@ -159,7 +159,7 @@ def _ask(parts: SplitResult, limits: Limits, deadline: float) -> Fetched | str:
         body = _body(response, limits.max_bytes)
         if watched.expired:
             raise TimeoutError("timeout")
-        return Fetched(body, _time(response.getheader("Last-Modified")))
+        return FeedDocument(body, _time(response.getheader("Last-Modified")))
     except (FeedUnavailable, OSError, http.client.HTTPException, ValueError) as error:
         if isinstance(error, TimeoutError) or (watched is not None and watched.expired):
             raise FeedUnavailable(f"timeout: no whole answer within {limits.timeout_s:g} s") from None
@@ -191,7 +191,7 @@ def _time(text: str | None) -> datetime | None:
     return read.replace(tzinfo=UTC) if read is not None and read.tzinfo is None else read
 
 
-def _file(place: str, limits: Limits) -> Fetched:
+def _file(place: str, limits: Limits) -> FeedDocument:
     try:
         path = Path(place).resolve(strict=True)
         if not Path(place).is_absolute() or not any(path.is_relative_to(Path(f).resolve()) for f in limits.folders):
@@ -201,6 +201,6 @@ def _file(place: str, limits: Limits) -> Fetched:
             raise FeedUnavailable("not a file")
         if known.st_size > limits.max_bytes:
             raise FeedUnavailable(f"more than {limits.max_bytes} bytes")
-        return Fetched(path.read_bytes(), datetime.fromtimestamp(known.st_mtime, UTC))
+        return FeedDocument(path.read_bytes(), datetime.fromtimestamp(known.st_mtime, UTC))
     except (OSError, ValueError, RuntimeError) as error:
         raise FeedUnavailable(f"{getattr(error, 'strerror', None) or error}"[:200]) from None

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from broker_site.foundation import gdpconfig
 from brokerage.feeds.document import from_afar, parse, time_of, wanted_of
-from brokerage.feeds.fetch import FeedUnavailable, Fetched, Limits, fetch
+from brokerage.feeds.fetch import FeedDocument, FeedUnavailable, Limits, fetch
 from brokerage.ledger.feeds import note_fault, note_good
 from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_facts import drop_old_links
@@ -38,15 +38,15 @@ def refresh_feed(feed: Feed, now: datetime) -> int:
     except FeedUnavailable as down:
         note_fault(feed, str(down), now)
     except BadGrid as bad:
-        told = "; ".join(f"{p.field or 'document'}: {p.rule}: {p.message}" for p in bad.problems[:5])
-        note_fault(feed, told, now)
+        faults = "; ".join(f"{p.field or 'document'}: {p.rule}: {p.message}" for p in bad.problems[:5])
+        note_fault(feed, faults, now)
     else:
         return changed
     logger.warning("feed %s: %s", feed.name, feed.fault)
     return 0
 
 
-def _use(feed: Feed, fetched: Fetched, now: datetime) -> int:
+def _use(feed: Feed, fetched: FeedDocument, now: datetime) -> int:
     _, document = parse(fetched.body)
     data_at = time_of(document) or (None if feed.kind == STATIC else fetched.modified_at) or now
     wanted = from_afar(wanted_of(feed.kind, document, known_names(), now))

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from brokerage.pilot.clocks import Wake
 from brokerage.pilot.joblog import Log
 from brokerage.pilot.loop import Offer, Pilot, Refused, SlotTaken
-from brokerage.pilot.run import Place
+from brokerage.pilot.run import PilotPlace
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -66,7 +66,7 @@ def main() -> int:
         print("the local pilot needs Linux", file=sys.stderr)
         return 2
     work = options.work.resolve()
-    place = Place(
+    place = PilotPlace(
         url=options.server,
         slot=options.slot,
         work=work,

@@ -32,10 +32,10 @@ class Identity:
 def identity(path: Path) -> Identity | None:
     """The identity of the file at `path`; None when there is none."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return Identity(found.st_ino, found.st_size, found.st_mtime_ns)
+    return Identity(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def open_regular(path: Path) -> int:

@@ -7,7 +7,7 @@ It ends a payload when it is told to, when a limit is passed, when its lease was
 that it may fork safely, and one payload at a time.
 
 Pipe from the pilot, a line each: `run JSON` (the fields of `Program` and `until`), `until TIME` (end of the lease on the clock of
-`clocks.now`), `stop GRACE_SECONDS`. Pipe to the pilot: one JSON object for each `run`, the fields of `Outcome`.
+`clocks.now`), `stop GRACE_SECONDS`. Pipe to the pilot: one JSON object for each `run`, the fields of `PayloadOutcome`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PayloadOutcome:
     """How a payload ended. `reason`: exit, start (could not be started), walltime, memory, disk, lease, stop or orphaned.
 
     exit_code: of the program; 128 + n when signal n ended it; `message` has the system's words when it could not be started.
@@ -141,7 +141,7 @@ class Guardian:
             elif self.watch is not None:
                 self.watch.end("stop", float(rest))
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: PayloadOutcome) -> None:
         with contextlib.suppress(BrokenPipeError):  # the pilot is dead, nobody wants to know
             os.write(self.results, json.dumps(asdict(outcome)).encode() + b"\n")
 
@@ -207,14 +207,14 @@ class Watch:
         if self.kill_at is not None and time >= self.kill_at:
             self._reap(*processes.end_descendants()[1])
 
-    def close(self) -> Outcome:
+    def close(self) -> PayloadOutcome:
         """End what the payload left behind; how it all ended."""
         self._reap(*processes.end_descendants()[1])
         status = self.status or 0
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         code = 128 + number if number else os.waitstatus_to_exitcode(status)
         wall = now() - self.started
-        return Outcome(self.reason or "exit", code, number, self.message, self.cpu_s, self.peak_bytes / MB, wall)
+        return PayloadOutcome(self.reason or "exit", code, number, self.message, self.cpu_s, self.peak_bytes / MB, wall)
 
     def _watch_memory(self) -> None:
         """Resident memory of all descendants; only when that is too much the slower fair share, which decides."""

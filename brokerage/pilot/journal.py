@@ -26,7 +26,7 @@ BATCH = 100
 
 
 Entries = list[dict[str, object]]
-Found = tuple[tuple[int, int], tuple[Path, Entries]]
+LeftJournal = tuple[tuple[int, int], tuple[Path, Entries]]
 
 
 class Journal:
@@ -50,8 +50,10 @@ class Journal:
 
     def published(self, path: Path) -> bool:
         """True when the file at `path` is one that this attempt wrote."""
-        found = identity(path)
-        return found is not None and any(e.get("path") == str(path) and e.get("identity") == asdict(found) for e in self._entries)
+        current = identity(path)
+        return current is not None and any(
+            e.get("path") == str(path) and e.get("identity") == asdict(current) for e in self._entries
+        )
 
     def discard(self) -> None:
         """Remove everything written from storage, then the journal.
@@ -88,15 +90,15 @@ def clean(folder: Path, outcomes: Callable[[list[tuple[int, int]]], dict[tuple[i
     another time.
     """
     with contextlib.ExitStack() as locks:
-        found = dict(_left_behind(folder, locks))
-        said: list[str] = []
-        pairs = list(found)
+        journals = dict(_left_behind(folder, locks))
+        lines: list[str] = []
+        pairs = list(journals)
         for start in range(0, len(pairs), BATCH):
             batch = pairs[start : start + BATCH]
             answers = outcomes(batch)
             known = [pair for pair in batch if answers.get(pair) in ("finished", "gone")]
-            said += [_close(pair, *found[pair], gone=answers[pair] == "gone") for pair in known]
-        return said
+            lines += [_close(pair, *journals[pair], gone=answers[pair] == "gone") for pair in known]
+        return lines
 
 
 def _close(pair: tuple[int, int], path: Path, entries: Entries, *, gone: bool) -> str:
@@ -110,7 +112,7 @@ def _close(pair: tuple[int, int], path: Path, entries: Entries, *, gone: bool) -
     return f"{about}: {removed} files removed from storage"
 
 
-def _left_behind(folder: Path, locks: contextlib.ExitStack) -> Iterator[Found]:
+def _left_behind(folder: Path, locks: contextlib.ExitStack) -> Iterator[LeftJournal]:
     """Journals whose writer is dead, locked until `locks` is closed: ((job, epoch), (path, entries))."""
     try:
         paths = sorted(folder.iterdir())
@@ -172,8 +174,8 @@ def _remove(entries: Entries, *, published_too: bool) -> int:
         if isinstance(temporary, str):
             removed += _unlink(Path(temporary))
         if published_too and isinstance(path, str):
-            found = identity(Path(path))
-            if found is not None and asdict(found) == entry.get("identity"):
+            current = identity(Path(path))
+            if current is not None and asdict(current) == entry.get("identity"):
                 removed += _unlink(Path(path))
     return removed
 

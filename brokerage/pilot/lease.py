@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 import threading
-from typing import Any
 
+from brokerage.pilot import messages
 from brokerage.pilot.clocks import Wake, now
 from brokerage.pilot.job import Job
 from brokerage.pilot.payload import Keeper
@@ -56,7 +56,7 @@ class Lease:
         sent = now()
         # The first beat asks the server itself whether the job is still ours, however old the answer to the match is.
         deadline = self.until if self._thread else sent + MARGIN * self.lease_s
-        answer = server.ask(self._path, self._body(), self.token, deadline=deadline, attempt_s=self._attempt_s)
+        answer = self._ask(server, deadline)
         return self._take(answer, sent, server.wake)
 
     def keep(self) -> None:
@@ -72,17 +72,9 @@ class Lease:
         self._server.close()
         self._wake.close()
 
-    @property
-    def _path(self) -> str:
-        return f"/api/v1/jobs/{self.job.id}/heartbeat/"
-
-    @property
-    def _attempt_s(self) -> float:
-        return min(10.0, max(0.5, self.lease_s / 6))
-
-    def _body(self) -> dict[str, Any]:
-        cpu_s, resident = self._keeper.usage()
-        return {"status": self.status, "cpu_s": round(cpu_s, 2), "rss_mb": round(resident / 1e6, 1)}
+    def _ask(self, server: Server, deadline: float) -> Answer | None:
+        message = messages.heartbeat(self.job.id, self.status, *self._keeper.usage())
+        return server.ask(*message, self.token, deadline=deadline, attempt_s=min(10.0, max(0.5, self.lease_s / 6)))
 
     def _renew(self) -> None:
         while True:
@@ -90,7 +82,7 @@ class Lease:
             if self._wake.stopping or not self.holds():
                 return
             sent = now()
-            answer = self._server.ask(self._path, self._body(), self.token, deadline=self.until, attempt_s=self._attempt_s)
+            answer = self._ask(self._server, self.until)
             if not self._take(answer, sent, self._wake):
                 return
 

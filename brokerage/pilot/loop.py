@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import random
-import socket
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from brokerage.pilot import journal, processes
+from brokerage.pilot import journal, messages, processes
 from brokerage.pilot.clocks import Wake, now
-from brokerage.pilot.job import BadJob, read_job, read_ticket
-from brokerage.pilot.joblog import Log, printable
+from brokerage.pilot.job import BadJob, Failure, read_job, read_ticket
+from brokerage.pilot.joblog import Log
 from brokerage.pilot.payload import Keeper, end_leftovers
-from brokerage.pilot.run import Place, Run, remove_folder
+from brokerage.pilot.run import PilotPlace, Run, remove_folder
 from brokerage.pilot.server import Answer, Server
 
 CLEAN_EVERY_S = 1.0
@@ -58,7 +54,7 @@ class Offer:
 class Pilot:
     """One slot of a computing queue."""
 
-    def __init__(self, place: Place, offer: Offer, wake: Wake, log: Log) -> None:
+    def __init__(self, place: PilotPlace, offer: Offer, wake: Wake, log: Log) -> None:
         self.place, self.offer, self.wake, self.log = place, offer, wake, log
         self.server = Server(place.url, wake, log.say)
         self.keeper = Keeper(wake)
@@ -148,15 +144,9 @@ class Pilot:
             secret = self.offer.enrolment_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as problem:
             raise Refused(f"cannot read the enrolment secret: {problem}") from problem
-        body = {
-            "queue": self.offer.queue,
-            "host": socket.gethostname(),
-            "slot": self.place.slot,
-            "pid": os.getpid(),
-            **self._resources(),
-        }
         sent = now()
-        answer = self.server.ask("/api/v1/pilots/", body, secret, deadline=self._deadline())
+        message = messages.registration(self.offer.queue, self.place.slot, self._resources())
+        answer = self.server.ask(*message, secret, deadline=self._deadline())
         if answer is None:
             return
         if answer.status not in (200, 201) or not answer.body.get("token"):
@@ -166,25 +156,19 @@ class Pilot:
         self.poll_s = float(answer.body.get("poll_s") or 1.0)
         self.log.say(f"registered as {answer.body.get('pilot_id')} for queue {self.offer.queue}")
 
-    def _resources(self) -> dict[str, Any]:
+    def _resources(self) -> messages.Resources:
         offer = self.offer
-        return {
-            "cores": offer.cores,
-            "memory_mb": offer.memory_mb,
-            "disk_mb": offer.disk_mb,
-            "walltime_s": max(1, int(self._life())),
-        }
+        return messages.Resources(offer.cores, offer.memory_mb, offer.disk_mb, max(1, int(self._life())))
 
     def _deadline(self) -> float | None:
         """How long a silent server is waited for."""
         return None if self.offer.idle_exit_s is None else max(self.busy_at + self.offer.idle_exit_s, now() + 5.0)
 
     def _match(self) -> Answer | None:
-        """Ask for a job; the ask has a name, so that a lost answer is given again instead of a second job."""
         if not self.token:
             return None
-        body = {"request": str(uuid.uuid4()), **self._resources()}
-        return self.server.ask("/api/v1/pilots/match/", body, self.token, deadline=self._deadline(), stop_grace_s=STOP_GRACE_S)
+        message = messages.match(self._resources())
+        return self.server.ask(*message, self.token, deadline=self._deadline(), stop_grace_s=STOP_GRACE_S)
 
     def _take(self, answer: Answer) -> None:
         """Run the job of an answer."""
@@ -205,16 +189,8 @@ class Pilot:
         self.log.say(f"cannot read the job: {problem}")
         with contextlib.suppress(BadJob):
             ticket = read_ticket(document if isinstance(document, dict) else {})
-            body = {
-                "status": "failed",
-                "exit_code": 0,
-                "error": {"code": "BAD_JOB", "message": printable(problem)[:500]},
-                "killed": False,
-            }
-            lists: dict[str, list[str]] = {"missing_inputs": [], "corrupt_inputs": [], "outputs": []}
-            self.server.ask(
-                f"/api/v1/jobs/{ticket.id}/report/", {**body, **lists, "metrics": {}}, ticket.token, stop_grace_s=STOP_GRACE_S
-            )
+            message = messages.report(ticket.id, Failure("BAD_JOB", problem))
+            self.server.ask(*message, ticket.token, stop_grace_s=STOP_GRACE_S)
         self.wake.sleep(self.poll_s)
 
     def _clean(self) -> None:
@@ -226,12 +202,8 @@ class Pilot:
         self.cleaned_at = now()
 
     def _outcomes(self, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], str]:
-        answer = self.server.ask(
-            "/api/v1/pilots/settled/", {"jobs": [list(pair) for pair in pairs]}, self.token, deadline=now() + 10.0
-        )
+        answer = self.server.ask(*messages.settled(pairs), self.token, deadline=now() + 10.0)
         if answer is None or answer.status != 200:
             return {}
-        found = {}
-        for entry in answer.body.get("outcomes") or ():
-            found[int(entry["job_id"]), int(entry["epoch"])] = str(entry["outcome"])
-        return found
+        entries = answer.body.get("outcomes") or ()
+        return {(int(entry["job_id"]), int(entry["epoch"])): str(entry["outcome"]) for entry in entries}

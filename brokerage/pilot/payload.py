@@ -15,9 +15,8 @@ from pathlib import Path
 
 from brokerage.pilot import processes
 from brokerage.pilot.clocks import Wake, now
-from brokerage.pilot.failure import Failure
-from brokerage.pilot.guardian import Outcome, Program, fork_guardian
-from brokerage.pilot.job import Job
+from brokerage.pilot.guardian import PayloadOutcome, Program, fork_guardian
+from brokerage.pilot.job import Failure, Job
 
 MARKER = "GRIDBROKER_PAYLOAD"
 WORK = "GRIDBROKER_WORK"
@@ -125,7 +124,7 @@ class Keeper:
         guardian = self._guardian
         return processes.usage(processes.descendants(guardian)) if self._running and guardian > 0 else (0.0, 0)
 
-    def wait(self, check: Callable[[], None]) -> Outcome:
+    def wait(self, check: Callable[[], None]) -> PayloadOutcome:
         """How the program ended.
 
         `check` is called about once a second and whenever the thread is rung; what it raises passes through, and `end` is due.
@@ -154,7 +153,7 @@ class Keeper:
             self._drop()
             processes.end_descendants(2.0)
 
-    def _listen(self, seconds: float) -> Outcome | None:
+    def _listen(self, seconds: float) -> PayloadOutcome | None:
         """The outcome, if it comes within `seconds`. A guardian that is gone without a word was killed by somebody."""
         if not self._wake.wait(max(0.0, seconds), self._results):
             return None
@@ -162,12 +161,12 @@ class Keeper:
         self._heard += read
         if not read:
             self._give_up()
-            return Outcome("lost", 255)
+            return PayloadOutcome("lost", 255)
         line, end, rest = self._heard.partition(b"\n")
         if not end:
             return None
         self._heard, self._running = rest, False
-        return Outcome(**json.loads(line))
+        return PayloadOutcome(**json.loads(line))
 
     def _give_up(self) -> None:
         """The guardian is dead or does not answer: end it and what is left, all of which are this process's descendants."""
@@ -190,7 +189,7 @@ class Keeper:
                         rest = rest[os.write(self._commands, rest) :]
 
 
-def describe(outcome: Outcome, program: Program, last_words: str) -> Failure | None:
+def describe(outcome: PayloadOutcome, program: Program, last_words: str) -> Failure | None:
     """What an outcome means: None for success, else the failure to report. last_words: the end of its standard error."""
     if outcome.reason == "exit" and outcome.exit_code == 0:
         return None
@@ -214,11 +213,13 @@ def describe(outcome: Outcome, program: Program, last_words: str) -> Failure | N
     return Failure("PAYLOAD_EXIT", _joined(how, last_words))
 
 
-def _out_of_memory(outcome: Outcome, program: Program, last_words: str) -> bool:
+def _out_of_memory(outcome: PayloadOutcome, program: Program, last_words: str) -> bool:
     """It says so, or was killed from outside while near its limit (the kernel does that)."""
-    said = any(word in last_words for word in ("MemoryError", "std::bad_alloc", "Cannot allocate memory", "OutOfMemoryError"))
+    no_memory = any(
+        word in last_words for word in ("MemoryError", "std::bad_alloc", "Cannot allocate memory", "OutOfMemoryError")
+    )
     near = bool(program.memory_mb) and outcome.max_rss_mb > 0.8 * program.memory_mb
-    return said or (outcome.signal == signal.SIGKILL and near)
+    return no_memory or (outcome.signal == signal.SIGKILL and near)
 
 
 def _joined(text: str, last_words: str) -> str:

@@ -55,12 +55,12 @@ def set_name(name: str) -> None:
 
 def children(pid: int) -> list[int]:
     """Process ids of the direct children, of all threads of `pid`; empty when it is gone."""
-    found: list[int] = []
+    matches: list[int] = []
     with contextlib.suppress(*_GONE):
         for thread in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(*_GONE):
-                found += map(int, (thread / "children").read_bytes().split())
-    return found
+                matches += map(int, (thread / "children").read_bytes().split())
+    return matches
 
 
 def _children_by_scan() -> dict[int, list[int]]:
@@ -81,14 +81,14 @@ def _all() -> list[int]:
 def descendants(pid: int) -> list[int]:
     """Process ids of all living descendants of `pid`, parents before children."""
     table = None if Path(f"/proc/{pid}/task/{pid}/children").exists() else _children_by_scan()
-    found: list[int] = []
+    descendants: list[int] = []
     waiting = [pid]
     while waiting:
         parent = waiting.pop()
         for child in children(parent) if table is None else table.get(parent, []):
-            found.append(child)
+            descendants.append(child)
             waiting.append(child)
-    return found
+    return descendants
 
 
 def _stat(pid: int) -> list[bytes] | None:

@@ -6,6 +6,7 @@ Everything made on the way is gone afterwards, but for settled outputs.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import stat
@@ -14,17 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from brokerage.pilot.clocks import Wake, now, wall_time
-from brokerage.pilot.failure import Failure, LeaseLost
-from brokerage.pilot.guardian import Outcome, Program
-from brokerage.pilot.job import Job
-from brokerage.pilot.joblog import Log, last_lines, pack, printable
+from brokerage.pilot.guardian import PayloadOutcome, Program
+from brokerage.pilot.job import Failure, Job, LeaseLost
+from brokerage.pilot.joblog import Log, last_lines, pack
 from brokerage.pilot.journal import Journal
 from brokerage.pilot.lease import Lease
-from brokerage.pilot.operations import note
+from brokerage.pilot.messages import Message, report
 from brokerage.pilot.payload import KILL_GRACE_S, STOP_GRACE_S, Keeper, command, describe, environment
 from brokerage.pilot.server import Answer, Server
 from brokerage.pilot.stage_in import stage_in
-from brokerage.pilot.stage_out import Written, stage_out
+from brokerage.pilot.stage_out import StoredOutput, stage_out
 
 REPORT_GRACE_S = 3.5
 """How long after a request to stop the report is still tried."""
@@ -33,7 +33,7 @@ KEPT_LOGS = 20
 
 
 @dataclass(frozen=True)
-class Place:
+class PilotPlace:
     """Where a pilot works: server address, slot, absolute folders for work, software and journals, and a file for operations."""
 
     url: str
@@ -47,13 +47,13 @@ class Place:
 class Run:
     """The attempt."""
 
-    def __init__(self, job: Job, place: Place, server: Server, keeper: Keeper, wake: Wake, log: Log) -> None:
+    def __init__(self, job: Job, place: PilotPlace, server: Server, keeper: Keeper, wake: Wake, log: Log) -> None:
         self.job, self.place, self.server, self.keeper, self.wake, self.log = job, place, server, keeper, wake, log
         self.base = place.work / f"job-{job.name}"
         self.folder = self.base / "run"
         self.journal: Journal | None = None
         self.lease = Lease(job, place.url, wake, keeper)
-        self.outcome: Outcome | None = None
+        self.outcome: PayloadOutcome | None = None
         self.started = wall_time()
 
     def execute(self) -> None:
@@ -61,16 +61,16 @@ class Run:
         began = now()
         self.log.say(f"job {self.job.name} of task {self.job.task_id}: {self.job.transformation}, attempt {self.job.attempt_nr}")
         try:
-            report = self._work()
+            message = self._work()
         except LeaseLost:
             self.keeper.end(0.0)
             self._withdraw()
             self.log.say(f"job {self.job.name} dropped: {self.lease.lost}")
-            report = None
+            message = None
         finally:
             self.lease.close()
-        if report is not None:
-            self._report(report)
+        if message is not None:
+            self._report(message)
         self.log.say(f"job {self.job.name} over after {now() - began:.3f} s")
         self.log.job_file = None
         remove_folder(self.base)
@@ -84,8 +84,8 @@ class Run:
         if self.wake.stopping:
             raise Failure("PILOT_STOPPED", "the pilot was told to stop")
 
-    def _work(self) -> dict[str, Any]:
-        """The body of the final report. Raises LeaseLost."""
+    def _work(self) -> Message:
+        """The final report. Raises LeaseLost."""
         try:
             self._beat("starting" if self.job.inputs else "running")
             written = self._run()
@@ -97,18 +97,18 @@ class Run:
             self._keep_log(failure)
             if not self.lease.holds():
                 raise LeaseLost from failure
-            return self._body(failure, [])
+            return report(self.job.id, failure, self.started, self.outcome)
         self.check_lease()
-        return self._body(None, written)
+        return report(self.job.id, None, self.started, self.outcome, written)
 
-    def _run(self) -> list[Written]:
+    def _run(self) -> list[StoredOutput]:
         """Stage in, run, stage out. Raises Failure, also when the pilot's own disk does not work."""
         try:
             return self._stages()
         except OSError as problem:
             raise Failure("PILOT_ERROR", f"{problem.strerror or problem}: {problem.filename or self.base}") from problem
 
-    def _stages(self) -> list[Written]:
+    def _stages(self) -> list[StoredOutput]:
         self.folder.mkdir(parents=True)
         self.log.job_file = self.base / "pilot.log"
         program = self._program()
@@ -140,7 +140,7 @@ class Run:
             disk_mb=self.job.disk_mb,
         )
 
-    def _stage_out(self) -> list[Written]:
+    def _stage_out(self) -> list[StoredOutput]:
         for output in self.job.outputs:
             if output.is_log:
                 self._pack_log(self.folder / output.lfn)
@@ -175,35 +175,16 @@ class Run:
                 self.log.say(f"cannot remove outputs of job {self.job.name} now, a later clean-up will: {problem}")
             self.journal = None
 
-    def _body(self, failure: Failure | None, written: list[Written]) -> dict[str, Any]:
-        outcome = self.outcome or Outcome("none", 0)
-        return {
-            "status": "finished" if failure is None else "failed",
-            "start_time": self.started,
-            "end_time": wall_time(),
-            "exit_code": outcome.exit_code,
-            "error": None if failure is None else {"code": failure.code, "message": printable(failure.message)[:500]},
-            "killed": failure is not None and failure.code == "KILLED",
-            "missing_inputs": [] if failure is None else list(failure.missing),
-            "corrupt_inputs": [] if failure is None else list(failure.corrupt),
-            "outputs": [entry.as_report() for entry in written],
-            "metrics": {
-                "cpu_s": round(outcome.cpu_s, 3),
-                "max_rss_mb": round(outcome.max_rss_mb, 1),
-                "wall_s": round(outcome.wall_s, 3),
-            },
-        }
-
-    def _report(self, body: dict[str, Any]) -> None:
+    def _report(self, message: Message) -> None:
         """Report until there is a definite answer; keep the outputs only when the server has them as finished.
 
         An answer other than 200 with a state and 409 leaves in doubt whether an earlier, unanswered report was taken: the journal
         stays and the clean-up asks for the outcome.
         """
-        path, sent = f"/api/v1/jobs/{self.job.id}/report/", wall_time()
-        answer = self.server.ask(path, body, self.lease.token, stop_grace_s=REPORT_GRACE_S)
+        (_, body), sent = message, wall_time()
+        answer = self.server.ask(*message, self.lease.token, stop_grace_s=REPORT_GRACE_S)
         error = body["error"]
-        said = f"job {self.job.name} {body['status']}" + (f" {error['code']}: {error['message']}" if error else "")
+        summary = f"job {self.job.name} {body['status']}" + (f" {error['code']}: {error['message']}" if error else "")
         recorded = (
             None
             if answer is None
@@ -211,7 +192,7 @@ class Run:
             if answer.status == 200
             else f"refused with status {answer.status}"
         )
-        self.log.say(f"{said}; recorded: {recorded}")
+        self.log.say(f"{summary}; recorded: {recorded}")
         if answer is not None:
             self._note(body, sent, answer)
         if self.journal is None:
@@ -224,9 +205,30 @@ class Run:
             self._withdraw()
 
     def _note(self, body: dict[str, Any], sent: str, answer: Answer) -> None:
-        known = {"job": self.job.id, "epoch": self.job.epoch, "status": body["status"], "outputs": body["outputs"]}
-        recorded = answer.body.get("status") if answer.status == 200 else None
-        note(self.place.operations, "report", self.place.slot, sent, answer.status, **known, recorded=recorded)
+        """Add a JSON line to the file of operations, a record outside the database, which several pilots may share.
+
+        One write, so that lines of several pilots do not mix, and a killed pilot leaves whole lines.
+        """
+        if self.place.operations is None:
+            return
+        line = {
+            "operation": "report",
+            "actor": self.place.slot,
+            "sent": sent,
+            "acked": wall_time(),
+            "answer": answer.status,
+            "job": self.job.id,
+            "epoch": self.job.epoch,
+            "status": body["status"],
+            "outputs": body["outputs"],
+            "recorded": answer.body.get("status") if answer.status == 200 else None,
+        }
+        with contextlib.suppress(OSError):  # a full disk must not stop the work
+            fd = os.open(self.place.operations, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                os.write(fd, json.dumps(line).encode() + b"\n")
+            finally:
+                os.close(fd)
 
     def _pack_log(self, archive: Path) -> None:
         members = {name: self.base / name for name in ("stdout", "stderr", "pilot.log")}

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from brokerage.pilot.copying import Sum, copy, open_regular
-from brokerage.pilot.failure import Failure
-from brokerage.pilot.job import Input
+from brokerage.pilot.job import Failure, Input
 
 MISSING, CORRUPT, FAILED, FETCHED = "missing", "corrupt", "failed", "fetched"
 
@@ -53,14 +52,14 @@ def _fetch(entry: Input, target: Path, check: Callable[[], None]) -> tuple[str, 
     verdict, text = MISSING, f"{entry.lfn}: at no source"
     for path in entry.sources:
         try:
-            found = _copy_one(path, target, check)
+            copied = _copy_one(path, target, check)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as problem:
             verdict, text = FAILED, f"{entry.lfn}: {problem.strerror or problem}"
             target.unlink(missing_ok=True)
             continue
-        wrong = _difference(entry, found)
+        wrong = _difference(entry, copied)
         if wrong is None:
             return FETCHED, ""
         target.unlink(missing_ok=True)
@@ -77,9 +76,9 @@ def _copy_one(path: Path, target: Path, check: Callable[[], None]) -> Sum:
         os.close(source)
 
 
-def _difference(entry: Input, found: Sum) -> str | None:
-    if entry.size is not None and found.size != entry.size:
-        return f"has {found.size} bytes, registered are {entry.size}"
-    if entry.checksum is not None and found.checksum != entry.checksum:
-        return f"has adler32 {found.checksum}, registered is {entry.checksum}"
+def _difference(entry: Input, copied: Sum) -> str | None:
+    if entry.size is not None and copied.size != entry.size:
+        return f"has {copied.size} bytes, registered are {entry.size}"
+    if entry.checksum is not None and copied.checksum != entry.checksum:
+        return f"has adler32 {copied.checksum}, registered is {entry.checksum}"
     return None

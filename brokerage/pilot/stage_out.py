@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from brokerage.pilot.copying import Sum, copy, identity, open_regular
-from brokerage.pilot.failure import Failure
-from brokerage.pilot.job import Output
+from brokerage.pilot.job import Failure, Output
 from brokerage.pilot.journal import Journal
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -25,7 +24,7 @@ REPORT_LIMIT = 10**6
 
 
 @dataclass(frozen=True)
-class Written:
+class StoredOutput:
     """An output that stands on storage."""
 
     output: Output
@@ -45,7 +44,9 @@ class Written:
         return entry
 
 
-def stage_out(outputs: Sequence[Output], folder: Path, name: str, journal: Journal, check: Callable[[], None]) -> list[Written]:
+def stage_out(
+    outputs: Sequence[Output], folder: Path, name: str, journal: Journal, check: Callable[[], None]
+) -> list[StoredOutput]:
     """Copy the outputs that lie in `folder`, as the payload called them, under their names to their storage.
 
     `name` of the attempt makes temporary names unique.
@@ -55,14 +56,14 @@ def stage_out(outputs: Sequence[Output], folder: Path, name: str, journal: Journ
     """
     events = events_by_name(folder)
     present = [(output, folder / output.made_as) for output in outputs if _is_there(output, folder)]
-    ready: list[tuple[Path, Written]] = []
+    ready: list[tuple[Path, StoredOutput]] = []
     for output, source in present:
         temporary = output.path.with_name(f".{output.lfn}.{name}.part")
         try:
-            found = _copy_out(source, temporary, journal, check)
+            copied = _copy_out(source, temporary, journal, check)
         except OSError as problem:
             raise Failure("STAGEOUT_FAILED", f"{output.lfn}: {problem.strerror or problem}") from problem
-        ready.append((temporary, Written(output, found, events.get(output.made_as, events.get(output.lfn)))))
+        ready.append((temporary, StoredOutput(output, copied, events.get(output.made_as, events.get(output.lfn)))))
     for temporary, written in ready:
         check()
         _publish(temporary, written.output, journal)
@@ -72,12 +73,12 @@ def stage_out(outputs: Sequence[Output], folder: Path, name: str, journal: Journ
 def _is_there(output: Output, folder: Path) -> bool:
     """True when the payload made it, False when it did not have to; Failure otherwise, also for what leads out of the folder."""
     path = folder / output.made_as
-    there = path.exists() or path.is_symlink()
+    exists = path.exists() or path.is_symlink()
     if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
         return True
-    if output.optional and not there:
+    if output.optional and not exists:
         return False
-    what = "is not a regular file of the working folder" if there else "was not written"
+    what = "is not a regular file of the working folder" if exists else "was not written"
     name = f"{output.source_name}, which becomes {output.lfn}," if output.source_name else output.lfn
     raise Failure("OUTPUT_MISSING", f"{name} {what}")
 

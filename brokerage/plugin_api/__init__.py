@@ -22,32 +22,3 @@ from brokerage.rules.decision.policy_config import gathered
 from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset, Config, as_merging
 from brokerage.rules.facts.columns import Flags, Floats, Ints, Texts
 from brokerage.rules.facts.snapshot import Nuclei, Queues
-
-__all__ = [
-    "Ask",
-    "Best",
-    "BrokeragePolicy",
-    "Chunk",
-    "ChunkDataset",
-    "Config",
-    "Criterion",
-    "Draw",
-    "Flags",
-    "Floats",
-    "Ints",
-    "Nuclei",
-    "Numbers",
-    "PendingFor",
-    "PolicyDecision",
-    "Queues",
-    "Texts",
-    "Verdicts",
-    "as_merging",
-    "decide",
-    "filter",
-    "filters",
-    "gathered",
-    "policy",
-    "skips",
-    "weight",
-]

@@ -9,15 +9,3 @@ from brokerage.weights.queues import (
     running_over_waiting,
     t1,
 )
-
-__all__ = [
-    "data_availability",
-    "input_there",
-    "less_work_ahead",
-    "network",
-    "not_from_tape",
-    "running_over_all_queued",
-    "running_over_queued",
-    "running_over_waiting",
-    "t1",
-]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlencode
 
 from django.http import QueryDict
 
+from broker_site.foundation.kernel.registry import nearest
 from monitoring.tables.filters import ListFilter
 from monitoring.tables.keyset import BadCursor, Cursor
 
@@ -91,7 +91,7 @@ def unknown(sent: QueryDict, known: Sequence[str]) -> list[str]:
     warnings = []
     for name in sent:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f" Did you mean “{near[0]}”?" if near else ""
+            near = nearest(name, known)
+            hint = f" Did you mean “{near}”?" if near else ""
             warnings.append(f"The parameter “{name[:60]}” is not known and was ignored.{hint}")
     return warnings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_site.foundation.access.checks import check_routes, route_errors
+from broker_site.foundation.access.routes import check_routes, route_errors
 
 
 def test_each_fault_of_a_route_is_an_error() -> None:

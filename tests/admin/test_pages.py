@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from broker_site.foundation.access.credentials import ensure_user
-from broker_site.foundation.access.readonlyadmin import MOST_COUNTED, CappedPaginator, ReadOnlyAdmin
+from broker_site.foundation.adminpages import MOST_COUNTED, CappedPaginator, ReadOnlyAdmin
 from workqueues.models import Task
 
 OURS = ("workqueues", "brokerage", "agency")

@@ -13,9 +13,8 @@ from django.test import Client
 from django.urls import resolve
 from pytest_django import Settings
 
-from broker_site.foundation.access.checks import route_errors
 from broker_site.foundation.access.permissions import ADMIN
-from broker_site.foundation.access.routes import Route, routes
+from broker_site.foundation.access.routes import Route, route_errors, routes
 from tests.api.matrix import SESSIONS, Caller, address, callers, expected, methods, missing
 
 SAMPLE = "tests.access.sample_urls"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
 
 from brokerage.pilot.__main__ import main
+from brokerage.pilot.messages import Message
 from brokerage.pilot.run import Run
 
 SLEEPS = 2
@@ -20,12 +20,12 @@ _report = Run._report
 _slept = iter(range(SLEEPS))
 
 
-def report_after_a_stop(run: Run, body: dict[str, Any]) -> None:
+def report_after_a_stop(run: Run, message: Message) -> None:
     """Stop, and report once continued."""
     if next(_slept, None) is not None:
         run.log.say("stops before it reports")
         os.kill(os.getpid(), signal.SIGSTOP)
-    _report(run, body)
+    _report(run, message)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.gdpconfig import BadConfig, keys
+from broker_site.foundation.gdpconfig.listing import effective
 from broker_site.foundation.gdpconfig.models import Change, Override, Revision
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("declared")]
@@ -119,7 +120,7 @@ def test_an_override_whose_key_is_gone_does_no_harm_and_can_be_removed(monkeypat
     monkeypatch.setattr(keys, "KEYS", fewer)
     gdpconfig.forget()
     assert gdpconfig.value("jobbroker", "NW_ACTIVE") is True
-    assert [row.settings[0].fault for row in gdpconfig.effective() if row.key is None] == [
+    assert [row.settings[0].fault for row in effective() if row.key is None] == [
         "unknown configuration key jobbroker.NQUEUED_SAT_CAP of app jedi"
     ]
     assert gdpconfig.remove_override(*CAP, who="ann", why="gone") is not None
@@ -128,13 +129,13 @@ def test_an_override_whose_key_is_gone_does_no_harm_and_can_be_removed(monkeypat
 def test_pages_get_default_override_and_who_set_it_when_and_why() -> None:
     set_cap("150")
     set_cap("10", vo="atlas", who="bob", why="slow links")
-    row = next(row for row in gdpconfig.effective("jobbroker") if row.name == "NQUEUED_SAT_CAP")
+    row = next(row for row in effective() if row.name == "NQUEUED_SAT_CAP")
     assert (row.default, row.effective) == ("300", "150")
     assert [(s.vo, s.text, s.change.who, s.change.why) for s in row.settings] == [
         ("", "150", "ann", "ticket 7"),
         ("atlas", "10", "bob", "slow links"),
     ]
-    limits = next(row for row in gdpconfig.effective() if row.name == "NQUEUELIMIT_<queue>")
+    limits = next(row for row in effective() if row.name == "NQUEUELIMIT_<queue>")
     assert (limits.default, limits.settings) == ("unset", ())
 
 

@@ -10,7 +10,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from broker_site.roof.embedded.instance import ROOT
-from brokerage.feeds.grid_document import parse_grid
+from brokerage.feeds.document import parse_document
 from brokerage.rules.grid.document import BadGrid, read_grid
 from brokerage.rules.grid.update import read_update, schema
 from tests.grid.faults import FAULTS, SCHEMA_CANNOT_TELL, put
@@ -91,7 +91,7 @@ def test_two_hundred_faults_are_told(good: dict[str, Any], change: Any, first: s
 )
 def test_a_text_that_is_no_document_is_refused(text: bytes, path: str, rule: str) -> None:
     with pytest.raises(BadGrid) as bad:
-        parse_grid(text)
+        read_grid(parse_document(text))
     assert (path, rule) in [(p.field, p.rule) for p in bad.value.problems]
 
 

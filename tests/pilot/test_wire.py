@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from benchmarks.http import ask, heartbeat_of
 from tests.pilot.conftest import Slot, alive, pid_in, until
 from tests.pilot.peer import Peer
 
@@ -168,12 +167,3 @@ def test_an_idle_pilot_rests_as_told_and_leaves_in_time(slot: Slot, peer: Peer) 
     assert pilot.wait(10) == 0
     assert 1.0 < time.monotonic() - began < 15.0
     assert 8 < len(peer.verbs("match")) < 25  # a rest of 0.05 s between them, as the answers say
-
-
-def test_the_load_of_the_benchmarks_says_what_a_pilot_says(slot: Slot, peer: Peer) -> None:
-    slot.program("one", "echo 1 > out")
-    job = peer.offer("one", out=["out"])
-    slot.run()
-    for verb, (_, body) in (("match", ask()), ("heartbeat", heartbeat_of(job))):
-        said = [(body.get("status"), {name: type(value) for name, value in body.items()}) for body, _ in peer.verbs(verb)]
-        assert (body.get("status"), {name: type(value) for name, value in body.items()}) in said

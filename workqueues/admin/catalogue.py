@@ -8,8 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
-from broker_site.foundation.adminpages.cells import lists
+from broker_site.foundation.adminpages import ReadOnlyAdmin, lists
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica
 
 

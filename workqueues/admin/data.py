@@ -8,8 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
-from broker_site.foundation.adminpages.cells import VoFilter, lists, row
+from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, lists, row
 from workqueues.models import Dataset, DatasetChange, EventRange, File, FileChange, OutputTemplate, TaskChange
 from workqueues.states import TYPES
 

@@ -11,9 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.access.auditedadmin import AuditedAdmin
-from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
-from broker_site.foundation.adminpages.cells import row
+from broker_site.foundation.adminpages import AuditedAdmin, ReadOnlyAdmin, row
 from workqueues.admin.trying import TryForm
 from workqueues.models import ProcessLock, Submission, Task, WorkQueue
 from workqueues.queries.work_queues import WorkQueues, definition

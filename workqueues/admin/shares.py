@@ -13,9 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.access.auditedadmin import AuditedAdmin
-from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
-from broker_site.foundation.adminpages.cells import VoFilter
+from broker_site.foundation.adminpages import AuditedAdmin, ReadOnlyAdmin, VoFilter
 from workqueues.admin.trying import TryForm
 from workqueues.models import GlobalShare, ShareStanding, Task, ThrottleVerdict, WorkQueueStanding
 from workqueues.queries.shares import PATTERNS, bad_patterns, trees

@@ -13,8 +13,7 @@ from django.utils.safestring import SafeString
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.problems import Refused
-from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
-from broker_site.foundation.adminpages.cells import VoFilter, cut, lists, pretty
+from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, cut, lists, pretty
 from workqueues.ledger.commands import command_task
 from workqueues.models import JobParamsTemplate, Task, TaskParams
 from workqueues.rules.task.commands import COMMANDS, Action, Command

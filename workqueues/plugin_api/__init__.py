@@ -7,24 +7,3 @@ from workqueues.splitters.by_files import by_files, pseudo
 from workqueues.splitters.choice import SPLITTERS, splitter
 from workqueues.splitters.generator import GeneratorTask, JobGenerator, generator
 from workqueues.splitters.protocol import Dropped, Files, JobLimits, JobPlan, Portion, Secondary, Split, Splitter
-
-__all__ = [
-    "SPLITTERS",
-    "Dropped",
-    "Files",
-    "GeneratorTask",
-    "JobFill",
-    "JobGenerator",
-    "JobLimits",
-    "JobPlan",
-    "Portion",
-    "Secondary",
-    "Split",
-    "SplitRules",
-    "Splitter",
-    "by_events",
-    "by_files",
-    "generator",
-    "pseudo",
-    "splitter",
-]

@@ -11,11 +11,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from broker_site.foundation.access.auditedadmin import AuditedAdmin
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.credentials import issue_enrolment, issue_user_token, revoke
 from broker_site.foundation.access.models import Audit, Credential, Role, User
-from broker_site.foundation.access.roles import ROLES
+from broker_site.foundation.access.principal import ROLES
+from broker_site.foundation.adminpages import AuditedAdmin, ReadingAdmin
 
 _DAY_S = 86_400
 
@@ -138,7 +138,7 @@ class CredentialAdmin(admin.ModelAdmin):
 
 
 @admin.register(Audit)
-class AuditAdmin(admin.ModelAdmin):
+class AuditAdmin(ReadingAdmin):
     """The audit, to read."""
 
     list_display = ["at", "who", "kind", "vo", "act", "object", "outcome", "status", "trace_id"]
@@ -147,15 +147,3 @@ class AuditAdmin(admin.ModelAdmin):
     date_hierarchy = "at"
     ordering = ["-id"]
     show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Rows are written by the acts themselves."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Rows are never changed."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Rows are never removed."""
-        return False

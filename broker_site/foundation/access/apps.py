@@ -1,4 +1,4 @@
-"""Django's entry to the app; registers the system check of routes and the schema's security schemes."""
+"""Django's entry to the app; registers the system check of routes."""
 
 from django.apps import AppConfig
 
@@ -12,5 +12,5 @@ class AccessConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Import what registers itself."""
-        from broker_site.foundation.access import checks, openapi  # noqa: F401
+        """Register the system check of routes."""
+        from broker_site.foundation.access import routes  # noqa: F401

@@ -32,7 +32,7 @@ _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]+) *", re.IGNORECASE | re.ASCI
 
 
 @dataclass(frozen=True, slots=True)
-class _Verified:
+class _StoredCredential:
     """What was read of a stored credential, and until when (monotonic seconds) this process believes it."""
 
     id: int
@@ -48,7 +48,7 @@ class _Verified:
     until: float
 
 
-_verified: dict[str, _Verified] = {}
+_verified: dict[str, _StoredCredential] = {}
 _withdrawn: tuple[float, frozenset[int]] = (0.0, frozenset())
 
 
@@ -131,7 +131,7 @@ def _job(text: str) -> Principal:
     return Principal("job", f"job {claim.job_id}, epoch {claim.epoch}", job=claim)
 
 
-def _user_of_token(verified: _Verified) -> Principal:
+def _user_of_token(verified: _StoredCredential) -> Principal:
     user = User.objects.filter(pk=verified.user_id or 0, is_active=True).first()
     if user is None:
         raise BadToken("its user is not active")
@@ -153,7 +153,7 @@ def _user_of_token(verified: _Verified) -> Principal:
     )
 
 
-def _worker(verified: _Verified) -> Principal:
+def _worker(verified: _StoredCredential) -> Principal:
     """An enrolment secret or a pilot; one that belongs to a user stands on that user's role at this moment."""
     if verified.user_id is not None and not _keepers(verified.vo).filter(pk=verified.user_id).exists():
         raise BadToken(f"its user is not active or no longer {_KEEPER}")
@@ -183,11 +183,11 @@ def _keepers(vo: str) -> QuerySet[User]:
     return User.objects.filter(Q(is_superuser=True) | Exists(roles.filter(vo=vo) if vo else roles), is_active=True)
 
 
-def _verify(text: str) -> _Verified:
+def _verify(text: str) -> _StoredCredential:
     key, now = digest(text), time.monotonic()
-    found = _verified.get(key)
-    if found is not None and now < found.until:
-        return found
+    known = _verified.get(key)
+    if known is not None and now < known.until:
+        return known
     _verified.pop(key, None)
     row = Credential.objects.filter(secret=key).first()
     if row is None:
@@ -197,7 +197,7 @@ def _verify(text: str) -> _Verified:
     _note_use(row)
     if len(_verified) >= _CACHE_MOST:
         _verified.clear()
-    _verified[key] = verified = _Verified(
+    _verified[key] = verified = _StoredCredential(
         id=row.pk,
         kind=row.kind,
         prefix=row.prefix,

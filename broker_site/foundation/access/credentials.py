@@ -18,9 +18,8 @@ from django.db.models.functions import Now
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.models import Credential, Role, User
-from broker_site.foundation.access.principal import SYSTEM, Principal
+from broker_site.foundation.access.principal import ROLES, SYSTEM, Principal
 from broker_site.foundation.access.problems import not_authenticated
-from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.access.tokens import digest, new_secret, shown
 from broker_site.foundation.kernel import clock
 
@@ -29,7 +28,7 @@ PILOT_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class IssuedCredential:
     """A new credential and, this once, its text."""
 
     text: str
@@ -45,7 +44,7 @@ def issue_user_token(
     seconds: float | None = None,
     note: str = "",
     by: Principal = SYSTEM,
-) -> Issued:
+) -> IssuedCredential:
     """A token that stands on the user's roles at the time of use, limited to `vo` and `roles` where given. ValueError:
     unknown role.
     """
@@ -64,14 +63,14 @@ def issue_enrolment(
     seconds: float | None = None,
     note: str = "",
     by: Principal = SYSTEM,
-) -> Issued:
+) -> IssuedCredential:
     """A secret with which pilots of this computing queue enrol; with `user` it stands on that user's role of operator."""
     row = Credential(kind=Credential.Kind.ENROLMENT, queue=queue, site=site, vo=vo, user=user, note=note)
     return _issue(row, seconds, by)
 
 
 @transaction.atomic
-def issue_pilot_token(enrolment: Principal, pilot_id: UUID, seconds: float = PILOT_SECONDS) -> Issued:
+def issue_pilot_token(enrolment: Principal, pilot_id: UUID, seconds: float = PILOT_SECONDS) -> IssuedCredential:
     """A token for one pilot of the enrolment's queue, for at most PILOT_SECONDS. Refused(401) if the enrolment was revoked
     meanwhile.
 
@@ -121,15 +120,6 @@ def give_role(user: User, vo: str, role: str, *, by: Principal = SYSTEM) -> bool
 
 
 @transaction.atomic
-def take_role(user: User, vo: str, role: str, *, by: Principal = SYSTEM) -> bool:
-    """Take a role away; whether the user held it. The next request is refused."""
-    count, _ = Role.objects.filter(user=user, vo=vo, role=role).delete()
-    if count:
-        audit("role.take", by, f"user {user.username}", vo=vo, before={"role": role})
-    return bool(count)
-
-
-@transaction.atomic
 def ensure_user(
     name: str,
     *,
@@ -163,19 +153,19 @@ def forget_expired(days: float = 30) -> int:
     return pilots + others
 
 
-def _issue(row: Credential, seconds: float | None, by: Principal) -> Issued:
+def _issue(row: Credential, seconds: float | None, by: Principal) -> IssuedCredential:
     issued = _store(row, seconds)
     after = {"kind": row.kind, "queue": row.queue, "user": row.user.username if row.user else "", "limit": row.claims}
     audit("credential.create", by, _named(row), vo=row.vo, after=after)
     return issued
 
 
-def _store(row: Credential, seconds: float | None) -> Issued:
+def _store(row: Credential, seconds: float | None) -> IssuedCredential:
     text = new_secret(row.kind)
     row.prefix, row.secret = shown(text), digest(text)
     row.expires_at = None if seconds is None else clock.now() + timedelta(seconds=seconds)
     row.save(force_insert=True)
-    return Issued(text, row)
+    return IssuedCredential(text, row)
 
 
 def _named(credential: Credential) -> str:

@@ -1,6 +1,6 @@
 """Guards of plain Django views: `requires` for the API, `page_requires` for pages, `open_access` for public routes.
 
-A guard leaves its mark on the view, and the system check (`checks`) refuses a route without one. REST framework's guards: `rest`.
+A guard leaves its mark on the view, and the system check (`routes`) refuses a route without one. REST framework's guards: `rest`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,9 @@ from broker_site.foundation.access.authentication import authenticate, shows_bea
 from broker_site.foundation.access.permissions import OPEN, PERMISSIONS, may
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused, not_authenticated
-from broker_site.foundation.access.routes import MARK
+from broker_site.foundation.access.routes import JOB_ARGUMENT, MARK
 
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
-
-JOB_ARGUMENT = "job_id"
-"""The name that a route guarded by a permission noted `own` gives to the job in its address."""
 
 
 def requires(permission: str) -> Callable[[View], View]:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from broker_site.foundation.access.principal import Kind, Principal
-from broker_site.foundation.access.roles import ROLES
+from broker_site.foundation.access.principal import ROLES, Kind, Principal
 from broker_site.foundation.kernel.registry import Registry
 
 OPEN = "open"

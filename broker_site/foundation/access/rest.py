@@ -34,8 +34,8 @@ class Bearer(BaseAuthentication):
         """None when there is no bearer token; Refused(401) for a bad one."""
         if not shows_bearer(request._request):
             return None
-        found = authenticate(request._request)
-        return found.user or AnonymousUser(), found
+        sender = authenticate(request._request)
+        return sender.user or AnonymousUser(), sender
 
     def authenticate_header(self, request: Request) -> str:
         """Makes REST framework answer 401 where nobody is authenticated."""
@@ -47,11 +47,11 @@ class Session(SessionAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Any, Principal] | None:
         """None without a session."""
-        found = authenticate(request._request)
-        if found.user is None:
+        sender = authenticate(request._request)
+        if sender.user is None:
             return None
         self.enforce_csrf(request)
-        return found.user, found
+        return sender.user, sender
 
 
 class ByAction(BasePermission):

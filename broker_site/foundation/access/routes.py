@@ -1,6 +1,6 @@
 """Every route of the URL conf with the permission that each of its methods asks for.
 
-Used by the system check, by the audit and by the test that walks all routes. Guards leave their mark here: `MARK` on a view.
+Here too: the system check that no route is without a permission. Guards leave their mark on a view: `MARK`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.contrib.admin import AdminSite
+from django.core.checks import Error, Tags, register
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from broker_site.foundation.access.permissions import ADMIN, OPEN
+from broker_site.foundation.access.permissions import ADMIN, OPEN, PERMISSIONS
 
 MARK = "access_permission"
 """Attribute of a guarded view or REST permission class: the name of its permission, or OPEN."""
+JOB_ARGUMENT = "job_id"
+"""The name that a route guarded by a permission noted `own` gives to the job in its address."""
 ANY = "*"
 """Stands for the method where a view asks the same for each."""
 
@@ -45,8 +49,8 @@ def routes(urlconf: str | None = None) -> Iterator[Route]:
 
 def permission_of(callback: Callable[..., Any], method: str) -> str:
     """What this method of a route asks for: a permission, OPEN, ADMIN, or "" where nothing is said."""
-    asked = permissions_of(callback)
-    return asked.get(ANY, "") or asked.get("GET" if method == "HEAD" else method, "")
+    permissions = permissions_of(callback)
+    return permissions.get(ANY, "") or permissions.get("GET" if method == "HEAD" else method, "")
 
 
 def permissions_of(callback: Callable[..., Any]) -> Mapping[str, str]:
@@ -98,3 +102,30 @@ def _walk(patterns: list[Any], before: tuple[Any, ...]) -> Iterator[Route]:
             yield from _walk(pattern.url_patterns, (*before, pattern.pattern))
         elif isinstance(pattern, URLPattern):
             yield Route((*before, pattern.pattern), pattern.callback, permissions_of(pattern.callback))
+
+
+@register(Tags.security)
+def check_routes(app_configs: Any = None, **kwargs: Any) -> list[Error]:
+    """Errors of the URL conf in the settings."""
+    return route_errors(settings.ROOT_URLCONF)
+
+
+def route_errors(urlconf: str) -> list[Error]:
+    """access.E001: a method without permission; E002: an unknown one; E003: a job's own route that does not name the job."""
+    return [
+        error for route in routes(urlconf) for method, name in route.methods.items() for error in _errors(route, method, name)
+    ]
+
+
+def _errors(route: Route, method: str, name: str) -> list[Error]:
+    place = f"{method} {route.address}"
+    if name in (OPEN, ADMIN):
+        return []
+    if not name:
+        hint = "Guard the view with requires, page_requires, open_access, or name its actions in `permissions`."
+        return [Error(f"{place} has no permission.", hint=hint, id="access.E001")]
+    if name not in PERMISSIONS:
+        return [Error(f"{place} asks for {name!r}, which is not in the table of permissions.", id="access.E002")]
+    if PERMISSIONS[name].own and f":{JOB_ARGUMENT}>" not in route.address:
+        return [Error(f"{place} asks for {name} but does not name the job <int:{JOB_ARGUMENT}>.", id="access.E003")]
+    return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from broker_site.foundation.access.readonlyadmin import ReadOnlyAdmin
+from broker_site.foundation.adminpages import ReadOnlyAdmin, cut
 from broker_site.foundation.agency.models import Agent
 
 
@@ -18,4 +18,4 @@ class AgentAdmin(ReadOnlyAdmin):
     @admin.display(description="last error")
     def fault(self, agent: Agent) -> str:
         """What the last failed run said, cut."""
-        return agent.last_error if len(agent.last_error) <= 80 else f"{agent.last_error[:77]}..."
+        return cut(agent.last_error, 80)

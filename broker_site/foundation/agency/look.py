@@ -31,10 +31,10 @@ def _redis() -> redis.Redis:
 def look(*agents: str) -> None:
     """Tell the agents to look now. Never fails: without Redis their periods do."""
     try:
-        asked = _redis().pipeline(transaction=False)  # one round trip, since every end of a job comes through here
+        messages = _redis().pipeline(transaction=False)  # one round trip, since every end of a job comes through here
         for name in agents:
-            asked.set(f"look:{name}", 1, nx=True, px=PENDING_MS)
-        for name, unanswered in zip(agents, asked.execute(), strict=True):
+            messages.set(f"look:{name}", 1, nx=True, px=PENDING_MS)
+        for name, unanswered in zip(agents, messages.execute(), strict=True):
             if unanswered:
                 current_app.send_task(f"agent.{name}", kwargs={"looked": True}, expires=60, retry=False)
     except (redis.RedisError, OperationalError, OSError) as error:

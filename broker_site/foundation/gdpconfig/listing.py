@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from broker_site.foundation.gdpconfig import keys
@@ -44,25 +43,22 @@ class Effective:
         return general[0] if general else self.default
 
 
-def effective(component: str | None = None, app: str | None = None, vo: str | None = None) -> list[Effective]:
+def effective() -> list[Effective]:
     """All keys in the order of app, component and declaration, with their overrides, from the database as it is now (one query).
 
-    vo: only the overrides for this VO and those for all. Overrides of undeclared keys come last.
+    Overrides of undeclared keys come last.
     """
-    overrides = Override.objects.select_related("change")
-    if component is not None:
-        overrides = overrides.filter(component=component)
-    if app is not None:
-        overrides = overrides.filter(app=app)
-    if vo is not None:
-        overrides = overrides.filter(vo__in=["", vo])
     by_key: dict[tuple[str, str, str], list[Setting]] = {}
-    for override in overrides:
-        name, setting = _judged(override)
-        by_key.setdefault((override.app, override.component, name), []).append(setting)
+    for o in Override.objects.select_related("change"):
+        try:
+            name = keys.KEYS.matching(o.component, o.name, o.app)[0].name
+        except BadConfig:
+            name = o.name
+        setting = Setting(o.name, o.vo, o.value, o.change, o.pk, fault_of(o))
+        by_key.setdefault((o.app, o.component, name), []).append(setting)
     rows = [
         Effective(key.app, key.component, key.name, key, tuple(by_key.pop((key.app, key.component, key.name), ())))
-        for key in _declared(component, app)
+        for key in sorted(keys.KEYS, key=lambda key: (key.app, key.component))
     ]
     return rows + [Effective(*place, None, tuple(settings)) for place, settings in sorted(by_key.items())]
 
@@ -75,17 +71,3 @@ def fault_of(override: Override) -> str:
     except BadConfig as bad:
         return str(bad)
     return ""
-
-
-def _declared(component: str | None, app: str | None) -> Iterable[Key]:
-    chosen = (key for key in keys.KEYS if component in (None, key.component) and app in (None, key.app))
-    return sorted(chosen, key=lambda key: (key.app, key.component))
-
-
-def _judged(override: Override) -> tuple[str, Setting]:
-    """The declared name that an override belongs to, and the override with what is wrong with it."""
-    try:
-        name = keys.KEYS.matching(override.component, override.name, override.app)[0].name
-    except BadConfig:
-        name = override.name
-    return name, Setting(override.name, override.vo, override.value, override.change, override.pk, fault_of(override))

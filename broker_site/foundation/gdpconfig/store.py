@@ -121,8 +121,8 @@ def _refuse_stale(override: Override | None, seen: int) -> None:
     now = override.change_id if override else 0
     if now == seen:
         return
-    said = f"{override.change.who} has set it to {override.value!r}" if override else "it was removed"
-    raise BadConfig(Problem("seen", "stale", f"changed meanwhile: {said}; look at it and save again"))
+    what = f"{override.change.who} has set it to {override.value!r}" if override else "it was removed"
+    raise BadConfig(Problem("seen", "stale", f"changed meanwhile: {what}; look at it and save again"))
 
 
 def _signed(who: str, why: str) -> tuple[Problem, ...]:

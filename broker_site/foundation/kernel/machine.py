@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Self
 
 NEW = "-"
@@ -160,10 +159,6 @@ DROP FUNCTION IF EXISTS {self.name}_refused();
         arrows = [f"    {'[*]' if t.source == NEW else t.source} --> {t.target}: {t.event}" for t in self.transitions]
         ends = [f"    {s} --> [*]" for s in self.states if s in self.final]
         return "\n".join(["stateDiagram-v2", *arrows, *ends])
-
-    def is_path(self, states: list[str]) -> bool:
-        """Whether `states`, oldest first, is a path from an insertion along the arrows."""
-        return bool(states) and states[0] in self.initial and all(self.allows(a, b) for a, b in pairwise(states))
 
 
 def _parse(name: str, table: str) -> Iterator[Transition]:

@@ -1,10 +1,12 @@
-"""What the OpenAPI document tells beyond the serializers: refusals, and what the interface is."""
+"""What the OpenAPI document tells beyond the serializers: refusals, authenticators, and what the interface is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiResponse, inline_serializer
 from rest_framework import serializers
 
@@ -47,8 +49,28 @@ REASONS: Mapping[int, str] = {
 
 def refusals(*statuses: int) -> dict[Any, OpenApiResponse]:
     """The refusals of an operation, 401 and 403 always among them."""
-    told = sorted({401, 403, *statuses})
-    return {(status, "application/problem+json"): OpenApiResponse(PROBLEM, REASONS[status]) for status in told}
+    listed = sorted({401, 403, *statuses})
+    return {(status, "application/problem+json"): OpenApiResponse(PROBLEM, REASONS[status]) for status in listed}
+
+
+class BearerScheme(OpenApiAuthenticationExtension):
+    """Bearer tokens."""
+
+    target_class = "broker_site.foundation.access.rest.Bearer"
+    name = "bearer"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "http", "scheme": "bearer", "description": "A user, enrolment, pilot or job token."}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):
+    """The session of the pages."""
+
+    target_class = "broker_site.foundation.access.rest.Session"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}
 
 
 ABOUT = """Tasks, their datasets and files, jobs, the decisions of the brokerage, and the grid.

@@ -28,12 +28,12 @@ class NewestFirst(CursorPagination):
 
     def get_page_size(self, request: Request) -> int | None:
         """The size asked for, 1000 at most; Refused(400) for what is no positive number."""
-        asked = request.query_params.get(self.page_size_query_param)
-        if asked is None:
+        size = request.query_params.get(self.page_size_query_param)
+        if size is None:
             return self.page_size
-        if not (asked.isascii() and asked.isdigit() and len(asked) < 10 and int(asked)):
+        if not (size.isascii() and size.isdigit() and len(size) < 10 and int(size)):
             raise _refused(self.page_size_query_param, "range", "expected a number from 1 to 1000")
-        return min(int(asked), self.max_page_size)
+        return min(int(size), self.max_page_size)
 
     def decode_cursor(self, request: Request) -> Cursor | None:
         """The cursor of the address; Refused(400) for one that we did not make."""

@@ -3,7 +3,7 @@
 From JSON to what the grid tables hold, or to everything that is wrong with it.
 
 Pure. Here: the document as a whole, its sites, storages and queues. Not here: the attributes (`attributes`), what it says of the
-moment (`measurements`), reading the file (`brokerage.feeds.grid_document`), writing the tables (`brokerage.ledger.grid`). One
+moment (`measurements`), reading the file (`brokerage.feeds.document`), writing the tables (`brokerage.ledger.grid`). One
 fault refuses the whole document (decision B15).
 """
 

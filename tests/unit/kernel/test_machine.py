@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,16 +73,16 @@ def test_a_final_state_that_no_line_names_is_refused() -> None:
 
 
 @given(st.sampled_from(MACHINES), st.data())
-def test_every_walk_along_the_arrows_is_a_path_and_a_jump_is_not(machine: Machine, data: st.DataObject) -> None:
+def test_every_walk_along_the_arrows_is_allowed_and_a_jump_is_not(machine: Machine, data: st.DataObject) -> None:
     state = data.draw(st.sampled_from(sorted(machine.initial)))
     walk = [state]
     for _ in range(data.draw(st.integers(0, 12))):
         if not machine.targets(walk[-1]):
             break
         walk.append(data.draw(st.sampled_from(machine.targets(walk[-1]))))
-    assert machine.is_path(walk)
+    assert all(machine.allows(old, new) for old, new in pairwise(walk))
     jump = data.draw(st.sampled_from(machine.states))
-    assert machine.is_path([*walk, jump]) == machine.allows(walk[-1], jump)
+    assert machine.allows(walk[-1], jump) == (jump in machine.targets(walk[-1]))
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)

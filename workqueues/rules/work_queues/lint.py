@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import chain, permutations, product
 from math import prod
 from typing import Any
 
+from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from workqueues.rules.work_queues.criteria import BadCriteria, Expression, holds, parse, read_variables
 from workqueues.rules.work_queues.criteria.expression import (
@@ -100,8 +100,8 @@ def _criteria_faults(definition: Definition) -> Iterator[Problem]:
         return
     for name in dict.fromkeys(attributes(expression) if expression else ()):
         if name.lower() not in ATTRIBUTES:
-            near = get_close_matches(name.lower(), ATTRIBUTES, 1)
-            hint = f"; the nearest known one is {spelled(near[0])}" if near else ""
+            near = nearest(name, ATTRIBUTES)
+            hint = f"; the nearest known one is {spelled(near)}" if near else ""
             yield Problem("criteria", "unknown", f"tasks have no attribute {name}{hint}")
     for name in sorted(set(variables) - set(variables_of(definition.criteria))):
         yield Problem("variables", "unused", f"the criteria do not use :{name}")

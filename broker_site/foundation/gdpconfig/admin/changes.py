@@ -1,7 +1,8 @@
-"""The history of the configuration: read-only, with the page that reverts."""
+"""The history of the configuration: read-only, with the page that reverts; what this page and that of overrides share."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,17 +12,20 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from broker_site.foundation.gdpconfig.admin.shown import NO_OVERRIDE, at, author, confirm, cut, place
+from broker_site.foundation.adminpages import ReadingAdmin, cut
 from broker_site.foundation.gdpconfig.forms import ReasonForm
-from broker_site.foundation.gdpconfig.keys import BadConfig
+from broker_site.foundation.gdpconfig.keys import APP, BadConfig
 from broker_site.foundation.gdpconfig.models import Change, Override
 from broker_site.foundation.gdpconfig.store import revert
 
+NO_OVERRIDE = "no override"
+
 
 @admin.register(Change)
-class ChangeAdmin(admin.ModelAdmin):
+class ChangeAdmin(ReadingAdmin):
     """The history, newest first: nobody edits it; a change can be reverted, which is a change of its own."""
 
     list_display = ("revision", "key_name", "change", "made_by", "why_shown")
@@ -40,18 +44,6 @@ class ChangeAdmin(admin.ModelAdmin):
         """Links to the history of one key filter by its name."""
         return lookup == "name" or super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Never: the store writes history."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Change | None = None) -> bool:
-        """Never."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Change | None = None) -> bool:
-        """Never."""
-        return False
-
     def has_revert_permission(self, request: HttpRequest) -> bool:
         """Whether the user may change overrides at all."""
         return all(request.user.has_perm(f"gdpconfig.{right}_override") for right in ("add", "change", "delete"))
@@ -69,7 +61,8 @@ class ChangeAdmin(admin.ModelAdmin):
     @admin.display(description="change")
     def change(self, obj: Change) -> str:
         """The override before and after, cut where they are long."""
-        return f"{cut(obj.before)} \N{RIGHTWARDS ARROW} {cut(obj.after)}"
+        before, after = ("-" if text is None else cut(text) for text in (obj.before, obj.after))
+        return f"{before} \N{RIGHTWARDS ARROW} {after}"
 
     @admin.display(description="reason")
     def why_shown(self, obj: Change) -> str:
@@ -103,15 +96,15 @@ class ChangeAdmin(admin.ModelAdmin):
         if request.method == "POST" and form.is_valid():
             try:
                 with transaction.atomic():
-                    made = [revert(change, who=author(request), why=form.cleaned_data["why"]) for change in changes]
+                    made = [revert(change, who=request.user.get_username(), why=form.cleaned_data["why"]) for change in changes]
             except BadConfig as bad:
                 form.add_error(None, str(bad))
             else:
                 done = len([change for change in made if change is not None])
-                said = f"{done} of {len(changes)} changes reverted." + (
+                summary = f"{done} of {len(changes)} changes reverted." + (
                     " Where nothing differed, nothing was written." * (done < len(changes))
                 )
-                self.message_user(request, said, messages.SUCCESS)
+                self.message_user(request, summary, messages.SUCCESS)
                 return redirect("admin:gdpconfig_change_changelist")
         rows = [
             (f"{change} ({change.vo or 'all VOs'})", _now(change), NO_OVERRIDE if change.before is None else change.before)
@@ -123,3 +116,28 @@ class ChangeAdmin(admin.ModelAdmin):
 def _now(change: Change) -> str:
     override = Override.objects.filter(app=change.app, component=change.component, name=change.name, vo=change.vo).first()
     return override.value if override else NO_OVERRIDE
+
+
+def at(time: datetime) -> str:
+    """A time as short as lists need it, UTC."""
+    return f"{time:%Y-%m-%d %H:%M}"
+
+
+def place(row: Override | Change) -> str:
+    """The key of a row, as the forms of keys name it."""
+    return f"{row.component}.{row.name}" if row.app == APP else f"{row.app}:{row.component}.{row.name}"
+
+
+def confirm(
+    page: admin.ModelAdmin, request: HttpRequest, form: ReasonForm, title: str, verb: str, rows: list[tuple[str, str, str]]
+) -> HttpResponse:
+    """The page that shows what would change (rows of what, now, then) and asks for the reason."""
+    context = {
+        **page.admin_site.each_context(request),
+        "title": title,
+        "opts": page.opts,
+        "form": form,
+        "verb": verb,
+        "rows": rows,
+    }
+    return TemplateResponse(request, "gdpconfig/confirm.html", context)

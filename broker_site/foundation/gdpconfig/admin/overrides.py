@@ -14,8 +14,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from broker_site.foundation.adminpages import cut
 from broker_site.foundation.gdpconfig import keys
-from broker_site.foundation.gdpconfig.admin.shown import at, author, confirm, cut, place
+from broker_site.foundation.gdpconfig.admin.changes import at, confirm, place
 from broker_site.foundation.gdpconfig.forms import OverrideForm, ReasonForm, form_for
 from broker_site.foundation.gdpconfig.keys import BadConfig, Key
 from broker_site.foundation.gdpconfig.listing import Effective, effective, fault_of
@@ -163,7 +164,7 @@ class OverrideAdmin(admin.ModelAdmin):
             obj.component,
             obj.name,
             form.text,
-            who=author(request),
+            who=request.user.get_username(),
             why=cleaned["why"],
             vo=obj.vo,
             app=obj.app,
@@ -183,7 +184,7 @@ class OverrideAdmin(admin.ModelAdmin):
             remove_override(
                 override.component,
                 override.name,
-                who=author(request),
+                who=request.user.get_username(),
                 why=form.cleaned_data["why"],
                 vo=override.vo,
                 app=override.app,
@@ -201,8 +202,8 @@ class OverrideAdmin(admin.ModelAdmin):
         """The key of an override, or the one that the address of a new one names. BadConfig where nobody declared it."""
         if obj is not None and obj.name:
             return keys.KEYS.matching(obj.component, obj.name, obj.app)[0]
-        asked = request.GET
-        return keys.KEYS.get(asked.get("component", ""), asked.get("name", ""), asked.get("app", keys.APP))
+        query = request.GET
+        return keys.KEYS.get(query.get("component", ""), query.get("name", ""), query.get("app", keys.APP))
 
 
 def _key_of(override: Override) -> Key | None:

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from broker_site.foundation.gdpconfig.values import Config, from_document
 from broker_site.foundation.outside_data import OutsideDataError
-from brokerage.feeds.grid_document import load_document
+from brokerage.feeds.document import load_document
 from brokerage.rules.decision.assembly import DecisionRequest, decide_task
 from brokerage.rules.decision.policy_choice import NoPolicy, policy_named
 from brokerage.rules.decision.policy_config import BrokerConfig

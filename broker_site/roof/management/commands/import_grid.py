@@ -17,9 +17,8 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel import clock
 from broker_site.roof.embedded.instance import ROOT
 from broker_site.roof.embedded.place import STATE
-from brokerage.feeds.document import KINDS, from_afar, parse, wanted_of
+from brokerage.feeds.document import KINDS, from_afar, parse, read_bytes, wanted_of
 from brokerage.feeds.fetch import FeedUnavailable, fetch
-from brokerage.feeds.grid_document import read_bytes
 from brokerage.feeds.refresh import limits
 from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_facts import Change

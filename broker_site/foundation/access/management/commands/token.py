@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from broker_site.foundation.access.credentials import (
-    Issued,
+    IssuedCredential,
     ensure_user,
     forget_expired,
     issue_enrolment,
@@ -17,7 +17,7 @@ from broker_site.foundation.access.credentials import (
     revoke,
 )
 from broker_site.foundation.access.models import Credential, User
-from broker_site.foundation.access.roles import ROLES
+from broker_site.foundation.access.principal import ROLES
 
 _DAY_S = 86_400
 
@@ -59,7 +59,7 @@ class Command(BaseCommand):
             self._tell(self._create(options) if verb == "create" else self._enrol(options))
 
     @transaction.atomic
-    def _create(self, options: dict[str, Any]) -> Issued:
+    def _create(self, options: dict[str, Any]) -> IssuedCredential:
         vo, roles = options["vo"], options["role"]
         if options["grant"]:
             if not (vo and roles):
@@ -72,7 +72,7 @@ class Command(BaseCommand):
             raise CommandError(f"{user.username} is not {', '.join(missing)} {where}; --grant gives the role")
         return issue_user_token(user, vo=vo, roles=roles, seconds=options["days"] * _DAY_S, note=options["note"])
 
-    def _enrol(self, options: dict[str, Any]) -> Issued:
+    def _enrol(self, options: dict[str, Any]) -> IssuedCredential:
         user = _user(options["user"]) if options["user"] else None
         seconds = options["days"] * _DAY_S
         return issue_enrolment(
@@ -80,12 +80,12 @@ class Command(BaseCommand):
         )
 
     def _revoke(self, prefix: str) -> int:
-        found = list(Credential.objects.filter(prefix=prefix[:12]))
-        if not found:
+        credentials = list(Credential.objects.filter(prefix=prefix[:12]))
+        if not credentials:
             raise CommandError(f"no credential has the prefix {prefix[:12]!r}")
-        return revoke(found, reason="manage.py token revoke")
+        return revoke(credentials, reason="manage.py token revoke")
 
-    def _tell(self, issued: Issued) -> None:
+    def _tell(self, issued: IssuedCredential) -> None:
         row = issued.credential
         self.stderr.write(f"{row.kind} credential {row.prefix}, good until {row.expires_at:%Y-%m-%d}; shown this once:")
         self.stdout.write(issued.text)

@@ -1,0 +1,177 @@
+"""What the admin pages of every app share: pages to look at, pages whose changes leave an audit row, and cells that show rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.core.paginator import Paginator
+from django.db.models import BinaryField, Model, QuerySet
+from django.forms import BaseModelFormSet, ModelForm
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import cached_property
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.models import Role
+
+MOST_COUNTED = 10_000
+"""Rows that a list counts and that its pages reach; narrow the search to reach others."""
+LARGEST_ID = (1 << 63) - 1
+_NEVER = frozenset({"password", "password1", "password2", "secret"})
+
+Link = tuple[str, str, dict[str, Any]]
+"""Words, model as app_model, query of its list."""
+
+
+class ReadingAdmin(admin.ModelAdmin):
+    """Rows that the system writes: nothing to add, change or delete."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Never."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Never."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Never."""
+        return False
+
+
+class CappedPaginator(Paginator):
+    """Counts at most MOST_COUNTED rows: a COUNT(*) of a large table would take longer than the page."""
+
+    @cached_property
+    def count(self) -> int:
+        """Rows, or MOST_COUNTED where there are more."""
+        rows: Any = self.object_list
+        return int(rows.order_by()[:MOST_COUNTED].count())
+
+
+class NumberSearch(admin.ModelAdmin):
+    """A search for a number looks for the row of that number, and in `number_fields`, which have indexes."""
+
+    number_fields: tuple[str, ...] = ()
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> tuple[QuerySet[Any], bool]:
+        """By number where the term is one that a row may have, else by `search_fields`."""
+        term = search_term.strip()
+        if not (term.isascii() and term.isdigit() and int(term) <= LARGEST_ID) or not self.number_fields:
+            return super().get_search_results(request, queryset, search_term)
+        rows = queryset.none()
+        for field in self.number_fields:
+            rows |= queryset.filter(**{field: int(term)})
+        return rows, False
+
+
+class ReadOnlyAdmin(NumberSearch, ReadingAdmin):
+    """Every column to read, also of large tables."""
+
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER  # a count for each choice of each filter would read the whole table as often
+    paginator = CappedPaginator
+    list_per_page = 50
+    list_max_show_all = 50
+    ordering = ("-pk",)
+    actions: Any = None
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """All columns but bytes."""
+        return [f.name for f in self.opts.concrete_fields if not isinstance(f, BinaryField)]
+
+
+class AuditedAdmin(admin.ModelAdmin):
+    """Audits adding, changing and deleting, with the changed fields before and after; inlines too."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
+        """Save and audit in the transaction of the admin's view."""
+        fields = form.changed_data
+        before = values(type(obj)._default_manager.get(pk=obj.pk), fields) if change else None
+        super().save_model(request, obj, form, change)
+        self.note(request, "change" if change else "add", obj, before, values(obj, fields))
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Delete and audit."""
+        self.note(request, "delete", obj, values(obj), None)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Delete one by one, so that each has its row."""
+        for obj in queryset:
+            self.delete_model(request, obj)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: BaseModelFormSet, change: bool) -> None:
+        """Save an inline and audit each of its rows that changed."""
+        super().save_formset(request, form, formset, change)
+        for obj in formset.new_objects:
+            self.note(request, "add", obj, None, values(obj))
+        for obj, fields in formset.changed_objects:
+            self.note(request, "change", obj, None, values(obj, fields))
+        for obj in formset.deleted_objects:
+            self.note(request, "delete", obj, values(obj), None)
+
+    def note(self, request: HttpRequest, verb: str, obj: Model, before: Any, after: Any) -> None:
+        """One audit row: `user.change`, object `user 7 alice`."""
+        kind = obj._meta.model_name or ""
+        target = f"{kind} {obj.pk} {obj}"
+        audit(f"{kind}.{verb}", authenticate(request), target, vo=str(getattr(obj, "vo", "") or ""), before=before, after=after)
+
+
+def values(obj: Model, fields: list[str] | None = None) -> dict[str, Any]:
+    """The plain columns of a row, or those of `fields`, as JSON values; passwords and secrets left out."""
+    return {
+        field.name: _plain(field.value_from_object(obj))
+        for field in obj._meta.concrete_fields
+        if field.name not in _NEVER and (fields is None or field.name in fields)
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float | str | dict | list | None) else str(value)
+
+
+class VoFilter(admin.SimpleListFilter):
+    """The VOs in which somebody has a role: looking for those of a large table would read all of it."""
+
+    title = "VO"
+    parameter_name = "vo"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> list[tuple[str, str]]:
+        """The VOs."""
+        return [(vo, vo) for vo in Role.objects.order_by("vo").values_list("vo", flat=True).distinct()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """The rows of the chosen one."""
+        return queryset.filter(vo=self.value()) if self.value() else queryset
+
+
+def cut(text: str, most: int = 60) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def pretty(value: Any) -> SafeString:
+    """JSON as indented text."""
+    return format_html("<pre>{}</pre>", json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False))
+
+
+def lists(links: Sequence[Link]) -> SafeString:
+    """Links to the lists of rows that belong to one."""
+    return format_html_join(
+        " · ", '<a href="{}?{}">{}</a>', ((reverse(f"admin:{m}_changelist"), urlencode(q), words) for words, m, q in links)
+    )
+
+
+def row(model: str, pk: Any, words: Any = None) -> SafeString | str:
+    """A link to a row; a dash where there is none."""
+    if pk in (None, 0, ""):
+        return "-"
+    return format_html('<a href="{}">{}</a>', reverse(f"admin:{model}_change", args=[pk]), pk if words is None else words)

@@ -1,1 +1,0 @@
-"""What the admin pages of every app show in the same way."""

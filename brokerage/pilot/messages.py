@@ -1,0 +1,78 @@
+"""What a pilot says to the server: path and body of each message. The load of the benchmarks is made of the same."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from brokerage.pilot.clocks import wall_time
+from brokerage.pilot.guardian import PayloadOutcome
+from brokerage.pilot.job import Failure
+from brokerage.pilot.joblog import MESSAGE_LIMIT, printable
+from brokerage.pilot.stage_out import StoredOutput
+
+Message = tuple[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a pilot offers: cores, MB, and the seconds that it stays."""
+
+    cores: int
+    memory_mb: int
+    disk_mb: int
+    walltime_s: int
+
+
+def registration(queue: str, slot: str, resources: Resources) -> Message:
+    """A pilot begins."""
+    pilot = {"queue": queue, "host": socket.gethostname(), "slot": slot, "pid": os.getpid()}
+    return "/api/v1/pilots/", {**pilot, **asdict(resources)}
+
+
+def match(resources: Resources) -> Message:
+    """A pilot asks for a job; the ask has a name, so that a lost answer is given again instead of a second job."""
+    return "/api/v1/pilots/match/", {"request": str(uuid.uuid4()), **asdict(resources)}
+
+
+def heartbeat(job_id: int, status: str, cpu_s: float, resident: float) -> Message:
+    """A job says that it lives; `resident` in bytes."""
+    body = {"status": status, "cpu_s": round(cpu_s, 2), "rss_mb": round(resident / 1e6, 1)}
+    return f"/api/v1/jobs/{job_id}/heartbeat/", body
+
+
+def report(
+    job_id: int,
+    failure: Failure | None,
+    started: str | None = None,
+    outcome: PayloadOutcome | None = None,
+    written: Iterable[StoredOutput] = (),
+) -> Message:
+    """A job has ended; `started` and `outcome` where its payload began."""
+    outcome = outcome or PayloadOutcome("none", 0)
+    body = {
+        "status": "finished" if failure is None else "failed",
+        "start_time": started,
+        "end_time": wall_time(),
+        "exit_code": outcome.exit_code,
+        "error": None if failure is None else {"code": failure.code, "message": printable(failure.message)[:MESSAGE_LIMIT]},
+        "killed": failure is not None and failure.code == "KILLED",
+        "missing_inputs": [] if failure is None else list(failure.missing),
+        "corrupt_inputs": [] if failure is None else list(failure.corrupt),
+        "outputs": [entry.as_report() for entry in written],
+        "metrics": {
+            "cpu_s": round(outcome.cpu_s, 3),
+            "max_rss_mb": round(outcome.max_rss_mb, 1),
+            "wall_s": round(outcome.wall_s, 3),
+        },
+    }
+    return f"/api/v1/jobs/{job_id}/report/", body
+
+
+def settled(attempts: Iterable[tuple[int, int]]) -> Message:
+    """A pilot asks what became of (job, epoch) pairs."""
+    return "/api/v1/pilots/settled/", {"jobs": [list(attempt) for attempt in attempts]}
