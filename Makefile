@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo up test lint bench lock clean
 SHELL := /bin/sh
+# A run starts dozens of Python processes, and each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Python 3.11 or 3.12 if one is there (a private Redis comes with them as a wheel), else python3 as it is.
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
