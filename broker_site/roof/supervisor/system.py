@@ -17,22 +17,23 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-import psycopg2
-
 from broker_site.foundation.agency.duties import OFTEN_S, late_after_s
-from broker_site.roof.embedded import Instance, NoPlace, NotStarted, Services
+from broker_site.roof.embedded import Instance, Services
 from broker_site.roof.embedded.instance import ROOT, Say, quiet
 from broker_site.roof.embedded.place import STATE, read_private, write_private
 from broker_site.roof.embedded.process import free_port, last_lines
 from broker_site.roof.supervisor.child import Child, Spec, end_leftovers
+from broker_site.roof.supervisor.liveness import FROZEN_S, WEB_READY_S, QuietAgents, StoppedProcesses, watch_servers, watch_web
+from broker_site.roof.supervisor.servers import PrivateServers
+from broker_site.roof.supervisor.signs import Probe, Signs, agents
 from broker_site.roof.supervisor.watch import Supervisor
 
 MARKER = "GRIDBROKER_SYSTEM"
 """Variable in every child's environment: the folder of its instance, by which children of a killed supervisor are found."""
 
-WEB_READY_S = 60.0
 WEB_WORKERS, WEB_THREADS, WORKER_PROCESSES = 2, 4, 2
 WEB_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "5000", "GRIDBROKER_LOCK_TIMEOUT_MS": "2000"}
 WORKER_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "30000", "GRIDBROKER_LOCK_TIMEOUT_MS": "5000"}
@@ -73,6 +74,7 @@ class System:
     root: Path
     environment: dict[str, str] = field(repr=False)
     """What web, worker, beat and operator commands get."""
+    signs: Signs = field(default_factory=Signs, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -146,6 +148,7 @@ def running(
     port: int | None = None,
     environment: Mapping[str, str] | None = None,
     quiet_s: float = QUIET_S,
+    frozen_s: float = FROZEN_S,
     root: Path = ROOT,
     say: Say = quiet,
 ) -> Iterator[System]:
@@ -154,7 +157,7 @@ def running(
     `prepare` is called once the servers answer and before anything else runs; the pilots that it returns are started with
     `pilots`. `fresh` begins with an empty database (a private one only). `port` is the web port (else a free one, that of the
     last run if possible). `environment` is added to that of every child. `quiet_s` is how long no agent may begin a run before
-    worker and beat are started anew.
+    worker and beat are started anew, `frozen_s` how long web server, PostgreSQL and Redis may leave a question unanswered.
 
     NotRunning, NoPlace, NotStarted: something does not come up; what had started is stopped.
     """
@@ -169,9 +172,10 @@ def running(
             url = f"http://127.0.0.1:{_web_port(servers.folder, port)}"
             system = System(servers, supervisor, services, url, root, _environment(servers, services, environment or {}))
             try:
-                _start(system, prepare, pilots, web=web, worker=worker, beat=beat, quiet_s=quiet_s)
+                _start(system, prepare, pilots, web=web, worker=worker, beat=beat, quiet_s=quiet_s, frozen_s=frozen_s)
                 yield system
             finally:
+                system.signs.close()
                 supervisor.stop()
     finally:
         servers.stop()
@@ -179,21 +183,36 @@ def running(
 
 
 def _start(
-    system: System, prepare: Prepare, pilots: Sequence[Pilot], *, web: bool, worker: bool, beat: bool, quiet_s: float
+    system: System,
+    prepare: Prepare,
+    pilots: Sequence[Pilot],
+    *,
+    web: bool,
+    worker: bool,
+    beat: bool,
+    quiet_s: float,
+    frozen_s: float,
 ) -> None:
     """Prepare the database, then start the children, each when those that it needs are there."""
     write_private(system.folder / "system.json", json.dumps({"url": system.url, "pid": os.getpid()}))
     pilots = [*prepare(system), *pilots]
-    supervisor = system.supervisor
-    supervisor.duty(lambda: _revive(system.instance), 0.5)
+    supervisor, signs = system.supervisor, system.signs
+    servers = PrivateServers(system.instance)
+    supervisor.duty(servers.tend, 0.5)
+    watch_servers(signs, system.instance, system.services, servers, frozen_s)
     if web:
         _wait_for_web(system, supervisor.add(_web(system)))
+        watch_web(signs, supervisor, system.url, frozen_s)
     if worker:
         supervisor.add(_worker(system))
     if beat:
         supervisor.add(_beat(system))
+    supervisor.duty(signs.look, min(1.0, frozen_s / 4))
+    supervisor.duty(StoppedProcesses(supervisor, frozen_s).look, min(5.0, frozen_s / 2))
     if worker and beat:
-        supervisor.duty(lambda: _wake(system, quiet_s), max(1.0, quiet_s / 10))
+        runs = Probe("agents", partial(agents, system.services.database_url), max(1.0, quiet_s / 10))
+        supervisor.duty(QuietAgents(supervisor, signs, runs, quiet_s).look, max(1.0, quiet_s / 10))
+        signs.others.append(runs)
     for pilot in pilots:
         system.add_pilot(pilot)
 
@@ -251,45 +270,6 @@ def _wait_for_web(system: System, web: Child) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
     raise NotRunning(f"the web server did not answer at {system.url}/healthz; {web.log} ends with:\n{last_lines(web.log)}")
-
-
-def _revive(servers: Instance) -> str:
-    """Start private servers that have died; a failure is told and tried again."""
-    try:
-        names = servers.revive(follow=True)
-    except (NoPlace, NotStarted, OSError, psycopg2.Error) as error:
-        return f"a private server cannot be started: {error}"
-    return f"started again: {', '.join(names)}" if names else ""
-
-
-def _wake(system: System, quiet_s: float) -> str:
-    """Restart worker and beat when both have been up for `quiet_s` and no agent has begun a run for as long."""
-    children = [system.children[name] for name in ("worker", "beat")]
-    if any(child.pid is None or time.monotonic() - child.began < quiet_s for child in children):
-        return ""
-    silence = _silence(system.services.database_url)
-    if silence is None or silence < quiet_s:
-        return ""
-    for child in children:
-        system.supervisor.restart(child.spec.name)
-    return f"no agent has begun for {silence:.0f} s: worker and beat started anew"
-
-
-def _silence(database_url: str) -> float | None:
-    """Seconds since any agent last began; None when the database does not say."""
-    try:
-        connection = psycopg2.connect(database_url, connect_timeout=2, options="-c statement_timeout=2000")
-    except psycopg2.OperationalError:
-        return None
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT extract(epoch FROM clock_timestamp() - max(last_start)) FROM agency_agent")
-            row = cursor.fetchone()
-            return float(row[0]) if row and row[0] is not None else None
-    except psycopg2.Error:
-        return None
-    finally:
-        connection.close()
 
 
 def _web_port(folder: Path, wanted: int | None) -> int:

@@ -6,26 +6,24 @@ One thread looks after everything five times a second. It knows nothing of what 
 
 from __future__ import annotations
 
-import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from broker_site.roof.supervisor.child import Child, Spec
+from broker_site.roof.supervisor.console import Console, Event
 
 TICK_S = 0.2
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Duty:
-    """Something to look after every `period_s` seconds; it returns what it did in words, or nothing."""
+    """Something to look after every `period_s` seconds; it returns what there is to tell."""
 
-    do: Callable[[], str]
+    do: Callable[[], Iterable[Event]]
     period_s: float
     due: float = 0.0
 
@@ -34,7 +32,7 @@ class Supervisor:
     """Children in the order in which they were added. Safe to call from any thread."""
 
     def __init__(self, logs: Path, say: Callable[[str], None]) -> None:
-        self._logs, self._say = logs, say
+        self._logs, self._console = logs, Console(say)
         self._children: dict[str, Child] = {}
         self._duties: list[Duty] = []
         self._lock = threading.RLock()
@@ -55,7 +53,7 @@ class Supervisor:
                 self._thread.start()
         return child
 
-    def duty(self, do: Callable[[], str], period_s: float) -> None:
+    def duty(self, do: Callable[[], Iterable[Event]], period_s: float) -> None:
         """Call `do` every `period_s` seconds from the supervisor's thread."""
         with self._lock:
             self._duties.append(Duty(do, period_s, time.monotonic() + period_s))
@@ -67,6 +65,11 @@ class Supervisor:
             pid = child.pid
             child.signal(number)
         return pid
+
+    def destroy(self, name: str) -> None:
+        """Kill a child that does not answer, with all that it has started; it is started again."""
+        with self._lock:
+            self._children[name].destroy()
 
     def restart(self, name: str, grace_s: float = 2.0) -> None:
         """End a child, which may take `grace_s` to end well, and start it at once."""
@@ -105,14 +108,11 @@ class Supervisor:
                 if self._stopping.is_set():
                     continue
                 for child in self._children.values():
-                    self._report(child.tend())
+                    if event := child.tend():
+                        self._console.tell(event)
                 now = time.monotonic()
                 for duty in self._duties:
                     if now >= duty.due:
-                        self._report(duty.do())
+                        for event in duty.do():
+                            self._console.tell(event)
                         duty.due = time.monotonic() + duty.period_s
-
-    def _report(self, event: str) -> None:
-        if event:
-            logger.info(event)
-            self._say(event)
