@@ -235,7 +235,7 @@ LOGGING = {
         "trace": {"()": "broker_site.foundation.access.trace.TraceFilter"},
         "external_fault": {"()": "broker_site.foundation.logs.ExternalFault"},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["trace"]}},
+    "handlers": {"stderr": {"class": "broker_site.foundation.logs.FaultOnce", "formatter": "line", "filters": ["trace"]}},
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
         "django.request": {"level": "ERROR"},

@@ -21,6 +21,8 @@ from broker_site.roof.supervisor.child import Spec
 pytestmark = pytest.mark.servers
 INSTANCE = f"frozen-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 FROZEN_S = 2.0
+LOG_BYTES = 100_000
+CHATTER = ("/bin/sh", "-c", "while :; do echo a line of a fault that does not end; done")
 
 
 def nothing(system: System) -> tuple[Pilot, ...]:
@@ -57,7 +59,8 @@ def said() -> list[str]:
 @pytest.fixture(scope="module")
 def system(said: list[str]) -> Iterator[System]:
     """Web and both servers; a silence of two seconds counts."""
-    with running(INSTANCE, prepare=nothing, worker=False, beat=False, frozen_s=FROZEN_S, say=said.append) as made:
+    small = {"frozen_s": FROZEN_S, "log_bytes": LOG_BYTES}
+    with running(INSTANCE, prepare=nothing, worker=False, beat=False, say=said.append, **small) as made:
         yield made
     assert Instance(INSTANCE, environ={}).remove()
 
@@ -159,3 +162,19 @@ def test_a_postgresql_that_cannot_start_is_tried_ever_more_seldom_and_costs_one_
     control.with_suffix(".away").rename(control)
     assert until(server.alive, 60)
     assert until(lambda: any("PostgreSQL runs again" in line for line in said[before:]))
+
+
+def test_a_log_is_cut_while_its_process_runs_on(system: System) -> None:
+    chatter = system.supervisor.add(Spec("chatter", CHATTER, {}, system.folder))
+    older = chatter.log.with_name("chatter.log.1")
+    assert until(older.exists)
+    first = older.stat().st_mtime_ns
+    assert until(lambda: older.stat().st_mtime_ns != first), "it is cut again and again"
+    assert older.stat().st_size <= LOG_BYTES
+    system.kill("chatter", signal.SIGSTOP)
+    assert until(lambda: chatter.log.stat().st_size <= LOG_BYTES)
+    assert chatter.starts == 1
+    server_log = system.folder / "logs" / "postgres.log"
+    with server_log.open("ab") as log:
+        log.write(b"x" * 2 * LOG_BYTES)
+    assert until(lambda: server_log.stat().st_size < LOG_BYTES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,9 +15,11 @@ from kombu.exceptions import OperationalError
 
 from broker_site.roof.embedded import Instance
 from broker_site.roof.supervisor import System, running
+from broker_site.roof.supervisor.child import Spec
 
 pytestmark = pytest.mark.servers
 INSTANCE = "redis-lost"
+SCHEDULER = "broker_site.roof.beat_scheduler:PeriodScheduler"
 BUSY = ("reap", "wake")
 """As many agents as the worker has processes."""
 
@@ -69,3 +73,17 @@ def test_agents_whose_messages_were_lost_with_redis_do_not_keep_the_worker_from_
         before = count("agency_agent")
         assert until(lambda: looked("refine") and count("agency_agent") > before, 15), "it consumes nothing"
     assert system.children["worker"].starts == 1
+
+
+def test_an_outage_costs_its_lines_once(system: System) -> None:
+    """A beat without Redis: each tick of eight agents fails, for as long as the outage lasts."""
+    command = ("celery", "-A", "broker_site.celery", "beat", "--scheduler", SCHEDULER, "--pidfile", "", "--max-interval", "1")
+    environment = {**system.environment, "REDIS_URL": "redis://127.0.0.1:1/0"}
+    beat = system.supervisor.add(Spec("beat", (sys.executable, "-m", *command), environment, system.root))
+    assert until(lambda: b"refused" in beat.log.read_bytes(), 60)
+    time.sleep(3)
+    once = beat.log.read_bytes()
+    time.sleep(5)
+    assert beat.log.read_bytes() == once, "nothing new is said of an outage that goes on"
+    beat.signal(signal.SIGTERM)
+    assert until(lambda: b"times more until" in beat.log.read_bytes(), 10), "at the end it says how often"

@@ -18,7 +18,6 @@ from broker_site.roof.embedded import process
 from broker_site.roof.embedded.process import Identity
 from broker_site.roof.supervisor.console import Event
 
-ROTATE_BYTES = 10_000_000
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 30.0
 SETTLED_S = 20.0
 """A child that ran so long is started again at once; one that dies sooner waits longer each time."""
@@ -81,8 +80,6 @@ class Child:
 
     def start(self) -> None:
         """Start the process; it is told to end when the thread that called this does."""
-        if self.log.exists() and self.log.stat().st_size > ROTATE_BYTES:
-            self.log.replace(self.log.with_suffix(".log.1"))
         self._popen = process.launch(
             self.spec.command,
             log=self.log,

@@ -27,6 +27,7 @@ from broker_site.roof.embedded.place import STATE, read_private, write_private
 from broker_site.roof.embedded.process import free_port, last_lines
 from broker_site.roof.supervisor.child import Child, Spec, end_leftovers
 from broker_site.roof.supervisor.liveness import FROZEN_S, WEB_READY_S, QuietAgents, StoppedProcesses, watch_servers, watch_web
+from broker_site.roof.supervisor.logs import LIMIT_BYTES, cut_logs
 from broker_site.roof.supervisor.servers import PrivateServers
 from broker_site.roof.supervisor.signs import Probe, Signs, agents
 from broker_site.roof.supervisor.watch import Supervisor
@@ -149,6 +150,7 @@ def running(
     environment: Mapping[str, str] | None = None,
     quiet_s: float = QUIET_S,
     frozen_s: float = FROZEN_S,
+    log_bytes: int = LIMIT_BYTES,
     root: Path = ROOT,
     say: Say = quiet,
 ) -> Iterator[System]:
@@ -157,7 +159,8 @@ def running(
     `prepare` is called once the servers answer and before anything else runs; the pilots that it returns are started with
     `pilots`. `fresh` begins with an empty database (a private one only). `port` is the web port (else a free one, that of the
     last run if possible). `environment` is added to that of every child. `quiet_s` is how long no agent may begin a run before
-    worker and beat are started anew, `frozen_s` how long web server, PostgreSQL and Redis may leave a question unanswered.
+    worker and beat are started anew, `frozen_s` how long web server, PostgreSQL and Redis may leave a question unanswered,
+    `log_bytes` how long a log file may become.
 
     NotRunning, NoPlace, NotStarted: something does not come up; what had started is stopped.
     """
@@ -172,7 +175,17 @@ def running(
             url = f"http://127.0.0.1:{_web_port(servers.folder, port)}"
             system = System(servers, supervisor, services, url, root, _environment(servers, services, environment or {}))
             try:
-                _start(system, prepare, pilots, web=web, worker=worker, beat=beat, quiet_s=quiet_s, frozen_s=frozen_s)
+                _start(
+                    system,
+                    prepare,
+                    pilots,
+                    web=web,
+                    worker=worker,
+                    beat=beat,
+                    quiet_s=quiet_s,
+                    frozen_s=frozen_s,
+                    log_bytes=log_bytes,
+                )
                 yield system
             finally:
                 system.signs.close()
@@ -192,6 +205,7 @@ def _start(
     beat: bool,
     quiet_s: float,
     frozen_s: float,
+    log_bytes: int,
 ) -> None:
     """Prepare the database, then start the children, each when those that it needs are there."""
     write_private(system.folder / "system.json", json.dumps({"url": system.url, "pid": os.getpid()}))
@@ -199,6 +213,7 @@ def _start(
     supervisor, signs = system.supervisor, system.signs
     servers = PrivateServers(system.instance)
     supervisor.duty(servers.tend, 0.5)
+    supervisor.duty(partial(cut_logs, system.folder / "logs", log_bytes), min(2.0, frozen_s))
     watch_servers(signs, system.instance, system.services, servers, frozen_s)
     if web:
         _wait_for_web(system, supervisor.add(_web(system)))

@@ -6,6 +6,7 @@ One thread looks after everything five times a second. It knows nothing of what 
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 import time
@@ -17,6 +18,8 @@ from broker_site.roof.supervisor.child import Child, Spec
 from broker_site.roof.supervisor.console import Console, Event
 
 TICK_S = 0.2
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -105,14 +108,22 @@ class Supervisor:
         """Until `close`: what this thread has started is told to end when the thread does, so it outlives `stop`."""
         while not self._closed.wait(TICK_S):
             with self._lock:
-                if self._stopping.is_set():
-                    continue
-                for child in self._children.values():
-                    if event := child.tend():
-                        self._console.tell(event)
-                now = time.monotonic()
-                for duty in self._duties:
-                    if now >= duty.due:
-                        for event in duty.do():
-                            self._console.tell(event)
-                        duty.due = time.monotonic() + duty.period_s
+                try:
+                    self._look()
+                except Exception as error:  # who looks after all others must not end
+                    logger.exception("the supervisor failed")
+                    self._console.tell(Event("supervisor", repr(error), f"the supervisor failed and goes on: {error!r}"))
+
+    def _look(self) -> None:
+        """Look once after everything that is due."""
+        if self._stopping.is_set():
+            return
+        for child in self._children.values():
+            if event := child.tend():
+                self._console.tell(event)
+        for duty in self._duties:
+            if time.monotonic() >= duty.due:
+                duty.due = time.monotonic() + duty.period_s
+                for event in duty.do():
+                    self._console.tell(event)
+                duty.due = time.monotonic() + duty.period_s
