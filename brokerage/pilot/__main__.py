@@ -37,6 +37,17 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--operations", type=Path, metavar="FILE", help="append a JSON line for every final report that the server answered"
     )
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument(
+        "--payload-uid", type=user, metavar="UID", help="run payloads as this user, who needs no name; the pilot must be root"
+    )
+    who.add_argument(
+        "--hide",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="run payloads in a user namespace in which all but their own folder is read-only and DIR is empty (repeatable)",
+    )
     parser.add_argument("--cores", type=int, default=1, help="cores of the slot (default %(default)s)")
     parser.add_argument(
         "--memory-mb", type=int, default=2000, metavar="MB", help="memory of the slot in 10^6 bytes (default %(default)s)"
@@ -58,6 +69,14 @@ def address(text: str) -> str:
     return text
 
 
+def user(text: str) -> int:
+    """A user other than root; ValueError for anything else, and for a pilot that cannot change its user."""
+    uid = int(text)
+    if uid <= 0 or os.geteuid() != 0:
+        raise argparse.ArgumentTypeError("must be a number above 0, and the pilot must run as root")
+    return uid
+
+
 def main() -> int:
     """Run a pilot; its exit code."""
     _open_standard_streams()
@@ -73,6 +92,8 @@ def main() -> int:
         software=options.software.resolve(),
         journal=options.journal.resolve() if options.journal else work.parent / "journal",
         operations=options.operations.resolve() if options.operations else None,
+        payload_uid=options.payload_uid,
+        hidden=tuple(folder.resolve() for folder in options.hide) if options.hide else None,
     )
     offer = Offer(
         queue=options.queue,

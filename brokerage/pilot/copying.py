@@ -38,12 +38,16 @@ def identity(path: Path) -> Identity | None:
     return Identity(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def open_regular(path: Path) -> int:
-    """A descriptor to read a regular file; OSError for anything else (a pipe would block for ever)."""
+def open_regular(path: Path, owner: int | None = None) -> int:
+    """A descriptor to read a regular file; OSError for anything else (a pipe would block for ever).
+
+    With `owner` only a file of this user: a payload may have linked to one that it could not read itself.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) or (owner is not None and status.st_uid != owner):
         os.close(fd)
-        raise OSError(f"not a regular file: {path}")
+        raise OSError(f"not a regular file of the payload: {path}" if owner else f"not a regular file: {path}")
     return fd
 
 

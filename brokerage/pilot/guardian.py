@@ -19,11 +19,12 @@ import resource
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from brokerage.pilot import processes
+from brokerage.pilot import confinement, processes
 from brokerage.pilot.clocks import Wake, now
 
 MB = 10**6
@@ -47,6 +48,12 @@ class Program:
     walltime_s: float
     memory_mb: int
     disk_mb: int
+    uid: int | None = None
+    """The user as whom it runs; None: that of the pilot."""
+    needed: Sequence[str] = ()
+    """Folders that this user needs; those above them may be closed to it."""
+    hidden: Sequence[str] | None = None
+    """Folders that it shall not see, besides being able to write to none but its own; None: it sees what the pilot sees."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +289,14 @@ def _become(program: Program, guardian: int) -> NoReturn:
         (1, program.stdout, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
         (2, program.stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
     ):
-        os.dup2(os.open(path, flags, 0o644), fd)
+        os.dup2(os.open(path, flags, 0o640), fd)
+        if fd and program.uid is not None:
+            os.fchown(fd, program.uid, program.uid)
+    if program.uid is not None:
+        confinement.become(program.uid, program.needed)
+    elif program.hidden is not None:
+        confinement.confine(program.folder, program.hidden)
+    processes.die_with_parent(guardian)  # a change of user takes that back
     os.execve(program.argv[0], program.argv, program.environment)  # noqa: S606 - a list, no shell
 
 

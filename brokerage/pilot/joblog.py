@@ -69,8 +69,12 @@ def last_lines(path: Path) -> str:
 
 
 def pack(archive: Path, members: dict[str, Path]) -> None:
-    """Write a .tgz with the ends of the files `members` (name in the archive -> path); missing ones are left out."""
-    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+    """Write a .tgz with the ends of the files `members` (name in the archive -> path); missing ones are left out.
+
+    It is a new file, whatever the payload has put in its place.
+    """
+    archive.unlink(missing_ok=True)
+    with tarfile.open(archive, "x:gz", compresslevel=1) as tar:
         for name, path in members.items():
             if path.exists():
                 content = read_tail(path, TAIL_BYTES)

@@ -36,7 +36,7 @@ class Journal:
         """Create and lock it; FileExistsError when this attempt has one already."""
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / (name + SUFFIX)
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
         fcntl.flock(self._fd, fcntl.LOCK_EX)  # at most a cleaner that looks into it just now is waited for
         self._entries: Entries = []
 

@@ -131,7 +131,7 @@ class Pilot:
 
     def _clear(self) -> None:
         """End and remove what an earlier pilot at this slot left."""
-        ended = end_leftovers(self.place.slot, self.place.work)
+        ended = end_leftovers(self.place.slot, self.place.work, self.place.payload_uid)
         if ended:
             self.log.say(f"ended {len(ended)} processes that an earlier pilot left at this slot")
         for entry in list(self.place.work.iterdir()):

@@ -76,12 +76,12 @@ def environment(job: Job, slot: str, work: Path, folder: Path) -> dict[str, str]
     }
 
 
-def end_leftovers(slot: str, work: Path) -> list[int]:
+def end_leftovers(slot: str, work: Path, uid: int | None = None) -> list[int]:
     """End payloads that an earlier pilot at this slot (same name, same work folder) left when it was killed.
 
-    Their process ids.
+    `uid`: the user as whom they run. Their process ids.
     """
-    return processes.end_marked(marker(slot), f"{WORK}={work}")
+    return processes.end_marked(marker(slot), f"{WORK}={work}", users={os.geteuid(), os.geteuid() if uid is None else uid})
 
 
 class Keeper:

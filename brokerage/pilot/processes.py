@@ -10,7 +10,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 _SET_PDEATHSIG = 1
@@ -163,24 +163,24 @@ def end_descendants(seconds: float | None = None) -> tuple[bool, list[tuple[int,
         pause = min(pause * 2, 0.02)
 
 
-def end_marked(*entries: str) -> list[int]:
-    """SIGKILL every process of this user whose environment holds all `entries`; an entry ending in `:` is a beginning.
+def end_marked(*entries: str, users: Set[int]) -> list[int]:
+    """SIGKILL every process of these users whose environment holds all `entries`; an entry ending in `:` is a beginning.
 
     For what a killed pilot left behind at the same slot. A descriptor of the process is held between looking and killing, so a
     reused process id is never hit.
     """
     wanted = [entry.encode() for entry in entries]
-    return [pid for pid in _all() if pid != os.getpid() and _end_if_marked(pid, wanted)]
+    return [pid for pid in _all() if pid != os.getpid() and _end_if_marked(pid, wanted, users)]
 
 
-def _end_if_marked(pid: int, wanted: list[bytes]) -> bool:
+def _end_if_marked(pid: int, wanted: list[bytes], users: Set[int]) -> bool:
     try:
         handle = os.pidfd_open(pid)
     except OSError:
         return False
     try:
         folder = Path(f"/proc/{pid}")
-        if folder.stat().st_uid != os.geteuid():
+        if folder.stat().st_uid not in users:
             return False
         environment = (folder / "environ").read_bytes().split(b"\0")
         if all(any(e == w or (w.endswith(b":") and e.startswith(w)) for e in environment) for w in wanted):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from brokerage.pilot import confinement
 from brokerage.pilot.clocks import Wake, now, wall_time
 from brokerage.pilot.guardian import PayloadOutcome, Program
 from brokerage.pilot.job import Failure, Job, LeaseLost
@@ -42,6 +43,10 @@ class PilotPlace:
     software: Path
     journal: Path
     operations: Path | None = None
+    payload_uid: int | None = None
+    """The user as whom payloads run, where the pilot is root; None: the pilot's own."""
+    hidden: tuple[Path, ...] | None = None
+    """Folders that payloads do not see, where they get a user namespace; None: they get none."""
 
 
 class Run:
@@ -109,7 +114,9 @@ class Run:
             raise Failure("PILOT_ERROR", f"{problem.strerror or problem}: {problem.filename or self.base}") from problem
 
     def _stages(self) -> list[StoredOutput]:
-        self.folder.mkdir(parents=True)
+        self.base.mkdir()
+        self.base.chmod(0o700 if self.place.payload_uid is None else 0o711)
+        self.folder.mkdir(mode=0o700)
         self.log.job_file = self.base / "pilot.log"
         program = self._program()
         self.keeper.ready()
@@ -118,6 +125,8 @@ class Run:
             copied = stage_in(self.job.inputs, self.folder, self.check)
             self.log.say(f"staged in {len(self.job.inputs)} files, {copied} bytes")
             self._beat("running")
+        if self.place.payload_uid is not None:
+            confinement.give_tree(self.folder, self.place.payload_uid)
         self.check()
         self.keeper.start(program, self.lease.until)
         self.outcome = self.keeper.wait(self.check)
@@ -138,19 +147,22 @@ class Run:
             walltime_s=self.job.walltime_s,
             memory_mb=self.job.memory_mb,
             disk_mb=self.job.disk_mb,
+            uid=self.place.payload_uid,
+            needed=[str(self.folder), str(self.place.software), *confinement.python_folders()],
+            hidden=None if self.place.hidden is None else [str(folder) for folder in self.place.hidden],
         )
 
     def _stage_out(self) -> list[StoredOutput]:
         for output in self.job.outputs:
             if output.is_log:
-                self._pack_log(self.folder / output.lfn)
+                self._pack_log(self.folder / output.lfn, self.place.payload_uid)
         if not self.job.outputs:
             return []
         try:
             self.journal = Journal(self.place.journal, self.job.name)
         except OSError as problem:
             raise Failure("STAGEOUT_FAILED", f"journal: {problem.strerror}") from problem
-        written = stage_out(self.job.outputs, self.folder, self.job.name, self.journal, self.check)
+        written = stage_out(self.job.outputs, self.folder, self.job.name, self.journal, self.check, self.place.payload_uid)
         self.log.say(f"staged out {len(written)} files, {sum(entry.sum.size for entry in written)} bytes")
         return written
 
@@ -224,16 +236,18 @@ class Run:
             "recorded": answer.body.get("status") if answer.status == 200 else None,
         }
         with contextlib.suppress(OSError):  # a full disk must not stop the work
-            fd = os.open(self.place.operations, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            fd = os.open(self.place.operations, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
             try:
                 os.write(fd, json.dumps(line).encode() + b"\n")
             finally:
                 os.close(fd)
 
-    def _pack_log(self, archive: Path) -> None:
+    def _pack_log(self, archive: Path, owner: int | None = None) -> None:
         members = {name: self.base / name for name in ("stdout", "stderr", "pilot.log")}
         try:
             pack(archive, members)
+            if owner is not None:
+                os.chown(archive, owner, owner, follow_symlinks=False)
         except OSError as problem:
             raise Failure("STAGEOUT_FAILED", f"log: {problem.strerror or problem}") from problem
 
@@ -257,5 +271,6 @@ def remove_folder(path: Path) -> None:
             path.chmod(stat.S_IRWXU)
             for root, folders, _ in os.walk(path):
                 for name in folders:
-                    (Path(root) / name).chmod(stat.S_IRWXU)
+                    if not (Path(root) / name).is_symlink():
+                        (Path(root) / name).chmod(stat.S_IRWXU)
         shutil.rmtree(path, ignore_errors=True)

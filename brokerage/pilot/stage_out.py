@@ -45,22 +45,22 @@ class StoredOutput:
 
 
 def stage_out(
-    outputs: Sequence[Output], folder: Path, name: str, journal: Journal, check: Callable[[], None]
+    outputs: Sequence[Output], folder: Path, name: str, journal: Journal, check: Callable[[], None], owner: int | None = None
 ) -> list[StoredOutput]:
     """Copy the outputs that lie in `folder`, as the payload called them, under their names to their storage.
 
-    `name` of the attempt makes temporary names unique.
+    `name` of the attempt makes temporary names unique; with `owner` only files of this user are outputs.
 
     `check` is called between chunks and before each file gets its name; it raises when the lease is lost.
     Raises Failure OUTPUT_MISSING, OUTPUT_EXISTS or STAGEOUT_FAILED; what was written until then is in the journal.
     """
-    events = events_by_name(folder)
+    events = events_by_name(folder, owner)
     present = [(output, folder / output.made_as) for output in outputs if _is_there(output, folder)]
     ready: list[tuple[Path, StoredOutput]] = []
     for output, source in present:
         temporary = output.path.with_name(f".{output.lfn}.{name}.part")
         try:
-            copied = _copy_out(source, temporary, journal, check)
+            copied = _copy_out(source, temporary, journal, check, owner)
         except OSError as problem:
             raise Failure("STAGEOUT_FAILED", f"{output.lfn}: {problem.strerror or problem}") from problem
         ready.append((temporary, StoredOutput(output, copied, events.get(output.made_as, events.get(output.lfn)))))
@@ -83,10 +83,10 @@ def _is_there(output: Output, folder: Path) -> bool:
     raise Failure("OUTPUT_MISSING", f"{name} {what}")
 
 
-def _copy_out(source: Path, temporary: Path, journal: Journal, check: Callable[[], None]) -> Sum:
+def _copy_out(source: Path, temporary: Path, journal: Journal, check: Callable[[], None], owner: int | None) -> Sum:
     check()
     temporary.parent.mkdir(parents=True, exist_ok=True)
-    fd = open_regular(source)
+    fd = open_regular(source, owner)
     try:
         journal.will_write(temporary)
         return copy(fd, temporary, check)
@@ -124,13 +124,15 @@ def _name(temporary: Path, path: Path) -> None:
         temporary.unlink()
 
 
-def events_by_name(folder: Path) -> dict[str, int]:
+def events_by_name(folder: Path, owner: int | None = None) -> dict[str, int]:
     """Numbers of events that the payload reported; nonsense counts as no report."""
     path = folder / REPORT
     try:
-        if path.stat().st_size > REPORT_LIMIT:
+        with os.fdopen(open_regular(path, owner), "rb") as file:
+            content = file.read(REPORT_LIMIT + 1)
+        if len(content) > REPORT_LIMIT:
             return {}
-        document: Any = json.loads(path.read_bytes())
+        document: Any = json.loads(content)
         entries = [entry for item in document["files"]["output"] for entry in item["subFiles"]]
         return {str(entry["name"]): int(entry["nentries"]) for entry in entries if int(entry["nentries"]) >= 0}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -42,11 +42,15 @@ class Slot:
         source = {"storage": "DISK", "path": str(self.storage / name)}
         return {"lfn": name, "size": len(content), "checksum": adler(content), "sources": [source], "dataset": "in"}
 
-    def start(self, *more: str, slot: str = "slot-1", work: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start a pilot and do not wait."""
+    def command(self, *more: str, slot: str = "slot-1", work: Path | None = None) -> list[str]:
+        """The command line of a pilot."""
         names = ["--server", self.peer.url, "--queue", "ALPHA", "--slot", slot, "--enrolment-file", str(self.base / "secret")]
         folders = ["--work", str(work or self.work), "--software", str(self.software)]
-        command = [sys.executable, "-m", "brokerage.pilot", *names, *folders, *more]
+        return [sys.executable, "-m", "brokerage.pilot", *names, *folders, *more]
+
+    def start(self, *more: str, slot: str = "slot-1", work: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start a pilot and do not wait."""
+        command = self.command(*more, slot=slot, work=work)
         environment = {**os.environ, "SECRET_OF_THE_PILOT": "hidden"}
         with (self.base / "pilot.err").open("ab") as errors:
             pilot = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=errors)
