@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -13,6 +14,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import psycopg2
 import pytest
 import redis
@@ -168,13 +170,31 @@ def readable(path: Path) -> bool:
         return False
 
 
-def test_secrets_are_ours_alone_to_read(folder: Path, make: Make) -> None:
+def modes_for_others(folder: Path) -> dict[str, int]:
+    """Whatever other users may do with files, and read of folders, below a folder."""
+    loose = {}
+    for path in (folder, *folder.rglob("*")):
+        mode = path.lstat().st_mode
+        allowed = 0o001 if stat.S_ISDIR(mode) and os.geteuid() == 0 else 0
+        if not stat.S_ISLNK(mode) and not stat.S_ISSOCK(mode) and mode & 0o007 & ~allowed:
+            loose[str(path)] = stat.S_IMODE(mode)
+    return loose
+
+
+def test_what_an_instance_keeps_is_ours_alone_to_read(folder: Path, make: Make) -> None:
+    for name in ("logs", "storage/ALPHA_DISK"):
+        (folder / STATE / "one" / name).mkdir(parents=True, exist_ok=True)
+    (folder / STATE / "one" / "logs" / "worker.log").write_text("of an older version, which left it open")
+    (folder / STATE).chmod(0o755)
     instance = make(folder)
     instance.start()
     for name in ("secrets.json", "state.json"):
         assert stat.S_IMODE((instance.folder / name).stat().st_mode) == 0o600
     assert instance.postgres
     assert stat.S_IMODE(instance.postgres.place.data.stat().st_mode) == 0o700
+    assert stat.S_IMODE((instance.folder / "storage").stat().st_mode) == 0o700
+    shutil.rmtree(instance.folder / "storage")
+    assert modes_for_others(folder / STATE) == {}
     instance.stop()
 
 
@@ -268,6 +288,28 @@ def test_root_in_an_unreachable_folder_puts_the_servers_elsewhere_and_says_so(cl
     again = make(closed_folder)
     assert run(again.start(), "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
     again.stop()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another user's help")
+def test_a_server_that_root_starts_has_a_user_of_its_own(own_folder: Path, make: Make) -> None:
+    instance = make(own_folder)
+    run(instance.start(), "CREATE TABLE kept AS SELECT 42 AS answer")
+    assert instance.postgres and instance.postgres.place.account
+    data, uid = instance.postgres.place.data, instance.postgres.place.account.uid
+    with pytest.raises(KeyError):
+        pwd.getpwuid(uid)
+    assert {path.lstat().st_uid for path in (data, *data.rglob("*"))} == {uid}
+    identity = instance.postgres.identity()
+    assert identity
+    assert psutil.Process(identity.pid).uids().effective == uid
+    instance.stop()
+
+    nobody = pwd.getpwnam("nobody")
+    for path in (data, *data.rglob("*")):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)  # as an older version left it
+    again = make(own_folder)
+    assert run(again.start(), "SELECT answer FROM kept") == [(42,)]
+    assert {path.lstat().st_uid for path in (data, *data.rglob("*"))} == {uid}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is exposed to it")

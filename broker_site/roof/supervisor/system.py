@@ -23,7 +23,7 @@ from pathlib import Path
 from broker_site.foundation.agency.duties import OFTEN_S, late_after_s
 from broker_site.roof.embedded import Instance, Services
 from broker_site.roof.embedded.instance import ROOT, Say, quiet
-from broker_site.roof.embedded.place import STATE, read_private, write_private
+from broker_site.roof.embedded.place import STATE, make_passed, open_private, read_private, write_private
 from broker_site.roof.embedded.process import free_port, last_lines
 from broker_site.roof.supervisor.child import Child, Spec, end_leftovers
 from broker_site.roof.supervisor.liveness import FROZEN_S, WEB_READY_S, QuietAgents, StoppedProcesses, watch_servers, watch_web
@@ -59,6 +59,10 @@ class Pilot:
     work: Path
     software: Path
     options: tuple[str, ...] = ()
+    payload_uid: int | None = None
+    """The user as whom payloads run; None: the supervisor's own."""
+    hidden: tuple[Path, ...] = ()
+    """What payloads do not see; none: they get no user namespace."""
 
 
 Prepare = Callable[["System"], Sequence[Pilot]]
@@ -120,12 +124,16 @@ class System:
 
     def add_pilot(self, pilot: Pilot) -> Child:
         """Start a local pilot and keep it alive."""
+        if pilot.work.is_relative_to(self.folder):
+            make_passed(pilot.work, self.folder)
         pilot.work.mkdir(parents=True, exist_ok=True)
         clean = {name: value for name, value in self.environment.items() if name not in SECRET}
         command = (
             *(sys.executable, "-m", "brokerage.pilot", "--server", self.url),
             *("--queue", pilot.queue, "--slot", pilot.slot, "--enrolment-file", str(pilot.enrolment_file)),
             *("--work", str(pilot.work), "--software", str(pilot.software), *pilot.options),
+            *(() if pilot.payload_uid is None else ("--payload-uid", str(pilot.payload_uid))),
+            *(part for folder in pilot.hidden for part in ("--hide", str(folder))),
         )
         return self.supervisor.add(Spec(f"pilot-{pilot.slot}", command, clean, self.root))
 
@@ -300,7 +308,7 @@ def _web_port(folder: Path, wanted: int | None) -> int:
 @contextmanager
 def _supervisor_lock(folder: Path) -> Iterator[None]:
     """See that one supervisor runs an instance; the lock goes with its process."""
-    with (folder / "supervisor.lock").open("a") as file:
+    with open_private(folder / "supervisor.lock") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

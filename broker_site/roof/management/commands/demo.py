@@ -37,7 +37,7 @@ class Command(BaseCommand):
             accounts.append(people(system.folder))
             call_command("import_grid", str(GRID), verbosity=0)  # also over the grid of an older demo
             demo.set_pace()
-            return list(local_pilots(system.folder))
+            return list(local_pilots(system.folder, say=self.stdout.write))
 
         try:
             with running(settings.ENV.instance, prepare=prepare, port=settings.ENV.port, say=self.stdout.write) as system:

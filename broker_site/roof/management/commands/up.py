@@ -43,7 +43,7 @@ class Command(BaseCommand):
             accounts.append(people(system.folder))
             if load_grid():
                 self._say("loaded the demo grid")
-            return list(local_pilots(system.folder, wanted))
+            return list(local_pilots(system.folder, wanted, say=self._say))
 
         try:
             with running(settings.ENV.instance, prepare=prepare, port=settings.ENV.port, say=self._say) as system:
