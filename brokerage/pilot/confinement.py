@@ -44,7 +44,11 @@ def become(uid: int, needed: Sequence[str]) -> None:
         for top in sorted(set(closed.values())):
             _mount("tmpfs", str(top), "tmpfs", _NO_SUID | _NO_DEVICES, "mode=0711,size=1m")
         for each, source in sources.items():
-            Path(each).mkdir(parents=True, exist_ok=True)
+            for folder in (*reversed(Path(each).parents), Path(each)):
+                if folder.is_relative_to(closed[each]) and folder != closed[each]:
+                    folder.mkdir(exist_ok=True)
+                    if folder != Path(each) and not folder.is_mount():
+                        folder.chmod(0o711)  # whatever the umask
             _mount(f"/proc/self/fd/{source}", each, None, _BIND | _RECURSIVE)
             os.close(source)
         os.chdir(Path.cwd())

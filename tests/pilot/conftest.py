@@ -53,7 +53,7 @@ class Slot:
         command = self.command(*more, slot=slot, work=work)
         environment = {**os.environ, "SECRET_OF_THE_PILOT": "hidden"}
         with (self.base / "pilot.err").open("ab") as errors:
-            pilot = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=errors)
+            pilot = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=errors, umask=0o027)
         self.pilots.append(pilot)
         return pilot
 
