@@ -1,4 +1,6 @@
-"""What is done to a running system: which processes are killed, which are stopped and continued. Only its own processes.
+"""What is done to a running system: which processes are killed, stopped and continued, or frozen, and what is locked.
+
+Only its own processes.
 
 Every pid comes from the supervisor's children, their descendants, or the private servers of the instance.
 """
@@ -11,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import psutil
 import psycopg2
@@ -33,6 +36,20 @@ SMOKE: Mapping[str, int] = {
 STOPS = 3
 """Pilots that are stopped beyond their lease and continued, besides those that stop themselves before they report."""
 STOP = "stop pilot"
+FREEZES = {
+    "freeze web": ("web",),
+    "freeze worker and beat": ("worker", "beat"),
+    "freeze redis": ("redis",),
+    "freeze postgres": ("postgres",),
+}
+"""All processes of a part are stopped and never continued: whoever watches over them has to notice."""
+HOLDS: Mapping[str, tuple[str, float]] = {
+    "row lock": ("SELECT FROM workqueues_task FOR UPDATE", 4.0),
+    "table lock": ("LOCK TABLE brokerage_job IN SHARE ROW EXCLUSIVE MODE", 3.0),
+    "long transaction": ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM brokerage_job", 15.0),
+}
+"""What somebody else's session does and for how many seconds it then does nothing."""
+STANDSTILLS = (*FREEZES, *HOLDS)
 
 
 def victims(system: System, kind: str) -> list[int]:
@@ -46,11 +63,23 @@ def victims(system: System, kind: str) -> list[int]:
         return [child.pid for name, child in children.items() if name.startswith("pilot-") and child.pid]
     if kind == "postgres backend":
         return _backends(system)
+    if kind in FREEZES:
+        return [pid for name in FREEZES[kind] for pid in _all_processes(system, name)]
     if kind == "redis":
-        server = system.instance.redis
-        return [server.known.pid] if server and server.known and server.known.alive() else []
+        return _all_processes(system, kind)
     leader = children[{"web master": "web", "celery main": "worker", "beat": "beat"}[kind]].pid
     return [leader] if leader else []
+
+
+def _all_processes(system: System, name: str) -> list[int]:
+    """Every process of a child or of a private server."""
+    if name == "redis":
+        server = system.instance.redis
+        return [server.known.pid] if server and server.known and server.known.alive() else []
+    if name == "postgres":
+        identity = system.instance.postgres.identity() if system.instance.postgres else None
+        return [identity.pid, *(each.pid for each in psutil.Process(identity.pid).children())] if identity else []
+    return system.children[name].pids()
 
 
 def _backends(system: System) -> list[int]:
@@ -88,6 +117,14 @@ class Stopped:
 
 
 @dataclass(slots=True)
+class Hold:
+    """A session that holds something."""
+
+    connection: Any
+    until: float
+
+
+@dataclass(slots=True)
 class Faults:
     """The faults of one run in the order that its seed gives. `stop_s`: how long a stopped pilot stands still."""
 
@@ -100,19 +137,24 @@ class Faults:
     last: str = ""
     last_at: float = 0.0
     _stopped: list[Stopped] = field(default_factory=list)
+    _holds: list[Hold] = field(default_factory=list)
 
     @classmethod
     def planned(
         cls, system: System, history: History, dice: random.Random, stop_s: float, kills: Mapping[str, int], stops: int
     ) -> Faults:
-        """So many kills of each kind and so many stops, shuffled."""
-        kinds = [kind for kind, n in kills.items() for _ in range(n)] + [STOP] * stops
+        """So many kills of each kind and so many stops, and each standstill once, shuffled."""
+        kinds = [*(kind for kind, n in kills.items() for _ in range(n)), *[STOP] * stops, *STANDSTILLS]
         dice.shuffle(kinds)
         return cls(system, history, dice, stop_s, kinds, last_at=time.monotonic())
 
     def inject(self) -> bool:
         """Do the next fault; False when nothing of its kind runs at this moment."""
         kind = self.kinds[0]
+        if kind in HOLDS:
+            return self._hold(kind)
+        if kind in FREEZES:
+            return self._freeze(kind)
         running = victims(self.system, kind)
         stopped = {each.identity.pid for each in self._stopped}
         pids = sorted(set(running) - stopped)
@@ -121,21 +163,54 @@ class Faults:
         identity = Identity.of(self.dice.choice(pids))
         if identity is None:
             return False
-        self.kinds.pop(0)
         if kind == STOP:
             identity.signal(signal.SIGSTOP)
             self._stopped.append(Stopped(identity, time.monotonic() + self.stop_s))
         else:
             identity.signal(signal.SIGKILL)
-        self.done[kind] += 1
-        self.last = f"{'SIGSTOP' if kind == STOP else 'SIGKILL'} {kind} {identity.pid}"
-        self.last_at = time.monotonic()
-        self.history.add("fault", kind, pid=identity.pid, sent=wall_time())
+        self._note(f"{'SIGSTOP' if kind == STOP else 'SIGKILL'} {kind}", identity.pid)
         return True
 
+    def _freeze(self, kind: str) -> bool:
+        """Stop every process of a part; False when it does not run at this moment."""
+        identities = [identity for pid in victims(self.system, kind) if (identity := Identity.of(pid))]
+        for identity in identities:
+            identity.signal(signal.SIGSTOP)
+        if identities:
+            self._note(kind, identities[0].pid)
+        return bool(identities)
+
+    def _hold(self, kind: str) -> bool:
+        """Let a session of nobody's hold something; False when the database does not answer."""
+        statement, seconds = HOLDS[kind]
+        try:
+            connection = psycopg2.connect(
+                self.system.services.database_url, connect_timeout=2, options="-c lock_timeout=2000 -c statement_timeout=5000"
+            )
+        except psycopg2.OperationalError:
+            return False
+        try:
+            connection.cursor().execute(statement)
+        except psycopg2.Error:
+            connection.close()
+            return False
+        self._holds.append(Hold(connection, time.monotonic() + seconds))
+        self._note(kind, connection.info.backend_pid)
+        return True
+
+    def _note(self, what: str, pid: int) -> None:
+        kind = self.kinds.pop(0)
+        self.done[kind] += 1
+        self.last, self.last_at = f"{what} {pid}", time.monotonic()
+        self.history.add("fault", kind, pid=pid, sent=wall_time())
+
     def tend(self) -> None:
-        """Continue the pilots whose time is over."""
+        """Continue the pilots and end the sessions whose time is over."""
         now = time.monotonic()
+        for hold in [hold for hold in self._holds if now >= hold.until]:
+            hold.connection.close()
+            self._holds.remove(hold)
+            self.last_at = now
         for each in [each for each in self._stopped if now >= each.until]:
             each.identity.signal(signal.SIGCONT)
             self._stopped.remove(each)
@@ -145,4 +220,4 @@ class Faults:
     @property
     def over(self) -> bool:
         """Whether every fault has been done and undone."""
-        return not self.kinds and not self._stopped
+        return not self.kinds and not self._stopped and not self._holds

@@ -25,7 +25,7 @@ from broker_site.roof.embedded.instance import ROOT
 from broker_site.roof.embedded.place import STATE, make_folder
 from broker_site.roof.supervisor import Pilot, System, running
 from tests.chaos.campaign import QUEUES, Campaign
-from tests.chaos.faults import SMOKE, STOP, STOPS, Faults
+from tests.chaos.faults import SMOKE, STANDSTILLS, STOP, STOPS, Faults
 from tests.chaos.history import History
 from tests.chaos.sleeping import Sleepers
 from tests.chaos.submitting import Submitter
@@ -45,6 +45,8 @@ SPREAD = 0.8
 TICK_S, LOOK_S = 0.1, 0.4
 QUIET_S = 15.0
 """Worker and beat are started anew when no agent began for so long: 45 s with the shortest default periods, these are shorter."""
+FROZEN_S = 5.0
+"""The same for web server, PostgreSQL and Redis that do not answer."""
 FIRST_TASKS = 3
 """Tasks submitted at the beginning; the others come while faults happen."""
 FOREIGN = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FILE", "SECRET_KEY_FALLBACKS", "GRIDBROKER_PORT")
@@ -171,7 +173,8 @@ class Run:
             "seed": self.campaign.seed,
             "seconds": round(time.monotonic() - self.began, 1),
             "marks": self.marks,
-            "kills": {kind: n for kind, n in sorted(faults.done.items()) if kind != STOP},
+            "kills": {kind: n for kind, n in sorted(faults.done.items()) if kind in self.kills},
+            "standstills": sorted(set(STANDSTILLS) & set(faults.done)),
             "stopped": faults.done[STOP],
             "late": sleepers.late,
             "jobs": seen.jobs,
@@ -215,7 +218,9 @@ def run(campaign: Campaign, instance: str, *, mutant: bool, kills: Mapping[str, 
     campaign.folder.mkdir(parents=True)
     one = Run(campaign, mutant, kills, History(campaign.folder / "history.jsonl"))
     planted = {"DJANGO_SETTINGS_MODULE": "tests.chaos.mutants.settings"} if mutant else {}
-    with running(instance, prepare=one.prepare, fresh=True, environment=planted, quiet_s=QUIET_S, say=one.say) as system:
+    with running(
+        instance, prepare=one.prepare, fresh=True, environment=planted, quiet_s=QUIET_S, frozen_s=FROZEN_S, say=one.say
+    ) as system:
         return one.work(system)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.chaos import checker
-from tests.chaos.faults import SMOKE, STOPS
+from tests.chaos.faults import SMOKE, STANDSTILLS, STOPS
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_S = 450.0
@@ -48,6 +48,7 @@ def line(name: str, result: dict[str, Any]) -> str:
     parts = [
         f"{sum(kills.values())} kills ({', '.join(f'{n} {kind}' for kind, n in kills.items())})",
         f"{result['stopped']} pilots stopped",
+        *result["standstills"],
         f"{result['late']} late reports",
         *(f"{result[what]} {what}" for what in counted),
         f"{result['seconds']:.0f} s (seed {result['seed']})",
@@ -56,7 +57,9 @@ def line(name: str, result: dict[str, Any]) -> str:
 
 
 @pytest.mark.chaos
-def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed(record_property: Callable[[str, object], None]) -> None:
+def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed_frozen_or_locked(
+    record_property: Callable[[str, object], None],
+) -> None:
     result = chaos()
     record_property("told", line("chaos", result))
     assert result["violations"] == [], f"see .gridbroker/chaos; again with --seed {result['seed']}"
@@ -66,6 +69,7 @@ def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed(record_prop
     assert result["jobs"] >= 500
     assert result["kills"] == dict(sorted(SMOKE.items()))
     assert result["stopped"] == STOPS
+    assert result["standstills"] == sorted(STANDSTILLS)
     assert result["late"] >= 2, "reports of leases that were over must have been tried"
     assert result["looked_at"]["reports answered 409"] >= 2
 

@@ -59,8 +59,15 @@ def said() -> list[str]:
 @pytest.fixture(scope="module")
 def system(said: list[str]) -> Iterator[System]:
     """Web and both servers; a silence of two seconds counts."""
-    small = {"frozen_s": FROZEN_S, "log_bytes": LOG_BYTES}
-    with running(INSTANCE, prepare=nothing, worker=False, beat=False, say=said.append, **small) as made:
+    with running(
+        INSTANCE,
+        prepare=nothing,
+        worker=False,
+        beat=False,
+        say=said.append,
+        frozen_s=FROZEN_S,
+        log_bytes=LOG_BYTES,
+    ) as made:
         yield made
     assert Instance(INSTANCE, environ={}).remove()
 
@@ -85,7 +92,8 @@ def test_one_frozen_process_of_the_web_server_is_replaced(system: System) -> Non
 
 def test_a_frozen_redis_is_started_anew(system: System, said: list[str]) -> None:
     server = system.instance.redis
-    assert server and server.known
+    assert server
+    assert server.known
     before = server.known.pid
     stop([before])
     client = redis.Redis.from_url(system.services.redis_url, socket_timeout=1, socket_connect_timeout=1)

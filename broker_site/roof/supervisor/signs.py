@@ -113,7 +113,9 @@ class Signs:
 
     def close(self) -> None:
         """Ask no more."""
-        for probe in (*(each.probe for each in self.watched), *self.others):
+        for each in self.watched:
+            each.probe.close()
+        for probe in self.others:
             probe.close()
 
 
