@@ -57,7 +57,6 @@ _COLUMNS = tuple(DecisionRow.__dataclass_fields__)
 
 
 def decisions_of(task_id: int) -> list[DecisionRow]:
-    """The newest decisions about a task, newest first."""
     newest = Decision.objects.using(alias()).filter(task_id=task_id).order_by("-id")[:MOST]
     return [DecisionRow(*row) for row in newest.values_list(*_COLUMNS)]
 

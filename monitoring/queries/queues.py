@@ -96,7 +96,6 @@ def queue_rows() -> list[QueueRow]:
 
 
 def feed_lines() -> list[FeedLine]:
-    """The enabled feeds by name."""
     lines = []
     for state in feed_states(clock.now(), alias()):
         unwell = state.state == "old" or state.feed.fault or state.feed.faulty
@@ -107,7 +106,6 @@ def feed_lines() -> list[FeedLine]:
 
 
 def find_queue(name: str) -> ComputingQueue | None:
-    """The queue of this name with its site."""
     return ComputingQueue.objects.using(alias()).select_related("site").filter(name=name).first()
 
 

@@ -31,7 +31,6 @@ class Files:
 
     @property
     def percent(self) -> int:
-        """Whole percent that are finished."""
         return self.finished * 100 // self.total if self.total else 0
 
 
@@ -57,7 +56,6 @@ class TaskRow:
 
     @property
     def files(self) -> Files:
-        """The four numbers of files together."""
         return Files(self.files_finished, self.files_failed, self.files_running, self.files_left)
 
 

@@ -47,7 +47,6 @@ class ListFilter(django_filters.FilterSet):
     aliases: ClassVar[Mapping[str, str]] = {}
 
     def match(self, rows: QuerySet[Any], column: str, text: str) -> QuerySet[Any]:
-        """Compare with a text that may have wildcards in it."""
         return rows.filter(named(column, text))
 
 

@@ -85,7 +85,6 @@ def size(n: float | None) -> str:
 
 @register.filter
 def megabytes(n: float | None) -> str:
-    """MB, in powers of 1000."""
     return NOTHING if n is None else size(n * 1e6)
 
 
@@ -142,5 +141,4 @@ def appearance(context: Context) -> str:
 
 @register.simple_tag
 def trace_id() -> str:
-    """The trace id of the request being answered."""
     return current_trace_id() or NOTHING

@@ -31,7 +31,6 @@ class Places(NamedTuple):
 
 @agent("refine")
 def refine(run: Run) -> int:
-    """Refine every registered task."""
     tasks = claim_tasks(run.id, run.claim_s, ["registered"], BATCH)
     if not tasks:
         return 0
@@ -68,7 +67,6 @@ def _place(run: Run, task: Task, refined: TaskPlan, places: Places) -> None:
 
 
 def _columns(task: Task, planned: TaskPlan, places: Places) -> dict[str, Any]:
-    """The columns of the task as they will be."""
     columns = {field.attname: getattr(task, field.attname) for field in Task._meta.concrete_fields} | dict(planned.columns)
     tree = places.trees.get(task.vo)
     resources = resource_type(

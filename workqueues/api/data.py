@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
@@ -13,7 +11,7 @@ from rest_framework.response import Response
 
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.rest import principal
-from broker_site.foundation.rest.openapi import refusals
+from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst, OldestFirst
 from workqueues.api.filtering import DatasetFilter, FileFilter
 from workqueues.api.serializers import DatasetShown, FileShown, FileWhole
@@ -24,6 +22,7 @@ READ = "dataset:read"
 
 
 @extend_schema(tags=["data"])
+@lists("List datasets", "Inputs and outputs of tasks, newest first.", DatasetShown)
 class Datasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     """Datasets of the tasks that the caller may see."""
 
@@ -36,11 +35,6 @@ class Datasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     def get_queryset(self) -> QuerySet[Dataset]:
         return Dataset.objects.filter(visible_vos(principal(self.request), READ).q("vo"))
 
-    @extend_schema(summary="List datasets", responses={200: DatasetShown(many=True), **refusals(400)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Inputs and outputs of tasks, newest first."""
-        return super().list(request, *args, **kwargs)
-
     @extend_schema(summary="Read a dataset", responses={200: DatasetShown, **refusals(404)})
     def retrieve(self, request: Request, dataset_id: int) -> Response:
         """One dataset with its counters."""
@@ -51,6 +45,7 @@ class Datasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
 
 
 @extend_schema(tags=["data"])
+@lists("The datasets of a task", "Inputs and outputs with their counters, masters first.", DatasetShown, 404)
 class TaskDatasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     """Datasets of one task."""
 
@@ -63,13 +58,9 @@ class TaskDatasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     def get_queryset(self) -> QuerySet[Dataset]:
         return Dataset.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"], READ).id)
 
-    @extend_schema(summary="The datasets of a task", responses={200: DatasetShown(many=True), **refusals(400, 404)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Inputs and outputs with their counters, masters first."""
-        return super().list(request, *args, **kwargs)
-
 
 @extend_schema(tags=["data"])
+@lists("The files of a task", "Every file that the task uses or makes.", FileShown, 404)
 class TaskFiles(mixins.ListModelMixin, viewsets.GenericViewSet[File]):
     """Files of one task."""
 
@@ -81,11 +72,6 @@ class TaskFiles(mixins.ListModelMixin, viewsets.GenericViewSet[File]):
 
     def get_queryset(self) -> QuerySet[File]:
         return File.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"], READ).id)
-
-    @extend_schema(summary="The files of a task", responses={200: FileShown(many=True), **refusals(400, 404)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Every file that the task uses or makes."""
-        return super().list(request, *args, **kwargs)
 
 
 @extend_schema(tags=["data"])

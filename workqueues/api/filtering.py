@@ -12,8 +12,6 @@ from workqueues.states import TASK
 
 
 class TaskFilter(django_filters.FilterSet):
-    """Filters of the list of tasks."""
-
     status = AnyOf(TASK.states)
     task_name = NameFilter(help_text="name; * and ? are wildcards")
     vo = TextFilter()
@@ -35,8 +33,6 @@ class TaskFilter(django_filters.FilterSet):
 
 
 class DatasetFilter(django_filters.FilterSet):
-    """Filters of lists of datasets."""
-
     dataset_name = NameFilter(help_text="name; * and ? are wildcards")
     container_name = TextFilter()
     type = TextFilter(help_text="input, pseudo_input, random_seed, output, log")
@@ -50,8 +46,6 @@ class DatasetFilter(django_filters.FilterSet):
 
 
 class FileFilter(django_filters.FilterSet):
-    """Filters of the list of a task's files."""
-
     dataset = IdFilter(field_name="dataset_id", help_text="number of the dataset")
     type = TextFilter(help_text="input, pseudo_input, random_seed, output, log")
     status = AnyOf(FILE_STATUSES)

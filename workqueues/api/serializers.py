@@ -68,7 +68,6 @@ class TaskWhole(serializers.ModelSerializer[Task]):
         read_only_fields = fields
 
     def get_notes(self, task: Task) -> list[str]:
-        """What its owner should know."""
         return [f"{p.field}: {p.message}" if p.field else p.message for p in notes(read_task(task.params.task_params))]
 
 

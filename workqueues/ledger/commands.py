@@ -76,15 +76,13 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
             command_by=who[:128],
             command_comment=comment[:255],
             command_time=Now(),
-            locked_by="",
-            locked_time=None,
             error_dialog=comment[:510],
         )
         look_after_commit("command")
         return task
 
 
-DONE = {"command": "", "command_by": "", "command_comment": "", "command_time": None, "locked_by": "", "locked_time": None}
+DONE = {"command": "", "command_by": "", "command_comment": "", "command_time": None}
 """Columns of a task whose command has been carried out."""
 
 

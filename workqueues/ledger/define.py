@@ -37,8 +37,6 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
             "refined",
             work_queue=work_queue,
             resource_type=resource_type,
-            locked_by="",
-            locked_time=None,
             error_dialog="",
             **{**plan.columns, "gshare": gshare},
         )
@@ -73,5 +71,5 @@ def break_task(run_id: str, task_id: int, reason: str, who: str) -> None:
     """A claimed task that can never be done: tobroken, then broken by the agent finish."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        move_task(task, "tobroken", who, reason, error_dialog=reason[:510], locked_by="", locked_time=None)
+        move_task(task, "tobroken", who, reason, error_dialog=reason[:510])
         look_after_commit("finish")

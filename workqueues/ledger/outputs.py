@@ -40,7 +40,6 @@ def register_dataset(name: str) -> None:
 
 
 def close_dataset(name: str) -> None:
-    """Say that no more files come."""
     CatalogueDataset.objects.filter(name=name).update(state="closed")
 
 

@@ -12,5 +12,4 @@ class AccessConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the system check of routes."""
         from broker_site.foundation.access import routes  # noqa: F401

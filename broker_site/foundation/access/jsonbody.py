@@ -40,14 +40,12 @@ def read_json(request: HttpRequest, limit: int = BODY_LIMIT) -> Any:
     """
     if request.content_type != "application/json":
         raise Refused(415, "Wrong content type", "Send application/json.")
-    return decode(_body(request, limit))
+    return decode(read_stream(request, request.META.get("CONTENT_LENGTH"), limit))
 
 
-def read_object(request: HttpRequest, limit: int = BODY_LIMIT, *, empty_ok: bool = False) -> dict[str, Any]:
-    """As `read_json`, for views whose body is an object; with `empty_ok` no body at all means an empty one."""
-    if empty_ok and request.META.get("CONTENT_LENGTH") in (None, "", "0"):
-        return {}
-    value = read_json(request, limit)
+def read_object(request: HttpRequest) -> dict[str, Any]:
+    """As `read_json`, for views whose body is an object."""
+    value = read_json(request)
     if not isinstance(value, dict):
         raise _broken("The body must be a JSON object.")
     return value
@@ -89,10 +87,6 @@ def decode(body: bytes) -> Any:
     if b"\\u" in body or body.count(b",") >= MAX_ITEMS:
         _check_values(value)
     return value
-
-
-def _body(request: HttpRequest, limit: int) -> bytes:
-    return read_stream(request, request.META.get("CONTENT_LENGTH"), limit)
 
 
 def _check_structure(body: bytes) -> None:

@@ -47,13 +47,8 @@ class Refused(Exception):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(f"{status} {title or _phrase(status)}: {detail}")
-        self.status, self.title, self.detail, self.errors, self.headers = (
-            status,
-            title,
-            detail,
-            tuple(errors),
-            dict(headers or {}),
-        )
+        self.status, self.title, self.detail = status, title, detail
+        self.errors, self.headers = tuple(errors), dict(headers or {})
 
     def response(self) -> JsonResponse:
         """The answer that tells this refusal."""
@@ -66,11 +61,7 @@ def not_authenticated(detail: str = "Send a bearer token or sign in.") -> Refuse
 
 
 def problem_response(
-    status: int,
-    title: str = "",
-    detail: str = "",
-    errors: Sequence[Fault] = (),
-    headers: Mapping[str, str] | None = None,
+    status: int, title: str = "", detail: str = "", errors: Sequence[Fault] = (), headers: Mapping[str, str] | None = None
 ) -> JsonResponse:
     """A problem+json answer; without a title the status speaks for itself."""
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")

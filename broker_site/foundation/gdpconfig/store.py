@@ -40,9 +40,7 @@ def set_override(
         return _put(_Place(app, component, name, vo), text, who, why, seen)
 
 
-def remove_override(
-    component: str, name: str, *, who: str, why: str, vo: str = "", app: str = APP, seen: int | None = None
-) -> Change | None:
+def remove_override(component: str, name: str, *, who: str, why: str, vo: str = "", app: str = APP) -> Change | None:
     """Take an override away, so that the next more general one or the default holds; None where there is none.
 
     Works for a key that is no longer declared, too. BadConfig as `set_override`.
@@ -50,7 +48,7 @@ def remove_override(
     if problems := _signed(who, why):
         raise BadConfig(*problems)
     with transaction.atomic():
-        return _put(_Place(app, component, name, vo), None, who, why, seen)
+        return _put(_Place(app, component, name, vo), None, who, why)
 
 
 def revert(change: Change, *, who: str, why: str) -> Change | None:
@@ -67,7 +65,7 @@ def revert(change: Change, *, who: str, why: str) -> Change | None:
     if problems:
         raise BadConfig(*problems)
     with transaction.atomic():
-        return _put(_Place(change.app, change.component, change.name, change.vo), change.before, who, why, None, reverts=change)
+        return _put(_Place(change.app, change.component, change.name, change.vo), change.before, who, why, reverts=change)
 
 
 def refuse_stale(component: str, name: str, *, vo: str, app: str, seen: int) -> None:
@@ -86,7 +84,9 @@ class _Place:
         return Override.objects.select_related("change").filter(**self.columns).first()
 
 
-def _put(place: _Place, text: str | None, who: str, why: str, seen: int | None, reverts: Change | None = None) -> Change | None:
+def _put(
+    place: _Place, text: str | None, who: str, why: str, seen: int | None = None, reverts: Change | None = None
+) -> Change | None:
     revision = _locked()
     override = place.override()
     if seen is not None:

@@ -53,14 +53,10 @@ class NewestFirst(CursorPagination):
 
 
 class OldestFirst(NewestFirst):
-    """Pages by id, oldest first."""
-
     ordering = "id"
 
 
 class ByName(NewestFirst):
-    """Pages in the order of names."""
-
     ordering = "name"
     numbered = False
 

@@ -158,7 +158,7 @@ class Postgres:
         self._make_database()
 
     @contextmanager
-    def administer(self, database: str = "postgres") -> Iterator[psycopg2.extensions.connection]:
+    def administer(self) -> Iterator[psycopg2.extensions.connection]:
         """A connection of the cluster's administrator, each statement its own transaction."""
         with closing(
             psycopg2.connect(
@@ -166,7 +166,7 @@ class Postgres:
                 port=self.access.port,
                 user=ADMIN,
                 password=self.access.admin_password,
-                dbname=database,
+                dbname="postgres",
                 connect_timeout=5,
                 application_name="gridbroker-server",
             )
@@ -282,5 +282,4 @@ def _serves(pid: int, data: Path) -> bool:
 
 
 def _processes_of(data: Path) -> list[int]:
-    """Pids of every PostgreSQL process of this data folder."""
     return [pid for pid in psutil.pids() if _serves(pid, data)]

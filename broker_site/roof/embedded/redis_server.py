@@ -54,7 +54,6 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """The URL of database 0."""
         return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
 
     def identity(self) -> Identity | None:

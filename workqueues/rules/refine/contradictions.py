@@ -16,7 +16,6 @@ _TERM = re.compile(r"\s*(\d{1,3}(?:\.\d+)?)\s*%(?:\s+of\s+(?:the\s+)?(?:files|ev
 
 
 def check_together(task: TaskParameters) -> list[Problem]:
-    """All contradictions among the parameters."""
     return [problem(*found) for rule in _RULES for found in rule(task)]
 
 
@@ -127,12 +126,4 @@ def _endings(task: TaskParameters) -> Faults:
         yield "transPath", "format", "expected a path below the software area, without '..'"
 
 
-_RULES: tuple[Callable[[TaskParameters], Faults], ...] = (
-    _event_sizes,
-    _ceilings,
-    _no_input,
-    _short,
-    _places,
-    _needs,
-    _endings,
-)
+_RULES: tuple[Callable[[TaskParameters], Faults], ...] = (_event_sizes, _ceilings, _no_input, _short, _places, _needs, _endings)

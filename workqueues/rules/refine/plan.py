@@ -59,12 +59,7 @@ def _absent(document: TaskDocument, parent: ParentFacts | None, known: Mapping[s
 
 
 def plan(
-    document: TaskDocument,
-    *,
-    task_id: int,
-    user_name: str,
-    parent: ParentFacts | None = None,
-    known: Mapping[str, DatasetFacts],
+    document: TaskDocument, *, task_id: int, user_name: str, parent: ParentFacts | None = None, known: Mapping[str, DatasetFacts]
 ) -> Refined:
     """Refine one task. `known` has the inputs that the catalogue knows; `user_name` owns the task when the parameters do not
     say.
@@ -88,14 +83,11 @@ def plan(
     datasets = dataset_plans(items, task, known)
     return TaskPlan(
         columns=_columns(task, task_id, user_name, parent, rule),
-        split_rule=rule,
         datasets=datasets,
         templates=template_plans(items, streams, datasets),
         job_parameters=command_line(items, streams),
         max_attempt=1 if task.disableAutoRetry else task.maxAttempt,
         max_failure=task.maxFailure or None,
-        included_sites=task.includedSite,
-        excluded_sites=task.excludedSite,
         notes=notes(document),
     )
 

@@ -22,7 +22,6 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Exits with 1 if anything is violated."""
         findings = check()
         total = sum(f.violations for f in findings)
         if options["json"]:

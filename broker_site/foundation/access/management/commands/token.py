@@ -23,12 +23,9 @@ _DAY_S = 86_400
 
 
 class Command(BaseCommand):
-    """Sub-commands create, enrol, revoke, prune."""
-
     help = "Make or revoke tokens of users and enrolment secrets of queues."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The sub-commands and their options."""
         verbs = parser.add_subparsers(dest="verb", required=True)
         create = verbs.add_parser("create", help="a token of a user")
         create.add_argument("user")
