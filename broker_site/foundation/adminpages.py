@@ -50,10 +50,22 @@ class CappedPaginator(Paginator):
         return int(rows.order_by()[:MOST_COUNTED].count())
 
 
-class NumberSearch(admin.ModelAdmin):
-    """A search for a number looks for the row of that number, and in `number_fields`, which have indexes."""
+class ReadOnlyAdmin(ReadingAdmin):
+    """Every column to read, also of large tables.
+
+    A search for a number looks for the row of that number, and in `number_fields`, which have indexes. `related`: lists of rows
+    that belong to one: words, model as app_model, and the column of it that has the id.
+    """
 
     number_fields: tuple[str, ...] = ()
+    related: tuple[tuple[str, str, str], ...] = ()
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER  # a count for each choice of each filter would read the whole table as often
+    paginator = CappedPaginator
+    list_per_page = 50
+    list_max_show_all = 50
+    ordering = ("-pk",)
+    actions: Any = None
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> tuple[QuerySet[Any], bool]:
         """By number where the term is one that a row may have, else by `search_fields`."""
@@ -64,22 +76,6 @@ class NumberSearch(admin.ModelAdmin):
         for field in self.number_fields:
             rows |= queryset.filter(**{field: int(term)})
         return rows, False
-
-
-class ReadOnlyAdmin(NumberSearch, ReadingAdmin):
-    """Every column to read, also of large tables.
-
-    `related`: lists of rows that belong to one: words, model as app_model, and the column of it that has the id.
-    """
-
-    related: tuple[tuple[str, str, str], ...] = ()
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER  # a count for each choice of each filter would read the whole table as often
-    paginator = CappedPaginator
-    list_per_page = 50
-    list_max_show_all = 50
-    ordering = ("-pk",)
-    actions: Any = None
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """All columns but bytes, behind the lists that belong to the row."""

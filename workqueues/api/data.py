@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.db.models import QuerySet
-from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, viewsets
 from rest_framework.request import Request
@@ -12,7 +11,7 @@ from rest_framework.response import Response
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.rest.openapi import lists, refusals
-from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst, OldestFirst
+from broker_site.foundation.rest.paging import NewestFirst, OldestFirst, one_of
 from workqueues.api.filtering import DatasetFilter, FileFilter
 from workqueues.api.serializers import DatasetShown, FileShown, FileWhole
 from workqueues.api.tasks import visible_task
@@ -38,10 +37,7 @@ class Datasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     @extend_schema(summary="Read a dataset", responses={200: DatasetShown, **refusals(404)})
     def retrieve(self, request: Request, dataset_id: int) -> Response:
         """One dataset with its counters."""
-        dataset = self.get_queryset().filter(id=dataset_id).first() if dataset_id <= LARGEST_ID else None
-        if dataset is None:
-            raise Http404("There is no such dataset.")
-        return Response(DatasetShown(dataset).data)
+        return Response(DatasetShown(one_of(self.get_queryset(), dataset_id, "dataset")).data)
 
 
 @extend_schema(tags=["data"])
@@ -86,9 +82,6 @@ class Files(viewsets.GenericViewSet[File]):
     def retrieve(self, request: Request, file_id: int) -> Response:
         """One file, with the moves that no job caused."""
         scope = visible_vos(principal(request), READ).q("task__vo")
-        rows = File.objects.filter(scope, id=file_id).select_related("dataset") if file_id <= LARGEST_ID else File.objects.none()
-        file = rows.first()
-        if file is None:
-            raise Http404("There is no such file.")
+        file = one_of(File.objects.filter(scope).select_related("dataset"), file_id, "file")
         file.changes = FileChange.objects.filter(file_id=file.id).order_by("id")  # type: ignore[attr-defined]
         return Response(FileWhole(file).data)

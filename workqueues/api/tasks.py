@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
-from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import mixins, status, viewsets
 from rest_framework.request import Request
@@ -18,7 +17,7 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.access.throttles import SubmitThrottle
 from broker_site.foundation.rest.openapi import lists, refusals
-from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst, OldestFirst
+from broker_site.foundation.rest.paging import NewestFirst, OldestFirst, one_of
 from workqueues.api.filtering import TaskFilter
 from workqueues.api.serializers import TaskMove, TaskShown, TaskWhole
 from workqueues.api.submission import submit_task
@@ -38,10 +37,7 @@ def visible_tasks(request: Request, permission: str = "task:read") -> QuerySet[T
 
 def visible_task(request: Request, task_id: int, permission: str = "task:read") -> Task:
     """One of them; 404 for any other."""
-    task = visible_tasks(request, permission).filter(id=task_id).first() if task_id <= LARGEST_ID else None
-    if task is None:
-        raise Http404("There is no such task.")
-    return task
+    return one_of(visible_tasks(request, permission), task_id, "task")
 
 
 @extend_schema(tags=["tasks"])

@@ -38,10 +38,6 @@ class VerdictFilter(django_filters.FilterSet):
     work_queue = IdFilter(field_name="work_queue_id", help_text="number of the work queue; 0: shares")
     resource_type = TextFilter()
 
-    class Meta:
-        model = ThrottleVerdict
-        fields: tuple[str, ...] = ()
-
 
 @extend_schema(tags=["brokerage"])
 @lists(

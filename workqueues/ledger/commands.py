@@ -116,7 +116,9 @@ def stopped(run_id: str, task_id: int, who: str) -> None:
         return_picked(task_id)
         masters = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, master=None)
         for dataset in masters.order_by("id"):
-            _give_up(dataset, who)
+            n = _changed(_UNUSED, dataset, who, n=max(dataset.n_files_to_be_used - dataset.n_files_used, 0))
+            counters = {"n_files_used": F("n_files_used") + n, "n_files_failed": F("n_files_failed") + n}
+            Dataset.objects.filter(id=dataset.id).update(**counters)
         move_task(task, "passed", who, "all jobs are gone", old_status="", **DONE)
         look_after_commit("finish")
 
@@ -136,11 +138,6 @@ FROM unused WHERE f.id = unused.id
 
 In the order of the index by state: by ids alone the planner may leaf through all files for the few that are left.
 """
-
-
-def _give_up(dataset: Dataset, who: str) -> None:
-    n = _changed(_UNUSED, dataset, who, n=max(dataset.n_files_to_be_used - dataset.n_files_used, 0))
-    Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") + n, n_files_failed=F("n_files_failed") + n)
 
 
 def _changed(statement: str, dataset: Dataset, who: str, **values: int) -> int:

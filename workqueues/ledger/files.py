@@ -78,6 +78,9 @@ _SETTLE = Prepared(
     FROM unnest($10, $11, $12, $13, $14) AS v(id, used, finished, failed, events) WHERE d.id = v.id
     """,
 )
+_SETTLED = ("id", "status", "attempt_nr", "failed_attempt", "held", "fsize", "checksum", "n_events", "no_output")
+_COUNTED = ("used", "finished", "failed", "events")
+"""Columns of _SETTLE: of the files, and behind the id of their dataset those of its counters."""
 
 
 @dataclass(slots=True)
@@ -142,18 +145,11 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
         if moved:
             settled.append(file)
     FileChange.objects.bulk_create(notes)
-    return [_written(settled, deltas)] if settled else []
-
-
-_SETTLED = ("id", "status", "attempt_nr", "failed_attempt", "held", "fsize", "checksum", "n_events", "no_output")
-_COUNTED = ("used", "finished", "failed", "events")
-"""Columns of _SETTLE: of the files, and behind the id of their dataset those of its counters."""
-
-
-def _written(files: Sequence[_File], deltas: Mapping[int, _Delta]) -> Call:
-    columns = [[getattr(file, name) for file in files] for name in _SETTLED]
-    ids = sorted(deltas)
-    return _SETTLE.with_values(*columns, ids, *([getattr(deltas[i], name) for i in ids] for name in _COUNTED))
+    if not settled:
+        return []
+    columns = [[getattr(file, name) for file in settled] for name in _SETTLED]
+    counted = sorted(deltas)
+    return [_SETTLE.with_values(*columns, counted, *([getattr(deltas[i], name) for i in counted] for name in _COUNTED))]
 
 
 def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileChange]) -> bool:

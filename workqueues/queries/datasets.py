@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from workqueues.models import Dataset, File, FileChange
 from workqueues.rules.task.finish import DatasetCounts
@@ -17,13 +18,11 @@ COUNTED = (
 
 
 def dataset_counts(task_id: int) -> list[DatasetCounts]:
-    rows = Dataset.objects.filter(task_id=task_id).values_list("master_id", *COUNTED)
-    return [
-        DatasetCounts(
-            master=master is None, **{name: 0 if value is None else value for name, value in zip(COUNTED, values, strict=True)}
-        )
-        for master, *values in rows
-    ]
+    counts = []
+    for master_id, *values in Dataset.objects.filter(task_id=task_id).values_list("master_id", *COUNTED):
+        columns: dict[str, Any] = {name: 0 if value is None else value for name, value in zip(COUNTED, values, strict=True)}
+        counts.append(DatasetCounts(**columns, master=master_id is None))
+    return counts
 
 
 def output_names(task_id: int) -> list[str]:

@@ -193,7 +193,9 @@ def _verify(text: str) -> _StoredCredential:
         raise BadToken("it is unknown")
     if row.revoked_at is not None:
         raise BadToken("it was revoked")
-    _note_use(row)
+    today = clock.now().date()
+    if row.last_used != today:
+        Credential.objects.filter(pk=row.pk).update(last_used=today)
     if len(_verified) >= _CACHE_MOST:
         _verified.clear()
     _verified[key] = verified = _StoredCredential(
@@ -210,12 +212,6 @@ def _verify(text: str) -> _StoredCredential:
         until=now + CACHE_S,
     )
     return verified
-
-
-def _note_use(row: Credential) -> None:
-    today = clock.now().date()
-    if row.last_used != today:
-        Credential.objects.filter(pk=row.pk).update(last_used=today)
 
 
 def _withdrawn_pilots() -> frozenset[int]:

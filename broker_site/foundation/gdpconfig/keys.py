@@ -79,9 +79,9 @@ class Key:
             raise ValueError(f"key {self}: a {self.type} has no range")
         kind = KINDS[self.type]
         for bound in ("low", "high"):
-            given = getattr(self, bound)
-            if given is not None and self.type not in ("str", "list"):
-                object.__setattr__(self, bound, kind.read(given) if isinstance(given, str) else kind.accept(given))
+            limit = getattr(self, bound)
+            if limit is not None and self.type not in ("str", "list"):
+                object.__setattr__(self, bound, kind.read(limit) if isinstance(limit, str) else kind.accept(limit))
         if self.default is not None:
             object.__setattr__(self, "default", self.accept(self.default))
 

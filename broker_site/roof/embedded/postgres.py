@@ -198,7 +198,7 @@ class Postgres:
         give(fresh, self.place.account)
         initdb = self.place.software / "bin" / "initdb"
         try:
-            made = process.launch(
+            child = process.launch(
                 [initdb, "-D", fresh, "-U", ADMIN, "--pwfile", password, "--auth=scram-sha-256", "-E", "UTF8", *self._flavour()],
                 log=self._log,
                 env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
@@ -206,7 +206,7 @@ class Postgres:
                 account=self.place.account,
                 parent_death=signal.SIGKILL,
             )
-            failed = made.wait(READY_S)
+            failed = child.wait(READY_S)
         finally:
             password.unlink()
         if failed:

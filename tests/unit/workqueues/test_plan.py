@@ -78,11 +78,11 @@ def test_defaults_where_the_user_says_nothing() -> None:
 
 
 def test_a_processing_task() -> None:
-    task = planned({**processing(), "nFiles": 10, "includedSite": "A,B", "excludedSite": ["C"]})
+    params = {**processing(), "nFiles": 10, "includedSite": "A,B", "excludedSite": ["C"]}
+    task, document = planned(params), read_task(params).parameters
     master, output, log = task.datasets
     assert (master.name, master.type, master.master, master.n_files, master.state) == (INPUT, "input", True, 10, "closed")
     assert (output.provenance_index, log.provenance_index) == (0, 0)
-    document = read_task(processing()).parameters
     assert (document.includedSite, document.excludedSite) == (("A", "B"), ("C",))
     rules = parse(_rule(task))
     assert (rules.files_per_job, rules.limited_sites) == (2, 3)

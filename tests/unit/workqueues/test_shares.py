@@ -87,7 +87,7 @@ TREE = (Node("production", 80, (Node("MC", 60), Node("Data", 40))), Node("analys
 
 def test_targets_and_sums_go_down_and_up_the_tree() -> None:
     assert targets(TREE, 1000) == {"production": 800, "MC": 480, "Data": 320, "analysis": 200}
-    assert sums(TREE, {"MC": 3, "analysis": 2}) == {"production": 3, "MC": 3, "Data": 0, "analysis": 2}
+    assert sums(TREE, {"MC": 3, "analysis": 2}, 0) == {"production": 3, "MC": 3, "Data": 0, "analysis": 2}
     assert order(TREE, {}) == ["MC", "Data", "analysis"]
 
 
@@ -142,7 +142,7 @@ def test_what_leaves_may_use_is_all_that_is_wanted_or_all_there_is(raw: list[Raw
     assert found.keys() == set(names)
     assert all(found[leaf.name] <= demand[leaf.name] + 1e-9 for leaf in leaves)
     assert sum(found[leaf.name] for leaf in leaves) == pytest.approx(min(total, open_to(tree)))
-    summed = sums(tree, found)
+    summed = sums(tree, found, 0.0)
     assert all(found[name] == pytest.approx(summed[name], abs=1e-6) for name in names)
 
 

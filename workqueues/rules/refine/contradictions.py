@@ -51,14 +51,10 @@ def _per_mille(words: str) -> int | None:
 Faults = Iterator[tuple[str, str, str]]
 
 
-def _together(a: str, b: str) -> tuple[str, str, str]:
-    return a, "contradiction", f"{a} and {b} do not go together"
-
-
 def _event_sizes(task: TaskParameters) -> Faults:
     for other in ("nEventsPerRange", "minGranularity", "tgtNumEventsPerJob", "useJobCloning"):
         if task.nEventsPerJob and getattr(task, other):
-            yield _together("nEventsPerJob", other)
+            yield "nEventsPerJob", "contradiction", f"nEventsPerJob and {other} do not go together"
     if task.groupBoundaryID in (3, 4):
         for other in ("nFilesPerJob", "nEventsPerJob", "nGBPerJob", "tgtNumEventsPerJob"):
             if getattr(task, other):

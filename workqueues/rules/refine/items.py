@@ -70,7 +70,7 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
 def _with_streams(items: Sequence[Item]) -> tuple[Item, ...]:
     """Inputs without a placeholder get a stream: SEQNUMBER, that of the same dataset before, or IN, IN2, ... by their place."""
     streams: dict[str, str] = {}
-    found, n = [], 0
+    complete, n = [], 0
     for item in items:
         stream = item.stream
         if item.type == "input":
@@ -80,8 +80,8 @@ def _with_streams(items: Sequence[Item]) -> tuple[Item, ...]:
             streams |= {name: stream for name in item.names if name not in streams}
         elif item.type == "pseudo_input":
             stream = stream or "SEQNUMBER"
-        found.append(replace(item, stream=stream))
-    return tuple(found)
+        complete.append(replace(item, stream=stream))
+    return tuple(complete)
 
 
 def _listed(raw: object) -> list[tuple[str, object]] | None:

@@ -51,10 +51,10 @@ def check_inputs(document: TaskDocument, parent: ParentFacts | None, known: Mapp
 
 def _absent(document: TaskDocument, parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> Iterator[tuple[str, str]]:
     """Path and name of each input that neither catalogue nor parent has."""
-    made = parent.outputs if parent else frozenset()
+    outputs = parent.outputs if parent else frozenset()
     for item in input_items(document.items):
         for name in item.names:
-            if name not in known and name not in made:
+            if name not in known and name not in outputs:
                 yield item.path, name
 
 
@@ -145,11 +145,10 @@ def _worded(task: TaskParameters) -> dict[str, int]:
 
 
 def _columns(task: TaskParameters, task_id: int, user_name: str, parent: ParentFacts | None, rule: str) -> dict[str, object]:
-    given = task.model_fields_set
     columns = {
         parameter.column: getattr(task, name)
         for name, parameter in TASK_PARAMETERS.items()
-        if parameter.column and (name in given or parameter.default)
+        if parameter.column and (name in task.model_fields_set or parameter.default)
     }
     columns["current_priority"] = task.taskPriority if task.currentPriority is None else task.currentPriority
     columns["req_id"] = task_id if task.reqID is None else task.reqID

@@ -92,11 +92,13 @@ class ChangeAdmin(ReadingAdmin):
         if request.method == "POST" and form.is_valid():
             try:
                 with transaction.atomic():
-                    made = [revert(change, who=request.user.get_username(), why=form.cleaned_data["why"]) for change in changes]
+                    reverts = [
+                        revert(change, who=request.user.get_username(), why=form.cleaned_data["why"]) for change in changes
+                    ]
             except BadConfig as bad:
                 form.add_error(None, str(bad))
             else:
-                done = len([change for change in made if change is not None])
+                done = len([change for change in reverts if change is not None])
                 summary = f"{done} of {len(changes)} changes reverted." + (
                     " Where nothing differed, nothing was written." * (done < len(changes))
                 )

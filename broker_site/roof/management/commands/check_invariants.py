@@ -13,8 +13,6 @@ from brokerage.queries.invariants import Finding, check
 
 
 class Command(BaseCommand):
-    """Looks at one snapshot; may run beside a working system."""
-
     help = "Count violations of every invariant of the data on one snapshot; exit 1 if there is any."
     requires_system_checks = ()
 

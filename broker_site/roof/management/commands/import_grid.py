@@ -42,8 +42,6 @@ CRIC = "cric"
 
 
 class Command(BaseCommand):
-    """Brings the grid tables to what documents say; a bad one changes nothing."""
-
     help = "Import the grid from a grid document, or from CRIC's documents; running it again changes nothing."
     requires_system_checks = ()
 
