@@ -86,7 +86,7 @@ DONE = {"command": "", "command_by": "", "command_comment": "", "command_time": 
 """Columns of a task whose command has been carried out."""
 
 
-def killed(run_id: str, task_id: int, who: str) -> None:
+def carry_out_kill(run_id: str, task_id: int, who: str) -> None:
     """No job of a claimed aborting task lives any more: aborted."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
@@ -109,16 +109,14 @@ def kill_children(parent_id: int, who: str) -> int:
     return taken
 
 
-def stopped(run_id: str, task_id: int, who: str) -> None:
+def carry_out_finish(run_id: str, task_id: int, who: str) -> None:
     """No job of a claimed finishing task lives any more: inputs that were not used are given up, and the task is passed."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         return_picked(task_id)
         masters = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, master=None)
         for dataset in masters.order_by("id"):
-            n = _changed(_UNUSED, dataset, who, n=max(dataset.n_files_to_be_used - dataset.n_files_used, 0))
-            counters = {"n_files_used": F("n_files_used") + n, "n_files_failed": F("n_files_failed") + n}
-            Dataset.objects.filter(id=dataset.id).update(**counters)
+            _give_up(dataset, who)
         move_task(task, "passed", who, "all jobs are gone", old_status="", **DONE)
         look_after_commit("finish")
 
@@ -140,6 +138,11 @@ In the order of the index by state: by ids alone the planner may leaf through al
 """
 
 
+def _give_up(dataset: Dataset, who: str) -> None:
+    n = _changed(_UNUSED, dataset, who, n=max(dataset.n_files_to_be_used - dataset.n_files_used, 0))
+    Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") + n, n_files_failed=F("n_files_failed") + n)
+
+
 def _changed(statement: str, dataset: Dataset, who: str, **values: int) -> int:
     """How many files of a locked dataset a statement changed."""
     with connection.cursor() as cursor:
@@ -147,7 +150,7 @@ def _changed(statement: str, dataset: Dataset, who: str, **values: int) -> int:
         return int(cursor.rowcount)
 
 
-def retried(run_id: str, task_id: int, more: int, who: str) -> None:
+def carry_out_retry(run_id: str, task_id: int, more: int, who: str) -> None:
     """Carry out a retry: given-up inputs get `more` tries (decision D2) and are ready again, or partial; the task is ready, or
     what it was if nothing is left to run of its masters."""
     with transaction.atomic():

@@ -80,7 +80,7 @@ class _Counted:
             yield file
 
 
-def outputs_registered(run_id: str, task_id: int, who: str) -> None:
+def open_outputs(run_id: str, task_id: int, who: str) -> None:
     """The output datasets of a claimed task are in the catalogue: defined -> ready."""
     with transaction.atomic():
         lock_claimed(task_id, run_id)
@@ -89,7 +89,7 @@ def outputs_registered(run_id: str, task_id: int, who: str) -> None:
             move_dataset(dataset, "ready", who, "registered in the catalogue")
 
 
-def fed(run_id: str, task_id: int, target: str, who: str) -> None:
+def finish_feeding(run_id: str, task_id: int, target: str, who: str) -> None:
     """All inputs of a claimed task are ready: on to assigning or ready, and release."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
