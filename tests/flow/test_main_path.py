@@ -130,7 +130,7 @@ def test_a_throttled_task_goes_on_once_its_time_has_come() -> None:
     catalogue_dataset("in.data", 4)
     task = submitted(reading("t5", "in.data"))
     run_agents()
-    for wait, status in ((timedelta(hours=1), "throttled"), (-timedelta(seconds=1), "running")):
+    for wait, status in ((timedelta(hours=1), "throttled"), (-timedelta(hours=1), "running")):
         Task.objects.filter(id=task.id).update(status="throttled", old_status="running", next_look_at=Now() + wait)
         run_agents(1, ("wake",))
         task.refresh_from_db()
