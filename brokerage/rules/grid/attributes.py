@@ -127,7 +127,7 @@ def number_from_text(value: object) -> object:
 
 def _time(value: object) -> datetime:
     try:
-        return moment(str(value))
+        return moment(value if isinstance(value, str) else "")
     except ValueError:
         raise fault("time", f"expected a time like 2026-11-21T12:00:00Z, found {found(value)}") from None
 
