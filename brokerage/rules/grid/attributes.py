@@ -312,6 +312,8 @@ class Attribute:
 
     def read(self, raw: object) -> Any:
         """The value of a text, number or member of JSON; empty means the default. Raises BadGrid."""
+        if self.required and (raw is None or (isinstance(raw, str) and not raw.strip())):
+            raise BadGrid([Problem("", "required", self.doc)])
         if raw is None or (raw == "" and (self.kind != "text" or self.choices)):
             return self.default
         try:
