@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from broker_site.foundation.gdpconfig.keys import APP, KEYS, BadConfig
 from broker_site.foundation.kernel.registry import nearest
@@ -40,7 +40,10 @@ _TYPES: Mapping[Any, Any] = {
     bool: Flag,
     tuple[str, ...]: Names,
 }
-_SIGNED = Annotated[int, Field(ge=-1e9, le=1e15), WHOLE]
+_SIGNED: Mapping[Any, Any] = {
+    int: Annotated[int, Field(ge=-1e9, le=1e15), WHOLE],
+    float: Annotated[float, Field(ge=-1e9, le=1e15), AS_GIVEN],
+}
 _PARTS: Mapping[str, tuple[str, Table]] = {
     "queue": ("queues", QUEUE),
     "site": ("sites", SITE),
@@ -91,7 +94,7 @@ def _ask_fields() -> Mapping[str, AskField]:
         for name, hint in get_type_hints(owner).items():
             kind = next((k for k in _TYPES if hint in (k, k | None)), None)
             if kind is not None and name not in ("task_id", "vo"):
-                known[prefix + name] = AskField(prefix + name, _SIGNED if name in SIGNED and kind is int else _TYPES[kind])
+                known[prefix + name] = AskField(prefix + name, (_SIGNED if name in SIGNED else _TYPES)[kind])
     for parameter in TASK_PARAMETERS.values():
         field_name = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
         if field_name in known and not parameter.row:
@@ -245,7 +248,9 @@ def _of_ask(field: AskField, edit: Edit) -> tuple[Any, Problem | None]:
         elif kind in (int, float) and raw != "":
             raw = number_from_text(raw)
         empty = raw is None or (raw == "" and kind is not str)
-        value: Any = field.default if empty else TypeAdapter(field.type).validate_python(raw)
+        strict = ConfigDict(strict=True, allow_inf_nan=False)
+        nothing = None if field.default == "" else field.default
+        value: Any = nothing if empty else TypeAdapter(field.type, config=strict).validate_python(raw)
     except ValidationError as error:
         return None, next(faults(error, field.type, edit.name))
     except ValueError as error:

@@ -127,7 +127,7 @@ def number_from_text(value: object) -> object:
 
 def _time(value: object) -> datetime:
     try:
-        return moment(str(value))
+        return moment(value if isinstance(value, str) else "")
     except ValueError:
         raise fault("time", f"expected a time like 2026-11-21T12:00:00Z, found {found(value)}") from None
 
@@ -312,6 +312,8 @@ class Attribute:
 
     def read(self, raw: object) -> Any:
         """The value of a text, number or member of JSON; empty means the default. Raises BadGrid."""
+        if self.required and (raw is None or (isinstance(raw, str) and not raw.strip())):
+            raise BadGrid([Problem("", "required", self.doc)])
         if raw is None or (raw == "" and (self.kind != "text" or self.choices)):
             return self.default
         try:

@@ -227,6 +227,27 @@ def test_a_fault_in_one_item(index: int, changes: Params, fault: tuple[str, str]
     assert fault in faults(with_item(processing(), index, **changes))
 
 
+def test_an_item_whose_type_is_misspelt_names_the_key_that_was_meant() -> None:
+    task = processing()
+    task["jobParameters"].append({"typ": "constant", "vale": "x"})
+    n = len(task["jobParameters"]) - 1
+    told = {p.field: p.message for p in validate(task)}
+    assert told[f"jobParameters[{n}].typ"] == "unknown key of an item; the nearest known one is type"
+    assert told[f"jobParameters[{n}].vale"] == "unknown key of an item; the nearest known one is value"
+    assert f"jobParameters[{n}].type" in told
+
+
+@pytest.mark.parametrize("value", [False, 0, 5, [], {}, ["a"]])
+def test_further_datasets_are_one_text(value: object) -> None:
+    assert ("dsForLO", "type") in faults({**processing(), "dsForLO": value})
+
+
+def test_what_a_constant_says_of_itself_is_a_text() -> None:
+    task = processing()
+    task["jobParameters"].append({"type": "constant", "value": "x", "param_type": 5})
+    assert (f"jobParameters[{len(task['jobParameters']) - 1}].param_type", "type") in faults(task)
+
+
 def test_one_job_may_write_without_serial_number() -> None:
     task = with_item({**processing(), "nFiles": 2}, 1, value="--out=histogram.root")
     task["log"] = None
