@@ -73,7 +73,7 @@ class _Choice(forms.ChoiceField):
         try:
             super().validate(value)
         except forms.ValidationError:
-            near = nearest(str(value), [str(key) for key, _ in self.choices if key])
+            near = nearest(str(value), [str(option[0]) for option in self.widget.choices if option[0]])
             hint = f"; the nearest one is {near}" if near else ""
             raise forms.ValidationError(f"{str(value)[:100]!r} is none of the choices{hint}", "invalid_choice") from None
 
