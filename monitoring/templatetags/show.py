@@ -50,10 +50,23 @@ def age(at: datetime | None) -> SafeString | str:
     if at is None:
         return NOTHING
     seconds = (clock.now() - at).total_seconds()
-    distance = f"in {lasting(-seconds)}" if seconds < -1 else f"{lasting(max(seconds, 0.0))} ago"
+    return _pointed(at, f"in {lasting(-seconds)}" if seconds < -1 else f"{lasting(max(seconds, 0.0))} ago")
+
+
+@register.filter
+def due(at: datetime | None) -> SafeString | str:
+    """When something is to happen: `in ...`, and `now` from that time on."""
+    if at is None:
+        return NOTHING
+    seconds = (at - clock.now()).total_seconds()
+    return _pointed(at, f"in {lasting(seconds)}" if seconds > 0 else "now")
+
+
+def _pointed(at: datetime, text: str) -> SafeString:
+    """A text that shows the time itself to who points at it."""
     utc = at.astimezone(UTC)
     return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S}", distance
+        '<time datetime="{}" title="{} UTC">{}</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S}", text
     )
 
 

@@ -96,6 +96,9 @@ def exception_handler(exc: Exception, context: Mapping[str, Any]) -> HttpRespons
     return answer_to(exc, context.get("request"))
 
 
+NO_ADDRESS = ("No such address", "Nothing has this address; /api/v1/schema/ describes those that there are.")
+
+
 class ProblemsMiddleware:
     """Makes problem+json of every error under /api/, also of those that Django answers before or after our views."""
 
@@ -110,7 +113,8 @@ class ProblemsMiddleware:
         if not _is_api(request) or response.status_code < 400 or "json" in response.get("Content-Type", ""):
             return response
         kept = {name: value for name, value in response.items() if name not in ("Content-Type", "Content-Length")}
-        answer = problem_response(response.status_code, headers=kept)
+        title, detail = NO_ADDRESS if response.status_code == 404 else ("", "")
+        answer = problem_response(response.status_code, title, detail, headers=kept)
         answer.cookies = response.cookies
         return answer
 

@@ -62,8 +62,22 @@ class NameFilter(TextFilter):
         return qs.filter(named(self.field_name, value)) if value else qs
 
 
+class _Choice(forms.ChoiceField):
+    """One of the choices; a misspelt one is told with the nearest that there is."""
+
+    def validate(self, value: Any) -> None:
+        try:
+            super().validate(value)
+        except forms.ValidationError:
+            near = nearest(str(value), [str(option[0]) for option in self.widget.choices if option[0]])
+            hint = f"; the nearest one is {near}" if near else ""
+            raise forms.ValidationError(f"{str(value)[:100]!r} is none of the choices{hint}", "invalid_choice") from None
+
+
 class AnyOf(django_filters.BaseInFilter, django_filters.ChoiceFilter):
     """One of the choices, or several separated by commas."""
+
+    field_class = _Choice
 
     def __init__(self, choices: Sequence[str], **kwargs: Any) -> None:
         kwargs.setdefault("help_text", "one, or several separated by commas: " + ", ".join(choices))

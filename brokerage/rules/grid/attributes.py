@@ -32,6 +32,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
+from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import (
     AS_GIVEN,
@@ -81,8 +82,10 @@ def reference(kind: str, noun: str) -> AfterValidator:
     """The name of a site, storage endpoint or queue; checked where the reader knows the names (its context is `GridNames`)."""
 
     def check(name: str, info: ValidationInfo) -> str:
-        if name and info.context is not None and name not in getattr(info.context, kind):
-            raise fault("reference", f"{info.context.lacking} {noun} {found(name)}")
+        if name and info.context is not None and name not in (known := getattr(info.context, kind)):
+            near = nearest(name, known)
+            hint = f"; the nearest known one is {near}" if near else ""
+            raise fault("reference", f"{info.context.lacking} {noun} {name[:40]!r}{hint}")
         return name
 
     return AfterValidator(check)

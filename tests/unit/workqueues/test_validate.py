@@ -150,6 +150,9 @@ def test_a_number_has_two_limits(name: str) -> None:
         ({"log": constant("x")}, ("log.type", "choice")),
         ({"log": [template("output", "some.log", "x.${SN}")]}, ("log[0].param_type", "choice")),
         ({"cliParams": "\ud800"}, ("cliParams", "characters")),
+        ({"taskName": "a b\n"}, ("taskName", "characters")),
+        ({"userName": "ada\r\nadmin"}, ("userName", "characters")),
+        ({"processingType": "ev\x1b[31mgen"}, ("processingType", "characters")),
     ],
 )
 def test_a_fault_in_one_parameter(changes: Params, fault: tuple[str, str]) -> None:
