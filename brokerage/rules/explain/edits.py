@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -22,8 +22,20 @@ from broker_site.foundation.outside_data import problems as faults
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.facts.ask import SIGNED, Ask, Chunk
-from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, Attribute, BadGrid, Table, in_a_line, number_from_text
-from brokerage.rules.grid.document import Entry, Grid
+from brokerage.rules.grid.attributes import (
+    FLAGS,
+    FURTHER,
+    QUEUE,
+    SITE,
+    STORAGE,
+    Attribute,
+    BadGrid,
+    Table,
+    in_a_line,
+    number_from_text,
+)
+from brokerage.rules.grid.document import Grid
+from brokerage.rules.grid.overrides import Kind, laid_over, value_in
 from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters
 from workqueues.rules.task_parameters.declaration import Names
 
@@ -41,12 +53,12 @@ _TYPES: Mapping[Any, Any] = {
     tuple[str, ...]: Names,
 }
 _SIGNED = Annotated[int, Field(ge=-1e9, le=1e15), WHOLE]
-_PARTS: Mapping[str, tuple[str, Table]] = {
+_PARTS: Mapping[Kind, tuple[str, Table]] = {
     "queue": ("queues", QUEUE),
     "site": ("sites", SITE),
     "storage": ("storages", STORAGE),
 }
-_FLAGS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+_PLACES: tuple[Kind | Literal["config"], ...] = (*_PARTS, "config")
 
 
 class BadEdits(ValueError):
@@ -166,7 +178,8 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[EditResul
     done: list[EditResult] = []
     problems: list[Problem] = []
     for edit in edits:
-        if (place := _place(edit.name)) not in _PARTS:
+        place = _place(edit.name)
+        if place == "task" or place == "config":
             continue
         part, table = _PARTS[place]
         name, _, attribute = edit.name.partition(".")[2].rpartition(".")
@@ -184,10 +197,9 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[EditResul
             if problem is not None:
                 problems.append(problem)
                 continue
-            done.append(EditResult(edit.name, _attribute(entries[at[0]], attribute), value))
-            chosen = frozenset(at)
-            new_entries = tuple(_with(entry, attribute, value) if i in chosen else entry for i, entry in enumerate(entries))
-            grid = replace(grid, **{part: new_entries})
+            done.append(EditResult(edit.name, value_in(place, attribute, entries[at[0]].columns), value))
+            edited = {i: replace(entries[i], columns=laid_over(place, entries[i].columns, {attribute: value})) for i in at}
+            grid = replace(grid, **{part: tuple(edited.get(i, entry) for i, entry in enumerate(entries))})
     return grid, done, problems
 
 
@@ -230,10 +242,9 @@ def _key_value(name: str, value: Any, places: Sequence[tuple[str, str]], read: S
     return _unknown(name, f"the decision reads no configuration key {name[:60]!r}", name, read)
 
 
-def _place(name: str) -> str:
+def _place(name: str) -> Kind | Literal["config", "task"]:
     """Which part of the question an edit is about."""
-    head, dot, _ = name.partition(".")
-    return head if dot and (head in _PARTS or head == "config") else "task"
+    return next((place for place in _PLACES if name.startswith(f"{place}.")), "task")
 
 
 def _of_ask(field: AskField, edit: Edit) -> tuple[Any, Problem | None]:
@@ -241,7 +252,7 @@ def _of_ask(field: AskField, edit: Edit) -> tuple[Any, Problem | None]:
     kind = next((part for part in parts(field.type) if part in (bool, int, float, str)), tuple)
     try:
         if kind is bool and isinstance(raw, str):
-            raw = _FLAGS.get(raw.lower(), raw)
+            raw = FLAGS.get(raw.lower(), raw)
         elif kind in (int, float) and raw != "":
             raw = number_from_text(raw)
         empty = raw is None or (raw == "" and kind is not str)
@@ -264,15 +275,3 @@ def _of_grid(attribute: Attribute, edit: Edit) -> tuple[Any, Problem | None]:
 def _unknown(field: str, message: str, name: str, known: Iterable[str]) -> Problem:
     near = nearest(name, known)
     return Problem(field[:100], "unknown", message + (f"; the nearest known one is {near}" if near else ""))
-
-
-def _attribute(entry: Entry, attribute: str) -> Any:
-    columns = entry.columns
-    return columns[attribute] if attribute in columns else (columns.get("attributes") or {}).get(attribute)
-
-
-def _with(entry: Any, attribute: str, value: Any) -> Any:
-    columns = entry.columns
-    if attribute in columns:
-        return replace(entry, columns={**columns, attribute: value})
-    return replace(entry, columns={**columns, "attributes": {**(columns.get("attributes") or {}), attribute: value}})
