@@ -15,7 +15,7 @@ from django.db import models, transaction
 from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.principal import SYSTEM, Principal
+from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.ledger.grid_facts import Change, What, bring_facts
 from brokerage.ledger.grid_overrides import Overrides, take_turns
@@ -36,10 +36,8 @@ MEASURED_ALWAYS = "link"
 """What a feed changes with every reading, which the audit need not tell."""
 
 
-def import_grid(
-    wanted: GridUpdate, *, source: str = "", max_loss: float | None = None, dry_run: bool = False, by: Principal = SYSTEM
-) -> list[Change]:
-    """Write what is wanted and tell what changed; with `dry_run` everything is tried and rolled back.
+def import_grid(wanted: GridUpdate, *, source: str = "", max_loss: float | None = None) -> list[Change]:
+    """Write what is wanted and tell what changed.
 
     source: the feed that says it, empty for a document; what the same source described before and does not now is gone.
     max_loss: the part of those rows that may be gone at once; raises BadGrid (rule loss) when there are more.
@@ -51,9 +49,7 @@ def import_grid(
         changes = [*importing.places(), *bring_facts(wanted)]
         counts = Counter(f"{c.kind} {c.what}" for c in changes if not (source and c.kind == MEASURED_ALWAYS))
         if counts:
-            audit("grid.import", by, f"grid {source}".strip(), after=dict(counts))
-        if dry_run:
-            transaction.set_rollback(True)
+            audit("grid.import", SYSTEM, f"grid {source}".strip(), after=dict(counts))
     return changes
 
 
@@ -75,11 +71,11 @@ class _Import:
     def _queues(self, queues: Sequence[QueueEntry]) -> list[Change]:
         changes = {c.name: c for c in self._bring("queue", [_with_site(queue) for queue in queues])}
         for name, fields in _links(queues).items():
-            known = changes.get(name)
-            if known is None:
+            change = changes.get(name)
+            if change is None:
                 changes[name] = Change("queue", name, "changed", fields)
-            elif known.what == "changed":
-                changes[name] = Change("queue", name, "changed", {**known.fields, **fields})
+            elif change.what == "changed":
+                changes[name] = Change("queue", name, "changed", {**change.fields, **fields})
         ComputingQueue.objects.filter(name__in=list(changes)).update(modified_at=Now())
         return list(changes.values())
 
@@ -117,8 +113,8 @@ class _Import:
         )
         if self.source:
             back.update(good_at=Now())
-        known = manager.filter(name__in=list(faulty)).only("name", "fault", "fault_since")
-        worse = [row for row in known if row.fault != faulty[row.name]]
+        rows = manager.filter(name__in=list(faulty)).only("name", "fault", "fault_since")
+        worse = [row for row in rows if row.fault != faulty[row.name]]
         for row in worse:
             row.fault = faulty[row.name]
             row.fault_since = row.fault_since or Now()

@@ -17,7 +17,7 @@ from django.db.models import Model
 from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.principal import SYSTEM, Principal
+from broker_site.foundation.access.principal import SYSTEM
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.overrides import Kind, in_column, laid_over, read_override, value_in
@@ -96,7 +96,7 @@ def end_override(override: LocalOverride) -> None:
             _end(locked)
 
 
-def end_expired(now: datetime, by: Principal = SYSTEM) -> int:
+def end_expired(now: datetime) -> int:
     """Remove the overrides whose time is over: how many."""
     ended = 0
     for pk in LocalOverride.objects.filter(until__lte=now).order_by("id").values_list("pk", flat=True):
@@ -107,7 +107,8 @@ def end_expired(now: datetime, by: Principal = SYSTEM) -> int:
             if override is None:
                 continue
             before = {"value": override.value, "until": str(override.until)}
-            audit("localoverride.expire", by, f"localoverride {override.pk} {override}", reason=override.reason, before=before)
+            what = f"localoverride {override.pk} {override}"
+            audit("localoverride.expire", SYSTEM, what, reason=override.reason, before=before)
             _end(override)
         ended += 1
     return ended

@@ -65,9 +65,9 @@ def _with_site(row: dict[str, Any]) -> dict[str, Any]:
 
 def load_facts(grid: Grid) -> Facts:
     """What is true of this moment, without what belongs to one task."""
-    known = {site.name for site in grid.sites}
-    counts, work = _job_counts(known), _work(known)
-    total_rw = dict.fromkeys(sorted(known), 0.0)
+    sites = {site.name for site in grid.sites}
+    counts, work = _job_counts(sites), _work(sites)
+    total_rw = dict.fromkeys(sorted(sites), 0.0)
     for entry in work:
         total_rw[entry["nucleus"]] += entry["rw"]
     return Facts(
@@ -198,11 +198,11 @@ def _slots() -> tuple[Mapping[str, Any], ...]:
 def _measured(starts: Mapping[str, float]) -> tuple[Mapping[str, Any], ...]:
     """What is measured at the queues; where nobody tells how many jobs begin in an hour, our own."""
     rows = Measured.objects.values_list("queue__name", "disk_io_per_core", "starts_per_hour")
-    known = {queue: (disk_io, begun) for queue, disk_io, begun in rows}
+    measured = {queue: (disk_io, begun) for queue, disk_io, begun in rows}
     return tuple(
         {"queue": queue, "disk_io_per_core": disk_io, "starts_per_hour": starts.get(queue, 0.0) if begun is None else begun}
-        for queue in sorted({*known, *starts})
-        for disk_io, begun in [known.get(queue, (0.0, None))]
+        for queue in sorted({*measured, *starts})
+        for disk_io, begun in [measured.get(queue, (0.0, None))]
     )
 
 

@@ -98,29 +98,31 @@ class AskField:
 
 def _ask_fields() -> Mapping[str, AskField]:
     """Name of a task parameter, or of a field of the ask -> the field."""
-    known: dict[str, AskField] = {}
+    ask_fields: dict[str, AskField] = {}
     for owner, prefix in ((Ask, ""), (Chunk, "chunk.")):
         for name, hint in get_type_hints(owner).items():
             kind = next((k for k in _TYPES if hint in (k, k | None)), None)
             if kind is not None and name not in ("task_id", "vo"):
-                known[prefix + name] = AskField(prefix + name, _SIGNED if name in SIGNED and kind is int else _TYPES[kind])
+                ask_fields[prefix + name] = AskField(prefix + name, _SIGNED if name in SIGNED and kind is int else _TYPES[kind])
     for parameter in TASK_PARAMETERS.values():
         field_name = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
-        if field_name in known and not parameter.row:
+        if field_name in ask_fields and not parameter.row:
             declared = TaskParameters.model_fields[parameter.name]
             declared_type = Annotated[declared.annotation, *declared.metadata, declared]  # type: ignore[name-defined]
-            known[parameter.name] = known[field_name] = AskField(field_name, declared_type, parameter.default, parameter.doc)
-    return MappingProxyType(known | {alias: known[field_name] for alias, field_name in _BY_NAME.items()})
+            ask_fields[parameter.name] = ask_fields[field_name] = AskField(
+                field_name, declared_type, parameter.default, parameter.doc
+            )
+    return MappingProxyType(ask_fields | {alias: ask_fields[field_name] for alias, field_name in _BY_NAME.items()})
 
 
 PARAMETERS = _ask_fields()
 
 _ALWAYS: Mapping[str, Any] = MappingProxyType(
     {
-        prefix + own.name: own.default
+        prefix + declared.name: declared.default
         for owner, prefix in ((Ask, ""), (Chunk, "chunk."))
-        for own in fields(owner)
-        if get_type_hints(owner)[own.name] in _TYPES and own.default is not MISSING
+        for declared in fields(owner)
+        if get_type_hints(owner)[declared.name] in _TYPES and declared.default is not MISSING
     }
 )
 """Fields of the ask that always have a value -> the one that stands for nothing."""
@@ -185,15 +187,15 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[EditResul
         name, _, attribute = edit.name.partition(".")[2].rpartition(".")
         entries: tuple[Any, ...] = getattr(grid, part)
         at = [i for i, entry in enumerate(entries) if name in (entry.name, EVERY)]
-        known = {k: p for k, p in {**table, **(FURTHER if place == "queue" else {})}.items() if p.kind != "object"}
+        attributes = {k: p for k, p in {**table, **(FURTHER if place == "queue" else {})}.items() if p.kind != "object"}
         if not at:
             message = f"the grid has no {place} {name[:60]!r}"
             problems.append(_unknown(edit.name, message, name, (entry.name for entry in entries)))
-        elif attribute not in known:
+        elif attribute not in attributes:
             message = f"a {place} has no attribute {attribute[:60]!r} that can be changed here"
-            problems.append(_unknown(edit.name, message, attribute, known))
+            problems.append(_unknown(edit.name, message, attribute, attributes))
         else:
-            value, problem = _of_grid(known[attribute], edit)
+            value, problem = _of_grid(attributes[attribute], edit)
             if problem is not None:
                 problems.append(problem)
                 continue
@@ -272,6 +274,6 @@ def _of_grid(attribute: Attribute, edit: Edit) -> tuple[Any, Problem | None]:
         return None, Problem(edit.name, bad.problems[0].rule, in_a_line(bad.problems[0]))
 
 
-def _unknown(field: str, message: str, name: str, known: Iterable[str]) -> Problem:
-    near = nearest(name, known)
+def _unknown(field: str, message: str, name: str, names: Iterable[str]) -> Problem:
+    near = nearest(name, names)
     return Problem(field[:100], "unknown", message + (f"; the nearest known one is {near}" if near else ""))

@@ -50,12 +50,12 @@ class ColumnProperty(Generic[T]):
         if table is None:
             return self
         base = table.base_for(self.of)
-        known = base.__dict__
-        made: T = known[self.name] if self.name in known else self.make(base)
+        properties = base.__dict__
+        value: T = properties[self.name] if self.name in properties else self.make(base)
         for sharing in (base, table._base if base is not table else None, table):
             if sharing is not None:
-                sharing.__dict__[self.name] = made
-        return made
+                sharing.__dict__[self.name] = value
+        return value
 
 
 def made_of(*columns: str) -> Callable[[Callable[[Any], T]], ColumnProperty[T]]:

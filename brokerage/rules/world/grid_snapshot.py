@@ -24,7 +24,7 @@ from brokerage.rules.facts.software import container_sources
 from brokerage.rules.grid.attributes import FURTHER, QUEUE
 from brokerage.rules.grid.document import Entry, Grid
 from brokerage.rules.grid.measurements import ALL, EXPRESS, PRODUCTION_OUTPUT, Facts
-from brokerage.rules.grid.queue_columns import default_output, nucleus_rows, outputs_of, places, queue_rows, up
+from brokerage.rules.grid.queue_columns import default_output, nucleus_rows, outputs_of, queue_rows, queue_storages, up
 from brokerage.rules.world.job_counts import JobCounts
 from brokerage.rules.world.link_columns import LinkColumns, files_to_nuclei
 from brokerage.states import JOB
@@ -87,8 +87,8 @@ class GridSnapshot:
         snapshot = object.__new__(GridSnapshot)
         parts = {"_replicas": {**self._replicas, **_grouped(facts.replicas, "dataset")}} if replicas else {}
         if ended:
-            known = [job for task_id in {job["task_id"] for job in ended} for job in self._by_task.get(task_id, ())]
-            parts["_by_task"] = {**self._by_task, **_grouped((*known, *ended), "task_id")}
+            jobs = [job for task_id in {job["task_id"] for job in ended} for job in self._by_task.get(task_id, ())]
+            parts["_by_task"] = {**self._by_task, **_grouped((*jobs, *ended), "task_id")}
         snapshot.__dict__.update(self.__dict__, facts=facts, _scoped={}, **parts)
         return snapshot
 
@@ -139,12 +139,12 @@ class GridSnapshot:
         return {storage.name: storage for storage in self.grid.storages}
 
     @cached_property
-    def _places(self) -> Mapping[str, Any]:
-        return places(self.grid, self.scope)
+    def _queue_storages(self) -> Mapping[str, Any]:
+        return queue_storages(self.grid, self.scope)
 
     @cached_property
     def _base(self) -> Queues:
-        return Queues.from_rows(queue_rows(self.grid, self.facts, self.now, self._places, ATTRIBUTES))
+        return Queues.from_rows(queue_rows(self.grid, self.facts, self.now, self._queue_storages, ATTRIBUTES))
 
     @cached_property
     def _nuclei(self) -> Nuclei:
@@ -169,7 +169,7 @@ class GridSnapshot:
         """Storage -> rows of the queues that read it where they are."""
         readers: dict[str, list[Ints]] = defaultdict(list)
         for queue, rows in self._rows.items():
-            for storage in self._places[queue].reads:
+            for storage in self._queue_storages[queue].reads:
                 readers[storage.name].append(rows)
         return {storage: np.concatenate(rows) for storage, rows in readers.items()}
 
