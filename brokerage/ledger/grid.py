@@ -17,15 +17,14 @@ from django.db.models.functions import Now
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.kernel.verdict import Problem
-from brokerage.ledger.grid_facts import Change, What, bring_facts
-from brokerage.ledger.grid_overrides import Overrides, take_turns
-from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.ledger.grid_facts import Change, What, bring_facts, set_columns
+from brokerage.ledger.grid_overrides import MODELS, Overrides, take_turns
+from brokerage.models import ComputingQueue, QueueStorage
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.document import Entry, QueueEntry
 from brokerage.rules.grid.overrides import Kind
 from brokerage.rules.grid.update import GridUpdate
 
-MODELS: Mapping[Kind, type[models.Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
 GONE: Mapping[Kind, Mapping[str, Any]] = {
     "site": {"state": "INACTIVE"},
     "storage": {"state": "INACTIVE"},
@@ -131,10 +130,7 @@ def _changes(kind: Kind, rows: Mapping[str, Any], wanted: Sequence[tuple[Entry, 
     changes = []
     for entry, what in wanted:
         row = rows[entry.name]
-        fields = {c: (getattr(row, c), value) for c, value in entry.columns.items() if getattr(row, c) != value}
-        for column, (_, value) in fields.items():
-            setattr(row, column, value)
-        if fields:
+        if fields := set_columns(row, entry.columns):
             changes.append(Change(kind, entry.name, what, fields))
     return changes
 

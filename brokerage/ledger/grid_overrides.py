@@ -24,7 +24,7 @@ from brokerage.rules.grid.overrides import Kind, in_column, laid_over, read_over
 
 LOCK = 0x6772_6964
 """Key of the advisory lock."""
-PLACES: Mapping[str, type[Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
+MODELS: Mapping[str, type[Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
 
 
 def take_turns() -> None:
@@ -80,7 +80,7 @@ def set_override(override: LocalOverride) -> None:
     """Save a new or changed override that keeps the rules, and bring its row to it."""
     with transaction.atomic():
         take_turns()
-        row: Any = PLACES[override.kind]._default_manager.select_for_update().get(name=override.name)
+        row: Any = MODELS[override.kind]._default_manager.select_for_update().get(name=override.name)
         old = LocalOverride.objects.select_for_update().filter(pk=override.pk).first()
         if old is None:
             override.beneath = value_in(override.kind, override.attribute, vars(row))  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def end_expired(now: datetime) -> int:
 
 
 def _end(override: LocalOverride) -> None:
-    row = PLACES[override.kind]._default_manager.select_for_update().filter(name=override.name).first()
+    row = MODELS[override.kind]._default_manager.select_for_update().filter(name=override.name).first()
     if row is not None:
         _write(override, row, override.beneath)
     override.delete()

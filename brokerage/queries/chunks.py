@@ -16,6 +16,7 @@ from django.db.models import prefetch_related_objects
 from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import GB, Input, inputs_taken
 from brokerage.rules.facts.needs import remaining_work
+from brokerage.rules.grid.measurements import NO_JOBS
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from brokerage.states import JOB
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
@@ -143,19 +144,7 @@ def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str
             [list(within_s), list(within_s.values()), list(JOB.tried)],
         )
         for task_id, queue, status, n in cursor:
-            by_task[task_id].append(
-                {
-                    "queue": queue,
-                    "share": "",
-                    "resource_type": "",
-                    "n": n,
-                    "status": status,
-                    "nucleus": "",
-                    "processing_type": "",
-                    "task_id": task_id,
-                    "user": "",
-                }
-            )
+            by_task[task_id].append({**NO_JOBS, "queue": queue, "status": status, "task_id": task_id, "n": n})
     return by_task
 
 

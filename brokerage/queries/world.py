@@ -18,9 +18,8 @@ from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Queu
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
-from brokerage.rules.grid.measurements import ALL, SLOT, WORK, Facts
+from brokerage.rules.grid.measurements import ALL, NO_JOBS, SLOT, WINDOWS, WORK, Facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
-from brokerage.rules.world.link_columns import WINDOWS
 from brokerage.states import JOB
 from workqueues.rules.jobs.activity import ANALYSIS_LABELS
 from workqueues.states import MASTER_TYPES, TASK
@@ -130,20 +129,8 @@ def _job_counts(sites: set[str]) -> _JobCounts:
                 sums[f"{state}_jobs"] += n
                 sums[f"{state}_cores"] += cores
     users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))
-    jobs = (
-        {
-            "queue": queue,
-            "share": share,
-            "resource_type": kind,
-            "n": n,
-            "status": status,
-            "nucleus": nucleus,
-            "processing_type": "",
-            "task_id": None,
-            "user": user,
-        }
-        for (queue, share, kind, status, nucleus, user), n in counts.items()
-    )
+    names = ("queue", "share", "resource_type", "status", "nucleus", "user")
+    jobs = ({**NO_JOBS, **dict(zip(names, place, strict=True)), "n": n} for place, n in counts.items())
     return _JobCounts(tuple(jobs), tuple(users), starts)
 
 

@@ -204,6 +204,12 @@ class Queues(Columns):
         pseudo: Flags = self.unified_name != ""
         return pseudo
 
+    @made_of("name", "unified_name")
+    def own_names(self) -> list[str]:
+        """For each row the queue under whose name its jobs are counted: of a pseudo-queue the unified one."""
+        names: list[str] = np.where(self.is_pseudo, self.unified_name, self.name).tolist()
+        return names
+
     @made_of("direct_access_lan")
     def copies_input(self) -> Floats:
         """1 where jobs copy their input, 0 where they read it directly."""

@@ -15,7 +15,7 @@ from brokerage.rules.grid.document import Entry
 from brokerage.rules.placement.distribution import Block, ChosenQueue, block_of, lay_out
 from brokerage.rules.placement.job_limits import limits_at, limits_of_task
 from brokerage.rules.placement.new_job import PlacedJob
-from brokerage.rules.placement.slots import JobGrants, SlotsAt, chosen_queues, limit_of, own_names, readable_anywhere, total_room
+from brokerage.rules.placement.slots import JobGrants, SlotsAt, chosen_queues, limit_of, readable_anywhere, total_room
 from brokerage.rules.placement.usable_input import UsableInput
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.stored_snapshot import TaskFacts
@@ -105,6 +105,6 @@ def jobs_at_queue(
 ) -> Sequence[PlacedJob]:
     """The jobs of a block, at the queue that exists: of a pseudo-queue its unified one. `ask` as the policy prepared it."""
     row = queues.index[block.queue]
-    name, storage = own_names(queues)[row], str(queues.storage[row])
+    name, storage = queues.own_names[row], str(queues.storage[row])
     slots = SlotsAt(ask, queues, row, compensation)
     return [PlacedJob(queue_ids[name], name, storage, plan, slots.of(plan.size, plan.n_events)) for plan in block.jobs]

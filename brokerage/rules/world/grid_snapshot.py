@@ -151,16 +151,10 @@ class GridSnapshot:
         return Nuclei.from_rows(nucleus_rows(self.grid, self.facts, files_to_nuclei(self.facts.links, self.now)))
 
     @cached_property
-    def _own_names(self) -> list[str]:
-        """For each row the queue of the document that it is, or is a part of."""
-        names: list[str] = np.where(self._base.unified_name == "", self._base.name, self._base.unified_name).tolist()
-        return names
-
-    @cached_property
     def _rows(self) -> Mapping[str, Ints]:
         """Queue of the document -> its rows: its own, or those of its pseudo-queues."""
         rows_of: dict[str, list[int]] = defaultdict(list)
-        for row, name in enumerate(self._own_names):
+        for row, name in enumerate(self._base.own_names):
             rows_of[name].append(row)
         return {name: np.array(rows, dtype=np.int64) for name, rows in rows_of.items()}
 
@@ -182,7 +176,7 @@ class GridSnapshot:
     def _jobs(self) -> JobCounts:
         names = list(self._rows)
         at = {name: i for i, name in enumerate(names)}
-        rows_at = np.array([at[name] for name in self._own_names], dtype=np.int64)
+        rows_at = np.array([at[name] for name in self._base.own_names], dtype=np.int64)
         return JobCounts(self.facts.jobs, names, rows_at, lambda nucleus: not up(self._outputs.get(nucleus), "write_wan"))
 
     @cached_property
