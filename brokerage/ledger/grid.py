@@ -85,7 +85,9 @@ class _Import:
         names, faulty = {entry.name for entry in wanted}, self.wanted.faulty.get(kind, {})
         mine = [name for name, row in rows.items() if row.source == self.source and row.gone_at is None]
         gone = [name for name in mine if name not in names and name not in faulty]
-        self._check_loss(kind, mine, gone)
+        if self.max_loss is not None and len(gone) > self.max_loss * len(mine):
+            loss = f"{len(gone)} of {len(mine)} {kind} entries would be gone at once, more than {self.max_loss:.0%}"
+            raise BadGrid([Problem("", "loss", f"{loss}: {', '.join(sorted(gone)[:5])}{', ...' if len(gone) > 5 else ''}")])
         laid = [Entry(entry.name, self.overrides.over(kind, entry.name, entry.columns)) for entry in wanted]
         new = [entry for entry in laid if entry.name not in rows]
         manager.bulk_create([MODELS[kind](name=entry.name, source=self.source, **entry.columns) for entry in new])
@@ -98,11 +100,6 @@ class _Import:
         manager.filter(name__in=gone).update(gone_at=Now())
         self._note(manager, names, faulty)
         return changes
-
-    def _check_loss(self, kind: Kind, mine: Sequence[str], gone: Sequence[str]) -> None:
-        if self.max_loss is not None and len(gone) > self.max_loss * len(mine):
-            loss = f"{len(gone)} of {len(mine)} {kind} entries would be gone at once, more than {self.max_loss:.0%}"
-            raise BadGrid([Problem("", "loss", f"{loss}: {', '.join(sorted(gone)[:5])}{', ...' if len(gone) > 5 else ''}")])
 
     def _note(self, manager: models.Manager[Any], names: set[str], faulty: Mapping[str, str]) -> None:
         """Whose the rows are now, and which of them are faulty; rows that nothing happened to are not written."""

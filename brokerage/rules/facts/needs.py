@@ -124,21 +124,16 @@ def job_walltime_s(ask: Ask, n_events: int, power: Figure) -> Figure | None:
     return walltime_s(cpu_time, n_events, power, *efficiency_and_base(ask))
 
 
-def expected_walltime_s(ask: Ask, power: Floats) -> Floats | None:
-    """Expected walltime of a job of the chunk in slots of this power, s.
-
-    The task's own figure, else from its cpuTime, else None.
-    """
-    return np.full(len(power), ask.walltime_s) if ask.walltime_s else job_walltime_s(ask, ask.chunk.n_events, power)
-
-
 def walltime_at(ask: Ask, queues: Queues) -> Floats | None:
-    """The same for all queues of a snapshot, computed once per need."""
-    chunk = ask.chunk.n_events
-    need = (ask.walltime_s, ask.cpu_time, ask.cpu_time_unit, ask.cpu_efficiency, ask.base_walltime, chunk, task_cores(ask))
-    return queues.derived(
-        ("walltime", need), lambda table: expected_walltime_s(ask, slot_power(ask, table)), ("corecount", "corepower")
-    )
+    """Expected walltime of a job of the chunk at each queue, s: the task's own figure, else from its cpuTime, else None."""
+    events = ask.chunk.n_events
+    need = (ask.walltime_s, ask.cpu_time, ask.cpu_time_unit, ask.cpu_efficiency, ask.base_walltime, events, task_cores(ask))
+
+    def walltime(table: Queues) -> Floats | None:
+        power = slot_power(ask, table)
+        return np.full(len(power), ask.walltime_s) if ask.walltime_s else job_walltime_s(ask, events, power)
+
+    return queues.derived(("walltime", need), walltime, ("corecount", "corepower"))
 
 
 def slot_power(ask: Ask, queues: Queues) -> Floats:
