@@ -46,6 +46,7 @@ _PARTS: Mapping[str, tuple[str, Table]] = {
     "site": ("sites", SITE),
     "storage": ("storages", STORAGE),
 }
+_HINTS: Mapping[type, Mapping[str, Any]] = {owner: get_type_hints(owner) for owner in (Ask, Chunk)}
 _FLAGS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 
 
@@ -88,7 +89,7 @@ def _ask_fields() -> Mapping[str, AskField]:
     """Name of a task parameter, or of a field of the ask -> the field."""
     known: dict[str, AskField] = {}
     for owner, prefix in ((Ask, ""), (Chunk, "chunk.")):
-        for name, hint in get_type_hints(owner).items():
+        for name, hint in _HINTS[owner].items():
             kind = next((k for k in _TYPES if hint in (k, k | None)), None)
             if kind is not None and name not in ("task_id", "vo"):
                 known[prefix + name] = AskField(prefix + name, _SIGNED if name in SIGNED and kind is int else _TYPES[kind])
@@ -108,7 +109,7 @@ _ALWAYS: Mapping[str, Any] = MappingProxyType(
         prefix + own.name: own.default
         for owner, prefix in ((Ask, ""), (Chunk, "chunk."))
         for own in fields(owner)
-        if get_type_hints(owner)[own.name] in _TYPES and own.default is not MISSING
+        if _HINTS[owner][own.name] in _TYPES and own.default is not MISSING
     }
 )
 """Fields of the ask that always have a value -> the one that stands for nothing."""
