@@ -62,6 +62,7 @@ _PARTS: Mapping[Kind, tuple[str, Table]] = {
     "storage": ("storages", STORAGE),
 }
 _PLACES: tuple[Kind | Literal["config"], ...] = (*_PARTS, "config")
+_HINTS: Mapping[type, Mapping[str, Any]] = {owner: get_type_hints(owner) for owner in (Ask, Chunk)}
 
 
 class BadEdits(ValueError):
@@ -103,7 +104,7 @@ def _ask_fields() -> Mapping[str, AskField]:
     """Name of a task parameter, or of a field of the ask -> the field."""
     ask_fields: dict[str, AskField] = {}
     for owner, prefix in ((Ask, ""), (Chunk, "chunk.")):
-        for name, hint in get_type_hints(owner).items():
+        for name, hint in _HINTS[owner].items():
             kind = next((k for k in _TYPES if hint in (k, k | None)), None)
             if kind is not None and name not in ("task_id", "vo"):
                 ask_fields[prefix + name] = AskField(prefix + name, (_SIGNED if name in SIGNED else _TYPES)[kind])
@@ -125,7 +126,7 @@ _ALWAYS: Mapping[str, Any] = MappingProxyType(
         prefix + declared.name: declared.default
         for owner, prefix in ((Ask, ""), (Chunk, "chunk."))
         for declared in fields(owner)
-        if get_type_hints(owner)[declared.name] in _TYPES and declared.default is not MISSING
+        if _HINTS[owner][declared.name] in _TYPES and declared.default is not MISSING
     }
 )
 """Fields of the ask that always have a value -> the one that stands for nothing."""

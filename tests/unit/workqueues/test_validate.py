@@ -449,7 +449,7 @@ arbitrary_tasks = st.dictionaries(st.sampled_from(sorted(TASK_PARAMETERS)) | st.
 @given(arbitrary_tasks, items, items | json_values)
 def test_no_json_makes_it_raise(params: Params, job_parameters: Any, log: Any) -> None:
     for body in (params, {**params, "jobParameters": job_parameters, "log": log}, {**processing(), **params}):
-        problems = validate(body)
-        assert all(p.rule and p.message for p in problems)
-        refined = plan(read_task(body), task_id=1, user_name="eve", known={})
-        assert isinstance(refined, TaskFaults | TaskWait) or not problems
+        document = read_task(body)
+        assert all(p.rule and p.message for p in document.problems)
+        refined = plan(document, task_id=1, user_name="eve", known={})
+        assert isinstance(refined, TaskFaults | TaskWait) or not document.problems
