@@ -81,11 +81,7 @@ class Child:
     def start(self) -> None:
         """Start the process; it is told to end when the thread that called this does."""
         self._popen = process.launch(
-            self.spec.command,
-            log=self.log,
-            env=self.spec.environment,
-            cwd=self.spec.folder,
-            parent_death=signal.SIGTERM,
+            self.spec.command, log=self.log, env=self.spec.environment, cwd=self.spec.folder, parent_death=signal.SIGTERM
         )
         self._identity = Identity.of(self._popen.pid)
         self.starts += 1
@@ -136,7 +132,6 @@ class Child:
         return Event(self.spec.name, ending, f"{self.spec.name} ended with {ending}; {again}")
 
     def signal(self, number: int) -> None:
-        """Send a signal to the leader, if it runs."""
         if self._identity:
             self._identity.signal(number)
 

@@ -78,10 +78,10 @@ class PayloadRights:
     note: str = ""
 
 
-def payload_rights(folder: Path, software: Path = SOFTWARE) -> PayloadRights:
+def payload_rights(folder: Path) -> PayloadRights:
     """What this system allows; tried, not guessed."""
     root = os.geteuid() == 0
-    first = [str(own_user(folder, "trial").uid), str(software)] if root else [str(folder)]
+    first = [str(own_user(folder, "trial").uid), str(SOFTWARE)] if root else [str(folder)]
     command = [sys.executable, "-m", "brokerage.pilot.confinement", *first]
     tried = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
     if tried.returncode == 0:
@@ -93,14 +93,14 @@ def payload_rights(folder: Path, software: Path = SOFTWARE) -> PayloadRights:
     return PayloadRights(own_users=False, hidden=(), note=note)
 
 
-def local_pilots(folder: Path, per_queue: int | None = None, software: Path = SOFTWARE, say: Say = quiet) -> Iterator[Pilot]:
+def local_pilots(folder: Path, per_queue: int | None = None, say: Say = quiet) -> Iterator[Pilot]:
     """Pilots for every queue that has local ones: `per_queue` of them, or as many as the grid says.
 
     `say` is told when their payloads cannot be kept from what is the broker's.
     """
     if per_queue == 0:
         return
-    rights = payload_rights(folder, software)
+    rights = payload_rights(folder)
     if rights.note:
         say(rights.note)
     for queue in ComputingQueue.objects.filter(local_pilots__gt=0).order_by("name"):
@@ -112,7 +112,7 @@ def local_pilots(folder: Path, per_queue: int | None = None, software: Path = SO
                 slot=slot,
                 enrolment_file=secret,
                 work=folder / "work" / _path_part(queue) / str(number),
-                software=software,
+                software=SOFTWARE,
                 options=_slot_size(queue),
                 payload_uid=own_user(folder, f"slot {slot}").uid if rights.own_users else None,
                 hidden=rights.hidden,
