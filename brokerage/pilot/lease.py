@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable
 
 from brokerage.pilot import messages
 from brokerage.pilot.clocks import Wake, now
@@ -40,6 +41,8 @@ class Lease:
         self._wake = Wake()
         self._server = Server(url, self._wake)
         self._thread: threading.Thread | None = None
+        self.renewed: Callable[[str], None] = lambda token: None
+        """Called with each new token, from the thread that renews."""
 
     def holds(self) -> bool:
         """False once lost; to be asked before anything that others see."""
@@ -96,7 +99,9 @@ class Lease:
             self._lose(f"heartbeat refused with status {answer.status}")
             return False
         self.lease_s = float(answer.body.get("lease_s") or self.lease_s)
-        self.token = str(answer.body.get("token") or self.token)
+        if (token := str(answer.body.get("token") or self.token)) != self.token:
+            self.token = token
+            self.renewed(token)
         self.until = max(self.until, sent + MARGIN * self.lease_s)
         self._keeper.renew(self.until)
         if answer.body.get("command") == "tobekilled" and not self.kill_asked:

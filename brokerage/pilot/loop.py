@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokerage.pilot import journal, messages, processes
+from brokerage.pilot import journal, messages, processes, ticket
 from brokerage.pilot.clocks import Wake, now
 from brokerage.pilot.job import BadJob, Failure, read_job, read_ticket
 from brokerage.pilot.joblog import Log
@@ -24,6 +24,8 @@ SLOT_PATIENCE_S = 2.0
 SHORTEST_LIFE_S = 60.0
 """A pilot with less of its walltime left asks for nothing more."""
 STOP_GRACE_S = 1.0
+LAST_JOB_S = 10.0
+"""How long a pilot tries to tell of the job before it."""
 
 
 class EnrolmentRefused(Exception):
@@ -74,6 +76,7 @@ class Pilot:
         self.place.work.mkdir(parents=True, exist_ok=True)
         with self._slot():
             self._clear()
+            self._answer_for_last_job()
             while not self.wake.stopping and not self._over():
                 if self.token_until < now():
                     self._register()
@@ -137,6 +140,17 @@ class Pilot:
         for entry in list(self.place.work.iterdir()):
             if entry.name.startswith("job-"):
                 remove_folder(entry)
+
+    def _answer_for_last_job(self) -> None:
+        """Tell the server at once of the job whose pilot was killed at this slot, instead of letting its lease run out."""
+        found = ticket.left(self.place.work)
+        if found is not None:
+            failure = Failure("PILOT_DIED", "the pilot ended without a word; the next one at its slot tells of it")
+            message = messages.report(found.id, failure)
+            answer = self.server.ask(*message, found.token, deadline=now() + LAST_JOB_S, stop_grace_s=STOP_GRACE_S)
+            recorded = "no answer" if answer is None else answer.body.get("status", f"refused with status {answer.status}")
+            self.log.say(f"job {found.id}.{found.epoch} of an earlier pilot at this slot: {recorded}")
+        ticket.drop(self.place.work)
 
     def _register(self) -> None:
         """Get a pilot token; EnrolmentRefused when the server does not take the enrolment."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brokerage.pilot import confinement
+from brokerage.pilot import confinement, ticket
 from brokerage.pilot.clocks import Wake, now, wall_time
 from brokerage.pilot.guardian import PayloadOutcome, Program
-from brokerage.pilot.job import Failure, Job, LeaseLost
+from brokerage.pilot.job import Failure, Job, LeaseLost, Ticket
 from brokerage.pilot.joblog import Log, last_lines, pack
 from brokerage.pilot.journal import Journal
 from brokerage.pilot.lease import Lease
@@ -58,12 +58,14 @@ class Run:
         self.folder = self.base / "run"
         self.journal: Journal | None = None
         self.lease = Lease(job, place.url, wake, keeper)
+        self.lease.renewed = self._keep_ticket
         self.outcome: PayloadOutcome | None = None
         self.started = wall_time()
 
     def execute(self) -> None:
         """Run the job and report it, or drop it when its lease is lost."""
         began = now()
+        self._keep_ticket(self.job.token)
         self.log.say(f"job {self.job.name} of task {self.job.task_id}: {self.job.transformation}, attempt {self.job.attempt_nr}")
         try:
             message = self._work()
@@ -74,11 +76,14 @@ class Run:
             message = None
         finally:
             self.lease.close()
-        if message is not None:
-            self._report(message)
+        if message is None or self._report(message):
+            ticket.drop(self.place.work)
         self.log.say(f"job {self.job.name} over after {now() - began:.3f} s")
         self.log.job_file = None
         remove_folder(self.base)
+
+    def _keep_ticket(self, token: str) -> None:
+        ticket.keep(self.place.work, Ticket(self.job.id, self.job.epoch, token))
 
     def check(self) -> None:
         """Raise when the work must not go on. Called before every step that others see and between the chunks of copies."""
@@ -183,8 +188,10 @@ class Run:
                 self.log.say(f"cannot remove outputs of job {self.job.name} now, a later clean-up will: {problem}")
             self.journal = None
 
-    def _report(self, message: Message) -> None:
+    def _report(self, message: Message) -> bool:
         """Report until there is a definite answer; keep the outputs only when the server has them as finished.
+
+        Whether the server answered.
 
         An answer other than 200 with a state and 409 leaves in doubt whether an earlier, unanswered report was taken: the journal
         stays and the clean-up asks for the outcome.
@@ -204,13 +211,14 @@ class Run:
         if answer is not None:
             self._note(body, sent, answer)
         if self.journal is None:
-            return
+            return answer is not None
         if answer is None or recorded is None or answer.status not in (200, 409):
             self.journal.leave()
         elif recorded == "finished":
             self.journal.settle()
         else:
             self._withdraw()
+        return answer is not None
 
     def _note(self, body: dict[str, Any], sent: str, answer: Answer) -> None:
         """Add a JSON line to the file of operations, a record outside the database, which several pilots may share.

@@ -195,3 +195,27 @@ def test_two_pilots_never_share_a_slot(slot: Slot, peer: Peer) -> None:
     began = time.monotonic()
     assert slot.start().wait(10) == 4
     assert time.monotonic() - began < 5
+
+
+def test_the_next_pilot_at_the_slot_tells_at_once_what_became_of_the_job_before_it(slot: Slot, peer: Peer) -> None:
+    peer.lease_s = 1000.0
+    job = peer.offer(escaper(slot))
+    pilot = slot.start()
+    started(slot)
+    assert [path.stat().st_mode & 0o077 for path in slot.work.glob("ticket.json")] == [0]
+    pilot.kill()
+    pilot.wait()
+    slot.run()
+    assert slot.report(job)["error"]["code"] == "PILOT_DIED"
+    assert sorted(entry.name for entry in slot.work.iterdir()) == ["slot.lock"]
+    before = len(peer.asked)
+    slot.run()
+    assert "report" not in [verb for verb, _, _ in peer.asked[before:]], "it is told once"
+
+
+def test_a_job_that_ended_well_is_not_told_of_again(slot: Slot, peer: Peer) -> None:
+    job = peer.offer(slot.program("one", "echo 1"))
+    slot.run()
+    slot.run()
+    assert slot.report(job)["status"] == "finished"
+    assert len(peer.verbs("report")) == 1
