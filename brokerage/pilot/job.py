@@ -16,8 +16,8 @@ class Failure(Exception):
 
     code: BAD_JOB, NO_CONTAINER, TRF_NOT_FOUND, BAD_PARAMETERS, PAYLOAD_START, PAYLOAD_EXIT, PAYLOAD_MEMORY, PAYLOAD_DISK,
     PAYLOAD_LOST, WALLTIME, KILLED, PILOT_STOPPED, PILOT_DIED, PILOT_ERROR (the worker node's own disk), INPUT_MISSING,
-    INPUT_CORRUPT, STAGEIN_FAILED, OUTPUT_MISSING, OUTPUT_EXISTS or STAGEOUT_FAILED. missing, corrupt: names of input files that no source has,
-    or has only damaged.
+    INPUT_CORRUPT, STAGEIN_FAILED, OUTPUT_MISSING, OUTPUT_EXISTS or STAGEOUT_FAILED. missing, corrupt: names of input files
+    that no source has, or has only damaged.
     """
 
     def __init__(self, code: str, message: str, *, missing: tuple[str, ...] = (), corrupt: tuple[str, ...] = ()) -> None:

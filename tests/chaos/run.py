@@ -23,6 +23,7 @@ from typing import Any
 
 from broker_site.roof.embedded.instance import ROOT
 from broker_site.roof.embedded.place import STATE, make_folder
+from broker_site.roof.embedded.users import own_user
 from broker_site.roof.supervisor import Pilot, System, running
 from tests.chaos.campaign import QUEUES, Campaign
 from tests.chaos.faults import SMOKE, STANDSTILLS, STOP, STOPS, Faults
@@ -99,7 +100,9 @@ class Run:
             work = self.campaign.folder / "work" / queue
             options = ("--operations", str(self.history.file))
             for slot in range(n):
-                yield Pilot(queue, f"{queue}-{slot}", secret, work / str(slot), self.campaign.software, options)
+                name = f"{queue}-{slot}"
+                uid = own_user(self.campaign.folder, name).uid if os.geteuid() == 0 else None
+                yield Pilot(queue, name, secret, work / str(slot), self.campaign.software, options, payload_uid=uid)
 
     def work(self, system: System) -> dict[str, Any]:
         """Submit, break, wait, check: the result."""

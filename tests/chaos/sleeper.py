@@ -20,12 +20,12 @@ _report = Run._report
 _slept = iter(range(SLEEPS))
 
 
-def report_after_a_stop(run: Run, message: Message) -> None:
+def report_after_a_stop(run: Run, message: Message) -> bool:
     """Stop, and report once continued."""
     if next(_slept, None) is not None:
         run.log.say("stops before it reports")
         os.kill(os.getpid(), signal.SIGSTOP)
-    _report(run, message)
+    return _report(run, message)
 
 
 if __name__ == "__main__":
