@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +34,12 @@ class Console:
         """Say the event, unless its cause has been told already."""
         known = self._troubles.get(event.subject)
         if not event.cause:
-            if self._troubles.pop(event.subject, None) and known and event.text:
+            self._troubles.pop(event.subject, None)
+            if known and event.text:
                 times = f", after {known.times} times" if known.times > 1 else ""
-                self._write(f"{event.text}{times}")
+                self._say(f"{event.text}{times}")
         elif known and known.cause == event.cause:
             known.times += 1
         else:
             self._troubles[event.subject] = Trouble(event.cause)
-            self._write(event.text)
-
-    def _write(self, line: str) -> None:
-        logger.info(line)
-        self._say(line)
+            self._say(event.text)
