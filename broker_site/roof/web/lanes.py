@@ -1,0 +1,143 @@
+"""Threads for requests, apart by who asks: a lane that is taken up by its own requests keeps none of the others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+T = TypeVar("T")
+
+
+class Overloaded(Exception):
+    """More requests wait for a thread of this lane than may wait."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """What a thread does now: until when it may, and the database connections that belong to the thread."""
+
+    until: float
+    databases: list[BaseDatabaseWrapper]
+
+
+@dataclass(slots=True)
+class Lane:
+    """So many threads, so many requests that may wait for one, and the seconds that a request may keep its thread."""
+
+    name: str
+    threads: int
+    most_waiting: int
+    patience_s: float
+    inside: int = 0
+    """Requests that have a thread or wait for one."""
+    _pool: ThreadPoolExecutor = field(init=False, repr=False)
+    _works: dict[int, _Work] = field(init=False, repr=False, default_factory=dict)
+    _lock: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._pool = ThreadPoolExecutor(self.threads, self.name)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What `work` gives, done in a thread of this lane. Overloaded: it was not begun."""
+        if self.inside >= self.threads + self.most_waiting:
+            raise Overloaded(self.name)
+        self.inside += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, self._watched, work)
+        finally:
+            self.inside -= 1
+
+    def _watched(self, work: Callable[[], T]) -> T:
+        thread = threading.get_ident()
+        with self._lock:
+            self._works[thread] = _Work(time.monotonic() + self.patience_s, connections.all())
+        try:
+            return work()
+        finally:
+            with self._lock:
+                del self._works[thread]
+
+    def cut_overdue(self) -> int:
+        """Close the database's sockets under the threads that have worked too long: they get an error and are free again.
+
+        A PostgreSQL that is frozen, or whose host went away, keeps to no time limit of its own.
+        """
+        n, now = 0, time.monotonic()
+        with self._lock:  # so that the request that is cut is still the one that was overdue
+            for work in self._works.values():
+                if work.until <= now:
+                    n += sum(_shut(database) for database in work.databases)
+        return n
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _shut(database: BaseDatabaseWrapper) -> bool:
+    connection = database.connection
+    try:
+        if connection is None or connection.closed:
+            return False
+        with socket.socket(fileno=os.dup(connection.fileno())) as copy:
+            copy.shutdown(socket.SHUT_RDWR)
+    except (OSError, database.Database.Error):  # closed meanwhile, or by an earlier cut
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """All lanes of a process.
+
+    Jobs under way first: a heartbeat that does not come through costs a lease. Then pilots that ask; submissions and trials,
+    which may reckon for a while, so that pages need not wait for them; probes; and everything that people do.
+    """
+
+    heartbeats: Lane
+    pilots: Lane
+    submissions: Lane
+    probes: Lane
+    people: Lane
+
+    def all(self) -> tuple[Lane, ...]:
+        """Every lane."""
+        return (self.heartbeats, self.pilots, self.submissions, self.probes, self.people)
+
+    def of(self, method: str, path: str) -> Lane:
+        """The lane of a request."""
+        if path in ("/readyz", "/metrics"):
+            return self.probes
+        if method == "POST":
+            if path.startswith("/api/v1/jobs/"):
+                return self.heartbeats
+            if path.startswith("/api/v1/pilots/"):
+                return self.pilots
+            if _RECKONS.fullmatch(path):
+                return self.submissions
+        return self.people
+
+
+_RECKONS = re.compile(r"(/api/v1)?/tasks/(\d+/(brokerage/)?what-if/)?")
+
+
+def lanes(people: int, pilots: int) -> Lanes:
+    """The lanes with so many threads for people and for pilots' heartbeats."""
+    return Lanes(
+        heartbeats=Lane("heartbeats", pilots, 1000, 15.0),
+        pilots=Lane("pilots", pilots, 500, 15.0),
+        submissions=Lane("submissions", 1, 50, 30.0),
+        probes=Lane("probes", 1, 20, 5.0),
+        people=Lane("people", people, 100, 30.0),
+    )
