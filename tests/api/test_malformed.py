@@ -50,7 +50,13 @@ def test_a_form_with_a_nul_character_is_refused_and_changes_nothing(browser: Cli
 
 
 def test_forms_of_the_admin_and_the_login_refuse_it_too(browser: Client) -> None:
-    for address in ("/login/", "/admin/login/", "/admin/workqueues/workqueue/add/", "/admin/access/user/add/", "/appearance/"):
+    for address in (
+        "/login/",
+        "/admin/login/",
+        "/admin/workqueues/workqueue/add/",
+        "/admin/access/credential/add/",
+        "/appearance/",
+    ):
         assert browser.post(address, {"username": "a\x00b", "appearance": "\x00"}).status_code == 400
 
 

@@ -125,8 +125,9 @@ class ProblemsMiddleware:
         return answer
 
     def process_view(self, request: HttpRequest, *view: Any) -> None:
-        """Refuse a form with a character that no database text can hold; JSON bodies are read strictly by `jsonbody`."""
-        for name, values in request.POST.lists() if request.content_type in _FORMS else ():
+        """Refuse a form with a character that no database text can hold. The API takes none, and `jsonbody` reads strictly."""
+        form = request.content_type in _FORMS and not _is_api(request)
+        for name, values in request.POST.lists() if form else ():
             if "\x00" in name or any("\x00" in str(value) for value in values):
                 raise BadRequest(f"The field {name[:60]!a} of the form holds a NUL character.")
 

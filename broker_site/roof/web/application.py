@@ -83,7 +83,7 @@ class Application:
     def __init__(self, handler: Handler, *, body_s: float | None = None, routes: Lanes | None = None) -> None:
         self.handler = handler
         self.bodies = Bodies(settings.BODY_SECONDS if body_s is None else body_s)
-        self.lanes = routes or lanes(settings.PEOPLE_THREADS, settings.PILOT_THREADS)
+        self.lanes = routes or lanes(settings.PEOPLE_THREADS, settings.PILOT_THREADS, settings.ENV.statement_timeout_ms / 1000)
         self._told: dict[str, float] = {}
         self._watch: asyncio.Task[None] | None = None
 
@@ -158,6 +158,7 @@ class Application:
             answer.response_bytes(made.status, headers, spool.read())
             spool.close()
         else:
+            spool.flush()
             answer.response_file(made.status, headers, f"/proc/self/fd/{spool.fileno()}")
             asyncio.get_running_loop().call_later(OPENED_S, spool.close)
 

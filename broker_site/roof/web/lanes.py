@@ -77,7 +77,7 @@ class Lane:
         with self._lock:  # so that the request that is cut is still the one that was overdue
             for work in self._works.values():
                 if work.until <= now:
-                    n += sum(_shut(database) for database in work.databases)
+                    n += sum(cut(database) for database in work.databases)
         return n
 
     def close(self) -> None:
@@ -85,7 +85,8 @@ class Lane:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _shut(database: BaseDatabaseWrapper) -> bool:
+def cut(database: BaseDatabaseWrapper) -> bool:
+    """Close the socket of a connection under whoever waits at it; whether there was one."""
     connection = database.connection
     try:
         if connection is None or connection.closed:
@@ -132,12 +133,16 @@ class Lanes:
 _RECKONS = re.compile(r"(/api/v1)?/tasks/(\d+/(brokerage/)?what-if/)?")
 
 
-def lanes(people: int, pilots: int) -> Lanes:
-    """The lanes with so many threads for people and for pilots' heartbeats."""
+def lanes(people: int, pilots: int, statement_s: float) -> Lanes:
+    """The lanes with so many threads for people, and for pilots' heartbeats; `statement_s`: the longest statement, 0 = any.
+
+    A request keeps its thread for a few statements of the longest kind.
+    """
+    longest = statement_s or 20.0
     return Lanes(
-        heartbeats=Lane("heartbeats", pilots, 1000, 15.0),
-        pilots=Lane("pilots", pilots, 500, 15.0),
-        submissions=Lane("submissions", 1, 50, 30.0),
-        probes=Lane("probes", 1, 20, 5.0),
-        people=Lane("people", people, 100, 30.0),
+        heartbeats=Lane("heartbeats", pilots, 1000, 3 * longest),
+        pilots=Lane("pilots", pilots, 500, 3 * longest),
+        submissions=Lane("submissions", 1, 50, 6 * longest),
+        probes=Lane("probes", 1, 20, longest),
+        people=Lane("people", people, 100, 6 * longest),
     )
