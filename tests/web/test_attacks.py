@@ -89,7 +89,9 @@ def test_under_attack_heartbeats_pages_and_health_answer(server: Server, record_
         status, _, body = server.ask("POST", "/api/v1/tasks/", worst, {**visitor, "Content-Type": "application/json"}, 60)
         answers.append((status, len(body), time.monotonic() - began))
 
-    beats, pages, healths = [], [], []
+    beats: list[float] = []
+    pages: list[float] = []
+    healths: list[float] = []
     with half_sent(server, HALF_SENT):
         attackers = [threading.Thread(target=submit) for _ in range(WORST_AT_ONCE)]
         for attacker in attackers:

@@ -8,11 +8,12 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import psycopg2
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -28,7 +29,7 @@ class _Work:
     """What a thread does now: until when it may, and the database connections that belong to the thread."""
 
     until: float
-    databases: list[BaseDatabaseWrapper]
+    databases: Sequence[BaseDatabaseWrapper]
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ def cut(database: BaseDatabaseWrapper) -> bool:
             return False
         with socket.socket(fileno=os.dup(connection.fileno())) as copy:
             copy.shutdown(socket.SHUT_RDWR)
-    except (OSError, database.Database.Error):  # closed meanwhile, or by an earlier cut
+    except (OSError, psycopg2.Error):  # closed meanwhile, or by an earlier cut
         return False
     return True
 
