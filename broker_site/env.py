@@ -90,7 +90,7 @@ class Env:
     """GRIDBROKER_BODY_TIMEOUT_MS: within this time a request's body must be there whole (web)."""
     people_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PEOPLE_THREADS"), BeforeValidator(_threads)] = 4
     """GRIDBROKER_PEOPLE_THREADS: threads of a web process for pages, admin and the users' REST."""
-    pilot_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PILOT_THREADS"), BeforeValidator(_threads)] = 3
+    pilot_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PILOT_THREADS"), BeforeValidator(_threads)] = 4
     """GRIDBROKER_PILOT_THREADS: threads of a web process for heartbeats, and as many for pilots that ask."""
     secret_key_file: InitVar[Annotated[str, Field(validation_alias="SECRET_KEY_FILE"), BeforeValidator(_content)]] = ""
 

@@ -9,9 +9,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 import psycopg2
 from django.db import connections
@@ -32,6 +32,9 @@ class _Work:
     databases: Sequence[BaseDatabaseWrapper]
 
 
+_Ask = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+
+
 @dataclass(slots=True)
 class Lane:
     """So many threads, so many requests that may wait for one, and the seconds that a request may keep its thread."""
@@ -42,12 +45,10 @@ class Lane:
     patience_s: float
     inside: int = 0
     """Requests that have a thread or wait for one."""
-    _pool: ThreadPoolExecutor = field(init=False, repr=False)
+    _started: list[threading.Thread] = field(init=False, repr=False, default_factory=list)
+    _asks: SimpleQueue[_Ask | None] = field(init=False, repr=False, default_factory=SimpleQueue)
     _works: dict[int, _Work] = field(init=False, repr=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        self._pool = ThreadPoolExecutor(self.threads, self.name)
 
     async def run(self, work: Callable[[], T]) -> T:
         """What `work` gives, done in a thread of this lane. Overloaded: it was not begun."""
@@ -55,19 +56,36 @@ class Lane:
             raise Overloaded(self.name)
         self.inside += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, self._watched, work)
+            if len(self._started) < min(self.inside, self.threads):
+                thread = threading.Thread(target=self._serve, name=self.name, daemon=True)
+                self._started.append(thread)
+                thread.start()
+            loop = asyncio.get_running_loop()
+            done: asyncio.Future[T] = loop.create_future()
+            self._asks.put((loop, done, work))
+            return await done
         finally:
             self.inside -= 1
 
-    def _watched(self, work: Callable[[], T]) -> T:
-        thread = threading.get_ident()
-        with self._lock:
-            self._works[thread] = _Work(time.monotonic() + self.patience_s, connections.all())
-        try:
-            return work()
-        finally:
+    def _serve(self) -> None:
+        """A thread: one request after the other, with the thread's own database connections."""
+        thread, databases = threading.get_ident(), connections.all()
+        while (ask := self._asks.get()) is not None:
+            loop, done, work = ask
+            with self._lock:
+                self._works[thread] = _Work(time.monotonic() + self.patience_s, databases)
+            result: Any = None
+            fault: BaseException | None = None
+            try:
+                result = work()
+            except BaseException as error:  # noqa: BLE001 - it belongs to who waits for the result
+                fault = error
             with self._lock:
                 del self._works[thread]
+            try:
+                loop.call_soon_threadsafe(_settle, done, result, fault)
+            except RuntimeError:  # the server ends, its loop is closed
+                return
 
     def cut_overdue(self) -> int:
         """Close the database's sockets under the threads that have worked too long: they get an error and are free again.
@@ -82,8 +100,18 @@ class Lane:
         return n
 
     def close(self) -> None:
-        """Begin nothing more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """End the threads, each after what it does now."""
+        for _ in self._started:
+            self._asks.put(None)
+
+
+def _settle(done: asyncio.Future[Any], result: Any, fault: BaseException | None) -> None:
+    if done.cancelled():
+        return
+    if fault is not None:
+        done.set_exception(fault)
+    else:
+        done.set_result(result)
 
 
 def cut(database: BaseDatabaseWrapper) -> bool:
