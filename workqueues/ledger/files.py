@@ -78,6 +78,9 @@ _SETTLE = Prepared(
     FROM unnest($10, $11, $12, $13, $14) AS v(id, used, finished, failed, events) WHERE d.id = v.id
     """,
 )
+_SETTLED = ("id", "status", "attempt_nr", "failed_attempt", "held", "fsize", "checksum", "n_events", "no_output")
+_COUNTED = ("used", "finished", "failed", "events")
+"""Columns of _SETTLE: of the files, and behind the id of their dataset those of its counters."""
 
 
 @dataclass(slots=True)
@@ -142,27 +145,11 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
         if moved:
             settled.append(file)
     FileChange.objects.bulk_create(notes)
-    return [_written(settled, deltas)] if settled else []
-
-
-def _written(files: Sequence[_File], deltas: Mapping[int, _Delta]) -> Call:
-    counted = sorted(deltas.items())
-    return _SETTLE.with_values(
-        [f.id for f in files],
-        [f.status for f in files],
-        [f.attempt_nr for f in files],
-        [f.failed_attempt for f in files],
-        [f.held for f in files],
-        [f.fsize for f in files],
-        [f.checksum for f in files],
-        [f.n_events for f in files],
-        [f.no_output for f in files],
-        [dataset_id for dataset_id, _ in counted],
-        [d.used for _, d in counted],
-        [d.finished for _, d in counted],
-        [d.failed for _, d in counted],
-        [d.events for _, d in counted],
-    )
+    if not settled:
+        return []
+    columns = [[getattr(file, name) for file in settled] for name in _SETTLED]
+    counted = sorted(deltas)
+    return [_SETTLE.with_values(*columns, counted, *([getattr(deltas[i], name) for i in counted] for name in _COUNTED))]
 
 
 def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileChange]) -> bool:
@@ -209,7 +196,6 @@ def _hold(file: _File, job: JobOutcome, notes: list[FileChange]) -> bool:
 
 
 def _settle_output(file: _File, job: JobOutcome, delta: _Delta) -> bool:
-    """Whether the end moved the file."""
     if file.status != "running" or file.out_job_id != job.job_id:
         return False
     made = job.made.get(file.id)

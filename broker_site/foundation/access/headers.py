@@ -42,5 +42,4 @@ class SecurityHeadersMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer with the headers."""
         return with_headers(self.get_response(request))
