@@ -33,7 +33,7 @@ def test_a_lost_answer_to_a_report_is_asked_for_until_it_comes(slot: Slot, peer:
     slot.run()
     assert time.monotonic() - began > 0.3
     bodies = [body for body, _ in peer.verbs("report")]
-    assert len(bodies) == 6
+    assert len(bodies) == 7
     assert all(body == bodies[0] for body in bodies)
     assert peer.jobs[job].status == "finished"
     assert slot.files() == ["out"]
