@@ -13,12 +13,13 @@ from pytest_django import Settings
 from broker_site.foundation.access import strangers
 from broker_site.foundation.access.credentials import issue_enrolment, issue_user_token
 from broker_site.foundation.access.models import Audit, User
-from broker_site.foundation.access.strangers import BURST, ROWS, WINDOW_S
+from broker_site.foundation.access.strangers import ROWS, WINDOW_S
 from broker_site.foundation.access.tokens import mint_job_token
 
 Bearer = Callable[[str], Client]
 JSON = "application/json"
 FALSE = "gbu_" + "x" * 43
+BURST = 30
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sample_site")]
 
@@ -37,6 +38,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     own = Clock()
     monkeypatch.setattr(strangers, "time", own)
+    monkeypatch.setattr(strangers, "BURST", BURST)
     return own
 
 

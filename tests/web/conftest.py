@@ -14,6 +14,6 @@ from tests.web.serving import Server, serving
 def server(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, redis_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    """Ours, with a short time for bodies."""
-    with serving(tmp_path_factory.mktemp("web") / "rsgi.log", REDIS_URL=redis_url, GRIDBROKER_BODY_TIMEOUT_MS="3000") as it:
+    """Ours, with the limits of `up`."""
+    with serving(tmp_path_factory.mktemp("web") / "rsgi.log", REDIS_URL=redis_url) as it:
         yield it

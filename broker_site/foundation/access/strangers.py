@@ -41,9 +41,9 @@ def client_address(request: HttpRequest) -> str:
 class _Address:
     """What is known of one address: failures that it still may have, and the failures of the present window."""
 
-    left: float = BURST
-    at: float = 0.0
-    window: float = 0.0
+    left: float
+    at: float
+    window: float
     in_window: int = 0
 
 
@@ -103,7 +103,7 @@ class Strangers:
         now = time.monotonic()
         if address not in self._known and len(self._known) >= MOST_ADDRESSES:
             address = OTHERS
-        known = self._known.setdefault(address, _Address(at=now, window=now))
+        known = self._known.setdefault(address, _Address(BURST, now, now))
         known.left = min(BURST, known.left + (now - known.at) * PER_S)
         known.at = now
         return known

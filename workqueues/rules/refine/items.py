@@ -29,7 +29,7 @@ MOST_ITEMS = 1000
 """Most items in one list, and most datasets in one item."""
 MOST_DATASETS = 10_000
 """Most names of datasets in a task."""
-MOST_TEXT = 400_000
+MOST_TEXT = 200_000
 """Most characters in the values of all items of a task: each placeholder in them is looked at several times."""
 
 MODELS: Mapping[ItemType, type[documents.Item]] = {
