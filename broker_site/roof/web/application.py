@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -32,6 +33,8 @@ IN_MEMORY = 1_000_000
 OPENED_S = 30.0
 """Granian has opened the file long before."""
 LOOK_S = 0.5
+SWITCH_S = 0.001
+"""How long one thread may reckon while another wants to: a heartbeat beside a submission waits for it after each statement."""
 CALM_S = 60.0
 """Seconds between two lines in the log about one and the same trouble."""
 
@@ -89,6 +92,7 @@ class Application:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Granian's call before the first request."""
+        sys.setswitchinterval(SWITCH_S)
         self._watch = loop.create_task(self._cut())
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +74,7 @@ def test_each_request_has_its_lane(method: str, path: str, lane: str) -> None:
 def test_a_full_lane_refuses_and_another_answers() -> None:
     free = threading.Event()
 
-    async def crowd() -> tuple[list[object], str]:
+    async def crowd() -> tuple[Sequence[object], str]:
         busy, other = Lane("busy", 2, 3, 60.0), Lane("other", 1, 0, 60.0)
         waiting = [asyncio.ensure_future(busy.run(free.wait)) for _ in range(6)]
         await asyncio.sleep(0)
@@ -92,7 +92,7 @@ def test_a_full_lane_refuses_and_another_answers() -> None:
 
 
 def test_what_a_request_throws_is_its_own() -> None:
-    async def one() -> list[object]:
+    async def one() -> Sequence[object]:
         lane = Lane("one", 1, 5, 60.0)
         found = await asyncio.gather(lane.run(lambda: 1 // 0), lane.run(lambda: 2), return_exceptions=True)
         assert lane.inside == 0
