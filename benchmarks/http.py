@@ -1,6 +1,7 @@
 """The same verbs through the real web server, over 16 connections that stay open, beside a view that does nothing.
 
-The server is started as `up` starts it; one process with plain sockets makes the load.
+The server is started as `up` starts it, and beside it Django's bare handler for the view that does nothing: what it costs to ask
+Django at all, without our adapter. One process with plain sockets makes the load.
 """
 
 from __future__ import annotations
@@ -9,17 +10,21 @@ import json
 import selectors
 import socket
 import statistics
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from benchmarks import filling
 from benchmarks.crew import Crew
 from benchmarks.harness import Lap, Line, compare, watched
 from benchmarks.server import INSTANCE, Bench, tree_cpu_s
+from broker_site.roof.embedded.process import free_port
 from broker_site.roof.supervisor import System, running
+from broker_site.roof.supervisor.system import WEB_WORKERS
 from brokerage.pilot import messages
 
 CONNECTIONS = 16
@@ -97,10 +102,12 @@ def complete(received: bytes) -> bool:
 class Client:
     """The process that makes the load: pilots that ask, jobs that report, or requests that ask for nothing."""
 
-    def __init__(self, number: int, url: str, pilots: list[tuple[str, int]]) -> None:
-        where = urlsplit(url)
+    def __init__(self, number: int, url: str, bare_url: str, pilots: list[tuple[str, int]]) -> None:
+        where, bare = urlsplit(url), urlsplit(bare_url)
         self.host, self.pilots = where.netloc, pilots
         self.load = Load(where.hostname or "", where.port or 0)
+        self.bare_host = bare.netloc
+        self.bare = Load(bare.hostname or "", bare.port or 0)
         self.beats: list[bytes] = []
         self.turn = 0
 
@@ -132,13 +139,15 @@ class Client:
 
     def reference(self, n: int) -> None:
         """`n` requests that the server answers by doing nothing."""
-        nothing = request(self.host, "/healthz")
-        self.load.run(n, lambda connection: nothing)
+        nothing = request(self.bare_host, "/healthz")
+        self.bare.run(n, lambda connection: nothing)
 
     def latency(self, n: int) -> list[float]:
         """Milliseconds that the answers since the last call took: median, and what one of 100 exceeds."""
-        cuts = statistics.quantiles(self.load.seconds, n=100)
+        seconds = self.load.seconds + self.bare.seconds  # one of them made the last round
+        cuts = statistics.quantiles(seconds, n=100)
         self.load.seconds.clear()
+        self.bare.seconds.clear()
         return [round(cuts[49] * 1000, 2), round(cuts[98] * 1000, 2)]
 
 
@@ -147,6 +156,30 @@ def web(server: Bench) -> Iterator[System]:
     """The web server as `up` starts it, on the database of this run; no worker, no beat, no pilots."""
     with running(INSTANCE, prepare=lambda system: (), worker=False, beat=False, environment={"DATABASE_URL": server.url}) as it:
         yield it
+
+
+@contextmanager
+def bare(system: System) -> Iterator[str]:
+    """Django's handler under granian with nothing between."""
+    port = free_port()
+    ours = system.children["web"].spec
+    command = (
+        *(sys.executable, "-m", "granian", "--interface", "wsgi", "--http", "1", "--host", "127.0.0.1", "--port", str(port)),
+        *("--workers", str(WEB_WORKERS), "--blocking-threads", "4", "--no-ws", "--log-level", "warning"),
+        "broker_site.wsgi:application",
+    )
+    system.supervisor.add(replace(ours, name="bare", command=command))
+    end = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            break
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+    time.sleep(2)  # granian listens before its processes have loaded the application
+    yield f"http://127.0.0.1:{port}"
 
 
 def pilots(queue_id: int) -> list[tuple[str, int]]:
@@ -171,11 +204,11 @@ def measured(
 ) -> Iterator[Line]:
     """`method` of the load against the view that does nothing; `ready` is called before each round of ours."""
     sizes = {**sizes, "connections": CONNECTIONS, "http": True}
-    with web(server) as system, Crew(1, Client, system.url, pilots(queue_id)) as crew:
+    with web(server) as system, bare(system) as bare_url, Crew(1, Client, system.url, bare_url, pilots(queue_id)) as crew:
 
         def cpu_s() -> float | None:
-            database, leader = server.cpu_s(), system.children["web"].pid
-            return None if database is None or leader is None else database + tree_cpu_s(leader)
+            database, leaders = server.cpu_s(), [child.pid for child in system.children.values()]
+            return None if database is None else database + sum(tree_cpu_s(pid) for pid in leaders if pid)
 
         def leg(what: str, before: Callable[[Crew], None]) -> Callable[[], Lap]:
             def lap() -> Lap:

@@ -86,6 +86,12 @@ class Env:
     """GRIDBROKER_STATEMENT_TIMEOUT_MS: the longest statement this process may run; 0 = no limit (migrations)."""
     lock_timeout_ms: Annotated[int, Field(validation_alias="GRIDBROKER_LOCK_TIMEOUT_MS"), BeforeValidator(_milliseconds)] = 0
     """GRIDBROKER_LOCK_TIMEOUT_MS: the longest wait for a lock; 0 = no limit."""
+    body_timeout_ms: Annotated[int, Field(validation_alias="GRIDBROKER_BODY_TIMEOUT_MS"), BeforeValidator(_body_time)] = 30_000
+    """GRIDBROKER_BODY_TIMEOUT_MS: within this time a request's body must be there whole (web)."""
+    people_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PEOPLE_THREADS"), BeforeValidator(_threads)] = 4
+    """GRIDBROKER_PEOPLE_THREADS: threads of a web process for pages, admin and the users' REST."""
+    pilot_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PILOT_THREADS"), BeforeValidator(_threads)] = 4
+    """GRIDBROKER_PILOT_THREADS: threads of a web process for heartbeats, and as many for pilots that ask."""
     secret_key_file: InitVar[Annotated[str, Field(validation_alias="SECRET_KEY_FILE"), BeforeValidator(_content)]] = ""
 
     def __post_init__(self, secret_key_file: str) -> None:
@@ -214,6 +220,18 @@ def _port(text: str) -> int:
 def _milliseconds(text: str) -> int:
     if not text.isdecimal() or int(text) > 3_600_000:
         raise ValueError(f"must be a whole number of milliseconds from 0 (no limit) to 3600000, not {text!r}")
+    return int(text)
+
+
+def _body_time(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 600_000:
+        raise ValueError(f"must be a whole number of milliseconds from 1 to 600000, not {text!r}")
+    return int(text)
+
+
+def _threads(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 64:
+        raise ValueError(f"must be a number of threads from 1 to 64, not {text!r}")
     return int(text)
 
 

@@ -61,7 +61,6 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "broker_site.roof.urls"
 WSGI_APPLICATION = "broker_site.wsgi.application"
-ASGI_APPLICATION = "broker_site.asgi.application"
 AUTH_USER_MODEL = "access.User"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -110,6 +109,16 @@ GUARDS = {
 }
 
 
+PATIENCE = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 15_000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+"""How long a process waits for a server whose host is gone; for one that is there but frozen see `roof.web.lanes`."""
+
+
 def _connection(database: Database, guards: dict[str, object], **more: object) -> dict[str, Any]:
     """One entry of DATABASES: persistent connections, checked before use, with the given session settings."""
     return {
@@ -122,7 +131,7 @@ def _connection(database: Database, guards: dict[str, object], **more: object) -
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
-            "connect_timeout": 5,
+            **PATIENCE,
             "application_name": "gridbroker",
             "options": " ".join(f"-c {name}={value}" for name, value in guards.items()),
             **database.options,
@@ -162,6 +171,9 @@ CACHES: dict[str, dict[str, Any]] = {
 }
 
 # --- web ----------------------------------------------------------------------------------------------------------------------
+
+BODY_SECONDS = ENV.body_timeout_ms / 1000
+PEOPLE_THREADS, PILOT_THREADS = ENV.people_threads, ENV.pilot_threads
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None  # `manage.py collectstatic` fills it

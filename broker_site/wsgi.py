@@ -1,4 +1,4 @@
-"""The WSGI application that granian serves."""
+"""Django's handler without our adapter: what the web server's answers are compared with, and the reference of benchmarks."""
 
 import os
 

@@ -70,7 +70,8 @@ class ReadOnlyAdmin(ReadingAdmin):
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> tuple[QuerySet[Any], bool]:
         """By number where the term is one that a row may have, else by `search_fields`."""
         term = search_term.strip()
-        if not (term.isascii() and term.isdigit() and int(term) <= LARGEST_ID) or not self.number_fields:
+        number = term.isascii() and term.isdigit() and len(term) <= len(str(LARGEST_ID)) and int(term) <= LARGEST_ID
+        if not (number and self.number_fields):
             return super().get_search_results(request, queryset, search_term)
         rows = queryset.none()
         for field in self.number_fields:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.guards import open_access, requires
-from broker_site.foundation.agency.duties import AGENTS, late_after_s
+from broker_site.roof.readiness import ages, problems
 
 
 @open_access
@@ -22,12 +21,9 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 @open_access
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Whether the database takes writes and no agent is late: 200, else 503, with the reasons."""
-    try:
-        problems = [*_unwritable(), *late_agents()]
-    except DatabaseError as error:
-        problems = [f"the database does not answer: {type(error).__name__}"]
-    return JsonResponse({"ready": not problems, "problems": problems}, status=503 if problems else 200)
+    """Whether database and Redis take writes and no agent is late: 200, else 503, with the reasons."""
+    found = problems()
+    return JsonResponse({"ready": not found, "problems": found}, status=503 if found else 200)
 
 
 @requires("agent:read")
@@ -36,35 +32,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
     registry = CollectorRegistry()
     registry.register(_Collector())
     return HttpResponse(generate_latest(registry), content_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def late_agents() -> list[str]:
-    """A sentence for each enabled agent that should have ended a run by now."""
-    ages = _ages()
-    late = []
-    for name in AGENTS:
-        if not gdpconfig.value("agents", f"ENABLED_{name}"):
-            continue
-        limit = late_after_s(gdpconfig.value("agents", f"PERIOD_{name}"))
-        age = ages.get(name)
-        if age is None:
-            late.append(f"agent {name} has never ended a run")
-        elif age > limit:
-            late.append(f"agent {name} last ended a run {age:.0f} s ago, expected within {limit:.0f} s")
-    return late
-
-
-def _ages() -> dict[str, float]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT name, extract(epoch FROM now() - last_success) FROM agency_agent WHERE last_success IS NOT NULL")
-        return {name: float(age) for name, age in cursor.fetchall()}
-
-
-def _unwritable() -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'")
-        (read_only,) = cursor.fetchone()
-    return ["the database takes no writes"] if read_only else []
 
 
 class _Collector:
@@ -79,10 +46,12 @@ class _Collector:
             "gridbroker_jobs", "Jobs that have not ended, by state", "SELECT status, count(*) FROM brokerage_job "
             "WHERE ended_at IS NULL GROUP BY 1",
         )  # fmt: skip
-        ages = GaugeMetricFamily("gridbroker_agent_age_seconds", "Time since an agent last ended a run well", labels=["agent"])
-        for name, age in _ages().items():
-            ages.add_metric([name], age)
-        yield ages
+        by_agent = GaugeMetricFamily(
+            "gridbroker_agent_age_seconds", "Time since an agent last ended a run well", labels=["agent"]
+        )
+        for name, age in ages(connection).items():
+            by_agent.add_metric([name], age)
+        yield by_agent
 
 
 def _counted(name: str, text: str, sql: str) -> GaugeMetricFamily:

@@ -61,7 +61,7 @@ class Server:
         attempt_s: float = 10.0,
         stop_grace_s: float = 0.0,
     ) -> Answer | None:
-        """POST until an answer that is not 5xx or 429 comes; None when `deadline` passes or the pilot is asked to stop first.
+        """POST until an answer that is not 5xx, 408 or 429 comes; None when `deadline` passes or the pilot is to stop first.
 
         deadline: on the clock of `clocks.now`, None = for ever. attempt_s: patience with one attempt.
         stop_grace_s: how long after the request to stop it still tries.
@@ -77,7 +77,7 @@ class Server:
             else:
                 wanted = answer.retry_after
                 self._note(f"status {answer.status}" if answer.status >= 500 else None)
-                if answer.status < 500 and answer.status != 429:
+                if answer.status < 500 and answer.status not in (408, 429):
                     return answer
             self._pause(random.uniform(0, pause) if wanted is None else wanted, deadline, stop_grace_s)  # noqa: S311 - jitter, no secret
             pause = min(2 * pause, LONGEST_PAUSE_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -35,7 +36,8 @@ FAULT = ErrorText(
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return _answer(request, 400, BAD_REQUEST, None)
+    """400; what of ours refused the request says in the exception what is wrong with it."""
+    return _answer(request, 400, BAD_REQUEST, exception if isinstance(exception, BadRequest) else None)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

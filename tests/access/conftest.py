@@ -11,13 +11,16 @@ from pytest_django import Settings
 from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.access.models import User
+from broker_site.foundation.access.strangers import STRANGERS
 
 
 @pytest.fixture(autouse=True)
 def fresh_cache() -> Iterator[None]:
     forget_verified()
+    STRANGERS.forget()
     yield
     forget_verified()
+    STRANGERS.forget()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from django.core.cache import cache
 from pytest_django import Settings
 
 from broker_site.foundation.access.authentication import forget_verified
+from broker_site.foundation.access.strangers import STRANGERS
 from tests.api.people import Person, person
 
 
@@ -17,8 +18,10 @@ def without_redis(settings: Settings) -> Iterator[None]:
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     cache.clear()
     forget_verified()
+    STRANGERS.forget()
     yield
     forget_verified()
+    STRANGERS.forget()
 
 
 @pytest.fixture

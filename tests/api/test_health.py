@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from django.db import OperationalError, connection, transaction
 from django.test import Client
+from pytest_django import Settings
 
 from broker_site.foundation.agency.duties import AGENTS
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
+from broker_site.roof import readiness
 from tests.builders import parameters, submitted
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen() -> Iterator[None]:
+    readiness.forget()
+    yield
+    readiness.forget()
 
 
 def test_a_system_whose_agents_never_ran_is_alive_and_not_ready(client: Client) -> None:
@@ -20,9 +32,119 @@ def test_a_system_whose_agents_never_ran_is_alive_and_not_ready(client: Client) 
     assert "agent refine has never ended a run" in answer.json()["problems"]
 
 
-def test_a_system_is_ready_when_every_agent_ended_a_run_lately(client: Client) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_a_system_is_ready_when_every_agent_ended_a_run_lately(client: Client, redis_settings: str) -> None:
+    all_agents_well()
+    answer = client.get("/readyz")
+    assert answer.json() == {"ready": True, "problems": []}
+    assert answer.status_code == 200
+
+
+def all_agents_well() -> None:
     Agent.objects.bulk_create(Agent(name=name, last_success=clock.now()) for name in AGENTS)
-    assert client.get("/readyz").json() == {"ready": True, "problems": []}
+
+
+def written() -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT at, length(filler) FROM agency_writeprobe")
+        return cursor.fetchall()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_writes_once_in_five_seconds_whoever_asks(
+    client: Client, redis_settings: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_agents_well()
+    assert client.get("/readyz").status_code == 200
+    first = written()
+    assert [size for _, size in first] == [readiness.FILLER]
+    with monkeypatch.context() as patch:
+        patch.setattr(readiness.redis.Redis, "set", lambda *args, **more: pytest.fail("looked again"))
+        assert client.get("/readyz").status_code == 200
+    readiness.forget()  # as another process would ask
+    assert client.get("/readyz").status_code == 200
+    assert written() == first
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE agency_writeprobe SET at = at - interval '6 s'")
+    readiness.forget()
+    assert client.get("/readyz").status_code == 200
+    assert written() != first
+
+
+FAULTS = {
+    "disk_full": "the disk of the database is full",
+    "out_of_memory": "the database is out of memory",
+    "read_only_sql_transaction": "the database takes no writes",
+    "insufficient_privilege": "the role of this process may not write to the database",
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_write_that_fails_is_told_by_its_cause(client: Client, redis_settings: str, fault: str) -> None:
+    """PostgreSQL itself raises the error, at the write."""
+    all_agents_well()
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE agency_writeprobe")
+        cursor.execute(
+            f"CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE {fault}; END $$;"
+            " CREATE TRIGGER fail BEFORE INSERT ON agency_writeprobe EXECUTE FUNCTION fail()"
+        )
+        try:
+            answer = client.get("/readyz")
+        finally:
+            cursor.execute("DROP FUNCTION fail CASCADE")
+    assert answer.status_code == 503
+    assert answer.json()["problems"] == [FAULTS[fault]]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lock_on_what_it_writes_does_not_hold_it_for_long(client: Client, redis_settings: str) -> None:
+    all_agents_well()
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE agency_writeprobe")
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE agency_writeprobe")
+        assert client.get("/readyz").json()["problems"] == ["the database did not take a write within 3 s"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_too_many_clients_are_told_in_words(client: Client, redis_settings: str) -> None:
+    name = connection.settings_dict["NAME"]
+    with connection.cursor() as cursor:
+        cursor.execute(f'ALTER DATABASE "{name}" CONNECTION LIMIT 0')
+        try:
+            user = connection.settings_dict["USER"]
+            cursor.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+            if cursor.fetchone() == (True,):
+                pytest.skip(f"the limit does not hold for a superuser, {user}")
+            answer = client.get("/readyz")
+        finally:
+            cursor.execute(f'ALTER DATABASE "{name}" CONNECTION LIMIT -1')
+    assert answer.json()["problems"] == ["the database has no connection left: too many clients"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_redis_that_is_down_is_the_first_cause(client: Client, settings: Settings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["problems"][0] == "Redis does not answer: no messages between agents, no limits of requests"
+    assert "agent refine has never ended a run" in answer.json()["problems"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("FATAL:  sorry, too many clients already", "the database has no connection left: too many clients"),
+        ('connection to server at "10.0.0.7" failed: Connection refused', "nothing listens at the address of the database"),
+        ("FATAL:  the database system is starting up", "the database is starting"),
+        ("timeout expired", "the database does not answer within 3 s"),
+        ("something of a new release", "the database fails: OperationalError"),
+    ],
+)
+def test_why_no_connection_can_be_had_is_told_without_hosts_and_users(text: str, words: str) -> None:
+    assert readiness.in_words(OperationalError(text)) == words
 
 
 def test_metrics_are_for_who_may_read_agents(client: Client, admin_client: Client) -> None:

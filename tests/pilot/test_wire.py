@@ -28,12 +28,12 @@ def test_a_lost_answer_to_an_ask_is_given_again_and_no_job_is_lost(slot: Slot, p
 def test_a_lost_answer_to_a_report_is_asked_for_until_it_comes(slot: Slot, peer: Peer) -> None:
     slot.program("one", "echo 1 > out")
     job = peer.offer("one", out=["out"])
-    peer.faults["report"] = [(502, None), (429, 0.3), "lost", "lost", "lost"]
+    peer.faults["report"] = [(502, None), (429, 0.3), (408, None), "lost", "lost", "lost"]
     began = time.monotonic()
     slot.run()
     assert time.monotonic() - began > 0.3
     bodies = [body for body, _ in peer.verbs("report")]
-    assert len(bodies) == 6
+    assert len(bodies) == 7
     assert all(body == bodies[0] for body in bodies)
     assert peer.jobs[job].status == "finished"
     assert slot.files() == ["out"]

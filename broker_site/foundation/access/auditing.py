@@ -1,7 +1,8 @@
 """The audit: one row for each privileged act, done or refused.
 
 A view writes its row with `audit` in the transaction of the act; the middleware writes one for calls that left none, which is how
-refusals and faults get theirs. Which calls are privileged stands in `permissions` (note `audited`).
+refusals and faults get theirs. Callers without a credential that come too often share rows (`strangers`). Which calls are
+privileged stands in `permissions` (note `audited`).
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponseBase
 
-from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.authentication import authenticate, shows_bearer
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.permissions import PERMISSIONS
 from broker_site.foundation.access.principal import ANONYMOUS, Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.routes import permission_of
+from broker_site.foundation.access.strangers import STRANGERS, WINDOW_S, client_address
 from broker_site.foundation.access.trace import trace_id
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -81,6 +84,13 @@ class AuditMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.method in SAFE_METHODS:
             return self.get_response(request)
+        if request.path_info.startswith("/api/") and not _shows_something(request):
+            try:
+                STRANGERS.refuse_spent(client_address(request))
+            except Refused as refused:
+                STRANGERS.has_row(client_address(request))  # counted, and told with the sum
+                return refused.response()
+        _add_sums()
         call = _Call()
         token = _call.set(call)
         try:
@@ -92,6 +102,10 @@ class AuditMiddleware:
             return response
         finally:
             _call.reset(token)
+
+
+def _shows_something(request: HttpRequest) -> bool:
+    return shows_bearer(request) or settings.SESSION_COOKIE_NAME in request.COOKIES
 
 
 def _audited_permission(request: HttpRequest) -> str:
@@ -106,13 +120,31 @@ def _row_exists() -> bool:
 
 def _add_row(request: HttpRequest, response: HttpResponseBase, permission: str) -> None:
     status = response.status_code
+    who, after = _principal(request), None
+    if who is ANONYMOUS:
+        address = client_address(request)
+        if status == 401 and not shows_bearer(request):
+            STRANGERS.failed(address)
+        if not STRANGERS.has_row(address):
+            return
+        after = {"address": address}
     outcome = Audit.Outcome.DONE if status < 400 else Audit.Outcome.REFUSED if status < 500 else Audit.Outcome.FAILED
     reason = getattr(response, "problem_title", "")
     try:
-        audit(permission, _principal(request), f"{request.method} {request.path}", outcome, reason=reason, status=status)
+        audit(permission, who, f"{request.method} {request.path}", outcome, reason=reason, status=status, after=after)
     except DatabaseError as exc:
         # The answer stands: with no database the act was not done either, and the log has the trace id.
         logger.error("no audit row for %s %s, trace id %s: %s", request.method, permission, trace_id(), exc)
+
+
+def _add_sums() -> None:
+    """A row for each address whose further failures of the last minute had none."""
+    for address, n in STRANGERS.sums():
+        words = f"{n} further calls without a good credential from this address in {WINDOW_S:.0f} s"
+        try:
+            audit("stranger", ANONYMOUS, f"address {address}", Audit.Outcome.REFUSED, reason=words, after={"calls": n})
+        except DatabaseError as exc:
+            logger.error("no audit row for address %s, %s: %s", address, words, exc)
 
 
 def _principal(request: HttpRequest) -> Principal:

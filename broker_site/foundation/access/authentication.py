@@ -19,7 +19,8 @@ from django.http import HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.models import Credential, Role, User
 from broker_site.foundation.access.principal import ANONYMOUS, Principal
-from broker_site.foundation.access.problems import not_authenticated
+from broker_site.foundation.access.problems import Refused, not_authenticated
+from broker_site.foundation.access.strangers import STRANGERS, client_address
 from broker_site.foundation.access.tokens import JOB_PREFIX, BadToken, digest, looks_stored, read_job_token
 from broker_site.foundation.kernel import clock
 
@@ -49,18 +50,28 @@ class _StoredCredential:
 
 
 _verified: dict[str, _StoredCredential] = {}
+_found_good: set[str] = set()
+"""Digests of credentials that were good at some time: these are asked for again whoever else shares their address."""
 _withdrawn: tuple[float, frozenset[int]] = (0.0, frozenset())
 
 
 def authenticate(request: HttpRequest) -> Principal:
     """Who sent this request; ANONYMOUS when it shows nothing. Also left in `request.principal`.
 
-    Raises Refused(401) when it shows a bearer token that is not good: a bad token never falls back to the session.
+    Raises Refused(401) when it shows a bearer token that is not good: a bad token never falls back to the session; 429 for one
+    that this process has not yet found good, from an address that has shown too many bad ones.
     """
     known = getattr(request, "principal", None)
     if known is not None:
         return cast("Principal", known)
-    principal = _by_bearer(request) if shows_bearer(request) else _by_session(request)
+    refused: Refused | None = getattr(request, "refused_credential", None)
+    if refused is not None:  # asked again for the same request
+        raise refused
+    try:
+        principal = _by_bearer(request) if shows_bearer(request) else _by_session(request)
+    except Refused as refusal:
+        request.refused_credential = refusal  # type: ignore[attr-defined]
+        raise
     request.principal = principal  # type: ignore[attr-defined]
     return principal
 
@@ -110,9 +121,12 @@ def _by_bearer(request: HttpRequest) -> Principal:
     match = _BEARER.fullmatch(request.META["HTTP_AUTHORIZATION"])
     if match is None:
         raise not_authenticated("The Authorization header is malformed.")
+    if not _known_good(match.group(1)):
+        STRANGERS.refuse_spent(client_address(request))
     try:
         return principal_of_token(match.group(1))
     except BadToken as exc:
+        STRANGERS.failed(client_address(request))
         raise not_authenticated(f"The token is not accepted: {exc}.") from None
 
 
@@ -121,6 +135,11 @@ def _by_session(request: HttpRequest) -> Principal:
     if not isinstance(user, User) or not user.is_active:
         return ANONYMOUS
     return Principal("user", user.username, user=user, superuser=user.is_superuser, roles=_roles(user.pk))
+
+
+def _known_good(text: str) -> bool:
+    """Whether to look at a token costs no query, or was worth one before."""
+    return text.startswith(JOB_PREFIX) or not looks_stored(text) or digest(text) in _found_good
 
 
 def _job(text: str) -> Principal:
@@ -198,6 +217,9 @@ def _verify(text: str) -> _StoredCredential:
         Credential.objects.filter(pk=row.pk).update(last_used=today)
     if len(_verified) >= _CACHE_MOST:
         _verified.clear()
+    if len(_found_good) >= _CACHE_MOST:
+        _found_good.clear()
+    _found_good.add(key)
     _verified[key] = verified = _StoredCredential(
         id=row.pk,
         kind=row.kind,

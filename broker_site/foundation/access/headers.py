@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponseBase
 
@@ -20,19 +21,25 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "private, no-store",
 }
+"""Nothing is to be kept by a browser or a proxy: nearly all of it is behind a login. Static files are answered before this."""
+
+R = TypeVar("R", bound=HttpResponseBase)
+
+
+def with_headers(response: R) -> R:
+    """The answer with the headers that it does not have yet."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
 
 
 class SecurityHeadersMiddleware:
-    """Sets the headers that an answer does not already have; answers of the API are not to be cached."""
+    """Sets the headers on what Django answers."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        response = self.get_response(request)
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
-        if request.path_info.startswith("/api/"):
-            response.headers.setdefault("Cache-Control", "no-store")
-        return response
+        return with_headers(self.get_response(request))

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, UnreadablePostError
 from django.views.csrf import csrf_failure as csrf_page
@@ -24,6 +24,7 @@ from broker_site.foundation.kernel.verdict import Problem
 CONTENT_TYPE = "application/problem+json"
 _QUERY_CANCELLED = "57014"  # PostgreSQL's code for a statement that ran into statement_timeout
 _RETRY_AFTER_S = "2"
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 Fault = Problem | Mapping[str, str]
 """One fault of a body: field, rule, message; as the rules give it or already as the answer shows it."""
@@ -117,6 +118,13 @@ class ProblemsMiddleware:
         answer = problem_response(response.status_code, title, detail, headers=kept)
         answer.cookies = response.cookies
         return answer
+
+    def process_view(self, request: HttpRequest, *view: Any) -> None:
+        """Refuse a form with a character that no database text can hold. The API takes none, and `jsonbody` reads strictly."""
+        form = request.content_type in _FORMS and not _is_api(request)
+        for name, values in request.POST.lists() if form else ():
+            if "\x00" in name or any("\x00" in str(value) for value in values):
+                raise BadRequest(f"The field {name[:60]!a} of the form holds a NUL character.")
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
         """Answer for a plain view; pages outside the API keep Django's own way."""

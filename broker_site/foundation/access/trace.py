@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from django.http import HttpRequest, HttpResponseBase
@@ -19,6 +20,16 @@ def trace_id() -> str:
     return _current.get()
 
 
+@contextmanager
+def traced() -> Iterator[str]:
+    """A new trace id for what happens inside: what a client sends is not taken over, so that ids cannot be forged or reused."""
+    token = _current.set(secrets.token_hex(8))
+    try:
+        yield trace_id()
+    finally:
+        _current.reset(token)
+
+
 class TraceMiddleware:
     """Gives each request a trace id of our own making and tells it in the answer. Stands first."""
 
@@ -26,14 +37,11 @@ class TraceMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer with the header; what a client sends in it is not taken over, so that ids cannot be forged or reused."""
-        token = _current.set(secrets.token_hex(8))
-        try:
+        """Answer with the header."""
+        with traced() as own:
             response = self.get_response(request)
-            response[HEADER] = trace_id()
+            response[HEADER] = own
             return response
-        finally:
-            _current.reset(token)
 
 
 class TraceFilter(logging.Filter):

@@ -54,7 +54,7 @@ class NewestFirst(CursorPagination):
 
     def _is_place(self, position: str) -> bool:
         """Whether a cursor may stand there; ValueError too says that it may not."""
-        return 0 <= int(position) <= LARGEST_ID if self.numbered else len(position) <= LONGEST_NAME
+        return 0 <= int(position) <= LARGEST_ID if self.numbered else len(position) <= LONGEST_NAME and position.isprintable()
 
 
 class OldestFirst(NewestFirst):

@@ -35,7 +35,7 @@ from broker_site.roof.supervisor.watch import Supervisor
 MARKER = "GRIDBROKER_SYSTEM"
 """Variable in every child's environment: the folder of its instance, by which children of a killed supervisor are found."""
 
-WEB_WORKERS, WEB_THREADS, WORKER_PROCESSES = 2, 4, 2
+WEB_WORKERS, WEB_CONNECTIONS, WORKER_PROCESSES = 2, 1000, 2
 WEB_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "5000", "GRIDBROKER_LOCK_TIMEOUT_MS": "2000"}
 WORKER_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "30000", "GRIDBROKER_LOCK_TIMEOUT_MS": "5000"}
 SECRET = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FILE", "SECRET_KEY_FALLBACKS")
@@ -243,9 +243,9 @@ def _start(
 def _web(system: System) -> Spec:
     host_port = system.url.removeprefix("http://").split(":")
     command = (
-        *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", host_port[0], "--port", host_port[1]),
-        *("--workers", str(WEB_WORKERS), "--blocking-threads", str(WEB_THREADS), "--respawn-failed-workers"),
-        *("--workers-kill-timeout", "5", "--no-ws", "--log-level", "warning", "broker_site.wsgi:application"),
+        *(sys.executable, "-m", "granian", "--interface", "rsgi", "--http", "1", "--host", host_port[0], "--port", host_port[1]),
+        *("--workers", str(WEB_WORKERS), "--backpressure", str(WEB_CONNECTIONS), "--respawn-failed-workers"),
+        *("--workers-kill-timeout", "5", "--no-ws", "--log-level", "warning", "broker_site.rsgi:application"),
     )
     return Spec("web", command, {**system.environment, **WEB_LIMITS}, system.root)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.workqueues.examples import Params, analysis, constant, event_service, generation, pile_up, processing, template
-from workqueues.rules.refine import TaskFaults, TaskWait, plan, read_task, validate
+from workqueues.rules.refine import TaskFaults, TaskWait, bounded, check_inputs, plan, read_task, validate
+from workqueues.rules.refine.types import MOST_LISTED
 from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters, not_yet
 
 
@@ -402,6 +404,31 @@ def test_inputs_that_nobody_has_are_told_up_to_a_bound() -> None:
     assert isinstance(refined, TaskFaults)
     assert len(refined.problems) == 501
     assert refined.problems[-1].rule == "more"
+
+
+def worst_bodies() -> Iterator[tuple[str, Params]]:
+    """Bodies of the size that is allowed, each made so that one rule has as much to do as can be."""
+    names = ",".join(f"d.{j}" for j in range(1000))
+    outputs = [
+        {"type": "template", "param_type": "output", "value": f"o{i}.${{MIDDLENAME}}.${{SN}}", "dataset": f"o{i}"}
+        for i in range(900)
+    ]
+    read = {"type": "template", "param_type": "input", "value": "${IN}", "dataset": names}
+    yield "named outputs", {"jobParameters": [read, *outputs], "addNthFieldToLFN": [1], "noInput": False}
+    unknown = [{**read, "value": f"${{IN{i}}}", "dataset": names.replace("d.", f"d{i}.")} for i in range(100)]
+    yield "unknown inputs", {"jobParameters": unknown, "noInput": False}
+    yield "placeholders", {"jobParameters": [{"type": "constant", "value": f"${{A{i}}} " * 400} for i in range(1000)]}
+
+
+@pytest.mark.parametrize(("kind", "changes"), list(worst_bodies()))
+def test_the_worst_body_costs_a_bounded_time_and_a_bounded_answer(kind: str, changes: Params) -> None:
+    params = {**generation(), **changes}
+    began = time.process_time()
+    document = read_task(params)
+    problems = bounded([*document.problems, *check_inputs(document, None, {})])
+    assert time.process_time() - began < 3
+    assert 0 < len(problems) <= MOST_LISTED + 1
+    assert sum(len(p.field) + len(p.message) for p in problems) < 300_000
 
 
 def test_placeholders_that_nobody_knows_are_told_up_to_a_bound() -> None:

@@ -29,6 +29,8 @@ MOST_ITEMS = 1000
 """Most items in one list, and most datasets in one item."""
 MOST_DATASETS = 10_000
 """Most names of datasets in a task."""
+MOST_TEXT = 200_000
+"""Most characters in the values of all items of a task: each placeholder in them is looked at several times."""
 
 MODELS: Mapping[ItemType, type[documents.Item]] = {
     "constant": documents.Constant,
@@ -46,7 +48,7 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
     """All items that can be read, in order, those of `log` last, and what is wrong with the others."""
     items: list[Item] = []
     problems: list[Problem] = []
-    names = 0
+    names = text = 0
     for field, several in (("jobParameters", _listed(params.get("jobParameters"))), ("log", _logs(params.get("log")))):
         if several is None:
             wanted = "a list of items" if field == "jobParameters" else "an item or a list of items"
@@ -60,9 +62,12 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
             item, wrong = _item(path, raw, in_log=field == "log")
             problems += wrong
             names += len(item.names) if item else 0
-            if names > MOST_DATASETS:
-                wrong = [problem(path, "range", f"the task names more than {MOST_DATASETS} datasets")]
-                return _with_streams(items), problems + wrong
+            text += len(item.value) if item else 0
+            if names > MOST_DATASETS or text > MOST_TEXT:
+                much = f"names more than {MOST_DATASETS} datasets"
+                if text > MOST_TEXT:
+                    much = f"has more than {MOST_TEXT} characters in the values of its items"
+                return _with_streams(items), [*problems, problem(path, "range", f"the task {much}")]
             if item is not None:
                 items.append(item)
     return _with_streams(items), problems

@@ -23,6 +23,8 @@ from workqueues.rules.task_parameters import TaskParameters
 from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
 
 _LATER_FORMS = "F"
+MOST_MIDDLE_NAMES = 50_000
+"""Most pairs of an input dataset and an output that is named by it."""
 _HINTS = 20
 """Unknown placeholders for which the nearest known one is looked up."""
 Faults = Iterator[tuple[str, str, str]]
@@ -265,9 +267,15 @@ def _names(items: Sequence[Item], task: TaskParameters) -> Faults:
             message = "a job has files of one field: boundaries of the files cannot bind it too"
             yield "groupBoundaryID", "contradiction", message
         return
-    for name in (name for item in input_items(items)[:1] for name in item.names):
-        for item in items:
-            if item.file_name and (wrong := bad_middle_name(item.file_name, name, fields)):
+    names = [name for item in input_items(items)[:1] for name in item.names]
+    named = [item for item in items if item.file_name]
+    if len(names) * len(named) > MOST_MIDDLE_NAMES:
+        message = f"{len(names)} input datasets give {len(named)} outputs their names, at most {MOST_MIDDLE_NAMES} pairs"
+        yield "addNthFieldToLFN", "range", message
+        return
+    for name in names:
+        for item in named:
+            if wrong := bad_middle_name(item.file_name, name, fields):
                 yield "addNthFieldToLFN", "template", wrong
 
 

@@ -1,0 +1,192 @@
+"""The RSGI application: reads a request whole, has Django answer it in a thread of its lane, and sends the answer whole.
+
+A thread is with a request only while Django works on it: a half-sent body waits in the event loop, and what a slow client
+has not read yet lies with granian, large answers in a file without a name. `/healthz` is answered in the loop itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any, Protocol
+
+from django.conf import settings
+from django.http import HttpResponse, StreamingHttpResponse
+
+from broker_site.foundation.access.headers import with_headers
+from broker_site.foundation.access.problems import Refused, answer_to
+from broker_site.foundation.access.trace import HEADER, traced
+from broker_site.roof.web.body import Bodies, Chunks
+from broker_site.roof.web.environ import Scope, environ_of
+from broker_site.roof.web.lanes import Lane, Lanes, Overloaded, lanes
+
+STEP_S, STEP_BYTES = 0.25, 1_000_000
+"""A long answer is made in steps of about this size; after each one its thread serves others."""
+IN_MEMORY = 1_000_000
+"""Bytes of a long answer that are kept in memory; a longer one lies in a file."""
+OPENED_S = 30.0
+"""Granian has opened the file long before."""
+LOOK_S = 0.5
+SWITCH_S = 0.001
+"""How long one thread may reckon while another wants to: a heartbeat beside a submission waits for it after each statement."""
+CALM_S = 60.0
+"""Seconds between two lines in the log about one and the same trouble."""
+
+TOO_MANY = Refused(429, "Too many requests at once", "Try again in 2 s.", headers={"Retry-After": "2"})
+
+Header = tuple[str, str]
+Handler = Callable[[dict[str, Any], Callable[..., Any]], Any]
+
+logger = logging.getLogger(__name__)
+
+
+class Answer(Chunks, Protocol):
+    """Granian's end of a request."""
+
+    def response_bytes(self, status: int, headers: list[Header], body: bytes) -> None: ...
+
+    def response_file(self, status: int, headers: list[Header], file: str) -> None: ...
+
+
+@dataclass(slots=True)
+class DjangoAnswer:
+    """An answer of Django: its head, and its body, whole or (`long`) still to be made."""
+
+    status: int
+    headers: list[Header]
+    body: bytes = b""
+    long: StreamingHttpResponse | None = None
+
+    def step(self, spool: IO[bytes]) -> bool:
+        """Make some more of a long answer; whether there is more to come."""
+        until, size = time.monotonic() + STEP_S, 0
+        for part in self.long or ():
+            spool.write(part)
+            size += len(part)
+            if size >= STEP_BYTES or time.monotonic() >= until:
+                return True
+        self.close()
+        return False
+
+    def close(self) -> None:
+        """The request is over; Django lets go of what it held for it."""
+        if self.long is not None:
+            self.long.close()
+
+
+class Application:
+    """Serves Django's WSGI handler."""
+
+    def __init__(self, handler: Handler, *, body_s: float | None = None, routes: Lanes | None = None) -> None:
+        self.handler = handler
+        self.bodies = Bodies(settings.BODY_SECONDS if body_s is None else body_s)
+        self.lanes = routes or lanes(settings.PEOPLE_THREADS, settings.PILOT_THREADS, settings.ENV.statement_timeout_ms / 1000)
+        self._told: dict[str, float] = {}
+        self._watch: asyncio.Task[None] | None = None
+
+    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Granian's call before the first request."""
+        sys.setswitchinterval(SWITCH_S)
+        self._watch = loop.create_task(self._cut())
+
+    def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Granian's call after the last one."""
+        if self._watch is not None:
+            self._watch.cancel()
+        for lane in self.lanes.all():
+            lane.close()
+
+    async def __rsgi__(self, scope: Scope, answer: Answer) -> None:
+        """Answer one request."""
+        if scope.path == "/healthz" and scope.method in ("GET", "HEAD"):
+            _send(answer, lambda: HttpResponse("ok\n", content_type="text/plain"))
+            return
+        lane = self.lanes.of(scope.method, scope.path)
+        try:
+            body = await self.bodies.read(scope, answer)
+            try:
+                made = await lane.run(partial(self._ask_django, environ_of(scope, body)))
+            finally:
+                self.bodies.release(body)
+        except Refused as refused:
+            _send(answer, refused.response)
+        except Overloaded:
+            self._say(lane.name, f"{lane.inside} requests of {lane.name} at once, more are refused (429)")
+            _send(answer, TOO_MANY.response)
+        else:
+            if made.long is None:
+                answer.response_bytes(made.status, made.headers, made.body)
+            else:
+                await self._send_long(answer, lane, made)
+
+    def _ask_django(self, environ: dict[str, Any]) -> DjangoAnswer:
+        """Django's answer, whole unless it is one that is made while it is sent."""
+        head: list[Any] = []
+        response = self.handler(environ, lambda status, headers: head.extend((status, headers)))
+        made = DjangoAnswer(int(head[0].partition(" ")[0]), head[1])
+        head_only = environ["REQUEST_METHOD"] == "HEAD"
+        if isinstance(response, StreamingHttpResponse) and not head_only:
+            made.long = response
+            return made
+        try:
+            made.body = b"" if response.streaming else b"".join(response)
+        finally:
+            response.close()
+        return made
+
+    async def _send_long(self, answer: Answer, lane: Lane, made: DjangoAnswer) -> None:
+        """Make a long answer step by step, so that others get the thread in between, and send it when it is whole.
+
+        One that cannot be finished is told as the fault it is: half a list would look like a whole one.
+        """
+        spool = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - granian opens a large one later
+        try:
+            while await lane.run(partial(made.step, spool)):
+                pass
+        except Exception as error:  # noqa: BLE001 - whatever a generator of rows throws, in place of Django's handler
+            spool.close()
+            made.close()
+            fault = TOO_MANY if isinstance(error, Overloaded) else error
+            _send(answer, lambda: answer_to(fault))
+            return
+        size = spool.tell()
+        headers = [*(h for h in made.headers if h[0].lower() != "content-length"), ("Content-Length", str(size))]
+        if size <= IN_MEMORY:
+            spool.seek(0)
+            answer.response_bytes(made.status, headers, spool.read())
+            spool.close()
+        else:
+            spool.flush()
+            answer.response_file(made.status, headers, f"/proc/self/fd/{spool.fileno()}")
+            asyncio.get_running_loop().call_later(OPENED_S, spool.close)
+
+    async def _cut(self) -> None:
+        """As long as the process lives: free threads that wait for a database which does not answer."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            for lane in self.lanes.all():
+                if n := lane.cut_overdue():
+                    words = f"{n} database connections of {lane.name} cut: a request took longer than {lane.patience_s:g} s"
+                    self._say(f"cut {lane.name}", words)
+
+    def _say(self, cause: str, words: str) -> None:
+        """A line in the log, once a minute for each cause."""
+        now = time.monotonic()
+        if now >= self._told.get(cause, 0.0):
+            self._told[cause] = now + CALM_S
+            logger.warning(words)
+
+
+def _send(answer: Answer, make: Callable[[], HttpResponse]) -> None:
+    """An answer that Django's handler has not seen, with the headers that every answer has."""
+    with traced() as trace_id:
+        response = with_headers(make())
+        response[HEADER] = trace_id
+    headers = [*response.items(), ("Content-Length", str(len(response.content)))]
+    answer.response_bytes(response.status_code, headers, response.content)

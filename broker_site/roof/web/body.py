@@ -1,0 +1,67 @@
+"""Reading a request's body whole before anybody works on it: within a time, a size, and what all bodies may take together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from broker_site.foundation.access.jsonbody import TASK_BODY_LIMIT
+from broker_site.foundation.access.problems import Refused
+from broker_site.roof.web.environ import Scope
+
+SMALL = 65_536
+"""Bytes of a body that is read however many others are being read."""
+MOST_HELD = 64_000_000
+"""Bytes that larger bodies may take in one process at a time."""
+
+
+class Chunks(Protocol):
+    """A body as it comes in."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+
+class Bodies:
+    """All bodies that a process holds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.held = 0
+
+    async def read(self, scope: Scope, chunks: Chunks) -> bytes:
+        """The body; `release` it once it is worked on. Refused: 408 too slow, 413 too large, 429 too many large ones at once."""
+        length, coding = scope.headers.get("content-length"), scope.headers.get("transfer-encoding")
+        if length in (None, "0") and coding is None:
+            return b""
+        if length and length.isdigit() and (len(length) > 15 or int(length) > TASK_BODY_LIMIT):
+            raise _too_large()
+        parts: list[bytes] = []
+        size = 0
+        whole = False
+        try:
+            async with asyncio.timeout(self.seconds):
+                async for part in chunks:
+                    parts.append(part)
+                    size += len(part)
+                    self.held += len(part)
+                    if size > TASK_BODY_LIMIT:
+                        raise _too_large()
+                    if size > SMALL and self.held > MOST_HELD:
+                        raise Refused(429, "Too many large bodies", "Try again in 5 s.", headers={"Retry-After": "5"})
+            whole = True
+        except TimeoutError:
+            detail = f"The body did not come within {self.seconds:g} s."
+            raise Refused(408, "Body too slow", detail, headers={"Connection": "close"}) from None
+        finally:
+            if not whole:
+                self.held -= size
+        return b"".join(parts)
+
+    def release(self, body: bytes) -> None:
+        """The body is held no more."""
+        self.held -= len(body)
+
+
+def _too_large() -> Refused:
+    return Refused(413, "Body too large", f"At most {TASK_BODY_LIMIT} bytes.", headers={"Connection": "close"})

@@ -1,0 +1,165 @@
+"""What stands between granian and Django by itself: lanes that do not wait for each other, bodies within their bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from broker_site.foundation.access.problems import Refused
+from broker_site.roof.web import body as bodies
+from broker_site.roof.web.body import Bodies
+from broker_site.roof.web.environ import environ_of
+from broker_site.roof.web.lanes import Lane, Overloaded, lanes
+
+
+@dataclass
+class Headers:
+    pairs: list[tuple[str, str]]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return dict(self.pairs).get(key, default)
+
+    def items(self) -> list[tuple[str, str]]:
+        return self.pairs
+
+
+@dataclass
+class Request:
+    """A request as granian describes it, with what comes of its body."""
+
+    headers: Headers
+    parts: list[bytes] = field(default_factory=list)
+    stalls: bool = False
+    method: str = "POST"
+    path: str = "/é"
+    query_string: str = "a=%00"
+    http_version: str = "1.1"
+    scheme: str = "http"
+    server: str = "127.0.0.1:8000"
+    client: str = "[::1]:5000"
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for part in self.parts:
+            yield part
+        if self.stalls:
+            await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "lane"),
+    [
+        ("POST", "/api/v1/jobs/7/heartbeat/", "heartbeats"),
+        ("POST", "/api/v1/jobs/7/report/", "heartbeats"),
+        ("POST", "/api/v1/pilots/", "pilots"),
+        ("POST", "/api/v1/pilots/match/", "pilots"),
+        ("POST", "/api/v1/tasks/", "submissions"),
+        ("POST", "/api/v1/tasks/7/what-if/", "submissions"),
+        ("POST", "/tasks/7/brokerage/what-if/", "submissions"),
+        ("GET", "/readyz", "probes"),
+        ("GET", "/api/v1/jobs/", "people"),
+        ("POST", "/api/v1/tasks/7/kill/", "people"),
+        ("POST", "/login/", "people"),
+        ("GET", "/tasks/", "people"),
+    ],
+)
+def test_each_request_has_its_lane(method: str, path: str, lane: str) -> None:
+    assert lanes(4, 4, 5.0).of(method, path).name == lane
+
+
+def test_a_full_lane_refuses_and_another_answers() -> None:
+    free = threading.Event()
+
+    async def crowd() -> tuple[Sequence[object], str]:
+        busy, other = Lane("busy", 2, 3, 60.0), Lane("other", 1, 0, 60.0)
+        waiting = [asyncio.ensure_future(busy.run(free.wait)) for _ in range(6)]
+        await asyncio.sleep(0)
+        answer = await other.run(lambda: "answered")
+        free.set()
+        answers = await asyncio.gather(*waiting, return_exceptions=True)
+        busy.close()
+        other.close()
+        return answers, answer
+
+    answers, answer = asyncio.run(crowd())
+    assert answer == "answered"
+    assert answers[:5] == [True] * 5
+    assert isinstance(answers[5], Overloaded)
+
+
+def test_what_a_request_throws_is_its_own() -> None:
+    async def one() -> Sequence[object]:
+        lane = Lane("one", 1, 5, 60.0)
+        found = await asyncio.gather(lane.run(lambda: 1 // 0), lane.run(lambda: 2), return_exceptions=True)
+        assert lane.inside == 0
+        lane.close()
+        return found
+
+    fault, answer = asyncio.run(one())
+    assert isinstance(fault, ZeroDivisionError)
+    assert answer == 2
+
+
+def read(request: Request, held: Bodies) -> bytes | Refused:
+    try:
+        return asyncio.run(held.read(request, request))
+    except Refused as refused:
+        return refused
+
+
+@pytest.mark.parametrize(
+    ("headers", "parts", "stalls", "answer"),
+    [
+        ([], [], False, b""),
+        ([("content-length", "4")], [b"ab", b"cd"], False, b"abcd"),
+        ([("transfer-encoding", "chunked")], [b"ab"], False, b"ab"),
+        ([("content-length", "4")], [b"ab"], True, 408),
+        ([("content-length", "5000001")], [], False, 413),
+        ([("content-length", "9" * 5000)], [], False, 413),
+        ([("transfer-encoding", "chunked")], [b"x" * 5_000_000, b"x"], False, 413),
+    ],
+)
+def test_a_body_is_read_whole_in_time_and_size(
+    headers: list[tuple[str, str]], parts: list[bytes], stalls: bool, answer: bytes | int
+) -> None:
+    held = Bodies(0.05)
+    found = read(Request(Headers(headers), parts, stalls), held)
+    assert (found.status if isinstance(found, Refused) else found) == answer
+    if isinstance(found, bytes):
+        assert held.held == len(found)
+        held.release(found)
+    assert held.held == 0
+
+
+def test_large_bodies_share_a_bound_and_small_ones_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "MOST_HELD", 150_000)
+    held, large = Bodies(1), Request(Headers([("content-length", "100000")]), [b"x" * 100_000])
+    first = read(large, held)
+    assert isinstance(first, bytes)
+    second = read(large, held)
+    assert isinstance(second, Refused)
+    assert (second.status, second.headers) == (429, {"Retry-After": "5"})
+    assert read(Request(Headers([("content-length", "2")]), [b"{}"]), held) == b"{}"
+    held.release(b"{}")
+    held.release(first)
+    assert isinstance(read(large, held), bytes)
+
+
+def test_the_environ_has_what_the_client_sent_and_nothing_of_the_process() -> None:
+    headers = Headers(
+        [
+            *(("host", "h"), ("x-forwarded-proto", "http"), ("x_forwarded_proto", "https"), ("cookie", "a=1"), ("cookie", "b=2")),
+            *(("accept", "x"), ("accept", "y"), ("content-type", "text/plain"), ("transfer-encoding", "chunked")),
+        ]
+    )
+    environ = environ_of(Request(headers), b"four")
+    assert environ["PATH_INFO"] == "/Ã©"  # the bytes of the text, as WSGI wants them
+    assert environ["HTTP_X_FORWARDED_PROTO"] == "http"
+    assert (environ["HTTP_COOKIE"], environ["HTTP_ACCEPT"]) == ("a=1;b=2", "x,y")
+    assert (environ["REMOTE_ADDR"], environ["SERVER_NAME"], environ["SERVER_PORT"]) == ("::1", "127.0.0.1", "8000")
+    assert (environ["CONTENT_TYPE"], environ["CONTENT_LENGTH"], environ["wsgi.input"].read()) == ("text/plain", "4", b"four")
+    assert "PATH" not in environ
