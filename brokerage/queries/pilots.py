@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint
+from brokerage.pilot.storage_root import StorageRoot
 
 FRESH_S = 1.0
 """How old the kept facts of queues may be: a queue taken offline hands out jobs no longer than this."""
@@ -50,9 +52,10 @@ def local_storages(queue_id: int) -> list[dict[str, str]]:
     return [{"name": name, "path": path} for name, path in sorted(set(rows))]
 
 
-def storage_directories() -> dict[str, str]:
-    """Directory of each storage endpoint that has one."""
-    return dict(StorageEndpoint.objects.exclude(path="").values_list("name", "path"))
+def storage_roots() -> dict[str, StorageRoot]:
+    """The root of each storage endpoint that has a directory."""
+    rows = StorageEndpoint.objects.exclude(path="").order_by("name").values_list("name", "path", "mark")
+    return {name: StorageRoot(name, Path(path), mark) for name, path, mark in rows}
 
 
 def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, object]]:

@@ -22,7 +22,10 @@ from broker_site.foundation.access.tokens import digest
 from broker_site.roof.embedded.instance import ROOT
 from broker_site.roof.embedded.place import read_private, write_private
 from broker_site.roof.supervisor.system import Pilot
-from brokerage.models import ComputingQueue
+from brokerage.feeds.storage_roots import put_mark
+from brokerage.ledger.storages import note_mark
+from brokerage.models import ComputingQueue, StorageEndpoint
+from brokerage.pilot.storage_root import MARKER
 
 VO = "demo"
 ADMIN, MEMBER = "admin", "demo"
@@ -63,6 +66,19 @@ def load_grid(file: Path = GRID) -> bool:
         return False
     call_command("import_grid", str(file), verbosity=0)
     return True
+
+
+def mark_storages(folder: Path) -> list[str]:
+    """Make and mark the roots below the instance's folder that nobody has made yet; names of endpoints that stay unmarked.
+
+    A root that was marked once is never made again: it has gone away.
+    """
+    for endpoint in StorageEndpoint.objects.filter(mark="").exclude(path="").order_by("name"):
+        path = Path(endpoint.path)
+        if path.is_relative_to(folder) and (not path.exists() or (path / MARKER).exists()):
+            path.mkdir(parents=True, exist_ok=True)
+            note_mark(endpoint.name, put_mark(endpoint.name, path))
+    return list(StorageEndpoint.objects.filter(mark="").exclude(path="").order_by("name").values_list("name", flat=True))
 
 
 def local_pilots(folder: Path, per_queue: int | None = None, software: Path = SOFTWARE) -> Iterator[Pilot]:
