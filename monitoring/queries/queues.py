@@ -45,7 +45,7 @@ class FeedLine:
 
 @dataclass(frozen=True, slots=True)
 class QueueDetails:
-    """`storages`: those that it uses, with their roles; `last_seen`: when a pilot of it last asked; `jobs`: state -> number, alive."""
+    """`storages`: those it uses, with their roles; `last_seen`: when a pilot of it last asked; `jobs`: state -> number, alive."""
 
     jobs: Mapping[str, int]
     storages: list[QueueStorage]
