@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from django.db.models import Exists, OuterRef
+
 from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint
 from brokerage.pilot.storage_root import StorageRoot
 
@@ -15,12 +17,13 @@ FRESH_S = 1.0
 
 
 class PilotQueue(NamedTuple):
-    """The facts of a queue that every match needs."""
+    """The facts of a queue that every match needs. `storage_down`: none of the storages that it writes to is there."""
 
     id: int
     name: str
     status: str
     workflow: str
+    storage_down: bool
 
 
 class QueueCache:
@@ -33,7 +36,10 @@ class QueueCache:
         """The queue of this name, as it was at most FRESH_S ago."""
         at, facts = self._kept.get(name, (-FRESH_S, None))
         if time.monotonic() - at > FRESH_S:
-            row = ComputingQueue.objects.filter(name=name).values_list("id", "name", "status", "workflow").first()
+            written = QueueStorage.objects.filter(queue=OuterRef("id"), access__startswith="write_")
+            down = Exists(written) & ~Exists(written.exclude(storage__root_state="down"))
+            queue = ComputingQueue.objects.filter(name=name).annotate(storage_down=down)
+            row = queue.values_list("id", "name", "status", "workflow", "storage_down").first()
             facts = PilotQueue(*row) if row else None
             self._kept[name] = (time.monotonic(), facts)
         return facts

@@ -13,6 +13,7 @@ from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.builders import grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, good, let_confirm, mark_storages, run_agents, run_jobs, take, try_take
 from tests.flow.test_bad_inputs import PRODUCTION, with_files_on_disk
+from tests.flow.test_events import all_taken, by_events, faults
 from workqueues.ledger.commands import command
 from workqueues.models import CatalogueFile, Dataset, File, FileChange, Task
 
@@ -108,6 +109,23 @@ def test_a_job_that_cannot_write_waits_for_the_storage_too(queue: ComputingQueue
     assert list(held.values_list("type", "status", "attempt_nr")) == rows
     back(tmp_path)
     assert finish(queue, task) == "done"
+
+
+def test_events_of_a_file_wait_for_its_storage_and_keep_their_tries(queue: ComputingQueue, tmp_path: Path) -> None:
+    task = by_events(5, **PRODUCTION, maxAttempt=1)
+    run_agents()
+    covered(tmp_path, "bare mount point")
+    first, *others = all_taken(queue)
+    assert end(first, DOWN) == "closed"
+    let_confirm()
+    run_agents()
+    assert faults() == []
+    back(tmp_path)
+    for job in others:
+        end(job)
+    assert finish(queue, task) == "done"
+    assert faults() == []
+    assert max(tries for _, tries, _ in inputs(task)) == 1
 
 
 def test_a_storage_that_the_job_was_not_given_is_no_excuse(queue: ComputingQueue) -> None:

@@ -122,7 +122,7 @@ def end_ranges(file_ids: Sequence[int], outcomes: Mapping[int, Outcome]) -> dict
     tries of their events are used up. Along the machine, so in three steps; one round trip.
     """
     jobs = list(outcomes)
-    worked = [job for job in jobs if outcomes[job] in ("finished", "failed")]
+    worked = [job for job in jobs if outcomes[job] not in ("returned", "untried")]
     calls = [
         _BEGUN.with_values(worked),
         _ENDED.with_values(jobs, [outcomes[job] for job in jobs]),

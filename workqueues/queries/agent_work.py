@@ -25,8 +25,8 @@ WORK = {
 
 
 RESTED = "(t.next_look_at IS NULL OR t.next_look_at <= now())"
-DUE = {"inputs to look for": "TRUE"}
-"""When a task is due for a work, if not once it has RESTED: files that are looked for have times of their own."""
+DUE = {**dict.fromkeys(WORK, RESTED), "inputs to look for": "TRUE"}
+"""When a task is due for a work: once it has rested, but files that are looked for have times of their own."""
 
 STANDINGS = """LEFT JOIN workqueues_sharestanding s ON s.share_id = t.gshare
     LEFT JOIN workqueues_workqueuestanding w ON w.work_queue_id = t.work_queue_id AND w.vo = t.vo"""
