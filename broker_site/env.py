@@ -99,6 +99,8 @@ class Env:
     def read(cls, environ: Mapping[str, str]) -> Env:
         """The environment as typed values; BadEnvironment lists every variable that breaks a rule."""
         values = {name: text.strip() for name, text in environ.items() if text.strip()}
+        if "SECRET_KEY" in values:
+            values.pop("SECRET_KEY_FILE", None)
         problems: list[Problem] = []
         try:
             env = read(cls, values)

@@ -7,5 +7,4 @@ class MonitoringConfig(AppConfig):
     """Reading: pages, tables and the read API."""
 
     name = "monitoring"
-    label = "monitoring"
     verbose_name = "Monitoring"

@@ -36,8 +36,9 @@ TASK_TONES = {
 }
 TASK = {name: Word(SYMBOLS[tone], tone, TASK_SENTENCES[name]) for tone, names in TASK_TONES.items() for name in names.split()}
 
-JOB = _table(
-    """
+WORDS = {
+    "task": TASK,
+    "job": _table("""
 pending      | idle | The job exists and is not defined yet.
 defined      | idle | The job is defined and waits for its inputs to be arranged.
 waiting      | wait | The job waits for a job that works on the same events.
@@ -54,11 +55,8 @@ finished     | good | The payload ended well and its outputs are registered.
 failed       | bad  | The job failed; its inputs are ready for another try, or were given up.
 closed       | off  | The system ended the job without blaming it; its inputs are ready again.
 cancelled    | off  | The job was killed on request.
-"""
-)
-
-DATASET = _table(
-    """
+"""),
+    "dataset": _table("""
 defined  | idle | Known to the task, not looked at yet.
 ready    | idle | Its files may be used.
 pending  | wait | The catalogue does not answer for it now.
@@ -67,11 +65,8 @@ broken   | bad  | It cannot be used.
 running  | run  | Jobs write to it.
 prepared | run  | All its files are written; it is about to be closed.
 done     | good | Closed: nothing more happens with it.
-"""
-)
-
-FILE = _table(
-    """
+"""),
+    "file": _table("""
 ready    | idle | Free to be given to a job.
 picked   | idle | Taken by a generator that makes jobs.
 running  | run  | In a job.
@@ -84,11 +79,8 @@ broken   | bad  | Its copies are damaged.
 defined  | idle | Named, not written yet.
 prepared | run  | Written, waiting to be merged.
 merging  | run  | Being merged.
-"""
-)
-
-RANGE = _table(
-    """
+"""),
+    "range": _table("""
 ready     | idle | Its job waits for a pilot or runs.
 sent      | run  | A pilot has it.
 running   | run  | Its events are being processed.
@@ -100,63 +92,35 @@ fatal     | bad  | The events have no tries left.
 discarded | off  | The result was thrown away.
 merged    | good | Its output is part of a merged file.
 corrupted | bad  | Its output could not be read.
-"""
-)
-
-QUEUE = _table(
-    """
+"""),
+    "queue": _table("""
 online    | good | Takes jobs.
 standby   | wait | Takes jobs only where a task names it.
 brokeroff | off  | Takes no new jobs by itself; a task may name it.
 test      | wait | Takes test jobs only.
 offline   | off  | Takes no jobs.
 paused    | off  | Takes no jobs; those it has are left alone.
-"""
-)
-
-AGENT = _table(
-    """
+"""),
+    "agent": _table("""
 well    | good | Its last run succeeded, and it is on time.
 failing | bad  | Its last run failed; the next period tries again.
 late    | wait | It has not succeeded for more than three periods: is a worker running?
 off     | off  | Switched off in the configuration.
 never   | idle | It has not run yet: is a worker running?
-"""
-)
-
-USE = _table(
-    """
+"""),
+    "use": _table("""
 live     | run  | In use by this job.
 used     | good | Processed by this job.
 returned | off  | Given back: another job may use it.
-"""
-)
-
-OUTCOME = _table(
-    """
+"""),
+    "outcome": _table("""
 assign  | good | The decision found candidates.
 pending | wait | The decision found no candidate; the task waits.
-"""
-)
-
-THROTTLE = _table(
-    """
+"""),
+    "throttle": _table("""
 PASS | good | Jobs may be made for the unit.
 SKIP | wait | No jobs are made for the unit now; the reason says why.
-"""
-)
-
-WORDS = {
-    "task": TASK,
-    "job": JOB,
-    "dataset": DATASET,
-    "file": FILE,
-    "range": RANGE,
-    "queue": QUEUE,
-    "agent": AGENT,
-    "use": USE,
-    "outcome": OUTCOME,
-    "throttle": THROTTLE,
+"""),
 }
 
 UNKNOWN = Word("?", "idle", "A state that this page does not know.")

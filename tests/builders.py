@@ -9,7 +9,7 @@ from brokerage.ledger.lease import register
 from brokerage.models import ComputingQueue, Pilot, QueueStorage, Site, StorageEndpoint
 from workqueues.ledger.submit import first_columns, submit
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica, Task, WorkQueue
-from workqueues.queries.tasks import named_parent
+from workqueues.queries.tasks import newest_named
 
 
 def grid(*names: str, path: str = "") -> list[ComputingQueue]:
@@ -97,7 +97,7 @@ def reading(name: str, dataset: str, **more: Any) -> dict[str, Any]:
 def submitted(params: dict[str, Any]) -> Task:
     """The task of these parameters, as submitted."""
     name = params.get("parentTaskName")
-    parent = named_parent(params["vo"], params["userName"], name) if name else None
+    parent = newest_named(params["vo"], params["userName"], name) if name else None
     columns = first_columns(params, params["userName"], parent.id if parent else None)
     task, _ = submit(params, columns, params["userName"], "user:ada")
     return task

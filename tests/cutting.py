@@ -84,7 +84,7 @@ class Generator:
         with transaction.atomic():
             task = lock_claimed(self.of.task.id, self.run)
             if task.status == "ready":
-                move_task(task, "running", "test", "jobs made")
+                move_task(task, "running", "test", "jobs made", locked_by=self.run, locked_time=task.locked_time)
             Dataset.objects.select_for_update().get(id=self.of.dataset.id)
             ids = take_ids("brokerage_job", len(jobs))
             for job_id, parts in zip(ids, jobs, strict=True):

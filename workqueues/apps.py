@@ -7,7 +7,6 @@ class WorkqueuesConfig(AppConfig):
     """Demand: what has to be done."""
 
     name = "workqueues"
-    label = "workqueues"
     verbose_name = "Work queues"
 
     def ready(self) -> None:

@@ -25,6 +25,9 @@ class TaskMachine(Machine):
     active = Names("registered defined ready scouting running paused throttled")
     """It counts for the limit of active tasks of its user (facts on commands, answers to a submission)."""
 
+    brokered = Names("assigning ready")
+    """The brokerage is next; while it says no, the task keeps the reason."""
+
     commanded = Names("aborting finishing toretry")
     """A command was accepted and is not yet carried out."""
 

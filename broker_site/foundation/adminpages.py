@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -26,23 +26,17 @@ MOST_COUNTED = 10_000
 LARGEST_ID = (1 << 63) - 1
 _NEVER = frozenset({"password", "password1", "password2", "secret"})
 
-Link = tuple[str, str, dict[str, Any]]
-"""Words, model as app_model, query of its list."""
-
 
 class ReadingAdmin(admin.ModelAdmin):
     """Rows that the system writes: nothing to add, change or delete."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Never."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never."""
         return False
 
 
@@ -56,10 +50,22 @@ class CappedPaginator(Paginator):
         return int(rows.order_by()[:MOST_COUNTED].count())
 
 
-class NumberSearch(admin.ModelAdmin):
-    """A search for a number looks for the row of that number, and in `number_fields`, which have indexes."""
+class ReadOnlyAdmin(ReadingAdmin):
+    """Every column to read, also of large tables.
+
+    A search for a number looks for the row of that number, and in `number_fields`, which have indexes. `related`: lists of rows
+    that belong to one: words, model as app_model, and the column of it that has the id.
+    """
 
     number_fields: tuple[str, ...] = ()
+    related: tuple[tuple[str, str, str], ...] = ()
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER  # a count for each choice of each filter would read the whole table as often
+    paginator = CappedPaginator
+    list_per_page = 50
+    list_max_show_all = 50
+    ordering = ("-pk",)
+    actions: Any = None
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> tuple[QuerySet[Any], bool]:
         """By number where the term is one that a row may have, else by `search_fields`."""
@@ -71,21 +77,20 @@ class NumberSearch(admin.ModelAdmin):
             rows |= queryset.filter(**{field: int(term)})
         return rows, False
 
-
-class ReadOnlyAdmin(NumberSearch, ReadingAdmin):
-    """Every column to read, also of large tables."""
-
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER  # a count for each choice of each filter would read the whole table as often
-    paginator = CappedPaginator
-    list_per_page = 50
-    list_max_show_all = 50
-    ordering = ("-pk",)
-    actions: Any = None
-
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        """All columns but bytes."""
-        return [f.name for f in self.opts.concrete_fields if not isinstance(f, BinaryField)]
+        """All columns but bytes, behind the lists that belong to the row."""
+        columns = [f.name for f in self.opts.concrete_fields if not isinstance(f, BinaryField)]
+        return ["belonging", *columns] if self.related else columns
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return ("belonging",) if self.related else ()
+
+    @admin.display(description="lists")
+    def belonging(self, obj: Model) -> SafeString:
+        links = (
+            (reverse(f"admin:{model}_changelist"), urlencode({column: obj.pk}), words) for words, model, column in self.related
+        )
+        return format_html_join(" · ", '<a href="{}?{}">{}</a>', links)
 
 
 class AuditedAdmin(admin.ModelAdmin):
@@ -99,7 +104,6 @@ class AuditedAdmin(admin.ModelAdmin):
         self.note(request, "change" if change else "add", obj, before, values(obj, fields))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        """Delete and audit."""
         self.note(request, "delete", obj, values(obj), None)
         super().delete_model(request, obj)
 
@@ -145,29 +149,18 @@ class VoFilter(admin.SimpleListFilter):
     parameter_name = "vo"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> list[tuple[str, str]]:
-        """The VOs."""
         return [(vo, vo) for vo in Role.objects.order_by("vo").values_list("vo", flat=True).distinct()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The rows of the chosen one."""
         return queryset.filter(vo=self.value()) if self.value() else queryset
 
 
 def cut(text: str, most: int = 60) -> str:
-    """The beginning of a long text."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def pretty(value: Any) -> SafeString:
-    """JSON as indented text."""
     return format_html("<pre>{}</pre>", json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False))
-
-
-def lists(links: Sequence[Link]) -> SafeString:
-    """Links to the lists of rows that belong to one."""
-    return format_html_join(
-        " · ", '<a href="{}?{}">{}</a>', ((reverse(f"admin:{m}_changelist"), urlencode(q), words) for words, m, q in links)
-    )
 
 
 def row(model: str, pk: Any, words: Any = None) -> SafeString | str:
@@ -175,3 +168,13 @@ def row(model: str, pk: Any, words: Any = None) -> SafeString | str:
     if pk in (None, 0, ""):
         return "-"
     return format_html('<a href="{}">{}</a>', reverse(f"admin:{model}_change", args=[pk]), pk if words is None else words)
+
+
+def row_link(words: str, model: str, column: str) -> Callable[[Any, Any], SafeString | str]:
+    """A column of a list that links to the row whose id is in `column`."""
+
+    @admin.display(description=words, ordering=column)
+    def link(_page: Any, obj: Any) -> SafeString | str:
+        return row(model, getattr(obj, column))
+
+    return link

@@ -13,7 +13,6 @@ class OneLine(logging.Formatter):
     default_msec_format = "%s.%03dZ"
 
     def converter(self, seconds: float | None) -> time.struct_time:
-        """Times are UTC."""
         return time.gmtime(seconds)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
@@ -24,7 +23,6 @@ class ExternalFault(logging.Filter):
     """Makes a warning without a traceback of what a logger has as an error: anybody can send what it is about."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always lets the record through."""
         record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         record.exc_info = record.exc_text = None
         return True

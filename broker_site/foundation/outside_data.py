@@ -206,6 +206,12 @@ def _out_of_range(field: _Declared, value: Any, context: Mapping[str, Any]) -> s
     return f"expected {field.limits}, found {found(value)}"
 
 
+def _form(pattern: str) -> str:
+    """A pattern without what says that the whole text has it, or is empty."""
+    form = pattern.removeprefix("^").removesuffix("$")
+    return form[1:-2] if form.startswith("(") and form.endswith(")?") else form
+
+
 def _no_choice(field: _Declared, value: Any, context: Mapping[str, Any]) -> str:
     return f"expected one of {field.choices or context['expected']}; found {found(value)}"
 
@@ -221,10 +227,9 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[_Declared, Any, Mapping[str, Any
     "too_short": ("length", lambda field, value, context: f"fewer than {context['min_length']} entries"),
     "string_pattern_mismatch": (
         "format",
-        lambda field, value, context: (
-            f"{found(value)} does not have the form {context['pattern'].removeprefix('^').removesuffix('$')}"
-        ),
+        lambda field, value, context: f"{found(value)} does not have the form {_form(context['pattern'])}",
     ),
+    "string_unicode": ("characters", lambda field, value, context: "holds half of a surrogate pair"),
     "literal_error": ("choice", _no_choice),
     "enum": ("choice", _no_choice),
     "greater_than_equal": ("range", _out_of_range),

@@ -4,8 +4,6 @@ from django.apps import AppConfig
 
 
 class BrokerSiteConfig(AppConfig):
-    """Wiring above every other app."""
-
     name = "broker_site.roof"
     label = "broker_site"
     verbose_name = "GridBroker"

@@ -55,7 +55,6 @@ def late_agents() -> list[str]:
 
 
 def _ages() -> dict[str, float]:
-    """Agent -> seconds since its last good run."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, extract(epoch FROM now() - last_success) FROM agency_agent WHERE last_success IS NOT NULL")
         return {name: float(age) for name, age in cursor.fetchall()}

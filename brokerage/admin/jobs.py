@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, lists, pretty, row
+from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, pretty, row
 from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec, Pilot, TaskQueue
 
 
@@ -35,31 +35,25 @@ class JobAdmin(ReadOnlyAdmin):
     search_fields = ("=sub_status",)
     search_help_text = "Number of job or task."
     number_fields = ("id", "task_id")
+    related = (
+        ("description", "brokerage_jobspec", "job_id"),
+        ("inputs", "brokerage_jobinput", "job_id"),
+        ("outputs", "workqueues_file", "out_job_id"),
+        ("result", "brokerage_jobresult", "job_id"),
+        ("history", "brokerage_jobchange", "job_id"),
+        ("retries of it", "brokerage_jobretryhistory", "old_job_id"),
+    )
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """The lists that belong to it, then all columns."""
-        return ["belonging", *("task" if name == "task_id" else name for name in super().get_fields(request, obj))]
+        return ["task" if name == "task_id" else name for name in super().get_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ("belonging", "task")
+        return (*super().get_readonly_fields(request, obj), "task")
 
     @admin.display(description="task", ordering="task_id")
     def task(self, job: Job) -> SafeString | str:
         return row("workqueues_task", job.task_id)
-
-    @admin.display(description="lists")
-    def belonging(self, job: Job) -> SafeString:
-        of = {"job_id": job.id}
-        return lists(
-            [
-                ("description", "brokerage_jobspec", of),
-                ("inputs", "brokerage_jobinput", of),
-                ("outputs", "workqueues_file", {"out_job_id": job.id}),
-                ("result", "brokerage_jobresult", of),
-                ("history", "brokerage_jobchange", of),
-                ("retries of it", "brokerage_jobretryhistory", {"old_job_id": job.id}),
-            ]
-        )
 
 
 @admin.register(JobSpec)

@@ -10,7 +10,7 @@ from brokerage.queries.jobs import live_jobs
 from brokerage.states import JOB
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
-from workqueues.ledger.commands import kill_children, killed, retried, stopped
+from workqueues.ledger.commands import carry_out_finish, carry_out_kill, carry_out_retry, kill_children
 from workqueues.models import Task
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import TASK
@@ -27,15 +27,15 @@ def command(run: Run) -> int:
 def carry_out(run: Run, task: Task) -> bool:
     """Do what can be done of one claimed task's command: whether it is done."""
     if task.status == "toretry":
-        retried(run.id, task.id, task.params.task_params.get("maxAttempt") or 3, run.who)
+        carry_out_retry(run.id, task.id, task.params.task_params.get("maxAttempt") or 3, run.who)
         return True
     live = live_jobs(task.id)
     if not live:
         if task.status == "aborting":
             kill_children(task.id, run.who)
-            killed(run.id, task.id, run.who)
+            carry_out_kill(run.id, task.id, run.who)
         else:
-            stopped(run.id, task.id, run.who)
+            carry_out_finish(run.id, task.id, run.who)
         return True
     soft = task.status == "finishing" and COMMANDS["finish"].has("soft", task.command_comment)
     doomed = [j for j in live if not (soft and j.status in JOB.spared)]

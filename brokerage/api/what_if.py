@@ -22,13 +22,13 @@ from brokerage.queries.what_if import NothingToDecide, what_if
 from brokerage.queries.why_empty import MOST, why_empty_of
 from brokerage.rules.explain.edits import MOST as MOST_EDITS
 from brokerage.rules.explain.edits import BadEdits, Edit
-from workqueues.api.serializers import Asked
+from workqueues.api.serializers import StrictBody
 from workqueues.api.tasks import visible_task
 
 READ = "decision:read"
 
 
-class WhatIfBody(Asked):
+class WhatIfBody(StrictBody):
     """What is different, as an object of names and values; nothing: how it is now."""
 
     edits = serializers.DictField(

@@ -115,7 +115,9 @@ def generate(
         _record_retries(task_id, made)
         if task.status == "ready":
             started = task.start_time or Now()
-            move_task(task, "running", who, f"{len(made)} jobs made", start_time=started, frozen_time=None, error_dialog="")
+            claim = {"locked_by": run_id, "locked_time": task.locked_time}
+            columns = {"start_time": started, "frozen_time": None, "error_dialog": "", **claim}
+            move_task(task, "running", who, f"{len(made)} jobs made", **columns)
         else:
             Task.objects.filter(id=task.id).update(frozen_time=None, error_dialog="")
 

@@ -71,15 +71,6 @@ _RESULT = Prepared(
 )
 
 
-class _Output(NamedTuple):
-    """An output file that a job is to write; `optional`: a finished job may leave it out (attribute allowNoOutput)."""
-
-    file_id: int
-    lfn: str
-    dataset_name: str
-    optional: bool
-
-
 class _Job(NamedTuple):
     """A job as it was read; `holder`: the pilot that holds it, `host`: where that runs.
 
@@ -100,7 +91,7 @@ class _Job(NamedTuple):
     space: int | None
     inputs: Sequence[int]
     cut: Sequence[int]
-    outputs: Sequence[_Output]
+    outputs: Sequence[ExpectedOutput]
 
 
 def settle_job(job_id: int, epoch: int, report: Report, who: str) -> str:
@@ -126,9 +117,8 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
         job = jobs[0]
         if job.ended:
             return _recorded(job, epoch)
-        expected = [ExpectedOutput(o.file_id, o.lfn, o.optional) for o in job.outputs]
         sources = [name for (name,) in _SOURCES.run(job_id)] if report.down_storages else ()
-        order = JobOrder(expected, job.storage, job.space, sources)
+        order = JobOrder(job.outputs, job.storage, job.space, sources)
         settlement = settle(report, order, job.kill_requested, job.kill_outcome)
         outcome: Outcome = "untried" if settlement.down else FILE_OUTCOME[settlement.ending]
         writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement))
@@ -182,7 +172,7 @@ def end_jobs(
 
 def _read(ids: Sequence[int]) -> list[_Job]:
     jobs = [_Job(*row) for row in _SEE.run(list(ids))]
-    return [job._replace(outputs=[_Output(*output) for output in job.outputs]) for job in jobs]
+    return [job._replace(outputs=[ExpectedOutput(*output) for output in job.outputs]) for job in jobs]
 
 
 def _recorded(job: _Job, epoch: int) -> str:

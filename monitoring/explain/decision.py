@@ -92,9 +92,10 @@ class DecisionPanel:
 
 def decision_panel(stored: DecisionPage, candidate: str = "", matrix_filter: MatrixFilter | None = None) -> DecisionPanel:
     """The panel of a stored decision; `candidate`: also every verdict on this one; `matrix_filter`: which of the others."""
-    if stored.record is None:
+    facts = stored.facts
+    if facts.record is None:
         return DecisionPanel(fault="its record is of a format that is no longer read")
-    story = explain(stored.record, stored.policy, stored.ask, stored.columns, stored.config, stored.row.last_at)
+    story = explain(facts.record, facts.policy, facts.ask, stored.columns, facts.config, facts.row.last_at)
     matrix_filter = matrix_filter or MatrixFilter()
     ranked = _ranked(story, matrix_filter)
     pages = max(-(-len(ranked) // SIZE), 1)
@@ -102,25 +103,24 @@ def decision_panel(stored: DecisionPage, candidate: str = "", matrix_filter: Mat
     return DecisionPanel(
         noun=story.noun,
         story=story,
-        criteria=_columns(stored.policy, story),
+        criteria=_columns(facts.policy, story),
         labels=tuple(sorted({step.criterion for step in (*story.funnel, *story.further)})),
         matrix=_rows(story, ranked[(page - 1) * SIZE : page * SIZE]),
         shown=len(ranked),
         pages=pages,
         matrix_filter=replace(matrix_filter, page=page),
         why_not=_why_not(stored, candidate) if candidate else None,
-        config=dict(sorted(stored.config.items())),
+        config=dict(sorted(facts.config.items())),
     )
 
 
 def _why_not(stored: DecisionPage, name: str) -> WhyNot | None:
     """Every verdict on one candidate; None where it took no part or the decision can no longer be read in full."""
-    if stored.record is None or stored.policy is None or stored.ask is None or stored.columns is None:
-        return None
-    if name not in stored.columns.index:
+    facts, columns = stored.facts, stored.columns
+    if facts.record is None or facts.policy is None or facts.ask is None or columns is None or name not in columns.index:
         return None
     try:
-        return why_not(stored.record, stored.policy, stored.ask, stored.columns, stored.config, name)
+        return why_not(facts.record, facts.policy, facts.ask, columns, facts.config, name)
     except ValueError:
         return None
 

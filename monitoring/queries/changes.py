@@ -27,12 +27,10 @@ class Move:
 
 
 def task_moves(task_id: int) -> list[Move]:
-    """The moves of a task, newest first, at most MOST."""
     return _moves(TaskChange.objects.using(alias()).filter(task_id=task_id).order_by("-epoch")[:MOST])
 
 
 def job_moves(job_id: int) -> list[Move]:
-    """The moves of a job, newest first, at most MOST."""
     return _moves(JobChange.objects.using(alias()).filter(job_id=job_id).order_by("-id")[:MOST])
 
 

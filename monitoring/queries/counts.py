@@ -102,11 +102,13 @@ class WaitingTask:
 
 
 def longest_waiting(scope: VoScope, most: int = 5) -> list[WaitingTask]:
-    """The tasks that have been pending or exhausted for longest."""
+    """The tasks that have been stuck for longest, or that the brokerage could not serve."""
     table = rows(
         f"""
         SELECT id, task_name, user_name, status, status_since, error_dialog, next_look_at FROM workqueues_task
-        WHERE status IN ({TASK.stuck.sql}) AND (%(everything)s OR vo = ANY(%(vos)s)) ORDER BY status_since LIMIT %(most)s
+        WHERE (status IN ({TASK.stuck.sql}) OR (status IN ({TASK.brokered.sql}) AND error_dialog <> ''))
+          AND (%(everything)s OR vo = ANY(%(vos)s))
+        ORDER BY status_since LIMIT %(most)s
         """,
         {**seen_by(scope), "most": most},
     )

@@ -30,5 +30,4 @@ def seen_by(scope: VoScope) -> dict[str, Any]:
 
 
 def ran_too_long(error: BaseException) -> bool:
-    """Whether a statement was ended by the statement time-out."""
     return getattr(error.__cause__, "pgcode", None) == errorcodes.QUERY_CANCELED

@@ -7,9 +7,6 @@ from datetime import datetime
 
 from brokerage.models import Decision
 from brokerage.queries.decisions import DecisionFacts, decision_facts, with_snapshot
-from brokerage.rules.decision.declare import Policy
-from brokerage.rules.decision.record import Record
-from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
 from monitoring.queries.database import alias
 
@@ -20,46 +17,22 @@ _TABLES: dict[tuple[int, int | None, datetime], Columns] = {}
 """(decision, snapshot, when it was first taken) -> its candidates: half a MB for a thousand."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionRow:
-    """One stored decision; `n_times` equal ones in a row were taken between `first_at` and `last_at`."""
-
-    id: int
-    policy: str
-    outcome: str
-    n_candidates: int
-    n_chosen: int
-    n_times: int
-    first_at: datetime
-    last_at: datetime
-    config_revision: int
-    seed: str
+_LISTED = (
+    "id", "policy", "outcome", "n_candidates", "n_chosen", "n_times", "first_at", "last_at", "config_revision", "seed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionPage:
-    """A decision with what it was taken on; None for what is gone or has another format by now.
+    """A decision with what it was taken on, and its candidates; None where they are gone."""
 
-    `snapshot_at`: of when the grid is that it saw.
-    """
-
-    row: DecisionRow
-    record: Record | None
-    policy: Policy | None
-    ask: Ask | None
-    config: Config
+    facts: DecisionFacts
     columns: Columns | None
-    snapshot_id: int | None
-    snapshot_at: datetime | None
 
 
-_COLUMNS = tuple(DecisionRow.__dataclass_fields__)
-
-
-def decisions_of(task_id: int) -> list[DecisionRow]:
-    """The newest decisions about a task, newest first."""
-    newest = Decision.objects.using(alias()).filter(task_id=task_id).order_by("-id")[:MOST]
-    return [DecisionRow(*row) for row in newest.values_list(*_COLUMNS)]
+def decisions_of(task_id: int) -> list[Decision]:
+    """The newest decisions about a task with what a list shows of them, newest first."""
+    return list(Decision.objects.using(alias()).filter(task_id=task_id).only(*_LISTED).order_by("-id")[:MOST])
 
 
 def stored_decision(task_id: int, decision_id: int) -> DecisionPage | None:
@@ -67,16 +40,7 @@ def stored_decision(task_id: int, decision_id: int) -> DecisionPage | None:
     if stored is None:
         return None
     facts = decision_facts(stored)
-    return DecisionPage(
-        row=DecisionRow(*(getattr(stored, column) for column in _COLUMNS)),
-        record=facts.record,
-        policy=facts.policy,
-        ask=facts.ask,
-        config=facts.config,
-        columns=_columns_of(facts),
-        snapshot_id=stored.snapshot_id,
-        snapshot_at=stored.snapshot.at if stored.snapshot is not None else None,
-    )
+    return DecisionPage(facts, _columns_of(facts))
 
 
 def _columns_of(facts: DecisionFacts) -> Columns | None:

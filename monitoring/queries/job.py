@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from django.db.models import Q
 
@@ -37,18 +36,6 @@ class OutputRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PilotFacts:
-    """The pilot that holds or held the job."""
-
-    id: UUID
-    host: str
-    slot: str
-    queue: str
-    registered_at: datetime
-    last_seen: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Try:
     """One job in the chain of tries; `retry_of`: the jobs whose inputs it tries again."""
 
@@ -58,6 +45,10 @@ class Try:
     computing_queue: str
     status_since: datetime
     retry_of: tuple[int, ...]
+
+
+SAME = ("lfn", "type", "status", "fsize", "checksum", "n_events", "no_output", "lost_at")
+"""Columns of a file that are shown as they are stored."""
 
 
 def find_job(job_id: int, scope: VoScope) -> Job | None:
@@ -74,17 +65,10 @@ def job_outputs(job_id: int) -> list[OutputRow]:
     copies = _copies(files)
     return [
         OutputRow(
+            **{name: getattr(f, name) for name in SAME},
             file_id=f.id,
-            lfn=f.lfn,
             dataset_name=f.dataset.dataset_name,
-            type=f.type,
-            status=f.status,
-            fsize=f.fsize,
-            checksum=f.checksum,
-            n_events=f.n_events,
             storages=tuple(copies[f.dataset.dataset_name, f.lfn]),
-            no_output=f.no_output,
-            lost_at=f.lost_at,
         )
         for f in sorted(files, key=lambda f: f.type != "output")
     ]
@@ -92,27 +76,22 @@ def job_outputs(job_id: int) -> list[OutputRow]:
 
 def _copies(files: list[File]) -> dict[tuple[str, str], list[str]]:
     """(dataset, LFN) -> storage endpoints with a copy, by name."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    storages: dict[tuple[str, str], list[str]] = defaultdict(list)
     if not files:
-        return found
+        return storages
     known = CatalogueFile.objects.filter(
         lfn__in=[f.lfn for f in files], dataset__name__in={f.dataset.dataset_name for f in files}
     )
     copies = Replica.objects.using(alias()).filter(file__in=known)
     for dataset, lfn, storage in copies.order_by("storage").values_list("file__dataset__name", "file__lfn", "storage"):
-        found[dataset, lfn].append(storage)
-    return found
+        storages[dataset, lfn].append(storage)
+    return storages
 
 
-def pilot_of(job: Job) -> PilotFacts | None:
+def pilot_of(job: Job) -> Pilot | None:
     """The pilot that holds the job, or that reported its end."""
     pilot_id = job.lease_holder or (job.result.pilot_id if hasattr(job, "result") else None)
-    if pilot_id is None:
-        return None
-    pilot = Pilot.objects.using(alias()).select_related("queue").filter(id=pilot_id).first()
-    if pilot is None:
-        return None
-    return PilotFacts(pilot.id, pilot.host, pilot.slot, pilot.queue.name, pilot.registered_at, pilot.last_seen)
+    return None if pilot_id is None else Pilot.objects.using(alias()).select_related("queue").filter(id=pilot_id).first()
 
 
 def tries_of(job_id: int) -> list[Try]:

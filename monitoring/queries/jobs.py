@@ -53,7 +53,6 @@ class JobRow:
 
     @property
     def run_s(self) -> float | None:
-        """Seconds that the payload ran."""
         if self.start_time is None or self.end_time is None:
             return None
         return max((self.end_time - self.start_time).total_seconds(), 0.0)

@@ -54,6 +54,10 @@ class QueueDetails:
     overrides: list[LocalOverride]
 
 
+SAME = ("name", "status", "last_start", "corecount", "maxrss", "maxwdir", "maxtime")
+"""Columns of a queue that are shown as they are stored."""
+
+
 def queue_rows() -> list[QueueRow]:
     """Every computing queue by name; three statements, whatever the size."""
     jobs: dict[int, Counter[str]] = defaultdict(Counter)
@@ -77,26 +81,19 @@ def queue_rows() -> list[QueueRow]:
     )
     return [
         QueueRow(
-            name=q.name,
+            **{name: getattr(q, name) for name in SAME},
             site=q.site_id,
-            status=q.status,
             jobs_waiting=sum(jobs[q.id][state] for state in JOB.waiting),
             jobs_starting=sum(jobs[q.id][state] for state in JOB.starting),
             jobs_running=jobs[q.id]["running"],
             jobs_ending=sum(jobs[q.id][state] for state in JOB.delivering),
             pilots=pilots.get(q.id, 0),
-            last_start=q.last_start,
-            corecount=q.corecount,
-            maxrss=q.maxrss,
-            maxwdir=q.maxwdir,
-            maxtime=q.maxtime,
         )
         for q in ComputingQueue.objects.using(alias()).order_by("name")
     ]
 
 
 def feed_lines() -> list[FeedLine]:
-    """The enabled feeds by name."""
     lines = []
     for state in feed_states(clock.now(), alias()):
         unwell = state.state == "old" or state.feed.fault or state.feed.faulty
@@ -107,7 +104,6 @@ def feed_lines() -> list[FeedLine]:
 
 
 def find_queue(name: str) -> ComputingQueue | None:
-    """The queue of this name with its site."""
     return ComputingQueue.objects.using(alias()).select_related("site").filter(name=name).first()
 
 

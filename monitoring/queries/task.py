@@ -49,8 +49,6 @@ class DatasetRow:
 
 @dataclass(frozen=True, slots=True)
 class RelatedTask:
-    """A parent or child of a task."""
-
     id: int
     task_name: str
     status: str

@@ -31,7 +31,6 @@ class Files:
 
     @property
     def percent(self) -> int:
-        """Whole percent that are finished."""
         return self.finished * 100 // self.total if self.total else 0
 
 
@@ -57,7 +56,6 @@ class TaskRow:
 
     @property
     def files(self) -> Files:
-        """The four numbers of files together."""
         return Files(self.files_finished, self.files_failed, self.files_running, self.files_left)
 
 
@@ -72,7 +70,13 @@ def task_rows(tasks: QuerySet[Task]) -> list[TaskRow]:
                "ended_at", "error_dialog")  # fmt: skip
     stored: list[dict[str, Any]] = list(tasks.values(*columns))
     files = files_of([row["id"] for row in stored])
-    return [_row(row, files.get(row["id"], Files())) for row in stored]
+    rows = []
+    for row in stored:
+        of = files.get(row["id"], Files())
+        rows.append(
+            TaskRow(**row, files_finished=of.finished, files_failed=of.failed, files_running=of.running, files_left=of.left)
+        )
+    return rows
 
 
 def files_of(task_ids: Sequence[int]) -> dict[int, Files]:
@@ -90,9 +94,3 @@ def files_of(task_ids: Sequence[int]) -> dict[int, Files]:
         # The counters are written one after another, so for a moment they need not add up.
         files[task_id] = Files(finished, failed, max(used - finished - failed, 0), max(wanted - used, 0))
     return files
-
-
-def _row(row: dict[str, Any], files: Files) -> TaskRow:
-    return TaskRow(
-        files_finished=files.finished, files_failed=files.failed, files_running=files.running, files_left=files.left, **row
-    )

@@ -34,11 +34,11 @@ def plain(value: Any) -> Any:
     return value
 
 
-def json_answer(rows: Iterable[Any], more: Mapping[str, Any], status: int = 200) -> HttpResponse:
+def json_answer(rows: Iterable[Any], more: Mapping[str, Any]) -> HttpResponse:
     """`{"rows": [...], ...}`."""
     records = [{name: plain(value) for name, value in asdict(row).items()} for row in rows]
     body = json.dumps({"rows": records, **{name: plain(value) for name, value in more.items()}}, ensure_ascii=False)
-    return HttpResponse(body, content_type="application/json; charset=utf-8", status=status)
+    return HttpResponse(body, content_type="application/json; charset=utf-8")
 
 
 def csv_answer(kind: type[Any], rows: Iterable[Any], name: str, warnings: Sequence[str] = ()) -> StreamingHttpResponse:

@@ -9,6 +9,7 @@ import django_filters
 from django.db.models import QuerySet
 from django.forms import CheckboxSelectMultiple, IntegerField, TextInput
 
+from broker_site.foundation.rest.paging import LARGEST_ID
 from broker_site.foundation.sql.wildcards import named
 from brokerage.models import Job
 from brokerage.rules.facts.job_kind import KIND_NAMES, JobKind
@@ -17,7 +18,6 @@ from monitoring.wording import WORDS
 from workqueues.models import Task
 
 ANY = "*"
-LARGEST_ID = 2**63 - 1
 
 
 class _IdFilter(django_filters.Filter):
@@ -47,7 +47,6 @@ class ListFilter(django_filters.FilterSet):
     aliases: ClassVar[Mapping[str, str]] = {}
 
     def match(self, rows: QuerySet[Any], column: str, text: str) -> QuerySet[Any]:
-        """Compare with a text that may have wildcards in it."""
         return rows.filter(named(column, text))
 
 
@@ -59,10 +58,6 @@ class TaskFilter(ListFilter):
     task_name = _name("Name", "task_name", "mc23.*")
     user_name = _name("Owner", "user_name")
     vo = _name("VO", "vo")
-
-    class Meta:
-        model = Task
-        fields: tuple[str, ...] = ()
 
     def of_states(self, rows: QuerySet[Task], column: str, states: Sequence[str]) -> QuerySet[Task]:
         return rows.filter(status__in=sorted(states)) if states else rows
@@ -87,10 +82,6 @@ class JobFilter(ListFilter):
     queue = _name("Queue", "computing_queue__name")
     user_name = _name("Owner", "user_name", method="of_owner")
     vo = _name("VO", "spec__vo")
-
-    class Meta:
-        model = Job
-        fields: tuple[str, ...] = ()
 
     def of_owner(self, rows: QuerySet[Job], column: str, text: str) -> QuerySet[Job]:
         """Jobs of the tasks of these users: far fewer rows to compare than those of the jobs themselves."""

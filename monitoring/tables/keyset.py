@@ -22,8 +22,6 @@ Direction = Literal["older", "newer"]
 
 
 class HasId(Protocol):
-    """A row of a list."""
-
     @property
     def id(self) -> int:
         """What the list is ordered by."""

@@ -50,10 +50,23 @@ def age(at: datetime | None) -> SafeString | str:
     if at is None:
         return NOTHING
     seconds = (clock.now() - at).total_seconds()
-    distance = f"in {lasting(-seconds)}" if seconds < -1 else f"{lasting(max(seconds, 0.0))} ago"
+    return _pointed(at, f"in {lasting(-seconds)}" if seconds < -1 else f"{lasting(max(seconds, 0.0))} ago")
+
+
+@register.filter
+def due(at: datetime | None) -> SafeString | str:
+    """When something is to happen: `in ...`, and `now` from that time on."""
+    if at is None:
+        return NOTHING
+    seconds = (at - clock.now()).total_seconds()
+    return _pointed(at, f"in {lasting(seconds)}" if seconds > 0 else "now")
+
+
+def _pointed(at: datetime, text: str) -> SafeString:
+    """A text that shows the time itself to who points at it."""
     utc = at.astimezone(UTC)
     return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S}", distance
+        '<time datetime="{}" title="{} UTC">{}</time>', f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S}", text
     )
 
 
@@ -85,7 +98,6 @@ def size(n: float | None) -> str:
 
 @register.filter
 def megabytes(n: float | None) -> str:
-    """MB, in powers of 1000."""
     return NOTHING if n is None else size(n * 1e6)
 
 
@@ -142,5 +154,4 @@ def appearance(context: Context) -> str:
 
 @register.simple_tag
 def trace_id() -> str:
-    """The trace id of the request being answered."""
     return current_trace_id() or NOTHING

@@ -35,7 +35,6 @@ FAULT = ErrorText(
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """400."""
     return _answer(request, 400, BAD_REQUEST, None)
 
 

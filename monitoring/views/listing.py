@@ -38,16 +38,14 @@ class LongList:
     paged: bool = True
 
     def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
-        return keyset.page(form.qs, self.rows, selection.size, selection.cursor, narrow=self._narrow(selection))
+        """Without leafing through other rows where an index finds them, or has those of a VO in the order shown."""
+        filled = {name for name in selection.names if selection.parameters.get(name)}
+        narrow = bool(filled & self.filters.narrow) or filled <= {"vo"}
+        return keyset.page(form.qs, self.rows, selection.size, selection.cursor, narrow=narrow)
 
     def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
         """The filtered table from the cursor down."""
         return keyset.walk(form.qs, self.rows, selection.cursor, step=STEP, most=MOST + 1)
-
-    def _narrow(self, selection: Selection) -> bool:
-        """Whether rows are found without leafing through others: an index finds them, or has those of a VO in the order shown."""
-        filled = {name for name in selection.names if selection.parameters.get(name)}
-        return bool(filled & self.filters.narrow) or filled <= {"vo"}
 
 
 @dataclass(frozen=True)

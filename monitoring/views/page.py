@@ -54,12 +54,7 @@ def scope_of(request: HttpRequest, permission: str = "task:read") -> VoScope:
 
 
 def show(
-    request: HttpRequest,
-    template: str,
-    section: str,
-    context: Mapping[str, Any],
-    status: int = 200,
-    knows: Sequence[str] = (),
+    request: HttpRequest, template: str, section: str, context: Mapping[str, Any], status: int = 200, knows: Sequence[str] = ()
 ) -> HttpResponse:
     """The page, or only its panel when the open page fetches that again; with a warning for each parameter it does not know."""
     part = f"#{PANEL}" if request.headers.get("HX-Request") == "true" else ""
@@ -77,5 +72,4 @@ def show(
 
 
 def wants_data(request: HttpRequest) -> bool:
-    """Whether the address asks for JSON or CSV."""
     return request.path.endswith((".json", ".csv"))

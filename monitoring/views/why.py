@@ -34,8 +34,8 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
     decisions = decisions_of(task_id)
     stored = _decision(task_id, request.GET.get("decision", ""), decisions[0].id if decisions else None)
     candidate = request.GET.get("queue", "")
-    panel = decision_panel(stored, candidate, read_matrix_filter(request.GET, stored.row.id)) if stored else None
-    newest = stored is not None and stored.row.id == decisions[0].id
+    panel = decision_panel(stored, candidate, read_matrix_filter(request.GET, stored.facts.row.id)) if stored else None
+    newest = stored is not None and stored.facts.row.id == decisions[0].id
     status = task_status(row, alias())
     context = {
         "task": row,

@@ -90,6 +90,13 @@ def test_the_admin_works_for_staff_only(session: Client) -> None:
     assert root.get("/admin/").status_code == 200
 
 
+def test_an_address_that_is_none_is_told_where_those_are_described(bearer: Bearer) -> None:
+    user = ensure_user("op", roles=[("atlas", "operator")])
+    answer = bearer(issue_user_token(user).text).post("/api/v1/tasks/7/pause/").json()
+    assert (answer["title"], answer["status"]) == ("No such address", 404)
+    assert "/api/v1/schema/" in answer["detail"]
+
+
 @pytest.mark.parametrize(
     ("method", "address", "status"),
     [

@@ -77,6 +77,7 @@ def test_the_list_is_newest_first_and_filters_by_each_column(ada: Person) -> Non
     [
         ({"statsu": "done"}, ("statsu", "unknown")),
         ({"status": "doen"}, ("status", "invalid_choice")),
+        ({"status": "done,runing"}, ("status", "invalid_choice")),
         ({"work_queue": "x"}, ("work_queue", "invalid")),
         ({"work_queue": 1 << 63}, ("work_queue", "max_value")),
         ({"work_queue": -1}, ("work_queue", "min_value")),
@@ -94,6 +95,11 @@ def test_a_query_that_is_not_understood_is_refused_with_its_name(
     ada: Person, query: dict[str, Any], fault: tuple[str, str]
 ) -> None:
     assert faults(ada.get("tasks/", **query), 400) == {fault}
+
+
+def test_a_misspelt_state_is_told_with_the_nearest(ada: Person) -> None:
+    [fault] = ada.get("tasks/", status="done,runing").json()["errors"]
+    assert fault["message"] == "'runing' is none of the choices; the nearest one is running"
 
 
 def test_pages_follow_each_other_without_loss_or_repetition(ada: Person) -> None:

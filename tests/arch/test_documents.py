@@ -16,6 +16,7 @@ from broker_site.env import Env
 from broker_site.foundation.gdpconfig.keys import KEYS
 from broker_site.roof.management.commands.states import MACHINES
 from brokerage.rules.decision.declare import FILTERS, POLICIES
+from monitoring.queries.jobs import JobRow
 from tests.arch.source import ROOT, files, read
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -26,6 +27,7 @@ TARGET = re.compile(r"(?:`|^|\$ )make ([a-z]+)", re.MULTILINE)
 ADDRESS = re.compile(r"(?<![\w.])(/(?:api/v1|admin|tasks|jobs|queues|agents|healthz|readyz|metrics)[\w/<>.\-]*)")
 PATH = re.compile(r"`((?:broker_site|workqueues|brokerage|monitoring|tests|docs|examples|benchmarks|templates)/[\w./\-]+)`")
 KEY = re.compile(r"`([a-z_]+)\.([A-Z][A-Za-z0-9_]*(?:<\w+>)?[A-Za-z0-9_]*)`")
+JOBS_CUT = re.compile(r"jobs\.csv[^|\n]*\| cut -d, -f([\d,\-]+)")
 ELSEWHERE = ("http://", "https://", "mailto:")
 
 PAGES = [path for path in files() if path.endswith(".md")]
@@ -74,6 +76,20 @@ def test_every_make_target_of_a_page_exists() -> None:
 
 def test_every_file_that_a_page_names_exists() -> None:
     assert not [(page, path) for page, path in _found(PATH) if not (ROOT / path).exists()]
+
+
+def test_columns_that_a_page_cuts_out_of_a_list_of_jobs_tell_job_and_state() -> None:
+    cuts = list(_found(JOBS_CUT))
+    assert cuts
+    names = [field.name for field in fields(JobRow)]
+    shown = {cut: {name for part in cut.split(",") for name in _columns(names, part)} for _, cut in cuts}
+    assert not [cut for cut, columns in shown.items() if not {"id", "status"} <= columns]
+
+
+def _columns(names: list[str], part: str) -> list[str]:
+    """What `cut -f` takes: a number, a range, or all from a number on."""
+    first, dash, last = part.partition("-")
+    return names[int(first) - 1 : int(last or len(names)) if dash else int(first)]
 
 
 def test_every_address_of_a_page_is_one_of_ours() -> None:

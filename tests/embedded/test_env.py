@@ -111,6 +111,10 @@ def test_a_key_may_lie_in_a_file(tmp_path: Path) -> None:
     assert Env.read({**rest, "SECRET_KEY_FILE": str(tmp_path / "key")}).secret_key == GOOD_KEY
 
 
+def test_a_key_that_is_set_needs_no_file() -> None:
+    assert Env.read({**PRODUCTION, "SECRET_KEY_FILE": "/does/not/exist"}).secret_key == PRODUCTION["SECRET_KEY"]
+
+
 def test_a_command_ends_with_the_lines_and_no_trace() -> None:
     ran = subprocess.run(
         [sys.executable, "manage.py", "explain", "1"],

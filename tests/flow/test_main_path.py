@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
+from django.db.models.functions import Now
 
 from brokerage.models import Decision, Job, JobRetryHistory
 from brokerage.queries.job_document import job_document
@@ -118,6 +120,18 @@ def test_a_throttled_task_whose_files_are_all_settled_comes_to_its_end() -> None
     run_agents()
     Task.objects.filter(id=task.id).update(status="throttled", old_status="running")
     assert run_jobs(queue)
-    run_agents()
+    run_agents(3, ("finish",))
     task.refresh_from_db()
     assert task.status == "done"
+
+
+def test_a_throttled_task_goes_on_once_its_time_has_come() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    task = submitted(reading("t5", "in.data"))
+    run_agents()
+    for wait, status in ((timedelta(hours=1), "throttled"), (-timedelta(hours=1), "running")):
+        Task.objects.filter(id=task.id).update(status="throttled", old_status="running", next_look_at=Now() + wait)
+        run_agents(1, ("wake",))
+        task.refresh_from_db()
+        assert task.status == status

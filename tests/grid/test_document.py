@@ -53,6 +53,14 @@ def test_a_fault_is_told_with_its_path_and_rule(good: dict[str, Any], change: An
     assert (path, rule) in told(good)
 
 
+def test_a_reference_to_a_misspelt_name_is_told_with_the_nearest(good: dict[str, Any]) -> None:
+    good["queues"]["NORTH"]["atlas_site"] = "NORT"
+    with pytest.raises(BadGrid) as refused:
+        read_grid(good)
+    [fault] = [p for p in refused.value.problems if p.field == "queues.NORTH.atlas_site"]
+    assert fault.message == "the document has no site 'NORT'; the nearest known one is NORTH"
+
+
 def test_all_faults_are_told_at_once(good: dict[str, Any]) -> None:
     good["queues"]["NORTH"] |= {"maxrss": -1, "status": "off"}
     good["storages"]["SOUTH_DISK"]["site"] = "WEST"

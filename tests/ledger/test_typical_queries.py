@@ -46,7 +46,7 @@ from workqueues.ledger.holds import kick_children
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import Dataset, File, Task
 from workqueues.queries import ranges
-from workqueues.queries.tasks import namesake
+from workqueues.queries.tasks import newest_named
 from workqueues.states import TASK
 
 MINUTE_AGO = timezone.now() - timedelta(minutes=1)
@@ -147,7 +147,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         ("file_by_state",),
     ),
     ("children that wait", lambda: kick_children(40), ("task_by_parent",)),
-    ("a task of the same name", lambda: namesake("demo", "user", "user7", "task.7"), ("task_by_name",)),
+    ("a task of the same name", lambda: newest_named("demo", "user7", "task.7", prod_source_label="user"), ("task_by_name",)),
     ("expire leases", lambda: expire_leases("reap", 1000), ("job_leased",)),
     ("jobs of a task that live", lambda: live_jobs(7), ("job_of_task",)),
     ("what became of jobs", lambda: outcomes([(1, 1), (2, 1)], "Q7"), ("brokerage_job_pkey",)),

@@ -293,6 +293,17 @@ class Details(TestCase):
         self.assertIn("1 of 10 agents need", self.page("/").replace("needs", "need"))
         self.assertIn("OperationalError: gone", self.page("/agents/"))
 
+    def test_home_names_a_task_that_no_site_could_take_yet(self) -> None:
+        fresh = Task.objects.get(pk=self.scene.fresh.pk)
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE workqueues_task SET status = 'defined' WHERE id = %s", [fresh.id])
+            cursor.execute("UPDATE workqueues_task SET status = 'assigning' WHERE id = %s", [fresh.id])
+        self.assertNotIn(f'<a href="/tasks/{fresh.id}/">', self.page("/"), "it was not looked at yet")
+        Task.objects.filter(pk=fresh.id).update(error_dialog="the only site did not pass")
+        page = self.page("/")
+        self.assertIn(f'<a href="/tasks/{fresh.id}/">', page)
+        self.assertIn("the only site did not pass", page)
+
     def test_pilots_texts_are_shown_as_text(self) -> None:
         job = Job.objects.filter(status="failed").earliest("id")
         job.result.error_message = "<script>alert(1)</script>"

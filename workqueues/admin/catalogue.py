@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
-from django.utils.safestring import SafeString
 
-from broker_site.foundation.adminpages import ReadOnlyAdmin, lists
+from broker_site.foundation.adminpages import ReadOnlyAdmin
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica
 
 
@@ -19,16 +15,7 @@ class CatalogueDatasetAdmin(ReadOnlyAdmin):
     search_fields = ("=name",)
     search_help_text = "Number or whole name."
     number_fields = ("id",)
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return ["belonging", *super().get_fields(request, obj)]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ("belonging",)
-
-    @admin.display(description="lists")
-    def belonging(self, dataset: CatalogueDataset) -> SafeString:
-        return lists([("files", "workqueues_cataloguefile", {"dataset_id": dataset.id})])
+    related = (("files", "workqueues_cataloguefile", "dataset_id"),)
 
 
 @admin.register(CatalogueFile)

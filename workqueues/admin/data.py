@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, lists, row
+from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, row, row_link
 from workqueues.models import Dataset, DatasetChange, EventRange, File, FileChange, OutputTemplate, TaskChange
 from workqueues.states import TYPES
 
@@ -35,24 +35,12 @@ class DatasetAdmin(ReadOnlyAdmin):
     search_fields = ("=dataset_name",)
     search_help_text = "Number of dataset or task, or the whole name."
     number_fields = ("id", "task_id")
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return ["belonging", *super().get_fields(request, obj)]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ("belonging",)
-
-    @admin.display(description="lists")
-    def belonging(self, dataset: Dataset) -> SafeString:
-        of = {"dataset_id": dataset.id}
-        return lists(
-            [("files", "workqueues_file", of), ("history", "workqueues_datasetchange", of),
-             ("templates", "workqueues_outputtemplate", of)]
-        )  # fmt: skip
-
-    @admin.display(description="task", ordering="task_id")
-    def task_link(self, dataset: Dataset) -> SafeString | str:
-        return row("workqueues_task", dataset.task_id)
+    related = (
+        ("files", "workqueues_file", "dataset_id"),
+        ("history", "workqueues_datasetchange", "dataset_id"),
+        ("templates", "workqueues_outputtemplate", "dataset_id"),
+    )
+    task_link = row_link("task", "workqueues_task", "task_id")
 
 
 @admin.register(File)
@@ -65,15 +53,12 @@ class FileAdmin(ReadOnlyAdmin):
     search_fields = ("=lfn",)
     search_help_text = "Number of file or task, or the whole name."
     number_fields = ("id", "task_id")
+    task_link = row_link("task", "workqueues_task", "task_id")
 
     @admin.display(description="job")
     def job(self, file: File) -> SafeString | str:
         """The job that makes it, or that used it last."""
         return row("brokerage_job", file.out_job_id or file.job_id)
-
-    @admin.display(description="task", ordering="task_id")
-    def task_link(self, file: File) -> SafeString | str:
-        return row("workqueues_task", file.task_id)
 
 
 @admin.register(EventRange)
@@ -100,10 +85,7 @@ class TaskChangeAdmin(ReadOnlyAdmin):
     number_fields = ("task_id",)
     search_fields = ("=who",)
     search_help_text = "Number of the task, or who."
-
-    @admin.display(description="task", ordering="task_id")
-    def task(self, change: TaskChange) -> SafeString | str:
-        return row("workqueues_task", change.task_id)
+    task = row_link("task", "workqueues_task", "task_id")
 
 
 @admin.register(DatasetChange)
@@ -112,10 +94,7 @@ class DatasetChangeAdmin(ReadOnlyAdmin):
     number_fields = ("dataset_id", "task_id")
     search_fields = ("=who",)
     search_help_text = "Number of dataset or task, or who."
-
-    @admin.display(description="dataset", ordering="dataset_id")
-    def dataset(self, change: DatasetChange) -> SafeString | str:
-        return row("workqueues_dataset", change.dataset_id)
+    dataset = row_link("dataset", "workqueues_dataset", "dataset_id")
 
 
 @admin.register(FileChange)
@@ -126,7 +105,4 @@ class FileChangeAdmin(ReadOnlyAdmin):
     number_fields = ("file_id", "task_id")
     search_fields = ("=who",)
     search_help_text = "Number of file or task, or who."
-
-    @admin.display(description="file", ordering="file_id")
-    def file(self, change: FileChange) -> SafeString | str:
-        return row("workqueues_file", change.file_id)
+    file = row_link("file", "workqueues_file", "file_id")

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.adminpages import AuditedAdmin, ReadOnlyAdmin, row
+from broker_site.foundation.adminpages import AuditedAdmin, ReadOnlyAdmin, row_link
 from workqueues.admin.trying import TryForm
 from workqueues.models import ProcessLock, Submission, Task, WorkQueue
 from workqueues.queries.work_queues import WorkQueues, definition
@@ -19,19 +19,9 @@ from workqueues.rules.work_queues.lint import faults, warnings
 from workqueues.rules.work_queues.task_attributes import ATTRIBUTES, spelled
 
 FIELDS = (
-    "queue_name",
-    "queue_order",
-    "status",
-    "vo",
-    "queue_type",
-    "criteria",
-    "variables",
-    "queue_share",
-    "stretchable",
-    "is_partition",
-    "partition",
-    "queue_function",
-)
+    "queue_name", "queue_order", "status", "vo", "queue_type", "criteria", "variables", "queue_share", "stretchable",
+    "is_partition", "partition", "queue_function",
+)  # fmt: skip
 
 
 class WorkQueueForm(ModelForm):
@@ -47,7 +37,6 @@ class WorkQueueForm(ModelForm):
         }
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse what cannot work, each fault at its field."""
         data = super().clean()
         if not self.errors:
             others = WorkQueue.objects.exclude(pk=self.instance.pk).select_related("partition")
@@ -121,7 +110,4 @@ class SubmissionAdmin(ReadOnlyAdmin):
     search_fields = ("=user_name", "=key")
     search_help_text = "User, key, or number of the submission."
     number_fields = ("id",)
-
-    @admin.display(description="task", ordering="task_id")
-    def task(self, submission: Submission) -> SafeString | str:
-        return row("workqueues_task", submission.task_id)
+    task = row_link("task", "workqueues_task", "task_id")

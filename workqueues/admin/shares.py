@@ -31,7 +31,6 @@ class ShareForm(ModelForm):
         fields = FIELDS
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse what cannot work, each fault at its field."""
         data = super().clean()
         for name in PATTERNS:
             if fault := pattern_fault(self.cleaned_data.get(name) or ""):

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.problems import Refused
-from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, cut, lists, pretty
+from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, cut, pretty
 from workqueues.ledger.commands import command_task
 from workqueues.models import JobParamsTemplate, Task, TaskParams
 from workqueues.rules.task.commands import COMMANDS, Action, Command
@@ -77,6 +77,15 @@ class TaskAdmin(ReadOnlyAdmin):
     search_help_text = "Number, beginning of the name, or owner."
     number_fields = ("id", "parent_tid", "req_id")
     list_select_related = ("work_queue",)
+    related = (
+        ("parameters", "workqueues_taskparams", "task_id"),
+        ("datasets", "workqueues_dataset", "task_id"),
+        ("files", "workqueues_file", "task_id"),
+        ("history", "workqueues_taskchange", "task_id"),
+        ("jobs", "brokerage_job", "task_id"),
+        ("decisions", "brokerage_decision", "task_id"),
+        ("children", "workqueues_task", "parent_tid"),
+    )
     actions = tuple(_admin_action(command, action) for command in COMMANDS.values() for action in command.actions)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -91,27 +100,9 @@ class TaskAdmin(ReadOnlyAdmin):
             ("Needs", {"fields": needs}),
         )
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ("belonging",)
-
     @admin.display(description="reason")
     def reason(self, task: Task) -> str:
         return cut(task.error_dialog)
-
-    @admin.display(description="lists")
-    def belonging(self, task: Task) -> SafeString:
-        of = {"task_id": task.id}
-        return lists(
-            [
-                ("parameters", "workqueues_taskparams", of),
-                ("datasets", "workqueues_dataset", of),
-                ("files", "workqueues_file", of),
-                ("history", "workqueues_taskchange", of),
-                ("jobs", "brokerage_job", of),
-                ("decisions", "brokerage_decision", of),
-                ("children", "workqueues_task", {"parent_tid": task.id}),
-            ]
-        )
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """The commands whose right the caller has for some tasks; for which ones is asked task by task."""

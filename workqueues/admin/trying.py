@@ -7,11 +7,13 @@ from typing import Self
 from django import forms
 from django.http import HttpRequest
 
+from broker_site.foundation.adminpages import LARGEST_ID
+
 
 class TryForm(forms.Form):
     """Which task to try."""
 
-    task = forms.IntegerField(min_value=1, max_value=2**63 - 1)
+    task = forms.IntegerField(min_value=1, max_value=LARGEST_ID)
 
     @property
     def number(self) -> int | None:

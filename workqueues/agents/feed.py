@@ -12,7 +12,7 @@ from workqueues.agents.input_loader import load_inputs
 from workqueues.catalogue import CatalogueUnavailable, catalogue, storage_faults
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
-from workqueues.ledger.feed import fed, finish_empty, outputs_registered, put_off, resolve_held
+from workqueues.ledger.feed import finish_empty, finish_feeding, open_outputs, put_off, resolve_held
 from workqueues.ledger.holds import set_pending
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
@@ -46,7 +46,7 @@ def feed_task(run: Run, task: Task) -> bool:
             set_pending(run.id, task.id, planned.reason, rest_s(task), run.who)
             return True
         catalogue().register(output_names(task.id))
-        outputs_registered(run.id, task.id, run.who)
+        open_outputs(run.id, task.id, run.who)
         _send_on(run, task, planned, load_inputs(run, task, planned))
     except CannotFeed as error:
         break_task(run.id, task.id, str(error), run.who)
@@ -60,7 +60,8 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs) -> N
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)
     match after.way:
         case "go":
-            fed(run.id, task.id, "assigning" if activity_of(task.prod_source_label) == "production" else "ready", run.who)
+            target = "assigning" if activity_of(task.prod_source_label) == "production" else "ready"
+            finish_feeding(run.id, task.id, target, run.who)
         case "wait":
             set_pending(run.id, task.id, after.lack, rest_s(task), run.who)
         case "finish":

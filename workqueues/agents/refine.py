@@ -22,8 +22,8 @@ from workqueues.rules.refine import TaskFaults, TaskPlan, TaskWait, plan, read_t
 BATCH = 50
 
 
-class Places(NamedTuple):
-    """Where tasks can belong: work queues, and the share tree of each VO that has one."""
+class Divisions(NamedTuple):
+    """What the work is divided into: work queues, and the share tree of each VO that has one."""
 
     queues: WorkQueues
     trees: Mapping[str, Tree]
@@ -31,15 +31,14 @@ class Places(NamedTuple):
 
 @agent("refine")
 def refine(run: Run) -> int:
-    """Refine every registered task."""
     tasks = claim_tasks(run.id, run.claim_s, ["registered"], BATCH)
     if not tasks:
         return 0
-    places = Places(WorkQueues.load(), trees())
-    return each(run, tasks, lambda run, task: refine_task(run, task, places))
+    divisions = Divisions(WorkQueues.load(), trees())
+    return each(run, tasks, lambda run, task: refine_task(run, task, divisions))
 
 
-def refine_task(run: Run, task: Task, places: Places) -> bool:
+def refine_task(run: Run, task: Task, divisions: Divisions) -> bool:
     document = read_task(task.params.task_params)
     known = catalogue().look_up(document.input_names)
     refined = plan(document, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
@@ -49,14 +48,14 @@ def refine_task(run: Run, task: Task, places: Places) -> bool:
         case TaskFaults():
             break_task(run.id, task.id, refined.reason, run.who)
         case _:
-            _place(run, task, refined, places)
+            _place(run, task, refined, divisions)
     return True
 
 
-def _place(run: Run, task: Task, refined: TaskPlan, places: Places) -> None:
+def _place(run: Run, task: Task, refined: TaskPlan, divisions: Divisions) -> None:
     """Find the share and the work queue of a task that can be defined."""
-    columns, name = _columns(task, refined, places), task.params.task_params.get("workQueueName")
-    queue = places.queues.named(name, columns) if name else places.queues.taking(columns)
+    columns, name = _columns(task, refined, divisions), task.params.task_params.get("workQueueName")
+    queue = divisions.queues.named(name, columns) if name else divisions.queues.taking(columns)
     if name and queue is None:
         break_task(run.id, task.id, f"workQueueName: no work queue {name} for this VO and prodSourceLabel", run.who)
     elif refined.columns.get("gshare") and not columns["gshare"]:
@@ -67,10 +66,9 @@ def _place(run: Run, task: Task, refined: TaskPlan, places: Places) -> None:
         define(run.id, task.id, refined, queue, columns["gshare"], columns["resource_type"], run.who)
 
 
-def _columns(task: Task, planned: TaskPlan, places: Places) -> dict[str, Any]:
-    """The columns of the task as they will be."""
+def _columns(task: Task, planned: TaskPlan, divisions: Divisions) -> dict[str, Any]:
     columns = {field.attname: getattr(task, field.attname) for field in Task._meta.concrete_fields} | dict(planned.columns)
-    tree = places.trees.get(task.vo)
+    tree = divisions.trees.get(task.vo)
     resources = resource_type(
         columns["core_count"],
         columns["ram_count"],

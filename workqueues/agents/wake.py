@@ -1,5 +1,5 @@
-"""Agent wake. Takes pending tasks whose wait is over, and files picked by generators that died. Leaves the tasks in the state
-before, or exhausted after the time-out. Next: whoever works on that state.
+"""Agent wake. Takes pending and throttled tasks whose wait is over, and files picked by generators that died. Leaves the tasks in
+the state before, or exhausted after the time-out of pending ones. Next: whoever works on that state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from workqueues.ledger.holds import wake as wake_task
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 from workqueues.queries.tasks import parent_facts
-from workqueues.rules.task.pending import woken
+from workqueues.rules.task.pending import times_out
 from workqueues.states import TASK
 
 BATCH = 100
@@ -22,7 +22,7 @@ BATCH = 100
 @agent("wake")
 def wake(run: Run) -> int:
     """Wake what is due, and give back what nobody works on: a claim that ran out belongs to a run that died or hangs."""
-    due = each(run, claim_tasks(run.id, run.claim_s, ["pending"], BATCH), wake_one)
+    due = each(run, claim_tasks(run.id, run.claim_s, TASK.resting, BATCH), wake_one)
     if due:
         look("refine", "feed", "assign", "generate")
     returned = each(run, claim_tasks(run.id, run.claim_s, TASK.live, BATCH, work="dead claim"), give_back)
@@ -35,8 +35,8 @@ def wake_one(run: Run, task: Task) -> bool:
     limit = gdpconfig.value("watchdog", "PENDING_TIMEOUT_<label>", label=task.prod_source_label)
     spell = (run.now - task.frozen_time).total_seconds() if task.frozen_time else None
     parent = parent_facts(task)
-    target = woken(spell, limit, parent is not None and parent.status not in TASK.final)
-    wake_task(run.id, task.id, run.who, exhausted=target == "exhausted")
+    parent_runs = parent is not None and parent.status not in TASK.final
+    wake_task(run.id, task.id, run.who, exhausted=task.status == "pending" and times_out(spell, limit, parent_runs))
     return True
 
 

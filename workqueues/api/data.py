@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import QuerySet
-from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, viewsets
 from rest_framework.request import Request
@@ -13,8 +10,8 @@ from rest_framework.response import Response
 
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.rest import principal
-from broker_site.foundation.rest.openapi import refusals
-from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst, OldestFirst
+from broker_site.foundation.rest.openapi import lists, refusals
+from broker_site.foundation.rest.paging import NewestFirst, OldestFirst, one_of
 from workqueues.api.filtering import DatasetFilter, FileFilter
 from workqueues.api.serializers import DatasetShown, FileShown, FileWhole
 from workqueues.api.tasks import visible_task
@@ -24,6 +21,7 @@ READ = "dataset:read"
 
 
 @extend_schema(tags=["data"])
+@lists("List datasets", "Inputs and outputs of tasks, newest first.", DatasetShown)
 class Datasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     """Datasets of the tasks that the caller may see."""
 
@@ -36,21 +34,14 @@ class Datasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     def get_queryset(self) -> QuerySet[Dataset]:
         return Dataset.objects.filter(visible_vos(principal(self.request), READ).q("vo"))
 
-    @extend_schema(summary="List datasets", responses={200: DatasetShown(many=True), **refusals(400)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Inputs and outputs of tasks, newest first."""
-        return super().list(request, *args, **kwargs)
-
     @extend_schema(summary="Read a dataset", responses={200: DatasetShown, **refusals(404)})
     def retrieve(self, request: Request, dataset_id: int) -> Response:
         """One dataset with its counters."""
-        dataset = self.get_queryset().filter(id=dataset_id).first() if dataset_id <= LARGEST_ID else None
-        if dataset is None:
-            raise Http404("There is no such dataset.")
-        return Response(DatasetShown(dataset).data)
+        return Response(DatasetShown(one_of(self.get_queryset(), dataset_id, "dataset")).data)
 
 
 @extend_schema(tags=["data"])
+@lists("The datasets of a task", "Inputs and outputs with their counters, masters first.", DatasetShown, 404)
 class TaskDatasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     """Datasets of one task."""
 
@@ -63,13 +54,9 @@ class TaskDatasets(mixins.ListModelMixin, viewsets.GenericViewSet[Dataset]):
     def get_queryset(self) -> QuerySet[Dataset]:
         return Dataset.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"], READ).id)
 
-    @extend_schema(summary="The datasets of a task", responses={200: DatasetShown(many=True), **refusals(400, 404)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Inputs and outputs with their counters, masters first."""
-        return super().list(request, *args, **kwargs)
-
 
 @extend_schema(tags=["data"])
+@lists("The files of a task", "Every file that the task uses or makes.", FileShown, 404)
 class TaskFiles(mixins.ListModelMixin, viewsets.GenericViewSet[File]):
     """Files of one task."""
 
@@ -81,11 +68,6 @@ class TaskFiles(mixins.ListModelMixin, viewsets.GenericViewSet[File]):
 
     def get_queryset(self) -> QuerySet[File]:
         return File.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"], READ).id)
-
-    @extend_schema(summary="The files of a task", responses={200: FileShown(many=True), **refusals(400, 404)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Every file that the task uses or makes."""
-        return super().list(request, *args, **kwargs)
 
 
 @extend_schema(tags=["data"])
@@ -100,9 +82,6 @@ class Files(viewsets.GenericViewSet[File]):
     def retrieve(self, request: Request, file_id: int) -> Response:
         """One file, with the moves that no job caused."""
         scope = visible_vos(principal(request), READ).q("task__vo")
-        rows = File.objects.filter(scope, id=file_id).select_related("dataset") if file_id <= LARGEST_ID else File.objects.none()
-        file = rows.first()
-        if file is None:
-            raise Http404("There is no such file.")
+        file = one_of(File.objects.filter(scope).select_related("dataset"), file_id, "file")
         file.changes = FileChange.objects.filter(file_id=file.id).order_by("id")  # type: ignore[attr-defined]
         return Response(FileWhole(file).data)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import django_filters
 
 from broker_site.foundation.rest.filtering import AnyOf, IdFilter, NameFilter, TextFilter
-from workqueues.models import Dataset, File, Task
 from workqueues.models.dataset import STATUSES as DATASET_STATUSES
 from workqueues.models.file import STATUSES as FILE_STATUSES
 from workqueues.states import TASK
 
 
 class TaskFilter(django_filters.FilterSet):
-    """Filters of the list of tasks."""
-
     status = AnyOf(TASK.states)
     task_name = NameFilter(help_text="name; * and ? are wildcards")
     vo = TextFilter()
@@ -29,14 +26,8 @@ class TaskFilter(django_filters.FilterSet):
     parent_tid = IdFilter(help_text="number of the parent task")
     req_id = IdFilter(help_text="number of the request")
 
-    class Meta:
-        model = Task
-        fields: tuple[str, ...] = ()
-
 
 class DatasetFilter(django_filters.FilterSet):
-    """Filters of lists of datasets."""
-
     dataset_name = NameFilter(help_text="name; * and ? are wildcards")
     container_name = TextFilter()
     type = TextFilter(help_text="input, pseudo_input, random_seed, output, log")
@@ -44,19 +35,9 @@ class DatasetFilter(django_filters.FilterSet):
     vo = TextFilter()
     task = IdFilter(field_name="task_id", help_text="number of the task")
 
-    class Meta:
-        model = Dataset
-        fields: tuple[str, ...] = ()
-
 
 class FileFilter(django_filters.FilterSet):
-    """Filters of the list of a task's files."""
-
     dataset = IdFilter(field_name="dataset_id", help_text="number of the dataset")
     type = TextFilter(help_text="input, pseudo_input, random_seed, output, log")
     status = AnyOf(FILE_STATUSES)
     lfn = NameFilter(help_text="name of the file; * and ? are wildcards")
-
-    class Meta:
-        model = File
-        fields: tuple[str, ...] = ()

@@ -68,7 +68,6 @@ class TaskWhole(serializers.ModelSerializer[Task]):
         read_only_fields = fields
 
     def get_notes(self, task: Task) -> list[str]:
-        """What its owner should know."""
         return [f"{p.field}: {p.message}" if p.field else p.message for p in notes(read_task(task.params.task_params))]
 
 
@@ -119,7 +118,7 @@ class TaskMove(serializers.ModelSerializer[TaskChange]):
         read_only_fields = fields
 
 
-class Asked(serializers.Serializer[None]):
+class StrictBody(serializers.Serializer[None]):
     """A body whose every member is known: a misspelt wish must not pass as no wish."""
 
     def to_internal_value(self, data: Any) -> Any:
@@ -132,7 +131,7 @@ class Asked(serializers.Serializer[None]):
         return super().to_internal_value(data)
 
 
-class CommandAsked(Asked):
+class CommandAsked(StrictBody):
     """The body of a command without options."""
 
     comment = serializers.CharField(max_length=200, default="", allow_blank=True, help_text="why, for the history")

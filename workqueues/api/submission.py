@@ -22,7 +22,7 @@ from broker_site.foundation.outside_data import problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.submit import KeyReused, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
-from workqueues.queries.tasks import active_tasks, named_parent, namesake, parent_of
+from workqueues.queries.tasks import active_tasks, newest_named, parent_of
 from workqueues.rules.refine import TaskFaults, bounded, check_inputs, plan, read_task
 from workqueues.states import TASK
 
@@ -97,7 +97,7 @@ def _parent(params: Mapping[str, Any], owner: str) -> tuple[Task | None, list[Pr
     name, vo = params.get("parentTaskName"), params.get("vo")
     if not isinstance(name, str) or not name or not isinstance(vo, str):
         return None, []
-    parent = named_parent(vo, owner, name)
+    parent = newest_named(vo, owner, name)
     if parent is None:
         return None, [problem("parentTaskName", "parent", f"{owner} has no task of this name in VO {vo}")]
     if parent.status in TASK.corrupted:
@@ -113,7 +113,7 @@ def _twin(params: Mapping[str, Any], owner: str) -> list[Problem]:
     vo, label, name = (params.get(n) for n in ("vo", "prodSourceLabel", "taskName"))
     if params.get("uniqueTaskName") is not True or not all(isinstance(v, str) and v for v in (vo, label, name)):
         return []
-    twin = namesake(str(vo), str(label), owner, str(name))
+    twin = newest_named(str(vo), owner, str(name), prod_source_label=str(label))
     if twin is None or twin.status == "broken":
         return []
     if twin.status in TASK.final or twin.status == "exhausted":

@@ -27,19 +27,19 @@ def _openapi(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, 
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) == 1:
         return _openapi({**options[0], **schema, "anyOf": ()}, models)
-    made = {word: schema[word] for word in _TAKEN_OVER if word in schema}
+    document = {word: schema[word] for word in _TAKEN_OVER if word in schema}
     if options:
-        made["anyOf"] = [_openapi(option, models) for option in options]
+        document["anyOf"] = [_openapi(option, models) for option in options]
     if "const" in schema:
-        made["enum"] = [schema["const"]]
+        document["enum"] = [schema["const"]]
     if "items" in schema:
-        made["items"] = _openapi(schema["items"], models)
+        document["items"] = _openapi(schema["items"], models)
     if (default := schema.get("default")) not in (None, "", []) and default >= schema.get("minimum", default):
-        made["default"] = default
+        document["default"] = default
     if "properties" in schema:
-        made["properties"] = {name: _openapi(p, models) for name, p in schema["properties"].items() if "row" not in p}
-        made["required"] = [name for name, p in schema["properties"].items() if p.get("required")]
-    return made
+        document["properties"] = {name: _openapi(p, models) for name, p in schema["properties"].items() if "row" not in p}
+        document["required"] = [name for name, p in schema["properties"].items() if p.get("required")]
+    return document
 
 
 def _table() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 from drf_spectacular.utils import extend_schema, extend_schema_view
@@ -22,7 +22,7 @@ from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.rest.openapi import refusals
-from broker_site.foundation.rest.paging import LARGEST_ID
+from broker_site.foundation.rest.paging import one_of
 from workqueues.api.serializers import CommandAsked, TaskShown
 from workqueues.api.tasks import visible_task
 from workqueues.ledger.commands import check_right, command_task
@@ -74,9 +74,7 @@ def button_view(command: Command) -> Callable[..., HttpResponseBase]:
     def press(request: HttpRequest, task_id: int) -> HttpResponse:
         """Give the command and go back to `next`, or to the task's page, with a message."""
         caller = authenticate(request)
-        task = Task.objects.filter(visible_vos(caller).q("vo"), id=task_id).first() if task_id <= LARGEST_ID else None
-        if task is None:
-            raise Http404("There is no such task.")
+        task = one_of(Task.objects.filter(visible_vos(caller).q("vo")), task_id, "task")
         options = {o.name: o.default != bool(request.POST.get(o.box)) for o in command.options}
         try:
             command_task(caller, task, command, request.POST.get("comment", "")[:200], options)

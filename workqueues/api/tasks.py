@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
-from django.http import Http404
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import mixins, status, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,8 +16,8 @@ from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.access.throttles import SubmitThrottle
-from broker_site.foundation.rest.openapi import refusals
-from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst, OldestFirst
+from broker_site.foundation.rest.openapi import lists, refusals
+from broker_site.foundation.rest.paging import NewestFirst, OldestFirst, one_of
 from workqueues.api.filtering import TaskFilter
 from workqueues.api.serializers import TaskMove, TaskShown, TaskWhole
 from workqueues.api.submission import submit_task
@@ -38,16 +37,11 @@ def visible_tasks(request: Request, permission: str = "task:read") -> QuerySet[T
 
 def visible_task(request: Request, task_id: int, permission: str = "task:read") -> Task:
     """One of them; 404 for any other."""
-    task = visible_tasks(request, permission).filter(id=task_id).first() if task_id <= LARGEST_ID else None
-    if task is None:
-        raise Http404("There is no such task.")
-    return task
+    return one_of(visible_tasks(request, permission), task_id, "task")
 
 
 @extend_schema(tags=["tasks"])
-@extend_schema_view(
-    list=extend_schema(summary="List tasks", description="Newest first.", responses={200: TaskShown, **refusals(400)})
-)
+@lists("List tasks", "Newest first.", TaskShown)
 class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
     """Tasks of the VOs in which the caller has a role."""
 
@@ -94,6 +88,7 @@ class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
 
 
 @extend_schema(tags=["tasks"])
+@lists("The history of a task", "Every move, oldest first: when, from, to, by whom, why.", TaskMove, 404)
 class TaskHistory(mixins.ListModelMixin, viewsets.GenericViewSet[TaskChange]):
     """The moves of a task."""
 
@@ -104,8 +99,3 @@ class TaskHistory(mixins.ListModelMixin, viewsets.GenericViewSet[TaskChange]):
 
     def get_queryset(self) -> QuerySet[TaskChange]:
         return TaskChange.objects.filter(task_id=visible_task(self.request, self.kwargs["task_id"]).id)
-
-    @extend_schema(summary="The history of a task", responses={200: TaskMove(many=True), **refusals(400, 404)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Every move, oldest first: when, from, to, by whom, why."""
-        return super().list(request, *args, **kwargs)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import django_filters
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers, viewsets
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.rest.filtering import AnyOf, IdFilter, TextFilter
-from broker_site.foundation.rest.openapi import refusals
+from broker_site.foundation.rest.openapi import lists
 from broker_site.foundation.rest.paging import NewestFirst
 from workqueues.models import ThrottleVerdict
 
@@ -35,8 +31,6 @@ class VerdictShown(serializers.ModelSerializer[ThrottleVerdict]):
 
 
 class VerdictFilter(django_filters.FilterSet):
-    """Filters of the list of verdicts."""
-
     decision = AnyOf(("PASS", "SKIP"))
     vo = TextFilter()
     prod_source_label = TextFilter()
@@ -44,12 +38,13 @@ class VerdictFilter(django_filters.FilterSet):
     work_queue = IdFilter(field_name="work_queue_id", help_text="number of the work queue; 0: shares")
     resource_type = TextFilter()
 
-    class Meta:
-        model = ThrottleVerdict
-        fields: tuple[str, ...] = ()
-
 
 @extend_schema(tags=["brokerage"])
+@lists(
+    "List verdicts of the throttler",
+    "Newest first; equal ones in a row are one with a count, and the numbers of the last.",
+    VerdictShown,
+)
 class ThrottleVerdicts(mixins.ListModelMixin, viewsets.GenericViewSet[ThrottleVerdict]):
     """Verdicts of the throttler."""
 
@@ -61,8 +56,3 @@ class ThrottleVerdicts(mixins.ListModelMixin, viewsets.GenericViewSet[ThrottleVe
 
     def get_queryset(self) -> QuerySet[ThrottleVerdict]:
         return ThrottleVerdict.objects.filter(visible_vos(principal(self.request), READ).q("vo"))
-
-    @extend_schema(summary="List verdicts of the throttler", responses={200: VerdictShown(many=True), **refusals(400)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Newest first; equal ones in a row are one with a count, and the numbers of the last."""
-        return super().list(request, *args, **kwargs)

@@ -30,31 +30,24 @@ class Catalogue(Protocol):
 
     def look_up(self, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
         """The datasets that exist, by name."""
-        ...
 
     def files(self, name: str) -> Sequence[NewFile]:
         """The files of a dataset, in the order of their names."""
-        ...
 
     def replicas(self, names: Sequence[str]) -> Mapping[str, Sequence[Copies]]:
         """Where the datasets are, storages by name; one that is nowhere has none, one that does not exist is not there."""
-        ...
 
     def replicas_of_files(self, name: str, lfns: Sequence[str]) -> Sequence[Copies]:
         """Where these files of a dataset are."""
-        ...
 
     def register(self, names: Sequence[str]) -> None:
         """Make sure that the datasets exist and are open."""
-        ...
 
     def close(self, names: Sequence[str]) -> None:
         """No more files come to these datasets."""
-        ...
 
     def check(self, dataset: str, lfns: Sequence[str]) -> Mapping[str, Sequence[CopyLook]]:
         """How every registered copy of these files stands on its storage."""
-        ...
 
 
 class StorageRoot(Protocol):

@@ -76,19 +76,17 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
             command_by=who[:128],
             command_comment=comment[:255],
             command_time=Now(),
-            locked_by="",
-            locked_time=None,
             error_dialog=comment[:510],
         )
         look_after_commit("command")
         return task
 
 
-DONE = {"command": "", "command_by": "", "command_comment": "", "command_time": None, "locked_by": "", "locked_time": None}
+DONE = {"command": "", "command_by": "", "command_comment": "", "command_time": None}
 """Columns of a task whose command has been carried out."""
 
 
-def killed(run_id: str, task_id: int, who: str) -> None:
+def carry_out_kill(run_id: str, task_id: int, who: str) -> None:
     """No job of a claimed aborting task lives any more: aborted."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
@@ -111,7 +109,7 @@ def kill_children(parent_id: int, who: str) -> int:
     return taken
 
 
-def stopped(run_id: str, task_id: int, who: str) -> None:
+def carry_out_finish(run_id: str, task_id: int, who: str) -> None:
     """No job of a claimed finishing task lives any more: inputs that were not used are given up, and the task is passed."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
@@ -153,7 +151,7 @@ def _changed(statement: str, dataset: Dataset, who: str, **values: int) -> int:
         return int(cursor.rowcount)
 
 
-def retried(run_id: str, task_id: int, more: int, who: str) -> None:
+def carry_out_retry(run_id: str, task_id: int, more: int, who: str) -> None:
     """Carry out a retry: given-up inputs get `more` tries (decision D2) and are ready again, or partial; the task is ready, or
     what it was if nothing is left to run of its masters."""
     with transaction.atomic():

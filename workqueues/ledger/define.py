@@ -37,8 +37,6 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
             "refined",
             work_queue=work_queue,
             resource_type=resource_type,
-            locked_by="",
-            locked_time=None,
             error_dialog="",
             **{**plan.columns, "gshare": gshare},
         )
@@ -47,9 +45,9 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
 
 def _datasets(task_id: int, vo: str, plan: TaskPlan) -> list[Dataset]:
     """Insert the datasets in the plan's order; one refers only to datasets that stand before it."""
-    made: list[Dataset] = []
+    datasets: list[Dataset] = []
     for p in plan.datasets:
-        made.append(
+        datasets.append(
             Dataset.objects.create(
                 task_id=task_id,
                 vo=vo,
@@ -62,16 +60,16 @@ def _datasets(task_id: int, vo: str, plan: TaskPlan) -> list[Dataset]:
                 state=p.state,
                 status="defined",
                 n_files_wanted=p.n_files,
-                master=None if p.master_index is None else made[p.master_index],
-                provenance=None if p.provenance_index is None else made[p.provenance_index],
+                master=None if p.master_index is None else datasets[p.master_index],
+                provenance=None if p.provenance_index is None else datasets[p.provenance_index],
             )
         )
-    return made
+    return datasets
 
 
 def break_task(run_id: str, task_id: int, reason: str, who: str) -> None:
     """A claimed task that can never be done: tobroken, then broken by the agent finish."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        move_task(task, "tobroken", who, reason, error_dialog=reason[:510], locked_by="", locked_time=None)
+        move_task(task, "tobroken", who, reason, error_dialog=reason[:510])
         look_after_commit("finish")

@@ -86,9 +86,7 @@ def _status(file: FileEvents) -> str:
 
 
 _BEGUN = Prepared(
-    "begin_ranges",
-    "bigint[]",
-    "UPDATE workqueues_eventrange SET status = 'sent' WHERE job_id = ANY($1) AND status = 'ready'",
+    "begin_ranges", "bigint[]", "UPDATE workqueues_eventrange SET status = 'sent' WHERE job_id = ANY($1) AND status = 'ready'"
 )
 _ENDED = Prepared(
     "end_ranges",

@@ -81,7 +81,7 @@ class _Counted:
             yield file
 
 
-def outputs_registered(run_id: str, task_id: int, who: str) -> None:
+def open_outputs(run_id: str, task_id: int, who: str) -> None:
     """The output datasets of a claimed task are in the catalogue: defined -> ready."""
     with transaction.atomic():
         lock_claimed(task_id, run_id)
@@ -90,12 +90,12 @@ def outputs_registered(run_id: str, task_id: int, who: str) -> None:
             move_dataset(dataset, "ready", who, "registered in the catalogue")
 
 
-def fed(run_id: str, task_id: int, target: str, who: str) -> None:
+def finish_feeding(run_id: str, task_id: int, target: str, who: str) -> None:
     """All inputs of a claimed task are ready: on to assigning or ready, and release."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        frozen = {"frozen_time": Now() if target == "assigning" else None}
-        move_task(task, target, who, "all inputs are fed", locked_by="", locked_time=None, error_dialog="", **frozen)
+        frozen_time = Now() if target == "assigning" else None
+        move_task(task, target, who, "all inputs are fed", error_dialog="", frozen_time=frozen_time)
         look_after_commit("assign" if target == "assigning" else "generate")
 
 
@@ -103,7 +103,7 @@ def finish_empty(run_id: str, task_id: int, who: str) -> None:
     """A claimed task whose input is empty, and may be: on to finishing, which finds nothing to stop; release."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        move_task(task, "finishing", who, "the input has no files, which the task allows", locked_by="", locked_time=None)
+        move_task(task, "finishing", who, "the input has no files, which the task allows")
         look_after_commit("command")
 
 
@@ -112,17 +112,7 @@ def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str) -> None:
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         Dataset.objects.filter(task_id=task_id).exclude(type__in=INPUT_TYPES).update(destination=nucleus)
-        move_task(
-            task,
-            "ready",
-            who,
-            why,
-            nucleus=nucleus,
-            locked_by="",
-            locked_time=None,
-            frozen_time=None,
-            error_dialog="",
-        )
+        move_task(task, "ready", who, why, nucleus=nucleus, frozen_time=None, error_dialog="")
         look_after_commit("generate")
 
 
@@ -160,9 +150,7 @@ def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, FileVerdict],
             file.held, file.held_storage, file.status = "", "", verdict.status
         for dataset_id, n in gone.items():
             Dataset.objects.filter(id=dataset_id).update(
-                n_files=F("n_files") - n,
-                n_files_to_be_used=F("n_files_to_be_used") - n,
-                n_files_missing=F("n_files_missing") + n,
+                n_files=F("n_files") - n, n_files_to_be_used=F("n_files_to_be_used") - n, n_files_missing=F("n_files_missing") + n
             )
         File.objects.bulk_update(files, ["status", "held", "held_storage", "absent_since", "look_due"], batch_size=1000)
         mark_partial([f.id for f in files])

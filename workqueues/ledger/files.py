@@ -74,23 +74,38 @@ _LOCK = Prepared(
 
 _SETTLE = Prepared(
     "settle_files",
-    "bigint[], text[], int[], int[], text[], bigint[], text[], int[], bool[], bigint[], int[], int[], int[], bigint[], text[],"
-    " float8[]",
+    "bigint[], text[], int[], int[], text[], bigint[], text[], int[], bool[], text[], float8[],"
+    " bigint[], int[], int[], int[], bigint[]",
     """
     WITH settled AS (
         UPDATE workqueues_file f SET status = v.status, attempt_nr = v.attempt_nr, failed_attempt = v.failed_attempt,
             held = v.held, fsize = v.fsize, checksum = v.checksum, n_events = v.n_events, no_output = v.no_output,
             held_storage = v.storage, look_due = coalesce(now() + make_interval(secs => v.due_s), f.look_due)
-        FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $15, $16)
+        FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
             AS v(id, status, attempt_nr, failed_attempt, held, fsize, checksum, n_events, no_output, storage, due_s)
         WHERE f.id = v.id
     )
     UPDATE workqueues_dataset d SET modification_time = now(), n_files_used = d.n_files_used + v.used,
         n_files_finished = d.n_files_finished + v.finished, n_files_failed = d.n_files_failed + v.failed,
         n_events_used = CASE WHEN v.events = 0 THEN d.n_events_used ELSE coalesce(d.n_events_used, 0) + v.events END
-    FROM unnest($10, $11, $12, $13, $14) AS v(id, used, finished, failed, events) WHERE d.id = v.id
+    FROM unnest($12, $13, $14, $15, $16) AS v(id, used, finished, failed, events) WHERE d.id = v.id
     """,
 )
+_SETTLED = (
+    "id",
+    "status",
+    "attempt_nr",
+    "failed_attempt",
+    "held",
+    "fsize",
+    "checksum",
+    "n_events",
+    "no_output",
+    "held_storage",
+    "due_s",
+)
+_COUNTED = ("used", "finished", "failed", "events")
+"""Columns of _SETTLE: of the files, and behind the id of their dataset those of its counters."""
 
 
 @dataclass(slots=True)
@@ -157,29 +172,11 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
         if moved:
             settled.append(file)
     FileChange.objects.bulk_create(notes)
-    return [_written(settled, deltas)] if settled else []
-
-
-def _written(files: Sequence[_File], deltas: Mapping[int, _Delta]) -> Call:
-    counted = sorted(deltas.items())
-    return _SETTLE.with_values(
-        [f.id for f in files],
-        [f.status for f in files],
-        [f.attempt_nr for f in files],
-        [f.failed_attempt for f in files],
-        [f.held for f in files],
-        [f.fsize for f in files],
-        [f.checksum for f in files],
-        [f.n_events for f in files],
-        [f.no_output for f in files],
-        [dataset_id for dataset_id, _ in counted],
-        [d.used for _, d in counted],
-        [d.finished for _, d in counted],
-        [d.failed for _, d in counted],
-        [d.events for _, d in counted],
-        [f.held_storage for f in files],
-        [f.due_s for f in files],
-    )
+    if not settled:
+        return []
+    columns = [[getattr(file, name) for file in settled] for name in _SETTLED]
+    counted = sorted(deltas)
+    return [_SETTLE.with_values(*columns, counted, *([getattr(deltas[i], name) for i in counted] for name in _COUNTED))]
 
 
 def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileChange]) -> bool:
@@ -226,7 +223,6 @@ def _hold(file: _File, job: JobOutcome, notes: list[FileChange]) -> bool:
 
 
 def _settle_output(file: _File, job: JobOutcome, delta: _Delta) -> bool:
-    """Whether the end moved the file."""
     if file.status != "running" or file.out_job_id != job.job_id:
         return False
     made = job.made.get(file.id)

@@ -21,7 +21,7 @@ def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
                 move_dataset(dataset, "done", who, why)
             elif dataset.type not in INPUT_TYPES and dataset.status in OUTPUT_DATASET.accepting("prepare"):
                 move_dataset(dataset, "prepared", who, why)
-        move_task(task, "prepared", who, why, locked_by="", locked_time=None, error_dialog="")
+        move_task(task, "prepared", who, why, error_dialog="")
         look_after_commit("finish")
 
 
@@ -29,7 +29,7 @@ def end_task(run_id: str, task_id: int, ending: Ending, who: str) -> None:
     """Bring a claimed task to the end that was decided; release."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        columns: dict[str, object] = {"locked_by": "", "locked_time": None, "old_status": ""}
+        columns: dict[str, object] = {"old_status": ""}
         if ending.status in TASK.final:
             for dataset in Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
                 if dataset.type not in INPUT_TYPES and dataset.status != "done":

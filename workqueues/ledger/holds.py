@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Value
@@ -12,6 +11,7 @@ from django.db.models.functions import Coalesce, Now
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import Stale, move_task
 from workqueues.models import Task
+from workqueues.states import TASK
 
 
 def set_pending(run_id: str, task_id: int, reason: str, wait_s: float, who: str, *, clock: bool = True) -> None:
@@ -21,12 +21,10 @@ def set_pending(run_id: str, task_id: int, reason: str, wait_s: float, who: str,
     """
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        columns: dict[str, Any] = {
+        columns = {
             "old_status": task.status,
             "error_dialog": reason[:510],
             "next_look_at": Now() + Value(timedelta(seconds=wait_s)),
-            "locked_by": "",
-            "locked_time": None,
             "frozen_time": Coalesce(task.frozen_time, Now()) if clock else None,
         }
         move_task(task, "pending", who, reason, **columns)
@@ -40,22 +38,15 @@ def retry_later(run_id: str, task_id: int, reason: str, wait_s: float) -> None:
 
 
 def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
-    """Bring a claimed pending task back to the state before, or to exhausted when it was pending for too long; release it."""
+    """Bring a claimed task that rests back to the state before, or to exhausted when it was pending for too long; release it."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        if task.status != "pending":
-            raise Stale(f"task {task_id} is {task.status}, not pending")
+        if task.status not in TASK.resting:
+            raise Stale(f"task {task_id} is {task.status}, it does not rest")
         if exhausted:
-            move_task(
-                task,
-                "exhausted",
-                who,
-                f"pending for too long: {task.error_dialog}",
-                locked_by="",
-                locked_time=None,
-            )
+            move_task(task, "exhausted", who, f"pending for too long: {task.error_dialog}")
         else:
-            move_task(task, task.old_status, who, "looked at again", old_status="", locked_by="", locked_time=None)
+            move_task(task, task.old_status, who, "looked at again", old_status="")
 
 
 def kick_children(parent_id: int) -> int:

@@ -25,12 +25,12 @@ def task_born(task: Task, who: str, why: str) -> None:
 def move_task(task: Task, new: str, who: str, why: str, **columns: Any) -> None:
     """Move a task as it was read to `new` and write `columns` with it, in the caller's transaction.
 
-    Whatever the task waited for does not hold in the new state, unless `columns` says so.
+    Whatever the task waited for does not hold in the new state, and the claim on it ends, unless `columns` says so.
     Brings `task` up to date. Raises NotAllowed if the machine has no such arrow, Stale if the row is no longer as it was read.
     """
     TASK.check(task.status, new)
     columns["ended_at"] = Now() if new in TASK.final else None
-    columns.setdefault("next_look_at", None)
+    columns = {"next_look_at": None, "locked_by": "", "locked_time": None, **columns}
     moved = Task.objects.filter(id=task.id, status=task.status, epoch=task.epoch).update(
         status=new, status_since=Now(), epoch=F("epoch") + 1, modification_time=Now(), **columns
     )

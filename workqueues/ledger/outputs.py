@@ -40,7 +40,6 @@ def register_dataset(name: str) -> None:
 
 
 def close_dataset(name: str) -> None:
-    """Say that no more files come."""
     CatalogueDataset.objects.filter(name=name).update(state="closed")
 
 
@@ -61,7 +60,7 @@ def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: st
         with transaction.atomic():
             locked = list(Dataset.objects.select_for_update(no_key=True).filter(id__in=missing).order_by("id"))
             known |= _concrete(missing, place)
-            known |= _made([d for d in locked if d.id not in known], place, who)
+            known |= _make_concrete([d for d in locked if d.id not in known], place, who)
     return {**wanted, **known}
 
 
@@ -69,10 +68,10 @@ def _concrete(template_ids: Sequence[int], site: str) -> dict[int, Dataset]:
     return {d.template_id or 0: d for d in Dataset.objects.filter(template_id__in=template_ids, site=site)}
 
 
-def _made(templates: Sequence[Dataset], site: str, who: str) -> dict[int, Dataset]:
-    made = {}
+def _make_concrete(templates: Sequence[Dataset], site: str, who: str) -> dict[int, Dataset]:
+    datasets = {}
     for template, new_id in zip(templates, take_ids("workqueues_dataset", len(templates)), strict=True):
-        made[template.id] = Dataset(
+        datasets[template.id] = Dataset(
             id=new_id,
             dataset_name=f"{template.dataset_name}.{new_id}",
             type=template.type.removeprefix(TEMPLATE),
@@ -81,12 +80,12 @@ def _made(templates: Sequence[Dataset], site: str, who: str) -> dict[int, Datase
             status="defined",
             **{name: getattr(template, name) for name in _INHERITED},
         )
-    Dataset.objects.bulk_create(made.values())
-    datasets_born(made.values(), who, "concrete dataset of a template")
-    for dataset in made.values():
+    Dataset.objects.bulk_create(datasets.values())
+    datasets_born(datasets.values(), who, "concrete dataset of a template")
+    for dataset in datasets.values():
         register_dataset(dataset.dataset_name)
         move_dataset(dataset, "ready", who, "registered in the catalogue")
-    return made
+    return datasets
 
 
 _REGISTER = Prepared(

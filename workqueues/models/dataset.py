@@ -11,6 +11,11 @@ from workqueues.states import INPUT_DATASET, OUTPUT_DATASET
 
 STATUSES = tuple(dict.fromkeys(INPUT_DATASET.states + OUTPUT_DATASET.states))
 
+COUNTERS = (
+    "n_files", "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_files_on_hold", "n_files_missing",
+    "n_files_waiting",
+)  # fmt: skip
+
 
 def _n(help_text: str) -> models.IntegerField[int, int]:
     return models.IntegerField(default=0, db_default=0, help_text=help_text)
@@ -86,16 +91,7 @@ class Dataset(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="dataset_counts_not_negative",
-                condition=Q(
-                    n_files__gte=0,
-                    n_files_to_be_used__gte=0,
-                    n_files_used__gte=0,
-                    n_files_finished__gte=0,
-                    n_files_failed__gte=0,
-                    n_files_on_hold__gte=0,
-                    n_files_missing__gte=0,
-                    n_files_waiting__gte=0,
-                ),
+                condition=Q(**{f"{name}__gte": 0 for name in COUNTERS}),
             ),
             models.UniqueConstraint(
                 fields=["template_id", "site"], name="dataset_concrete_once", condition=Q(template_id__isnull=False)

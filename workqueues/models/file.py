@@ -7,7 +7,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from workqueues.models.dataset import Dataset
-from workqueues.models.task import Task
+from workqueues.models.task import Task, text
 from workqueues.states import EVENT, INPUT_FILE, OUTPUT_FILE
 
 STATUSES = tuple(dict.fromkeys(INPUT_FILE.states + OUTPUT_FILE.states))
@@ -20,11 +20,11 @@ class File(models.Model):
     dataset = models.ForeignKey(Dataset, models.CASCADE, db_index=False, related_name="files")
     task = models.ForeignKey(Task, models.CASCADE, db_index=False, related_name="+")
     lfn = models.CharField(max_length=256, help_text="logical file name")
-    scope = models.CharField(max_length=30, blank=True, default="", db_default="")
-    guid = models.CharField(max_length=64, blank=True, default="", db_default="")
+    scope = text(30)
+    guid = text(64)
     type = models.CharField(max_length=20, help_text="type of its dataset")
     fsize = models.BigIntegerField(null=True, blank=True, help_text="size, bytes")
-    checksum = models.CharField(max_length=36, blank=True, default="", db_default="", help_text="adler32, 8 hex digits")
+    checksum = text(36, "adler32, 8 hex digits")
     n_events = models.IntegerField(null=True, blank=True, help_text="events in the file")
     start_event = models.IntegerField(null=True, blank=True, help_text="first serial number used in the file")
     end_event = models.IntegerField(null=True, blank=True, help_text="last serial number used in the file")
@@ -33,12 +33,8 @@ class File(models.Model):
     lumi_block_nr = models.IntegerField(null=True, blank=True)
 
     status = models.CharField(max_length=64, choices=[(s, s) for s in STATUSES])
-    held = models.CharField(
-        max_length=255, blank=True, default="", db_default="", help_text="why a ready file is not given to jobs"
-    )
-    held_storage = models.CharField(
-        max_length=60, blank=True, default="", db_default="", help_text="storage endpoint whose return a held file waits for"
-    )
+    held = text(255, "why a ready file is not given to jobs")
+    held_storage = text(60, "storage endpoint whose return a held file waits for")
     absent_since = models.DateTimeField(
         null=True, blank=True, help_text="when it was first found absent or damaged on a storage that answers"
     )
@@ -54,12 +50,8 @@ class File(models.Model):
     job_id = models.BigIntegerField(null=True, blank=True, help_text="last job that used the file (PANDAID)")
     out_job_id = models.BigIntegerField(null=True, blank=True, help_text="job that makes or made the file (OUTPANDAID)")
     job_set_id = models.BigIntegerField(null=True, blank=True, help_text="job set that uses the file")
-    is_waiting = models.CharField(
-        max_length=1, blank=True, default="", db_default="", help_text="Y: waits for a real co-jumbo job"
-    )
-    proc_status = models.CharField(
-        max_length=64, blank=True, default="", db_default="", help_text="state of the job that uses it"
-    )
+    is_waiting = text(1, "Y: waits for a real co-jumbo job")
+    proc_status = text(64, "state of the job that uses it")
     no_output = models.BooleanField(default=False, db_default=False, help_text="an optional output that the job did not make")
     lost_at = models.DateTimeField(null=True, blank=True, help_text="when a finished output was lost")
     creation_date = models.DateTimeField(db_default=Now())
@@ -108,9 +100,9 @@ class EventRange(models.Model):
     event_offset = models.BigIntegerField(null=True, blank=True, help_text="offset of positional event numbers")
     is_jumbo = models.BooleanField(default=False, db_default=False, help_text="processed by a jumbo job")
     ziprow_id = models.BigIntegerField(null=True, blank=True, help_text="zip file the output is in")
-    file_not_deleted = models.CharField(max_length=1, blank=True, default="", db_default="")
+    file_not_deleted = text(1)
     error_code = models.IntegerField(null=True, blank=True)
-    error_diag = models.CharField(max_length=500, blank=True, default="", db_default="")
+    error_diag = text(500)
     path_convention = models.SmallIntegerField(null=True, blank=True)
 
     class Meta:

@@ -41,9 +41,7 @@ class Standing(models.Model):
     at = models.DateTimeField(help_text="when it was counted")
     place = models.FloatField(null=True, blank=True, help_text="of a leaf: 0 is served first, below 1; empty for others")
     above = models.BooleanField(
-        default=False,
-        db_default=False,
-        help_text="more of it runs than it is entitled to, so it gets new jobs last",
+        default=False, db_default=False, help_text="more of it runs than it is entitled to, so it gets new jobs last"
     )
     percent = models.FloatField(help_text="part of all, percent")
     target = models.FloatField(help_text="that part of all that runs")

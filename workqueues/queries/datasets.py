@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -14,24 +15,18 @@ from workqueues.rules.task.finish import DatasetCounts
 from workqueues.splitters.protocol import SecondaryRow
 from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES
 
+COUNTED = (
+    "type", "status", "n_files", "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_events",
+    "n_events_used", "excluded",
+)  # fmt: skip
+
 
 def dataset_counts(task_id: int) -> list[DatasetCounts]:
-    return [
-        DatasetCounts(
-            type=d.type,
-            status=d.status,
-            master=d.master_id is None,
-            n_files=d.n_files,
-            n_files_to_be_used=d.n_files_to_be_used,
-            n_files_used=d.n_files_used,
-            n_files_finished=d.n_files_finished,
-            n_files_failed=d.n_files_failed,
-            n_events=d.n_events or 0,
-            n_events_used=d.n_events_used or 0,
-            excluded=d.excluded,
-        )
-        for d in Dataset.objects.filter(task_id=task_id)
-    ]
+    counts = []
+    for master_id, *values in Dataset.objects.filter(task_id=task_id).values_list("master_id", *COUNTED):
+        columns: dict[str, Any] = {name: 0 if value is None else value for name, value in zip(COUNTED, values, strict=True)}
+        counts.append(DatasetCounts(**columns, master=master_id is None))
+    return counts
 
 
 def output_names(task_id: int) -> list[str]:

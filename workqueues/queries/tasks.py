@@ -7,10 +7,9 @@ from workqueues.rules.refine import ParentFacts, read_task
 from workqueues.states import TASK
 
 
-def namesake(vo: str, prod_source_label: str, user_name: str, task_name: str) -> Task | None:
-    """The newest task of the user with this name and source label (facts on commands 2.5)."""
-    tasks = Task.objects.filter(vo=vo, user_name=user_name, task_name=task_name, prod_source_label=prod_source_label)
-    return tasks.order_by("-id").first()
+def newest_named(vo: str, user_name: str, task_name: str, **more: str) -> Task | None:
+    """The newest task of the user with this name, and `more` columns as given (facts on commands 2.5)."""
+    return Task.objects.filter(vo=vo, user_name=user_name, task_name=task_name, **more).order_by("-id").first()
 
 
 def active_tasks(vo: str, prod_source_label: str, user_name: str, most: int) -> int:
@@ -31,8 +30,3 @@ def parent_of(parent: Task | None) -> ParentFacts | None:
     if parent is None:
         return None
     return ParentFacts(parent.id, parent.status, frozenset(read_task(parent.params.task_params).output_names))
-
-
-def named_parent(vo: str, user_name: str, task_name: str) -> Task | None:
-    """The newest task of the user with this name."""
-    return Task.objects.filter(vo=vo, user_name=user_name, task_name=task_name).order_by("-id").first()

@@ -55,7 +55,8 @@ def throttle_reason(task: Task, using: str = "default") -> str:
         cursor.execute(f"SELECT 1 FROM workqueues_task t WHERE t.id = %s AND {WORK['unused inputs']}", [task.id])
         if cursor.fetchone() is None:
             return ""
-    unit = unit_of_task(task, using)
+    group = Group(task.vo, task.prod_source_label, task.gshare, task.work_queue_id or 0, task.resource_type)
+    unit = Units.load(using).of(group)
     verdict = last_verdict(unit, using)
     if verdict is None:
         return ""
@@ -66,21 +67,6 @@ def throttle_reason(task: Task, using: str = "default") -> str:
     return ""
 
 
-def unit_of_task(task: Task, using: str = "default") -> Unit:
-    group = Group(task.vo, task.prod_source_label, task.gshare, task.work_queue_id or 0, task.resource_type)
-    return Units.load(using).of(group)
-
-
 def last_verdict(unit: Unit, using: str = "default") -> ThrottleVerdict | None:
-    return (
-        ThrottleVerdict.objects.using(using)
-        .filter(
-            vo=unit.vo,
-            prod_source_label=unit.label,
-            unit=unit.name,
-            work_queue_id=unit.work_queue_id,
-            resource_type=unit.resource_type,
-        )
-        .order_by("-id")
-        .first()
-    )
+    verdicts = ThrottleVerdict.objects.using(using).filter(vo=unit.vo, prod_source_label=unit.label, unit=unit.name)
+    return verdicts.filter(work_queue_id=unit.work_queue_id, resource_type=unit.resource_type).order_by("-id").first()

@@ -139,7 +139,6 @@ class JobPlan(NamedTuple):
 
     @property
     def n_files(self) -> int:
-        """Master pieces of the job."""
         return self.stop - self.start
 
 

@@ -21,24 +21,18 @@ _DAY_S = 86_400
 
 
 class RoleInline(admin.TabularInline):
-    """Roles on the user's page."""
-
     model = Role
     extra = 0
 
 
 @admin.register(User)
 class UserAdmin(AuditedAdmin, DjangoUserAdmin):
-    """Users with their roles; Django's forms for passwords."""
-
     inlines = [RoleInline]
     list_display = ["username", "email", "is_active", "is_staff", "is_superuser", "last_login"]
 
 
 @admin.register(Role)
 class RoleAdmin(AuditedAdmin):
-    """Roles of all users, by VO."""
-
     list_display = ["user", "vo", "role"]
     list_filter = ["vo", "role"]
     list_select_related = ["user"]
@@ -62,7 +56,6 @@ class CredentialForm(forms.ModelForm):
         fields = ["kind", "user", "vo", "roles", "site", "queue", "days", "note"]
 
     def clean(self) -> dict[str, Any]:
-        """A user token needs its user, an enrolment its queue."""
         data = super().clean() or self.cleaned_data
         if data.get("kind") == "user" and not data.get("user"):
             self.add_error("user", "A user token needs a user.")
@@ -91,7 +84,6 @@ class CredentialAdmin(admin.ModelAdmin):
         return [f.name for f in Credential._meta.concrete_fields if f.name not in ("id", "secret")]
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Credentials are looked at, not changed."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -132,15 +124,12 @@ class CredentialAdmin(admin.ModelAdmin):
 
     @admin.action(description="Revoke selected credentials (of enrolments, also their pilots)", permissions=["revoke"])
     def revoke_selected(self, request: HttpRequest, queryset: QuerySet[Credential]) -> None:
-        """Revoke and tell how many were good before."""
         count = revoke(queryset, reason="revoked in the admin", by=authenticate(request))
         self.message_user(request, f"{count} credentials revoked; effective within five seconds.", messages.SUCCESS)
 
 
 @admin.register(Audit)
 class AuditAdmin(ReadingAdmin):
-    """The audit, to read."""
-
     list_display = ["at", "who", "kind", "vo", "act", "object", "outcome", "status", "trace_id"]
     list_filter = ["outcome", "kind", "vo"]
     search_fields = ["who", "act", "object", "trace_id"]

@@ -9,8 +9,6 @@ class AccessConfig(AppConfig):
     name = "broker_site.foundation.access"
     label = "access"
     verbose_name = "Access"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the system check of routes."""
         from broker_site.foundation.access import routes  # noqa: F401

@@ -79,7 +79,6 @@ class AuditMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer, then add the row that is missing."""
         if request.method in SAFE_METHODS:
             return self.get_response(request)
         call = _Call()

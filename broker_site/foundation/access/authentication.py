@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -100,7 +100,6 @@ class BearerMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer, without cookies if there is a bearer token."""
         if shows_bearer(request):
             request.COOKIES = {}
             request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]
@@ -194,7 +193,9 @@ def _verify(text: str) -> _StoredCredential:
         raise BadToken("it is unknown")
     if row.revoked_at is not None:
         raise BadToken("it was revoked")
-    _note_use(row)
+    today = clock.now().date()
+    if row.last_used != today:
+        Credential.objects.filter(pk=row.pk).update(last_used=today)
     if len(_verified) >= _CACHE_MOST:
         _verified.clear()
     _verified[key] = verified = _StoredCredential(
@@ -206,21 +207,11 @@ def _verify(text: str) -> _StoredCredential:
         site=row.site,
         queue=row.queue,
         subject=row.subject,
-        roles=_limit(row.claims.get("roles")),
+        roles=frozenset(row.claims["roles"]) if row.claims.get("roles") is not None else None,
         expires_at=row.expires_at,
         until=now + CACHE_S,
     )
     return verified
-
-
-def _limit(roles: Iterable[str] | None) -> frozenset[str] | None:
-    return None if roles is None else frozenset(roles)
-
-
-def _note_use(row: Credential) -> None:
-    today = clock.now().date()
-    if row.last_used != today:
-        Credential.objects.filter(pk=row.pk).update(last_used=today)
 
 
 def _withdrawn_pilots() -> frozenset[int]:

@@ -37,13 +37,7 @@ class IssuedCredential:
 
 @transaction.atomic
 def issue_user_token(
-    user: User,
-    *,
-    vo: str = "",
-    roles: Iterable[str] = (),
-    seconds: float | None = None,
-    note: str = "",
-    by: Principal = SYSTEM,
+    user: User, *, vo: str = "", roles: Iterable[str] = (), seconds: float | None = None, note: str = "", by: Principal = SYSTEM
 ) -> IssuedCredential:
     """A token that stands on the user's roles at the time of use, limited to `vo` and `roles` where given. ValueError:
     unknown role.
@@ -126,7 +120,6 @@ def ensure_user(
     password: str | None = None,
     superuser: bool = False,
     roles: Iterable[tuple[str, str]] = (),
-    by: Principal = SYSTEM,
 ) -> User:
     """The user of this name, made if there is none, with the given (VO, role) pairs added; a given password and superuser are
     set.
@@ -134,14 +127,14 @@ def ensure_user(
     user, new = User.objects.get_or_create(username=name)
     if new:
         user.set_unusable_password()
-        audit("user.create", by, f"user {name}", after={"superuser": superuser})
+        audit("user.create", SYSTEM, f"user {name}", after={"superuser": superuser})
     if password is not None:
         user.set_password(password)
     if superuser:
         user.is_staff = user.is_superuser = True
     user.save()
     for vo, role in roles:
-        give_role(user, vo, role, by=by)
+        give_role(user, vo, role)
     return user
 
 

@@ -30,7 +30,6 @@ class SecurityHeadersMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer with the headers."""
         response = self.get_response(request)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)

@@ -43,8 +43,6 @@ class Credential(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What a credential is for."""
-
         USER = "user"
         ENROLMENT = "enrolment"
         PILOT = "pilot"
@@ -106,8 +104,6 @@ class Audit(models.Model):
     """
 
     class Outcome(models.TextChoices):
-        """How the act ended."""
-
         DONE = "done"
         REFUSED = "refused"
         FAILED = "failed"

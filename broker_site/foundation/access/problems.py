@@ -47,13 +47,8 @@ class Refused(Exception):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(f"{status} {title or _phrase(status)}: {detail}")
-        self.status, self.title, self.detail, self.errors, self.headers = (
-            status,
-            title,
-            detail,
-            tuple(errors),
-            dict(headers or {}),
-        )
+        self.status, self.title, self.detail = status, title, detail
+        self.errors, self.headers = tuple(errors), dict(headers or {})
 
     def response(self) -> JsonResponse:
         """The answer that tells this refusal."""
@@ -66,11 +61,7 @@ def not_authenticated(detail: str = "Send a bearer token or sign in.") -> Refuse
 
 
 def problem_response(
-    status: int,
-    title: str = "",
-    detail: str = "",
-    errors: Sequence[Fault] = (),
-    headers: Mapping[str, str] | None = None,
+    status: int, title: str = "", detail: str = "", errors: Sequence[Fault] = (), headers: Mapping[str, str] | None = None
 ) -> JsonResponse:
     """A problem+json answer; without a title the status speaks for itself."""
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
@@ -105,6 +96,9 @@ def exception_handler(exc: Exception, context: Mapping[str, Any]) -> HttpRespons
     return answer_to(exc, context.get("request"))
 
 
+NO_ADDRESS = ("No such address", "Nothing has this address; /api/v1/schema/ describes those that there are.")
+
+
 class ProblemsMiddleware:
     """Makes problem+json of every error under /api/, also of those that Django answers before or after our views."""
 
@@ -119,7 +113,8 @@ class ProblemsMiddleware:
         if not _is_api(request) or response.status_code < 400 or "json" in response.get("Content-Type", ""):
             return response
         kept = {name: value for name, value in response.items() if name not in ("Content-Type", "Content-Length")}
-        answer = problem_response(response.status_code, headers=kept)
+        title, detail = NO_ADDRESS if response.status_code == 404 else ("", "")
+        answer = problem_response(response.status_code, title, detail, headers=kept)
         answer.cookies = response.cookies
         return answer
 

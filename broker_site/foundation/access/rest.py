@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def principal(request: Request) -> Principal:
-    """Who sent the request."""
     return authenticate(request._request)
 
 

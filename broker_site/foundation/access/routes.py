@@ -106,7 +106,6 @@ def _walk(patterns: list[Any], before: tuple[Any, ...]) -> Iterator[Route]:
 
 @register(Tags.security)
 def check_routes(app_configs: Any = None, **kwargs: Any) -> list[Error]:
-    """Errors of the URL conf in the settings."""
     return route_errors(settings.ROOT_URLCONF)
 
 

@@ -37,7 +37,6 @@ class SubmitThrottle(BaseThrottle):
         self.most, self.seconds = _parsed(str(rate))
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        """Count this request and tell whether it is within the limit."""
         if request.method in ("GET", "HEAD", "OPTIONS"):
             return True
         window = int(time.time() // self.seconds)

@@ -40,6 +40,5 @@ class TraceFilter(logging.Filter):
     """Gives each log record the attribute `trace_id`, `-` outside a request."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always lets the record through."""
         record.trace_id = trace_id() or "-"
         return True

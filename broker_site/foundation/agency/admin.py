@@ -17,5 +17,4 @@ class AgentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="last error")
     def fault(self, agent: Agent) -> str:
-        """What the last failed run said, cut."""
         return cut(agent.last_error, 80)

@@ -6,4 +6,3 @@ from django.apps import AppConfig
 class AgencyConfig(AppConfig):
     name = "broker_site.foundation.agency"
     label = "agency"
-    default_auto_field = "django.db.models.BigAutoField"

@@ -13,7 +13,6 @@ class GdpconfigConfig(AppConfig):
     name = "broker_site.foundation.gdpconfig"
     label = "gdpconfig"
     verbose_name = "Configuration (gdpconfig)"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         """Import `<app>.config_keys` of every installed app, if there; drop what was read when tables are emptied."""

@@ -12,12 +12,9 @@ from broker_site.foundation.gdpconfig.keys import MAX_VO, BadConfig, Key
 from broker_site.foundation.gdpconfig.models import Override
 from broker_site.foundation.gdpconfig.store import MAX_WHY, refuse_stale
 from broker_site.foundation.gdpconfig.texts import KINDS, UNSET
-from broker_site.foundation.kernel.verdict import Problem
 
 
 class ReasonForm(forms.Form):
-    """Why something is removed or reverted."""
-
     why = forms.CharField(label="Reason", max_length=MAX_WHY, widget=forms.Textarea(attrs={"rows": 2, "cols": 80}))
 
 
@@ -49,14 +46,12 @@ class OverrideForm(forms.ModelForm):
             refuse_stale(self.key.component, self.name, vo=vo, app=self.key.app, seen=cleaned["seen"])
         except BadConfig as bad:
             for problem in bad.problems:
-                self._show(problem)
+                candidates = (problem.field, f"part_{problem.field}")
+                field = next((name for name in candidates if name in self.fields and name != "seen"), None)
+                self.add_error(field, problem.message)
             return cleaned
         place.app, place.component, place.name, place.vo, place.value = self.key.app, self.key.component, self.name, vo, self.text
         return cleaned
-
-    def _show(self, problem: Problem) -> None:
-        candidates = (problem.field, f"part_{problem.field}")
-        self.add_error(next((field for field in candidates if field in self.fields and field != "seen"), None), problem.message)
 
 
 def form_for(key: Key, override: Override | None) -> type[OverrideForm]:

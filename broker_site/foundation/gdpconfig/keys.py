@@ -10,12 +10,11 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from broker_site.foundation.gdpconfig.texts import KINDS, UNSET, InvalidText, plain, thawed
-from broker_site.foundation.kernel.registry import Registry
+from broker_site.foundation.kernel.registry import Registry, nearest
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import OutsideDataError
 
@@ -80,9 +79,9 @@ class Key:
             raise ValueError(f"key {self}: a {self.type} has no range")
         kind = KINDS[self.type]
         for bound in ("low", "high"):
-            given = getattr(self, bound)
-            if given is not None and self.type not in ("str", "list"):
-                object.__setattr__(self, bound, kind.read(given) if isinstance(given, str) else kind.accept(given))
+            limit = getattr(self, bound)
+            if limit is not None and self.type not in ("str", "list"):
+                object.__setattr__(self, bound, kind.read(limit) if isinstance(limit, str) else kind.accept(limit))
         if self.default is not None:
             object.__setattr__(self, "default", self.accept(self.default))
 
@@ -173,19 +172,16 @@ class Key:
         words = (value,) if self.type == "enum" else value if self.type == "list" and self.choices else ()
         for word in words:
             if word not in self.choices:
-                near = get_close_matches(word, self.choices, n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
+                near = nearest(word, self.choices)
+                hint = f"; did you mean {near}?" if near else ""
                 raise self._bad("choice", f"{word!r} is not one of {', '.join(self.choices)}{hint}")
-        if not self._within(len(value) if self.type in ("str", "list") else value):
+        measure = len(value) if self.type in ("str", "list") else value
+        low, high = cast("Any", self.low), cast("Any", self.high)
+        if (low is not None and measure < low) or (high is not None and measure > high):
             raise self._bad("range", f"{self.write(value)} is out of range: {self.bounds}")
         if self.check is not None and (wrong := self.check(thawed(value) if self.type == "json" else value)):
             raise self._bad("rule", wrong)
         return value
-
-    def _within(self, measure: Any) -> bool:
-        low: Any = self.low
-        high: Any = self.high
-        return (low is None or low <= measure) and (high is None or measure <= high)
 
     def _bad(self, rule: str, message: str) -> BadConfig:
         return BadConfig(Problem("value", rule, f"{self.name}: {message}"))
@@ -210,7 +206,7 @@ class Keys:
         return self._registry.all_or_nothing()
 
     def get(self, component: str, name: str, app: str = APP) -> Key:
-        """The key declared under exactly this name, pattern or plain; BadConfig with the nearest known keys."""
+        """The key declared under exactly this name, pattern or plain; BadConfig with the nearest known key."""
         key = self._declared(component, name, app)
         if key is None:
             raise BadConfig(self._unknown(component, name, app))
@@ -219,7 +215,7 @@ class Keys:
     def matching(self, component: str, name: str, app: str = APP) -> tuple[Key, ...]:
         """The keys that a stored `name` belongs to: the plain one alone, else every pattern that fits, most specific first.
 
-        BadConfig with the nearest known keys where nothing fits.
+        BadConfig with the nearest known key where nothing fits.
         """
         exact = self._declared(component, name, app)
         if exact is not None and not exact.parts:
@@ -265,7 +261,7 @@ class Keys:
         return self._registry[full] if full in self._registry else None  # noqa: SIM401
 
     def _unknown(self, component: str, name: str, app: str) -> Problem:
-        """The refusal of a name that nobody declared: same name elsewhere first, then names that look like it."""
+        """The refusal of a name that nobody declared: same name elsewhere first, then the one that is most like it."""
         if (pattern := self._declared(component, name, app)) is not None:
             hint = f"; fill in {' and '.join(f'<{part}>' for part in pattern.parts)}"
         elif elsewhere := [str(key) for key in self if key.name == name or (key.parts and key.matches(name))]:
@@ -273,8 +269,8 @@ class Keys:
         else:
             names = {key.name: str(key) for key in self}
             names |= {key.name: key.name for key in self if (key.app, key.component) == (app, component)}
-            near = get_close_matches(name, names, n=3)
-            hint = f"; did you mean {' or '.join(names[word] for word in near)}?" if near else ""
+            near = nearest(name, names)
+            hint = f"; did you mean {names[near]}?" if near else ""
         return Problem("key", "unknown_key", f"unknown configuration key {component}.{name[:MAX_NAME]} of app {app}{hint}")
 
 

@@ -33,7 +33,6 @@ class Effective:
 
     @property
     def default(self) -> str:
-        """The default as text."""
         return self.key.write(self.key.default) if self.key else ""
 
     @property

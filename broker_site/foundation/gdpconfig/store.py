@@ -37,12 +37,10 @@ def set_override(
     if problems:
         raise BadConfig(*problems)
     with transaction.atomic():
-        return _put(_Place(app, component, name, vo), text, who, why, seen)
+        return _put(_place(app, component, name, vo), text, who, why, seen)
 
 
-def remove_override(
-    component: str, name: str, *, who: str, why: str, vo: str = "", app: str = APP, seen: int | None = None
-) -> Change | None:
+def remove_override(component: str, name: str, *, who: str, why: str, vo: str = "", app: str = APP) -> Change | None:
     """Take an override away, so that the next more general one or the default holds; None where there is none.
 
     Works for a key that is no longer declared, too. BadConfig as `set_override`.
@@ -50,7 +48,7 @@ def remove_override(
     if problems := _signed(who, why):
         raise BadConfig(*problems)
     with transaction.atomic():
-        return _put(_Place(app, component, name, vo), None, who, why, seen)
+        return _put(_place(app, component, name, vo), None, who, why)
 
 
 def revert(change: Change, *, who: str, why: str) -> Change | None:
@@ -67,28 +65,28 @@ def revert(change: Change, *, who: str, why: str) -> Change | None:
     if problems:
         raise BadConfig(*problems)
     with transaction.atomic():
-        return _put(_Place(change.app, change.component, change.name, change.vo), change.before, who, why, None, reverts=change)
+        return _put(_place(change.app, change.component, change.name, change.vo), change.before, who, why, reverts=change)
 
 
 def refuse_stale(component: str, name: str, *, vo: str, app: str, seen: int) -> None:
     """Keep other writers out until this transaction ends; BadConfig if the override is no longer the one of revision `seen`."""
     _locked()
-    _refuse_stale(_Place(app, component, name, vo).override(), seen)
+    _refuse_stale(_override(_place(app, component, name, vo)), seen)
 
 
-class _Place:
-    """Where an override belongs."""
-
-    def __init__(self, app: str, component: str, name: str, vo: str) -> None:
-        self.columns = {"app": app, "component": component, "name": name, "vo": vo}
-
-    def override(self) -> Override | None:
-        return Override.objects.select_related("change").filter(**self.columns).first()
+def _place(app: str, component: str, name: str, vo: str) -> dict[str, str]:
+    return {"app": app, "component": component, "name": name, "vo": vo}
 
 
-def _put(place: _Place, text: str | None, who: str, why: str, seen: int | None, reverts: Change | None = None) -> Change | None:
+def _override(place: dict[str, str]) -> Override | None:
+    return Override.objects.select_related("change").filter(**place).first()
+
+
+def _put(
+    place: dict[str, str], text: str | None, who: str, why: str, seen: int | None = None, reverts: Change | None = None
+) -> Change | None:
     revision = _locked()
-    override = place.override()
+    override = _override(place)
     if seen is not None:
         _refuse_stale(override, seen)
     before = override.value if override else None
@@ -97,12 +95,12 @@ def _put(place: _Place, text: str | None, who: str, why: str, seen: int | None, 
     revision.number += 1
     revision.save(update_fields=["number"])
     change = Change.objects.create(
-        revision=revision.number, **place.columns, before=before, after=text, who=who.strip(), why=why.strip(), reverts=reverts
+        revision=revision.number, **place, before=before, after=text, who=who.strip(), why=why.strip(), reverts=reverts
     )
     if text is None:
-        Override.objects.filter(**place.columns).delete()
+        Override.objects.filter(**place).delete()
     elif override is None:
-        Override.objects.create(**place.columns, value=text, change=change)
+        Override.objects.create(**place, value=text, change=change)
     else:
         override.value, override.change = text, change
         override.save(update_fields=["value", "change"])

@@ -66,16 +66,16 @@ class Config:
         return vo in self._typed.get((app, component, name), {})
 
     def _collected(self, component: str, vo: str | None, app: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key in self._keys:
             if (key.app, key.component) == (app, component):
-                found[key.name] = key.default if key.parts else self._resolved(key, key.name, vo)
+                values[key.name] = key.default if key.parts else self._resolved(key, key.name, vo)
         for place in self._typed:
-            if place[:2] == (app, component) and place[2] not in found:
+            if place[:2] == (app, component) and place[2] not in values:
                 key = self._keys.matching(component, place[2], app)[0]
                 if {vo or "", ""} & set(self._typed[place]):
-                    found[place[2]] = self._resolved(key, place[2], vo)
-        return found
+                    values[place[2]] = self._resolved(key, place[2], vo)
+        return values
 
     def _resolved(self, key: Key, stored: str, vo: str | None) -> Any:
         by_vo = self._typed.get((key.app, key.component, stored), {})

@@ -21,7 +21,6 @@ class Names(tuple[str, ...]):
     __slots__ = ()
 
     def __new__(cls, names: str | Iterable[str] = ()) -> Self:
-        """Names in a text with blanks between them, or one by one."""
         return super().__new__(cls, dict.fromkeys(names.split() if isinstance(names, str) else names))
 
     def __or__(self, other: Iterable[str]) -> Names:
@@ -101,14 +100,6 @@ class Machine:
         """The states from which an arrow leads to `target`."""
         return Names(s for s in self.states if self.allows(s, target))
 
-    def targets(self, source: str) -> Names:
-        """The states to which an arrow leads from `source`."""
-        return Names(s for s in self.states if self.allows(source, s))
-
-    def events(self, source: str) -> Names:
-        """The events that can happen in `source`, in the order of the table."""
-        return Names(t.event for t in self.transitions if t.source == source)
-
     def accepting(self, event: str) -> Names:
         """The states in which `event` can happen, in the order of the table."""
         return Names(t.source for t in self._arrows(event) if t.source != NEW)
@@ -147,7 +138,6 @@ CREATE OR REPLACE TRIGGER {self.name}_birth BEFORE INSERT ON {db_table} FOR EACH
 """
 
     def unguard_sql(self, db_table: str) -> str:
-        """SQL that undoes `guard_sql`."""
         return f"""
 DROP TRIGGER IF EXISTS {self.name}_guard ON {db_table};
 DROP TRIGGER IF EXISTS {self.name}_birth ON {db_table};
@@ -155,7 +145,6 @@ DROP FUNCTION IF EXISTS {self.name}_refused();
 """
 
     def drawing(self) -> str:
-        """The machine as a Mermaid state diagram."""
         arrows = [f"    {'[*]' if t.source == NEW else t.source} --> {t.target}: {t.event}" for t in self.transitions]
         ends = [f"    {s} --> [*]" for s in self.states if s in self.final]
         return "\n".join(["stateDiagram-v2", *arrows, *ends])

@@ -24,7 +24,6 @@ class StrictBackend(DjangoFilterBackend):
     """Refuses a name that is no filter of the list, so that a misspelt one does not show everything."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
-        """The rows that pass."""
         filterset = self.get_filterset_class(view, queryset)
         known = [*(filterset.base_filters if filterset else ()), *NOT_FILTERS, *getattr(view, "further_parameters", ())]
         wrong = {name[:100]: [_unknown(name, known)] for name in request.query_params if name not in known}
@@ -52,8 +51,6 @@ class IdFilter(django_filters.NumberFilter):
 
 
 class TextFilter(django_filters.CharFilter):
-    """A whole text."""
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, max_length=LONGEST, **kwargs)
 
@@ -62,12 +59,25 @@ class NameFilter(TextFilter):
     """A name, with * and ? as wildcards."""
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
-        """The rows whose name matches."""
         return qs.filter(named(self.field_name, value)) if value else qs
+
+
+class _Choice(forms.ChoiceField):
+    """One of the choices; a misspelt one is told with the nearest that there is."""
+
+    def validate(self, value: Any) -> None:
+        try:
+            super().validate(value)
+        except forms.ValidationError:
+            near = nearest(str(value), [str(option[0]) for option in self.widget.choices if option[0]])
+            hint = f"; the nearest one is {near}" if near else ""
+            raise forms.ValidationError(f"{str(value)[:100]!r} is none of the choices{hint}", "invalid_choice") from None
 
 
 class AnyOf(django_filters.BaseInFilter, django_filters.ChoiceFilter):
     """One of the choices, or several separated by commas."""
+
+    field_class = _Choice
 
     def __init__(self, choices: Sequence[str], **kwargs: Any) -> None:
         kwargs.setdefault("help_text", "one, or several separated by commas: " + ", ".join(choices))

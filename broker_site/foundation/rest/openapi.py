@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from drf_spectacular.utils import OpenApiResponse, inline_serializer
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view, inline_serializer
 from rest_framework import serializers
+
+View = TypeVar("View", bound=type)
 
 FAULT = inline_serializer(
     "Fault",
@@ -53,9 +55,13 @@ def refusals(*statuses: int) -> dict[Any, OpenApiResponse]:
     return {(status, "application/problem+json"): OpenApiResponse(PROBLEM, REASONS[status]) for status in listed}
 
 
-class BearerScheme(OpenApiAuthenticationExtension):
-    """Bearer tokens."""
+def lists(summary: str, description: str, rows: type[serializers.BaseSerializer[Any]], *statuses: int) -> Callable[[View], View]:
+    """Document the list of a view set; `statuses`: refusals beside 400, 401 and 403."""
+    responses = {200: rows(many=True), **refusals(400, *statuses)}
+    return extend_schema_view(list=extend_schema(summary=summary, description=description, responses=responses))
 
+
+class BearerScheme(OpenApiAuthenticationExtension):
     target_class = "broker_site.foundation.access.rest.Bearer"
     name = "bearer"
 

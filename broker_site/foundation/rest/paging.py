@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+from django.db.models import Model, QuerySet
+from django.http import Http404
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
@@ -11,6 +15,7 @@ from broker_site.foundation.kernel.verdict import Problem
 
 LARGEST_ID = (1 << 63) - 1
 LONGEST_NAME = 100
+Row = TypeVar("Row", bound=Model)
 NOWHERE = Cursor(offset=0, reverse=False, position=None)
 """What bytes are decoded to that say nothing at all."""
 
@@ -53,16 +58,20 @@ class NewestFirst(CursorPagination):
 
 
 class OldestFirst(NewestFirst):
-    """Pages by id, oldest first."""
-
     ordering = "id"
 
 
 class ByName(NewestFirst):
-    """Pages in the order of names."""
-
     ordering = "name"
     numbered = False
+
+
+def one_of(rows: QuerySet[Row], row_id: int, noun: str) -> Row:
+    """The row of this number; 404 where these have none."""
+    row = rows.filter(id=row_id).first() if row_id <= LARGEST_ID else None
+    if row is None:
+        raise Http404(f"There is no such {noun}.")
+    return row
 
 
 def _refused(field: str, rule: str, message: str) -> Refused:

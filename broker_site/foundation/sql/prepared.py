@@ -47,8 +47,6 @@ class Prepared:
 
 
 class Call(NamedTuple):
-    """A statement with its values."""
-
     statement: Prepared
     values: tuple[Any, ...]
 

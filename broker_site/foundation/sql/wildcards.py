@@ -16,7 +16,6 @@ class _Like(Lookup):
     lookup_name = "like"
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[str | int, ...]]:
-        """Both sides with LIKE between them."""
         left, left_params = self.process_lhs(compiler, connection)
         right, right_params = self.process_rhs(compiler, connection)
         return f"{left} LIKE {right}", (*left_params, *right_params)

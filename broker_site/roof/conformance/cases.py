@@ -58,13 +58,13 @@ def _case(row: Any, where: str) -> Case:
 def differences(case: Case, answer: Mapping[str, Any]) -> list[str]:
     """What of the expected is otherwise in the answer, one sentence each; only keys of `expect` count."""
     tolerance = case.given.get("tolerance")
-    found = []
+    sentences = []
     for key, wanted in case.expect.items():
         if key not in answer:
-            found.append(f"{key}: no answer, expected {wanted!r}")
+            sentences.append(f"{key}: no answer, expected {wanted!r}")
         elif not alike(wanted, answer[key], as_set=key in SETS, tolerance=tolerance):
-            found.append(f"{key}: {answer[key]!r}, expected {wanted!r}")
-    return found
+            sentences.append(f"{key}: {answer[key]!r}, expected {wanted!r}")
+    return sentences
 
 
 def alike(wanted: Any, found: Any, *, as_set: bool = False, tolerance: float | None = None) -> bool:

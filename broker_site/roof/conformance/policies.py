@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from broker_site.foundation.gdpconfig.keys import APP, KEYS
-from broker_site.roof.conformance.policy_trials import Trial, trial
+from broker_site.roof.conformance.policy_trials import Trial, known_keys, trial
 from broker_site.roof.conformance.purity import reaching, watched
 from brokerage.rules.decision.declare import Filter, Policy, Relaxation, Weight
 from brokerage.rules.decision.pipeline import decide, evidence, skip_of, skips
@@ -39,9 +38,7 @@ def declared(policy: Policy, _trials: int = TRIALS) -> None:
         _hold(LABEL.fullmatch(criterion.label), f"-{criterion.label} is no label: letters, digits and _ are expected")
         _hold(criterion.reason.strip(), f"-{criterion.label} has no sentence for who is skipped")
         _hold(criterion.kind in ("persistent", "temporary"), f"-{criterion.label} is of the unknown kind {criterion.kind!r}")
-    places = {(app or APP, component) for app, _, component in (place.rpartition(":") for place in policy.components)}
-    known = {key.name for key in KEYS if (key.app, key.component) in places}
-    unknown = set(policy.keys) - known
+    unknown = set(policy.keys) - {key.name for key in known_keys(policy)}
     _hold(not unknown, f"{policy.name} reads {', '.join(sorted(unknown))}, which its components do not declare")
 
 

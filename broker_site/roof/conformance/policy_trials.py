@@ -170,15 +170,16 @@ def _usage(drawn: Random) -> Usage:
 
 def _config(policy: Policy, drawn: Random | None) -> dict[str, Any]:
     """The policy's configuration: the defaults, or (`drawn`) with some keys at a bound or otherwise than usual."""
-    found = gathered(policy, Config().component)
+    config = gathered(policy, Config().component)
     if drawn is not None:
-        for key in _keys(policy):
+        for key in known_keys(policy):
             if "<" not in key.name and drawn.random() < 0.2:
-                found[key.name] = drawn.choice(_others(key))
-    return found
+                config[key.name] = drawn.choice(_others(key))
+    return config
 
 
-def _keys(policy: Policy) -> list[Key]:
+def known_keys(policy: Policy) -> list[Key]:
+    """The keys that the policy reads and that its components declare."""
     places = {(app or APP, component) for app, _, component in (place.rpartition(":") for place in policy.components)}
     return [key for key in KEYS if (key.app, key.component) in places and key.name in policy.keys]
 

@@ -31,20 +31,17 @@ class NoFunction(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class CaseFunction:
-    """A function for cases of a family: keys that a case must give, keys that it may give, keys of the answer, errors that mean
-    `error`.
-    """
+    """A function for cases of a family: keys that a case must give, keys that it may give, keys of the answer."""
 
     needed: frozenset[str]
     allowed: frozenset[str]
     answered: frozenset[str]
-    errors: tuple[type[Exception], ...]
     function: Callable[[Given], Answer]
 
     def takes(self, case: Case) -> bool:
         """Whether the case has the keys of this function."""
         given = case.given.keys() - {"tolerance"}
-        answered = ANY in self.answered or case.expect.keys() <= self.answered | ({"error"} if self.errors else set())
+        answered = ANY in self.answered or case.expect.keys() <= self.answered
         return self.needed <= given <= self.allowed and answered
 
 
@@ -52,9 +49,7 @@ FAMILIES: dict[str, list[CaseFunction]] = {}
 """Family -> its functions."""
 
 
-def family(
-    name: str, *, given: str, expect: str, errors: tuple[type[Exception], ...] = ()
-) -> Callable[[Callable[[Given], Answer]], Callable[[Given], Answer]]:
+def family(name: str, *, given: str, expect: str) -> Callable[[Callable[[Given], Answer]], Callable[[Given], Answer]]:
     """Map a family's cases with these keys to a function; keys in [brackets] may be absent.
 
     The function gets what is given as `Values` (null and absent = None), and renames and converts units, nothing else.
@@ -64,7 +59,7 @@ def family(
     needed = frozenset(word for word in words if not word.startswith("["))
 
     def declare(function: Callable[[Given], Answer]) -> Callable[[Given], Answer]:
-        entry = CaseFunction(needed, needed | optional, frozenset(expect.split()), errors, function)
+        entry = CaseFunction(needed, needed | optional, frozenset(expect.split()), function)
         FAMILIES.setdefault(name, []).append(entry)
         return function
 
@@ -72,13 +67,10 @@ def family(
 
 
 def answer(case: Case) -> Answer:
-    """The answer of the real function to a case. Raises NoFunction, or an error of the function that is not among its own."""
+    """The answer of the real function to a case. Raises NoFunction, or what the function raises."""
     if case.family not in FAMILIES:
         raise NoFunction(f"the family {case.family!r} is not known")
     for entry in FAMILIES[case.family]:
         if entry.takes(case):
-            try:
-                return entry.function(Values(case.given))
-            except entry.errors:
-                return {"error": True}
+            return entry.function(Values(case.given))
     raise NoFunction(f"no function of the family {case.family!r} takes these keys")

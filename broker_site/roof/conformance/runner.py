@@ -50,7 +50,6 @@ def failure(case: Case) -> str:
 
 
 def run_cases(cases: Iterable[Case], left_out: Iterable[str] = ()) -> Report:
-    """Run cases but for the families that are left out."""
     passed, failures, skipped = 0, [], dict[str, int]()
     absent = frozenset(left_out)
     for case in cases:

@@ -152,7 +152,6 @@ class Instance:
 
     @property
     def services(self) -> Services:
-        """URLs and key of the running servers."""
         return Services(
             database_url=self.postgres.url() if self.postgres else self._database_url,
             redis_url=self.redis.url if self.redis else self._redis_url,
@@ -283,11 +282,9 @@ class Instance:
 
 
 @contextmanager
-def attached(
-    name: str, *, say: Say = quiet, need_redis: bool = False, follow: bool = False, root: Path = ROOT
-) -> Iterator[Instance]:
+def attached(name: str, *, say: Say = quiet, need_redis: bool = False, follow: bool = False) -> Iterator[Instance]:
     """Use the instance for the time of a block: found running, or started and then stopped again by whoever leaves last."""
-    instance = Instance(name, root=root, say=say)
+    instance = Instance(name, say=say)
     instance.start(need_redis=need_redis, follow=follow)
     try:
         yield instance

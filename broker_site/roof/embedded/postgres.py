@@ -158,7 +158,7 @@ class Postgres:
         self._make_database()
 
     @contextmanager
-    def administer(self, database: str = "postgres") -> Iterator[psycopg2.extensions.connection]:
+    def administer(self) -> Iterator[psycopg2.extensions.connection]:
         """A connection of the cluster's administrator, each statement its own transaction."""
         with closing(
             psycopg2.connect(
@@ -166,7 +166,7 @@ class Postgres:
                 port=self.access.port,
                 user=ADMIN,
                 password=self.access.admin_password,
-                dbname=database,
+                dbname="postgres",
                 connect_timeout=5,
                 application_name="gridbroker-server",
             )
@@ -198,7 +198,7 @@ class Postgres:
         give(fresh, self.place.account)
         initdb = self.place.software / "bin" / "initdb"
         try:
-            made = process.launch(
+            child = process.launch(
                 [initdb, "-D", fresh, "-U", ADMIN, "--pwfile", password, "--auth=scram-sha-256", "-E", "UTF8", *self._flavour()],
                 log=self._log,
                 env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
@@ -206,7 +206,7 @@ class Postgres:
                 account=self.place.account,
                 parent_death=signal.SIGKILL,
             )
-            failed = made.wait(READY_S)
+            failed = child.wait(READY_S)
         finally:
             password.unlink()
         if failed:
@@ -282,5 +282,4 @@ def _serves(pid: int, data: Path) -> bool:
 
 
 def _processes_of(data: Path) -> list[int]:
-    """Pids of every PostgreSQL process of this data folder."""
     return [pid for pid in psutil.pids() if _serves(pid, data)]

@@ -39,12 +39,10 @@ class Identity:
             return None
 
     def alive(self) -> bool:
-        """Whether this very process still runs."""
         now = Identity.of(self.pid)
         return now is not None and abs(now.began - self.began) < 0.05
 
     def signal(self, number: int) -> None:
-        """Send a signal to it, if it still runs."""
         if self.alive():
             try:
                 os.kill(self.pid, number)

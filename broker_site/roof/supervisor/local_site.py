@@ -81,7 +81,7 @@ def mark_storages(folder: Path) -> list[str]:
     return list(StorageEndpoint.objects.filter(mark="").exclude(path="").order_by("name").values_list("name", flat=True))
 
 
-def local_pilots(folder: Path, per_queue: int | None = None, software: Path = SOFTWARE) -> Iterator[Pilot]:
+def local_pilots(folder: Path, per_queue: int | None = None) -> Iterator[Pilot]:
     """Pilots for every queue that has local ones: `per_queue` of them, or as many as the grid says."""
     for queue in ComputingQueue.objects.filter(local_pilots__gt=0).order_by("name"):
         secret = _enrolment(folder / "enrolments", queue)
@@ -92,7 +92,7 @@ def local_pilots(folder: Path, per_queue: int | None = None, software: Path = SO
                 slot=slot,
                 enrolment_file=secret,
                 work=folder / "work" / _path_part(queue) / str(number),
-                software=software,
+                software=SOFTWARE,
                 options=_slot_size(queue),
             )
 

@@ -241,7 +241,6 @@ def _environment(servers: Instance, services: Services, more: Mapping[str, str])
 
 
 def _wait_for_web(system: System, web: Child) -> None:
-    """Wait until `/healthz` says 200."""
     end = time.monotonic() + WEB_READY_S
     while time.monotonic() < end:
         try:

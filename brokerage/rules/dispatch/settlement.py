@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
@@ -101,12 +101,12 @@ class Report:
     metrics: Annotated[dict[str, object], BeforeValidator(_metrics)] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedOutput:
-    """An output that the job was made to write."""
+class ExpectedOutput(NamedTuple):
+    """An output that the job was made to write; `optional`: a finished job may leave it out (attribute allowNoOutput)."""
 
     file_id: int
     lfn: str
+    dataset_name: str
     optional: bool
 
 
@@ -172,8 +172,8 @@ def _finished(report: Report, order: JobOrder) -> Settlement:
     missing = [e.lfn for e in expected if e.lfn not in reported and not e.optional]
     if missing:
         return Settlement("failed", "", "OUTPUT_MISSING", f"not reported: {', '.join(missing)}"[:500])
-    known = {e.lfn for e in expected}
-    unknown = [lfn for lfn in reported if lfn not in known]
+    names = {e.lfn for e in expected}
+    unknown = [lfn for lfn in reported if lfn not in names]
     if unknown:
         return Settlement("failed", "", "OUTPUT_UNKNOWN", f"not asked for: {', '.join(unknown)}"[:500])
     if elsewhere := [o for o in report.outputs if o.storage != order.storage]:

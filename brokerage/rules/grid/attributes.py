@@ -32,6 +32,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
+from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import (
     AS_GIVEN,
@@ -81,8 +82,10 @@ def reference(kind: str, noun: str) -> AfterValidator:
     """The name of a site, storage endpoint or queue; checked where the reader knows the names (its context is `GridNames`)."""
 
     def check(name: str, info: ValidationInfo) -> str:
-        if name and info.context is not None and name not in getattr(info.context, kind):
-            raise fault("reference", f"{info.context.lacking} {noun} {found(name)}")
+        if name and info.context is not None and name not in (known := getattr(info.context, kind)):
+            near = nearest(name, known)
+            hint = f"; the nearest known one is {near}" if near else ""
+            raise fault("reference", f"{info.context.lacking} {noun} {name[:40]!r}{hint}")
         return name
 
     return AfterValidator(check)
@@ -127,7 +130,7 @@ def number_from_text(value: object) -> object:
 
 def _time(value: object) -> datetime:
     try:
-        return moment(str(value))
+        return moment(value if isinstance(value, str) else "")
     except ValueError:
         raise fault("time", f"expected a time like 2026-11-21T12:00:00Z, found {found(value)}") from None
 
@@ -312,6 +315,8 @@ class Attribute:
 
     def read(self, raw: object) -> Any:
         """The value of a text, number or member of JSON; empty means the default. Raises BadGrid."""
+        if self.required and (raw is None or (isinstance(raw, str) and not raw.strip())):
+            raise BadGrid([Problem("", "required", self.doc)])
         if raw is None or (raw == "" and (self.kind != "text" or self.choices)):
             return self.default
         try:
@@ -327,7 +332,7 @@ class Attribute:
         """What an operator writes for a value, as a document would have it. Raises BadGrid; rule json."""
         plain = text.strip()
         if self.kind == "flag":
-            return _FLAGS.get(plain.lower(), text)
+            return FLAGS.get(plain.lower(), text)
         if self.kind == "texts" and plain and not plain.startswith("["):
             return plain.split(",")
         if self.kind in ("object", "texts") and plain:
@@ -339,7 +344,7 @@ class Attribute:
         return text
 
 
-_FLAGS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
+FLAGS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
 
 Table = Mapping[str, Attribute]
 

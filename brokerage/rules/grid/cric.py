@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import ValidationError, model_validator
+from pydantic import BeforeValidator, ValidationError, model_validator
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import found, problem, problems
@@ -27,6 +27,7 @@ from brokerage.rules.grid.attributes import (
     QueueAttributes,
     SiteAttributes,
     StorageAttributes,
+    Texts,
     name_fault,
 )
 from brokerage.rules.grid.document import (
@@ -50,6 +51,17 @@ NUCLEUS = "Nucleus"
 
 INPUT_MARGIN_MB, LEAST_WORK_MB = 2000, 16336
 """Work area of a queue whose own is unreadable: its largest input and this much, or that much without one (facts 5.1)."""
+
+KINDS = {
+    "grid": "our own grid document",
+    "cric-sites": "CRIC: dictionary of sites",
+    "cric-storages": "CRIC: dictionary of storage endpoints",
+    "cric-queues": "CRIC: dictionary of queues (schedconfig)",
+    "software": "releases document: software and hardware of queues",
+    "network": "network metrics of links",
+    "closeness": "closeness of sites",
+}
+"""Every kind of document, and what it is, in the order in which later ones refer to earlier ones."""
 
 SIGNS: Mapping[str, tuple[str, ...]] = {
     "cric-sites": ("datapolicies", "presources", "ddmendpoints", "tier_level"),
@@ -94,14 +106,27 @@ def check_shape(document: object) -> Mapping[str, Any]:
 
 def read_sites(document: object) -> GridUpdate:
     """The dictionary of sites; data policy Nucleus makes a nucleus. Raises BadGrid."""
-    entries, faulty = _each(document, "sites", _site, SiteAttributes, site_entry, GridNames())
+    entries, faulty = _each(document, "sites", _site, CricSite, site_entry, GridNames())
     return GridUpdate(sites=entries, faulty={"site": faulty})
 
 
+def _policies(raw: object) -> object:
+    return raw.split(",") if isinstance(raw, str) else raw or []
+
+
+class CricSite(SiteAttributes):
+    """A site as CRIC gives it: with a list of data policies, also as one text."""
+
+    datapolicies: Annotated[Texts, BeforeValidator(_policies)] = []
+
+    @model_validator(mode="after")
+    def _with_role(self) -> Self:
+        self.nucleus = NUCLEUS in self.datapolicies
+        return self
+
+
 def _site(raw: Mapping[str, Any]) -> dict[str, Any]:
-    policies = raw.get("datapolicies") or ()
-    policies = policies.split(",") if isinstance(policies, str) else policies
-    return {**raw, "nucleus": NUCLEUS in [str(policy).strip() for policy in policies]}
+    return {name: value for name, value in raw.items() if name != "nucleus"}
 
 
 class CricStorage(StorageAttributes):
@@ -129,7 +154,9 @@ def read_storages(document: object, known: GridNames) -> GridUpdate:
 
 
 def _storage(raw: Mapping[str, Any]) -> dict[str, Any]:
-    described = {name: value for name, value in raw.items() if name not in ("status", "path", "detailed_status")}
+    described = {
+        name: value for name, value in raw.items() if name not in ("status", "path", "detailed_status", "free_gb", "expired_gb")
+    }
     if isinstance(described.get("is_tape"), str):
         described["is_tape"] = described["is_tape"].strip().upper() in ("Y", "YES", "TRUE", "1")
     status = raw.get("detailed_status") or {}

@@ -58,6 +58,8 @@ def read_network(document: object, known: GridNames, now: datetime) -> GridUpdat
             continue
         try:
             links += _link(source, destination, metrics, now)
+        except KeyError as error:
+            faulty[str(pair)[:100]] = f"links.{str(pair)[:100]}: required: a measurement lacks its {storable(str(error))[:200]}"
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
             faulty[str(pair)[:100]] = f"links.{str(pair)[:100]}: type: {storable(str(error))[:200]}"
     return GridUpdate(links=tuple(links), merged=True, faulty={"link": faulty})

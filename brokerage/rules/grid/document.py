@@ -109,7 +109,7 @@ class GridDocument(BaseModel):
 
     model_config = STRICT
 
-    format: Annotated[Any, BeforeValidator(_format), WithJsonSchema({"const": FORMAT})] = Field(description=f"It is {FORMAT}.")
+    format: Annotated[Any, BeforeValidator(_format), WithJsonSchema({"const": FORMAT})] = Field(description=f"Must be {FORMAT}.")
     now: Any = Field(None, description="Time to which counts refer; not stored.")
     sites: Annotated[dict[Name, Annotated[Site, BOUNDED]], ByName] = Field(description=MUST)
     storages: Annotated[dict[Name, Annotated[StorageAttributes, BOUNDED]], ByName] = {}

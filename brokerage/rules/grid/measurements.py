@@ -31,6 +31,7 @@ from brokerage.rules.grid.attributes import (
     Time,
     Work,
     attributes_of,
+    number_from_text,
 )
 from brokerage.rules.grid.document import LACKING, Grid
 from brokerage.states import JOB
@@ -183,6 +184,8 @@ class Software(Attributes):
 
 LINK, SLOT, MEASURED = attributes_of(Link), attributes_of(Slots), attributes_of(Measured)
 WORK, SOFTWARE = attributes_of(NucleusWork), attributes_of(Software)
+NO_JOBS: Mapping[str, Any] = {name: attribute.default for name, attribute in attributes_of(Jobs).items()}
+"""An entry of `jobs` that says nothing; what is known stands over it."""
 
 
 class StoredParts(Attributes):
@@ -237,7 +240,9 @@ def read_facts(document: Mapping[str, Any], grid: Grid, parts: type[StoredParts]
     except ValidationError as error:
         raise BadGrid(problems(error, parts)) from None
     lists = {part: _entries(value) for part, value in read if isinstance(value, list)}
-    work = {name: raw.get("total_rw") or 0 for name, raw in (document.get("sites") or {}).items()}
+    work: dict[str, Any] = {
+        name: number_from_text(raw.get("total_rw") or 0) for name, raw in (document.get("sites") or {}).items()
+    }
     return Facts(read.now, **lists, software=document.get("software") or {}, total_rw=work)
 
 

@@ -146,6 +146,27 @@ def test_a_document_of_which_nothing_can_be_used_is_refused(document: object) ->
         read_queues(document, KNOWN)
 
 
+@pytest.mark.parametrize("policies", [True, 1, 1.5])
+def test_a_site_whose_data_policies_are_none_is_told_and_the_others_are_taken(policies: object) -> None:
+    wanted = read_sites({"A": {"datapolicies": policies}, "B": {"datapolicies": ["Nucleus"]}})
+    assert list(columns(wanted.sites)) == ["B"]
+    assert wanted.faulty["site"]["A"].startswith("sites.A.datapolicies: type: expected a list of texts")
+
+
+@pytest.mark.parametrize("own", [True, "plenty", -1])
+def test_only_cric_s_own_figures_of_space_count(own: object) -> None:
+    wanted = read_storages({"D": {"site": "SITE-A", "free_gb": own, "expired_gb": own, "space_free": 1}}, KNOWN)
+    assert columns(wanted.storages)["D"]["free_gb"] == pytest.approx(1.073741824)
+
+
+@pytest.mark.parametrize("metrics", [{"mbps": {"fts": {"1h": 5}}}, {"files": {"queued": {"Express": {"latest": 5}}}}])
+def test_a_link_without_time_is_told_and_the_others_are_taken(metrics: object) -> None:
+    good = {"files": {"queued": {"Express": {"latest": 3, "timestamp": NOW.isoformat()}}}}
+    wanted = read_network({"SITE-A:SITE-B": metrics, "SITE-B:SITE-A": good}, KNOWN, NOW)
+    assert [(link["from"], link["files_queued"]) for link in wanted.links or ()] == [("SITE-B", 3)]
+    assert "timestamp" in wanted.faulty["link"]["SITE-A:SITE-B"]
+
+
 def test_software_of_queues_that_are_here_and_of_all_is_taken() -> None:
     wanted = read_software(cric.SOFTWARE, KNOWN)
     assert list(wanted.software or {}) == ["ALPHA", "ALL"]

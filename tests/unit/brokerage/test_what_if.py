@@ -14,7 +14,7 @@ from broker_site.foundation.gdpconfig.values import from_document
 from brokerage.rules.decision.assembly import DecisionRequest
 from brokerage.rules.decision.declare import POLICIES
 from brokerage.rules.decision.policy_config import BrokerConfig
-from brokerage.rules.explain.edits import BadEdits, Edit, read_edits
+from brokerage.rules.explain.edits import BadEdits, Edit, edited_ask, read_edits
 from brokerage.rules.explain.what_if import WhatIf, what_if
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.grid.document import read_grid
@@ -60,6 +60,12 @@ def test_without_edits_it_is_what_the_brokerage_would_decide_now(policy: str) ->
     assert (told.after, told.edits, told.changed) == (None, (), ())
 
 
+@pytest.mark.parametrize(("word", "value"), [("on", True), ("yes", True), ("off", False), ("0", False)])
+def test_a_switch_is_said_in_the_same_words_for_a_task_and_for_the_grid(word: str, value: bool) -> None:
+    told = asked(f"avoid_vp={word}", f"queue.*.direct_access_lan={word}")
+    assert [edit.after for edit in told.edits] == [value, value]
+
+
 def test_a_task_parameter_changes_the_funnel_and_says_which_queues_changed() -> None:
     told = asked("ramCount=8000")
     assert told.after is not None
@@ -95,6 +101,32 @@ def test_the_fields_of_an_ask_go_by_the_name_of_the_task_parameter_or_their_own(
     assert asked("chunk.gb=1e6", "core_count=8").edits[0].after == 1e6
 
 
+def test_the_switch_to_queues_of_the_nucleus_only_can_be_set() -> None:
+    assert asked("t1_weight=-1").edits[0].after == -1
+
+
+@pytest.mark.parametrize("name", ["ramCount", "chunk.gb", "priority", "t1_weight"])
+def test_true_is_no_number(name: str) -> None:
+    ask, _, problems = edited_ask(Ask(), [Edit(name, True)])
+    assert [(p.field, p.rule) for p in problems] == [(name, "type")]
+    assert ask == Ask()
+
+
+@pytest.mark.parametrize("name", ["chunk.gb", "waits_s", "ioIntensity"])
+def test_what_is_not_finite_is_no_number(name: str) -> None:
+    _, _, problems = edited_ask(Ask(), [Edit(name, "nan"), Edit(name, float("inf"))])
+    assert {(p.rule, p.message) for p in problems} == {("type", "expected a finite number")}
+
+
+def test_a_text_that_is_taken_away_is_not_given() -> None:
+    ask, _, problems = edited_ask(Ask(nucleus="ALPHA", ram_unit="MB"), [Edit("nucleus", None), Edit("ramUnit", None)])
+    assert (problems, ask.nucleus, ask.ram_unit) == ([], None, None)
+
+
+def test_a_number_that_is_taken_away_is_zero_where_a_task_has_it_so() -> None:
+    assert edited_ask(Ask(ram_count=5), [Edit("ramCount", "")])[0].ram_count == 0
+
+
 def test_an_empty_value_is_as_if_it_had_not_been_given() -> None:
     told = asked("ramCount=8000", "ramCount=")
     assert told.after is not None
@@ -117,6 +149,7 @@ def test_an_empty_value_is_as_if_it_had_not_been_given() -> None:
         ("queue.SOUTH.maxrs=1", "queue.SOUTH.maxrs", "unknown"),
         ("queue.SOUTH.maxrss=much", "queue.SOUTH.maxrss", "type"),
         ("queue.SOUTH.status=asleep", "queue.SOUTH.status", "choice"),
+        ("storage.SOUTH_DISK.site=", "storage.SOUTH_DISK.site", "required"),
         ("storage.SOUTH_DISK.free_gb=-1", "storage.SOUTH_DISK.free_gb", "range"),
         ("config.NQUEUELIMITSITES=5", "config.NQUEUELIMITSITES", "unknown"),
         ("config.NQUEUELIMITSITE=few", "config.NQUEUELIMITSITE", "type"),

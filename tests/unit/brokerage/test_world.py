@@ -11,7 +11,7 @@ import pytest
 
 from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset, Usage
 from brokerage.rules.facts.snapshot import Queues
-from brokerage.rules.grid.document import read_grid
+from brokerage.rules.grid.document import BadGrid, read_grid
 from brokerage.rules.grid.measurements import read_facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 
@@ -267,6 +267,16 @@ def test_nuclei() -> None:
     assert (a["available_gb"], a["available_files"], a["tape_only"]) == (30.0, 3, True)
     assert (b["available_gb"], b["available_files"], b["tape_only"], b["able_queues"]) == (20.0, 2, False, 0)
     assert [entry[0] for entry in json.loads(b["storages"])] == ["B_DISK"]
+
+
+def test_remaining_work_may_come_as_text() -> None:
+    assert world(sites={"A": {"total_rw": "5e3"}, "B": {}, "C": {"total_rw": ""}}).facts.total_rw == {"A": 5000.0, "B": 0, "C": 0}
+
+
+@pytest.mark.parametrize("at", [20261122, 1.5e9, True])
+def test_a_number_is_no_time(at: object) -> None:
+    with pytest.raises(BadGrid, match="now: expected a time like"):
+        world(now=at)
 
 
 def test_what_only_the_grid_knows_of_an_ask() -> None:

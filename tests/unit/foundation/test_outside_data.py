@@ -32,6 +32,7 @@ class Cat(BaseModel):
     tame: Flag = True
     toys: Annotated[list[str], Expected("a list of toys")] = Field(default=[], max_length=3)
     code: Annotated[str, Field(pattern="^[a-z]+$")] = "a"
+    place: Annotated[str, Field(pattern="^([a-z]+)?$")] = ""
     from_: str = Field(default="", alias="from", max_length=3, json_schema_extra={"column": "origin"})
 
     @field_validator("code")
@@ -56,6 +57,8 @@ class Home(BaseModel):
         ({"lives": 1.5}, "lives", "type", "expected a whole number, found the number 1.5"),
         ({"lives": True}, "lives", "type", "expected a whole number, found true"),
         ({"lives": "7"}, "lives", "type", "expected a whole number, found the text '7'"),
+        ({"name": "\ud800"}, "name", "characters", "holds half of a surrogate pair"),
+        ({"place": "x1"}, "place", "format", "the text 'x1' does not have the form [a-z]+"),
         ({"lives": None}, "lives", "type", "expected a whole number, found nothing"),
         ({"weight": -1}, "weight", "range", "expected 0 or more, found the number -1"),
         ({"weight": float("inf")}, "weight", "type", "expected a finite number"),

@@ -42,8 +42,8 @@ def test_the_table_gives_states_arrows_and_final_states() -> None:
     assert DOOR.initial == {"open", "closed"}
     assert DOOR.final == {"gone"}
     assert DOOR.live == ("open", "closed")
-    assert DOOR.events("open") == ("shut", "burn")
     assert DOOR.accepting("burn") == ("open", "closed")
+    assert DOOR.outcomes("burn") == ("gone",)
     assert DOOR.sources("gone") == ("open", "closed")
 
 
@@ -72,29 +72,33 @@ def test_a_final_state_that_no_line_names_is_refused() -> None:
         Machine("bad", "build | - | open", final="ended")
 
 
+def _targets(machine: Machine, source: str) -> list[str]:
+    return [state for state in machine.states if machine.allows(source, state)]
+
+
 @given(st.sampled_from(MACHINES), st.data())
 def test_every_walk_along_the_arrows_is_allowed_and_a_jump_is_not(machine: Machine, data: st.DataObject) -> None:
     state = data.draw(st.sampled_from(sorted(machine.initial)))
     walk = [state]
     for _ in range(data.draw(st.integers(0, 12))):
-        if not machine.targets(walk[-1]):
+        if not _targets(machine, walk[-1]):
             break
-        walk.append(data.draw(st.sampled_from(machine.targets(walk[-1]))))
+        walk.append(data.draw(st.sampled_from(_targets(machine, walk[-1]))))
     assert all(machine.allows(old, new) for old, new in pairwise(walk))
     jump = data.draw(st.sampled_from(machine.states))
-    assert machine.allows(walk[-1], jump) == (jump in machine.targets(walk[-1]))
+    assert machine.allows(walk[-1], jump) == (jump in _targets(machine, walk[-1]))
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
 def test_every_state_can_be_reached_and_every_live_one_can_be_left(machine: Machine) -> None:
     reached, frontier = set(machine.initial), list(machine.initial)
     while frontier:
-        for target in machine.targets(frontier.pop()):
+        for target in _targets(machine, frontier.pop()):
             if target not in reached:
                 reached.add(target)
                 frontier.append(target)
     assert reached == set(machine.states)
-    assert all(machine.targets(state) for state in machine.live if (machine.name, state) != ("event_range", "done"))
+    assert all(_targets(machine, state) for state in machine.live if (machine.name, state) != ("event_range", "done"))
 
 
 STATES = {

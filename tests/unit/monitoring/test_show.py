@@ -10,7 +10,7 @@ import pytest
 from broker_site.foundation.kernel import clock
 from monitoring.charts import progress_bar, share_bar
 from monitoring.queries.tasks import Files
-from monitoring.templatetags.show import age, badge, compared, lasting, megabytes, number, size, stamp
+from monitoring.templatetags.show import age, badge, compared, due, lasting, megabytes, number, size, stamp
 
 NOW = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
 
@@ -32,6 +32,13 @@ def test_an_age_has_the_time_itself_for_machines_and_for_who_points_at_it() -> N
         assert "5\N{NARROW NO-BREAK SPACE}min ago" in shown
         assert 'datetime="2026-10-25T01:25:00Z"' in shown and 'title="2026-10-25 01:25:00 UTC"' in shown
         assert ">in 5\N{NARROW NO-BREAK SPACE}min<" in age(NOW + timedelta(minutes=5, seconds=1))
+
+
+def test_what_is_due_lies_ahead_or_is_now() -> None:
+    with clock.frozen(NOW):
+        assert ">in 5\N{NARROW NO-BREAK SPACE}min<" in due(NOW + timedelta(minutes=5, seconds=1))
+        assert ">now<" in due(NOW - timedelta(seconds=21))
+    assert due(None) == "\N{EN DASH}"
 
 
 def test_times_are_utc_also_when_clocks_change() -> None:

@@ -12,13 +12,13 @@ from workqueues.states import EVENT, INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, 
 @pytest.mark.parametrize(
     ("states", "words"),
     [
-        (TASK.states, wording.TASK),
-        (JOB.states, wording.JOB),
-        (INPUT_DATASET.states + OUTPUT_DATASET.states, wording.DATASET),
-        (INPUT_FILE.states + OUTPUT_FILE.states, wording.FILE),
-        (EVENT.states, wording.RANGE),
-        (("live", "used", "returned"), wording.USE),
-        (("assign", "pending"), wording.OUTCOME),
+        (TASK.states, wording.WORDS["task"]),
+        (JOB.states, wording.WORDS["job"]),
+        (INPUT_DATASET.states + OUTPUT_DATASET.states, wording.WORDS["dataset"]),
+        (INPUT_FILE.states + OUTPUT_FILE.states, wording.WORDS["file"]),
+        (EVENT.states, wording.WORDS["range"]),
+        (("live", "used", "returned"), wording.WORDS["use"]),
+        (("assign", "pending"), wording.WORDS["outcome"]),
     ],
 )
 def test_no_state_is_without_a_word_and_no_word_without_a_state(states: tuple[str, ...], words: dict[str, wording.Word]) -> None:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from broker_site.foundation.gdpconfig import keys
 from workqueues import config_keys  # noqa: F401 - declares the keys
 from workqueues.rules.jobs.event_ranges import FileState, after_try
-from workqueues.rules.jobs.feeding import LoadedInputs, after_feeding, used_part
-from workqueues.rules.jobs.pseudo_files import PseudoFile, choose_seeds, number_of, pseudo_files, seed_value
+from workqueues.rules.jobs.feeding import LoadedInputs, NewFile, after_feeding, used_part
+from workqueues.rules.jobs.pseudo_files import choose_seeds, number_of, pseudo_files, seed_value
 from workqueues.rules.jobs.resource_type import ram_per_core, resource_type
 from workqueues.rules.jobs.split_rule import SplitRules, parse, written
-from workqueues.rules.task.pending import wait_s, woken
+from workqueues.rules.task.pending import times_out, wait_s
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,14 @@ def test_a_failed_jobs_seed_goes_to_the_next_job_and_only_more_jobs_get_new_ones
 
 
 def test_records_of_a_task_without_input() -> None:
-    assert list(pseudo_files(3, offset=10, n_events=600, events_per_file=250, first_event=1000)) == [
-        PseudoFile("pseudo_000011", 11, 250, 1001),
-        PseudoFile("pseudo_000012", 12, 250, 1251),
-        PseudoFile("pseudo_000013", 13, 100, 1501),
+    assert list(pseudo_files(3, offset=10, n_events=600, events_per_file=250)) == [
+        NewFile("pseudo_000011", n_events=250, first_event=1),
+        NewFile("pseudo_000012", n_events=250, first_event=251),
+        NewFile("pseudo_000013", n_events=100, first_event=501),
     ]
-    assert list(pseudo_files(1)) == [PseudoFile("pseudo_000001", 1, 0, 0)]
-    assert all(number_of(f.lfn) == f.number for f in islice(pseudo_files(2_000_000, offset=999_998), 5))
+    assert list(pseudo_files(1)) == [NewFile("pseudo_000001")]
+    far = islice(pseudo_files(2_000_000, offset=999_998), 5)
+    assert [number_of(f.lfn) for f in far] == [999_999, 1_000_000, 1_000_001, 1_000_002, 1_000_003]
     with pytest.raises(ValueError, match="pseudo"):
         number_of("hits.000001.root")
 
@@ -121,10 +122,10 @@ def test_how_long_a_pending_task_rests(priority: int, activity: str, minutes: in
 
 
 def test_a_task_pending_for_too_long_is_exhausted_unless_its_parent_runs() -> None:
-    assert woken(None, 100, parent_runs=False) == "old_status"
-    assert woken(100, 100, parent_runs=False) == "old_status"
-    assert woken(101, 100, parent_runs=False) == "exhausted"
-    assert woken(101, 100, parent_runs=True) == "old_status"
+    assert not times_out(None, 100, parent_runs=False)
+    assert not times_out(100, 100, parent_runs=False)
+    assert times_out(101, 100, parent_runs=False)
+    assert not times_out(101, 100, parent_runs=True)
 
 
 @pytest.mark.parametrize(

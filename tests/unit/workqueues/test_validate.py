@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.workqueues.examples import Params, analysis, constant, event_service, generation, pile_up, processing, template
@@ -150,6 +150,9 @@ def test_a_number_has_two_limits(name: str) -> None:
         ({"log": constant("x")}, ("log.type", "choice")),
         ({"log": [template("output", "some.log", "x.${SN}")]}, ("log[0].param_type", "choice")),
         ({"cliParams": "\ud800"}, ("cliParams", "characters")),
+        ({"taskName": "a b\n"}, ("taskName", "characters")),
+        ({"userName": "ada\r\nadmin"}, ("userName", "characters")),
+        ({"processingType": "ev\x1b[31mgen"}, ("processingType", "characters")),
     ],
 )
 def test_a_fault_in_one_parameter(changes: Params, fault: tuple[str, str]) -> None:
@@ -225,6 +228,27 @@ def test_a_fault_in_a_task_without_input(changes: Params, fault: tuple[str, str]
 )
 def test_a_fault_in_one_item(index: int, changes: Params, fault: tuple[str, str]) -> None:
     assert fault in faults(with_item(processing(), index, **changes))
+
+
+def test_an_item_whose_type_is_misspelt_names_the_key_that_was_meant() -> None:
+    task = processing()
+    task["jobParameters"].append({"typ": "constant", "vale": "x"})
+    n = len(task["jobParameters"]) - 1
+    told = {p.field: p.message for p in validate(task)}
+    assert told[f"jobParameters[{n}].typ"] == "unknown key of an item; the nearest known one is type"
+    assert told[f"jobParameters[{n}].vale"] == "unknown key of an item; the nearest known one is value"
+    assert f"jobParameters[{n}].type" in told
+
+
+@pytest.mark.parametrize("value", [False, 0, 5, [], {}, ["a"]])
+def test_further_datasets_are_one_text(value: object) -> None:
+    assert ("dsForLO", "type") in faults({**processing(), "dsForLO": value})
+
+
+def test_what_a_constant_says_of_itself_is_a_text() -> None:
+    task = processing()
+    task["jobParameters"].append({"type": "constant", "value": "x", "param_type": 5})
+    assert (f"jobParameters[{len(task['jobParameters']) - 1}].param_type", "type") in faults(task)
 
 
 def test_one_job_may_write_without_serial_number() -> None:
@@ -421,11 +445,11 @@ items = st.lists(st.dictionaries(item_keys, item_words | json_values, max_size=6
 arbitrary_tasks = st.dictionaries(st.sampled_from(sorted(TASK_PARAMETERS)) | st.text(max_size=8), json_values, max_size=12)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(arbitrary_tasks, items, items | json_values)
 def test_no_json_makes_it_raise(params: Params, job_parameters: Any, log: Any) -> None:
     for body in (params, {**params, "jobParameters": job_parameters, "log": log}, {**processing(), **params}):
-        problems = validate(body)
-        assert all(p.rule and p.message for p in problems)
-        refined = plan(read_task(body), task_id=1, user_name="eve", known={})
-        assert isinstance(refined, TaskFaults | TaskWait) or not problems
+        document = read_task(body)
+        assert all(p.rule and p.message for p in document.problems)
+        refined = plan(document, task_id=1, user_name="eve", known={})
+        assert isinstance(refined, TaskFaults | TaskWait) or not document.problems

@@ -111,8 +111,8 @@ def index_of(lfn: str) -> str:
     """The number of a file in its dataset: the digits behind `._`, else the last digits of the name, an attempt behind it left
     out; empty without digits.
     """
-    if found := re.search(r"\._0*(\d+)", lfn):
-        return found[1]
+    if number := re.search(r"\._0*(\d+)", lfn):
+        return number[1]
     runs = re.findall(r"\d+", re.sub(r"\.\d{1,2}$", "", lfn)) or re.findall(r"\d+", lfn)
     return (runs[-1].lstrip("0") or "0") if runs else ""
 

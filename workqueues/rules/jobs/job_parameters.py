@@ -97,16 +97,9 @@ class NameTemplate:
         return self._pattern.fullmatch(name) is not None
 
 
-@lru_cache(maxsize=1024)
-def compiled(text: str) -> ParametersTemplate:
-    """The compiled form of `text`, kept for the next job."""
-    return ParametersTemplate(text)
-
-
-@lru_cache(maxsize=4096)
-def compiled_name(text: str) -> NameTemplate:
-    """The compiled form of a file-name template, kept for the next job."""
-    return NameTemplate(text)
+compiled = lru_cache(maxsize=1024)(ParametersTemplate)
+compiled_name = lru_cache(maxsize=4096)(NameTemplate)
+"""The compiled forms of texts and of templates of file names, kept for the next job."""
 
 
 def fill(template: str | ParametersTemplate, job: JobFill) -> str:
@@ -198,13 +191,13 @@ def _number_getter(part: Placeholder) -> _Getter:
 
 def _arithmetic(part: Placeholder, value: Callable[[JobFill], int]) -> _Getter:
     try:
-        made = formula(part.argument)
+        calculate = formula(part.argument)
     except MalformedFormula as wrong:
         raise MalformedText(f"{part.text!r}: {wrong}") from wrong
 
     def getter(job: JobFill) -> str:
         try:
-            return made(value(job))
+            return calculate(value(job))
         except ZeroDivisionError:
             raise UnresolvedPlaceholder(f"{part.text}: division by zero") from None
 

@@ -53,21 +53,16 @@ def size_budgets(n_gb_per_job: float, output_ratio: float, output_per_event_gb: 
 
 
 def disk_budgets(
-    max_gb: float,
-    output_ratio: float,
-    output_per_event_gb: float,
-    work_gb: float,
-    copies_input: bool,
-    floor_gb: float = SCRATCH_FLOOR_GB,
+    max_gb: float, output_ratio: float, output_per_event_gb: float, work_gb: float, copies_input: bool
 ) -> Iterator[Budget]:
-    """Hard budgets in bytes: input, unless it is read directly, + output (`floor_gb` at least) + work area is less than `max_gb`.
+    """Hard budgets in bytes: input, unless it is read directly, + output (half a GB at least) + work area is less than `max_gb`.
 
     `max_gb`: scratch disk of the job at a queue, 0 = no limit. Output scales with the input, read directly or not
     (`output_ratio`), or with events. Source: seed 000, scratch disk; facts on splitting 8.1 (disk); decision B5.
     """
     if max_gb:
         room = Budget(1.0 if copies_input else 0.0, 0.0, max_gb - work_gb, below=True, hard=True, what="scratch disk")
-        yield from _with_output(room, floor_gb, output_ratio, output_per_event_gb)
+        yield from _with_output(room, SCRATCH_FLOOR_GB, output_ratio, output_per_event_gb)
 
 
 def _with_output(room: Budget, floor_gb: float, ratio: float, per_event_gb: float) -> Iterator[Budget]:

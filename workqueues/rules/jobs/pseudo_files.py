@@ -8,36 +8,23 @@ seed assignment"; facts on workflows 7.12.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from workqueues.rules.jobs.feeding import NewFile
 
 PREFIX = "pseudo_"
 
 
-class PseudoFile(NamedTuple):
-    """One record: its name, its number, its events, and the number of its first event (0 if the task does not count events)."""
-
-    lfn: str
-    number: int
-    n_events: int
-    first_event: int
-
-
 def pseudo_files(
-    count: int, *, offset: int = 0, n_events: int | None = None, events_per_file: int | None = None, first_event: int = 0
-) -> Iterator[PseudoFile]:
+    count: int, *, offset: int = 0, n_events: int | None = None, events_per_file: int | None = None
+) -> Iterator[NewFile]:
     """`count` records numbered from 1 + offset.
 
-    With `events_per_file` each has so many events, the last one what is left of `n_events`; event numbers begin at 1 +
-    first_event.
+    With `events_per_file` each has so many events, the last one what is left of `n_events`; without it events are not counted.
     """
     each = events_per_file or 0
     for i in range(count):
         events = each if n_events is None or not each else max(0, min(each, n_events - i * each))
-        yield PseudoFile(pseudo_name(1 + offset + i), 1 + offset + i, events, 1 + first_event + i * each if each else 0)
-
-
-def pseudo_name(number: int) -> str:
-    return f"{PREFIX}{number:06d}"
+        yield NewFile(f"{PREFIX}{1 + offset + i:06d}", n_events=events or None, first_event=1 + i * each if each else None)
 
 
 def number_of(lfn: str) -> int:

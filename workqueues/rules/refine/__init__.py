@@ -1,11 +1,9 @@
 """Refining: from the parameters of a task to its rows, or to what is wrong with them, or to what it waits for."""
 
-from workqueues.rules.refine.datasets import unknown_events
 from workqueues.rules.refine.plan import check_inputs, notes, plan
 from workqueues.rules.refine.types import (
     DatasetFacts,
     DatasetPlan,
-    OutputTemplatePlan,
     ParentFacts,
     Refined,
     TaskDocument,
@@ -18,7 +16,6 @@ from workqueues.rules.refine.validate import bounded, read_task, validate
 __all__ = [
     "DatasetFacts",
     "DatasetPlan",
-    "OutputTemplatePlan",
     "ParentFacts",
     "Refined",
     "TaskDocument",
@@ -30,6 +27,5 @@ __all__ = [
     "notes",
     "plan",
     "read_task",
-    "unknown_events",
     "validate",
 ]

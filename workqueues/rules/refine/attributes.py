@@ -51,7 +51,6 @@ def input_attributes(path: str, values: Mapping[str, object]) -> tuple[str, list
 
 
 def shown(code: str) -> str:
-    """The name by which users know an attribute."""
     return _NAMES.get(code, code)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
+from workqueues.rules.task_parameters import TASK_PARAMETERS
 
 DEEPEST = 20
 """Levels of lists and objects below the task itself."""
@@ -14,9 +16,12 @@ DEEPEST = 20
 _MOST = 50
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
 def check_characters(params: Mapping[str, object]) -> list[Problem]:
-    """A problem for each place with a NUL, half a surrogate pair, an infinite or huge number, or too deep a nesting; 50 at
-    most.
+    """A problem for each place with a NUL, half a surrogate pair, an infinite or huge number, or too deep a nesting, and for a
+    control character in what becomes a column of the task; 50 at most.
     """
     problems: list[Problem] = []
     for path, rule, message in _walk(params):
@@ -31,7 +36,7 @@ def _walk(params: Mapping[str, object]) -> Iterator[tuple[str, str, str]]:
     while waiting:
         path, depth, value = waiting.pop()
         if isinstance(value, str):
-            if wrong := _text(value):
+            if wrong := _text(value) or _line(path, value):
                 yield path, "characters", wrong
         elif isinstance(value, float) and not math.isfinite(value):
             yield path, "range", "expected a finite number"
@@ -63,3 +68,10 @@ def _text(text: str) -> str:
     if any("\ud800" <= c <= "\udfff" for c in text) if not text.isascii() else False:
         return "holds half of a surrogate pair"
     return ""
+
+
+def _line(path: str, text: str) -> str:
+    """Names and labels stand in lists, logs and CSV: on one line, without what moves a terminal's cursor."""
+    known = TASK_PARAMETERS.get(path)
+    one_line = known is not None and known.column
+    return "holds a line break or another control character" if one_line and _CONTROL.search(text) else ""

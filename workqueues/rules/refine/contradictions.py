@@ -16,7 +16,6 @@ _TERM = re.compile(r"\s*(\d{1,3}(?:\.\d+)?)\s*%(?:\s+of\s+(?:the\s+)?(?:files|ev
 
 
 def check_together(task: TaskParameters) -> list[Problem]:
-    """All contradictions among the parameters."""
     return [problem(*found) for rule in _RULES for found in rule(task)]
 
 
@@ -52,14 +51,10 @@ def _per_mille(words: str) -> int | None:
 Faults = Iterator[tuple[str, str, str]]
 
 
-def _together(a: str, b: str) -> tuple[str, str, str]:
-    return a, "contradiction", f"{a} and {b} do not go together"
-
-
 def _event_sizes(task: TaskParameters) -> Faults:
     for other in ("nEventsPerRange", "minGranularity", "tgtNumEventsPerJob", "useJobCloning"):
         if task.nEventsPerJob and getattr(task, other):
-            yield _together("nEventsPerJob", other)
+            yield "nEventsPerJob", "contradiction", f"nEventsPerJob and {other} do not go together"
     if task.groupBoundaryID in (3, 4):
         for other in ("nFilesPerJob", "nEventsPerJob", "nGBPerJob", "tgtNumEventsPerJob"):
             if getattr(task, other):
@@ -127,12 +122,4 @@ def _endings(task: TaskParameters) -> Faults:
         yield "transPath", "format", "expected a path below the software area, without '..'"
 
 
-_RULES: tuple[Callable[[TaskParameters], Faults], ...] = (
-    _event_sizes,
-    _ceilings,
-    _no_input,
-    _short,
-    _places,
-    _needs,
-    _endings,
-)
+_RULES: tuple[Callable[[TaskParameters], Faults], ...] = (_event_sizes, _ceilings, _no_input, _short, _places, _needs, _endings)

@@ -59,8 +59,7 @@ class InputFiles:
             return []
         if p.type == "pseudo_input":
             count = p.n_files if p.master or p.n_files else self.jobs
-            records = pseudo_files(count or 0, offset=p.offset, n_events=p.n_events, events_per_file=p.events_per_file)
-            files = [NewFile(r.lfn, n_events=r.n_events or None, first_event=r.first_event or None) for r in records]
+            files = list(pseudo_files(count or 0, offset=p.offset, n_events=p.n_events, events_per_file=p.events_per_file))
         else:
             files = self._of_master(p) if p.master else self._of_secondary(p)
         if not p.master:

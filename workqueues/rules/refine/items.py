@@ -7,12 +7,13 @@ Source: facts on task parameters 2.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.outside_data import MOST_PROBLEMS, found, problem
+from broker_site.foundation.outside_data import MOST_HINTS, MOST_PROBLEMS, found, problem
 from workqueues.rules.jobs.job_parameters import compiled_name
 from workqueues.rules.jobs.lengths import DATASET, FILE_NAME, LARGEST_NUMBERS, TEMPLATE
 from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders
@@ -70,7 +71,7 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
 def _with_streams(items: Sequence[Item]) -> tuple[Item, ...]:
     """Inputs without a placeholder get a stream: SEQNUMBER, that of the same dataset before, or IN, IN2, ... by their place."""
     streams: dict[str, str] = {}
-    found, n = [], 0
+    complete, n = [], 0
     for item in items:
         stream = item.stream
         if item.type == "input":
@@ -80,8 +81,8 @@ def _with_streams(items: Sequence[Item]) -> tuple[Item, ...]:
             streams |= {name: stream for name in item.names if name not in streams}
         elif item.type == "pseudo_input":
             stream = stream or "SEQNUMBER"
-        found.append(replace(item, stream=stream))
-    return tuple(found)
+        complete.append(replace(item, stream=stream))
+    return tuple(complete)
 
 
 def _listed(raw: object) -> list[tuple[str, object]] | None:
@@ -102,7 +103,7 @@ def _item(path: str, raw: object, in_log: bool) -> tuple[Item | None, list[Probl
     problems: list[Problem] = []
     kind = _kind(path, raw, in_log, problems)
     if kind is None:
-        return None, problems
+        return None, [*problems, *_unknown(path, raw)]
     names = _datasets(f"{path}.dataset", kind, raw.get("dataset"), problems)
     if kind == "input" and names and (raw.get("pseudo") or all(name in PSEUDO_NAMES for name in names)):
         kind = "pseudo_input"
@@ -141,6 +142,15 @@ def _item(path: str, raw: object, in_log: bool) -> tuple[Item | None, list[Probl
         source_name=keys.get("sourceName", ""),
     )
     return item, [*problems, *wrong, *more]
+
+
+def _unknown(path: str, raw: Mapping[str, object]) -> Iterator[Problem]:
+    """Keys that no item has: one of them may be the type, misspelt."""
+    for key in islice((key for key in raw if key not in KEYS), MOST_HINTS):
+        near = nearest(key, KEYS)
+        yield problem(
+            f"{path}.{key[:100]}", "unknown", "unknown key of an item" + (f"; the nearest known one is {near}" if near else "")
+        )
 
 
 def _kind(path: str, raw: Mapping[str, object], in_log: bool, problems: list[Problem]) -> ItemType | None:

@@ -51,20 +51,15 @@ def check_inputs(document: TaskDocument, parent: ParentFacts | None, known: Mapp
 
 def _absent(document: TaskDocument, parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> Iterator[tuple[str, str]]:
     """Path and name of each input that neither catalogue nor parent has."""
-    made = parent.outputs if parent else frozenset()
+    outputs = parent.outputs if parent else frozenset()
     for item in input_items(document.items):
         for name in item.names:
-            if name not in known and name not in made:
+            if name not in known and name not in outputs:
                 yield item.path, name
 
 
 def plan(
-    document: TaskDocument,
-    *,
-    task_id: int,
-    user_name: str,
-    parent: ParentFacts | None = None,
-    known: Mapping[str, DatasetFacts],
+    document: TaskDocument, *, task_id: int, user_name: str, parent: ParentFacts | None = None, known: Mapping[str, DatasetFacts]
 ) -> Refined:
     """Refine one task. `known` has the inputs that the catalogue knows; `user_name` owns the task when the parameters do not
     say.
@@ -88,14 +83,11 @@ def plan(
     datasets = dataset_plans(items, task, known)
     return TaskPlan(
         columns=_columns(task, task_id, user_name, parent, rule),
-        split_rule=rule,
         datasets=datasets,
         templates=template_plans(items, streams, datasets),
         job_parameters=command_line(items, streams),
         max_attempt=1 if task.disableAutoRetry else task.maxAttempt,
         max_failure=task.maxFailure or None,
-        included_sites=task.includedSite,
-        excluded_sites=task.excludedSite,
         notes=notes(document),
     )
 
@@ -153,11 +145,10 @@ def _worded(task: TaskParameters) -> dict[str, int]:
 
 
 def _columns(task: TaskParameters, task_id: int, user_name: str, parent: ParentFacts | None, rule: str) -> dict[str, object]:
-    given = task.model_fields_set
     columns = {
         parameter.column: getattr(task, name)
         for name, parameter in TASK_PARAMETERS.items()
-        if parameter.column and (name in given or parameter.default)
+        if parameter.column and (name in task.model_fields_set or parameter.default)
     }
     columns["current_priority"] = task.taskPriority if task.currentPriority is None else task.currentPriority
     columns["req_id"] = task_id if task.reqID is None else task.reqID

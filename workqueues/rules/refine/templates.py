@@ -215,7 +215,6 @@ class _Shape(NamedTuple):
 
 
 def shape_of(file_name: str) -> _Shape:
-    """The shape of a file-name template."""
     text = re.sub(rf"\$\{{SN(/P|:0{NAME_DIGITS}d)?\}}", "${SN}", file_name)
     return _Shape(text, text.partition("${")[0], text.rpartition("}")[2])
 

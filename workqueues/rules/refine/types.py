@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from broker_site.foundation.kernel.verdict import Problem
@@ -118,7 +118,6 @@ class DatasetPlan:
 
     @property
     def master(self) -> bool:
-        """Whether jobs are cut from its files."""
         return self.type in MASTER_TYPES and self.master_index is None
 
 
@@ -144,15 +143,12 @@ class TaskPlan:
     """
 
     columns: Mapping[str, object]
-    split_rule: str
     datasets: tuple[DatasetPlan, ...]
     templates: tuple[OutputTemplatePlan, ...]
     job_parameters: str
     max_attempt: int | None = 3
     max_failure: int | None = None
-    included_sites: tuple[str, ...] = ()
-    excluded_sites: tuple[str, ...] = ()
-    notes: tuple[Problem, ...] = field(default=())
+    notes: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +167,6 @@ class TaskFaults:
 
     @property
     def reason(self) -> str:
-        """All problems in one line."""
         return "; ".join(f"{p.field}: {p.message}" if p.field else p.message for p in self.problems)
 
 

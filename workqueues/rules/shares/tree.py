@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
 from math import inf
+from operator import add
+from typing import TypeVar
 
 LARGEST = 1e9
 """The largest value of a node, so that sums and products of values stay numbers."""
@@ -34,6 +38,7 @@ class Node:
 
 
 Amounts = Mapping[str, float]
+A = TypeVar("A")
 
 
 def walk(nodes: Iterable[Node], parent: str = "", level: int = 0) -> Iterator[tuple[Node, str, int]]:
@@ -46,21 +51,21 @@ def walk(nodes: Iterable[Node], parent: str = "", level: int = 0) -> Iterator[tu
 def targets(tree: Sequence[Node], total: float) -> dict[str, float]:
     """Node -> what it should get of a total: divided among siblings by value, level by level."""
     whole = sum(node.value for node in tree)
-    found: dict[str, float] = {}
+    parts: dict[str, float] = {}
     for node in tree:
-        found[node.name] = total * node.value / whole if whole else 0.0
-        found |= targets(node.children, found[node.name])
-    return found
+        parts[node.name] = total * node.value / whole if whole else 0.0
+        parts |= targets(node.children, parts[node.name])
+    return parts
 
 
-def sums(tree: Sequence[Node], amounts: Amounts) -> dict[str, float]:
-    """Node -> the sum of the amounts of its leaves; a leaf that is not named has none."""
-    found: dict[str, float] = {}
+def sums(tree: Sequence[Node], amounts: Mapping[str, A], nothing: A) -> dict[str, A]:
+    """Node -> the sum of the amounts of its leaves; a leaf that is not named has `nothing`."""
+    totals: dict[str, A] = {}
     for node in tree:
-        below = sums(node.children, amounts)
-        found |= below
-        found[node.name] = sum(below[child.name] for child in node.children) if node.children else amounts.get(node.name, 0.0)
-    return found
+        totals |= sums(node.children, amounts, nothing)
+        below = (totals[child.name] for child in node.children)
+        totals[node.name] = reduce(add, below, nothing) if node.children else amounts.get(node.name, nothing)
+    return totals
 
 
 def order(tree: Sequence[Node], used: Amounts) -> list[str]:
@@ -68,7 +73,7 @@ def order(tree: Sequence[Node], used: Amounts) -> list[str]:
 
     Ties keep the order of the tree.
     """
-    spent = sums(tree, used)
+    spent = sums(tree, used, 0.0)
     aims = targets(tree, sum(spent[node.name] for node in tree))
 
     def behind(node: Node) -> float:
@@ -94,32 +99,34 @@ def entitlements(tree: Sequence[Node], total: float, demand: Amounts) -> dict[st
 
 def _wanted(tree: Sequence[Node], demand: Amounts) -> dict[str, float]:
     """Node -> what it can use: the demand of its leaves, without those of value 0."""
-    found: dict[str, float] = {}
+    wishes: dict[str, float] = {}
     for node in tree:
-        below = _wanted(node.children, demand)
-        found |= below
-        wish = sum(below[child.name] for child in node.children) if node.children else demand.get(node.name, 0.0)
-        found[node.name] = wish if node.value > 0 else 0.0
-    return found
+        wishes |= _wanted(node.children, demand)
+        wish = sum(wishes[child.name] for child in node.children) if node.children else demand.get(node.name, 0.0)
+        wishes[node.name] = wish if node.value > 0 else 0.0
+    return wishes
 
 
 def _filled(nodes: Sequence[Node], amount: float, wanted: Amounts) -> dict[str, float]:
     """An amount poured over siblings by value; whoever is full hands on to the others."""
     level = _level([(node.value, wanted[node.name]) for node in nodes if node.value > 0], amount)
-    found: dict[str, float] = {}
+    filled: dict[str, float] = {}
     for node in nodes:
-        found[node.name] = min(node.value * level, wanted[node.name]) if node.value > 0 else 0.0
-        found |= _filled(node.children, found[node.name], wanted)
-    return found
+        filled[node.name] = min(node.value * level, wanted[node.name]) if node.value > 0 else 0.0
+        filled |= _filled(node.children, filled[node.name], wanted)
+    return filled
 
 
 def _level(siblings: Sequence[tuple[float, float]], amount: float) -> float:
     """The amount for each unit of value at which siblings (value, wish) together take the amount; infinite if they cannot."""
-    left, weight = amount, sum(value for value, _ in siblings)
-    for value, wish in sorted(siblings, key=lambda sibling: sibling[1] / sibling[0]):
+    ordered = sorted(siblings, key=lambda sibling: sibling[1] / sibling[0])
+    # Summed from the end: what is left of a sum, after large values are taken from it, says nothing of tiny ones.
+    weights = [*accumulate(value for value, _ in reversed(ordered))]
+    left = amount
+    for (value, wish), weight in zip(ordered, reversed(weights), strict=True):
         if wish / value * weight >= left:
             return left / weight
-        left, weight = left - wish, weight - value
+        left -= wish
     return inf
 
 

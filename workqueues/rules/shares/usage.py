@@ -64,11 +64,11 @@ def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[UnitStanding]
     """Every node, parents before their children, by the use of the leaves."""
     running = {name: use.hs06_running for name, use in used.items()}
     demand = {name: use.hs06_running + use.hs06_queued for name, use in used.items()}
-    total = sum(sums(tree, running)[node.name] for node in tree)
+    whole = sums(tree, used, NOTHING)
+    total = sum(whole[node.name].hs06_running for node in tree)
     percent, target, entitled = targets(tree, 100.0), targets(tree, total), entitlements(tree, total, demand)
     ordered = order_of(tree, running)
     places = {name: number / len(ordered) for number, name in enumerate(ordered)}
-    whole = _whole(tree, used)
     above = {name for name in ordered if running.get(name, 0.0) > entitled[name] + SLACK * total}
     return [
         UnitStanding(
@@ -92,22 +92,11 @@ def of_queues(queues: Sequence[QueueShare], used: Mapping[str, Use]) -> list[Uni
     def nodes(inside: str) -> tuple[Node, ...]:
         return tuple(Node(q.name, percent[q.name], nodes(q.name) if q.is_partition else ()) for q in below[inside])
 
-    found = [replace(standing, value=value[standing.name]) for standing in of_tree(nodes(""), used)]
+    standings = [replace(standing, value=value[standing.name]) for standing in of_tree(nodes(""), used)]
     if any(value.values()):
-        return found
-    return [replace(s, above=False, place=None if s.place is None else NO_TREE) for s in found]
+        return standings
+    return [replace(s, above=False, place=None if s.place is None else NO_TREE) for s in standings]
 
 
 NO_TREE, NO_LEAF = 0.5, 1.0
 """Places of work without a share: in the middle where the VO has no shares, last where no leaf takes it."""
-
-
-def _whole(nodes: Sequence[Node], used: Mapping[str, Use]) -> dict[str, Use]:
-    """Node -> what its leaves have together."""
-    found: dict[str, Use] = {}
-    for node in nodes:
-        found |= _whole(node.children, used)
-        found[node.name] = (
-            sum((found[child.name] for child in node.children), NOTHING) if node.children else used.get(node.name, NOTHING)
-        )
-    return found

@@ -7,9 +7,6 @@ time-out ends in exhausted and does not run while the parent does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
-
-Woken = Literal["old_status", "exhausted"]
 
 
 def wait_s(priority: int, activity: str, config: Mapping[str, float]) -> float:
@@ -23,8 +20,6 @@ def wait_s(priority: int, activity: str, config: Mapping[str, float]) -> float:
     return config["PENDING_WAIT"]
 
 
-def woken(frozen_s: float | None, timeout_s: float, parent_runs: bool) -> Woken:
-    """Where a pending task goes whose wait is over. `frozen_s`: seconds since its spell without success began, None without
-    one.
-    """
-    return "exhausted" if frozen_s is not None and frozen_s > timeout_s and not parent_runs else "old_status"
+def times_out(frozen_s: float | None, timeout_s: float, parent_runs: bool) -> bool:
+    """Whether a pending task is given up. `frozen_s`: seconds since its spell without success began, None without one."""
+    return frozen_s is not None and frozen_s > timeout_s and not parent_runs

@@ -67,10 +67,10 @@ def parameters(model: type[BaseModel]) -> Mapping[str, Parameter]:
 def read(model: type[M], data: Mapping[str, object], path: str = "", noun: str = "parameter") -> tuple[M, list[Problem]]:
     """What is well typed in the data (null is not given), and what is wrong with the rest; `path` ends where the names begin."""
     declared = parameters(model)
-    given = {name: value for name, value in data.items() if value is not None or name not in declared}
-    draft, problems = read_partly(model, given, path.removesuffix("."), noun)
-    problems += [p.refusal(path) for n in given if (p := declared.get(n)) is not None and p.row and p.asks(given[n])]
-    problems += [problem(path + p.name, "required", f"must be given: {p.doc}") for p in _required(model) if p.name not in given]
+    values = {name: value for name, value in data.items() if value is not None or name not in declared}
+    draft, problems = read_partly(model, values, path.removesuffix("."), noun)
+    problems += [p.refusal(path) for n in values if (p := declared.get(n)) is not None and p.row and p.asks(values[n])]
+    problems += [problem(path + p.name, "required", f"must be given: {p.doc}") for p in _required(model) if p.name not in values]
     return draft, problems
 
 

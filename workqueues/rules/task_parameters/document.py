@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, PlainValidator
 
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.outside_data import STRICT, Flag
+from broker_site.foundation.outside_data import STRICT, Flag, found, problem
 from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.task_parameters.declaration import (
     Amount,
@@ -303,4 +303,9 @@ def read_parameters(params: Mapping[str, object]) -> tuple[TaskParameters, list[
     """The well-typed parameters of a task, and what is wrong with the others."""
     extra = {name for name in params if find(name) is EXTRA_DATASETS}
     task, problems = read(TaskParameters, {name: value for name, value in params.items() if name not in extra})
-    return task, problems + [replace(EXTRA_DATASETS, name=name).refusal("") for name in extra if params[name]]
+    for name in extra:
+        if not isinstance(params[name], str | None):
+            problems.append(problem(name, "type", f"expected a text, found {found(params[name])}"))
+        if params[name]:
+            problems.append(replace(EXTRA_DATASETS, name=name).refusal(""))
+    return task, problems

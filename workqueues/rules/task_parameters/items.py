@@ -52,6 +52,7 @@ class Constant(Item):
     """Text alone."""
 
     type: Literal["constant"] = parameter("Text alone.", "constant", required=True)
+    param_type: str = text("Means nothing here.")
     value: str = _value(True)
 
 

@@ -45,7 +45,6 @@ class Unit:
 
     @property
     def kind(self) -> Literal["share", "work queue"]:
-        """What the name is of."""
         return "work queue" if self.work_queue_id else "share"
 
     def __str__(self) -> str:

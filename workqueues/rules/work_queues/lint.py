@@ -16,17 +16,7 @@ from typing import Any
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from workqueues.rules.work_queues.criteria import BadCriteria, Expression, holds, parse, read_variables
-from workqueues.rules.work_queues.criteria.expression import (
-    Among,
-    Both,
-    Comparison,
-    Either,
-    Like,
-    Not,
-    Value,
-    as_number,
-    attributes,
-)
+from workqueues.rules.work_queues.criteria.expression import Among, Comparison, Like, Value, as_number, predicates
 from workqueues.rules.work_queues.criteria.parse import BadVariables, variables_of
 from workqueues.rules.work_queues.mapping import Queue, ordered
 from workqueues.rules.work_queues.task_attributes import ATTRIBUTES, spelled
@@ -65,26 +55,26 @@ class Definition:
 
 def faults(definition: Definition, others: Iterable[Definition]) -> list[Problem]:
     """Everything that refuses a queue beside the other ones; `field` is the column."""
-    found = list(_criteria_faults(definition))
+    problems = list(_criteria_faults(definition))
     known = {other.name: other for other in others}
-    found += [
+    problems += [
         Problem("queue_order", "unique", f"{other.name} has the order {other.order} already")
         for other in known.values()
         if definition.order is not None and other.order == definition.order
     ]
     if definition.share is not None and definition.share < 0:
-        found.append(Problem("queue_share", "range", f"expected 0 or more, found {definition.share:g}"))
+        problems.append(Problem("queue_share", "range", f"expected 0 or more, found {definition.share:g}"))
     if definition.is_partition and definition.criteria.strip():
-        found.append(Problem("criteria", "partition", "a partition has no criteria; its sub queues have"))
+        problems.append(Problem("criteria", "partition", "a partition has no criteria; its sub queues have"))
     if definition.partition:
         into = known.get(definition.partition)
         if definition.is_partition:
-            found.append(Problem("partition", "partition", "a partition cannot be in a partition"))
+            problems.append(Problem("partition", "partition", "a partition cannot be in a partition"))
         elif into is None or not into.is_partition:
-            found.append(Problem("partition", "partition", f"{definition.partition} is no partition"))
+            problems.append(Problem("partition", "partition", f"{definition.partition} is no partition"))
     if not definition.is_partition and any(other.partition == definition.name for other in known.values()):
-        found.append(Problem("is_partition", "partition", "it has sub queues"))
-    return found
+        problems.append(Problem("is_partition", "partition", "it has sub queues"))
+    return problems
 
 
 def _criteria_faults(definition: Definition) -> Iterator[Problem]:
@@ -98,7 +88,7 @@ def _criteria_faults(definition: Definition) -> Iterator[Problem]:
     except BadCriteria as error:
         yield Problem("criteria", "format", str(error))
         return
-    for name in dict.fromkeys(attributes(expression) if expression else ()):
+    for name in dict.fromkeys(predicate.attribute for predicate in predicates(expression)):
         if name.lower() not in ATTRIBUTES:
             near = nearest(name, ATTRIBUTES)
             hint = f"; the nearest known one is {spelled(near)}" if near else ""
@@ -110,21 +100,21 @@ def _criteria_faults(definition: Definition) -> Iterator[Problem]:
 def warnings(definitions: Sequence[Definition]) -> dict[str, list[str]]:
     """Queue -> what an operator should know of it; queues with faults of their own are left out."""
     queues = [d.read() for d in definitions if not list(_criteria_faults(d))]
-    found: dict[str, list[str]] = {queue.name: [] for queue in queues}
+    remarks: dict[str, list[str]] = {queue.name: [] for queue in queues}
     for partition in (queue for queue in queues if queue.is_partition):
         if not any(queue.partition == partition.name for queue in queues):
-            found[partition.name].append("no sub queue is in this partition, so no task comes to it")
+            remarks[partition.name].append("no sub queue is in this partition, so no task comes to it")
     takers = [queue for queue in ordered(queues) if not queue.is_partition]
     pairs = len(takers) * (len(takers) - 1) // 2
     most = min(MOST_TRIED, max(LEAST_TRIED, MOST_IN_ALL // max(pairs, 1)))
     for place, queue in enumerate(takers):
         for earlier in takers[:place]:
             if warning := _beside(earlier, queue, most):
-                found[queue.name].append(warning)
+                remarks[queue.name].append(warning)
     if not any(queue.criteria is None and queue.vo in ANYTHING and queue.label in ANYTHING for queue in takers):
         for queue in takers[-1:]:
-            found[queue.name].append("no queue takes every task; what meets no criteria waits until one does")
-    return {name: sentences for name, sentences in found.items() if sentences}
+            remarks[queue.name].append("no queue takes every task; what meets no criteria waits until one does")
+    return {name: sentences for name, sentences in remarks.items() if sentences}
 
 
 def _beside(earlier: Queue, later: Queue, most: int) -> str:
@@ -149,7 +139,7 @@ def _meet(scope: str, other: str) -> bool:
 def _tasks(most: int, *criteria: Expression | None) -> tuple[list[dict[str, Any]], bool]:
     """At most so many tasks made of the values that the criteria name, values beside them, and nothing; whether these are all."""
     values: dict[str, dict[Any, None]] = {}
-    named = chain.from_iterable(_named(expression) for expression in criteria if expression is not None)
+    named = chain.from_iterable(map(_named, criteria))
     for attribute, value in chain(named, _joined(*criteria)):
         values.setdefault(attribute.lower(), dict.fromkeys(OTHERS))[value] = None
     count = prod(map(len, values.values()))
@@ -168,20 +158,16 @@ def _nth(choices: Mapping[str, Sequence[Any]], number: int) -> dict[str, Any]:
     return task
 
 
-def _named(expression: Expression) -> Iterator[tuple[str, Any]]:
-    match expression:
-        case Not(inner):
-            yield from _named(inner)
-        case Both(left, right) | Either(left, right):
-            yield from _named(left)
-            yield from _named(right)
-        case Comparison(attribute, _, value):
-            yield from ((attribute, near) for near in _near(value))
-        case Among(attribute, values):
-            yield from ((attribute, value) for value in values)
-        case Like(attribute, pattern):
-            yield attribute, _like(pattern, "x")
-            yield attribute, _like(pattern, "")
+def _named(expression: Expression | None) -> Iterator[tuple[str, Any]]:
+    for predicate in predicates(expression):
+        match predicate:
+            case Comparison(attribute, _, value):
+                yield from ((attribute, near) for near in _near(value))
+            case Among(attribute, values):
+                yield from ((attribute, value) for value in values)
+            case Like(attribute, pattern):
+                yield attribute, _like(pattern, "x")
+                yield attribute, _like(pattern, "")
 
 
 def _like(pattern: str, between: str) -> str:
@@ -191,20 +177,12 @@ def _like(pattern: str, between: str) -> str:
 
 def _joined(*criteria: Expression | None) -> Iterator[tuple[str, str]]:
     """Texts that begin as one criteria says and end as the other does: `GP%` and `%TOP` have GPTOP in common."""
-    patterns = [list(_patterns(expression)) for expression in criteria if expression is not None]
+    patterns = [
+        [(each.attribute.lower(), _like(each.pattern, "")) for each in predicates(expression) if isinstance(each, Like)]
+        for expression in criteria
+    ]
     for heads, tails in permutations(patterns, 2):
         yield from ((attribute, begin + end) for attribute, begin in heads for name, end in tails if name == attribute)
-
-
-def _patterns(expression: Expression) -> Iterator[tuple[str, str]]:
-    match expression:
-        case Not(inner):
-            yield from _patterns(inner)
-        case Both(left, right) | Either(left, right):
-            yield from _patterns(left)
-            yield from _patterns(right)
-        case Like(attribute, pattern):
-            yield attribute.lower(), _like(pattern, "")
 
 
 def _near(value: Value) -> Iterator[Value]:

@@ -50,23 +50,19 @@ class ChangeAdmin(ReadingAdmin):
 
     @admin.display(description="key", ordering="name")
     def key_name(self, obj: Change) -> str:
-        """Component, name and VO."""
         return f"{place(obj)} for {obj.vo}" if obj.vo else place(obj)
 
     @admin.display(description="by", ordering="at")
     def made_by(self, obj: Change) -> str:
-        """Who made it and when."""
         return f"{obj.who}, {at(obj.at)}"
 
     @admin.display(description="change")
     def change(self, obj: Change) -> str:
-        """The override before and after, cut where they are long."""
         before, after = ("-" if text is None else cut(text) for text in (obj.before, obj.after))
         return f"{before} \N{RIGHTWARDS ARROW} {after}"
 
     @admin.display(description="reason")
     def why_shown(self, obj: Change) -> str:
-        """The reason, cut where it is long."""
         return f"reverts {obj.reverts_id}: {cut(obj.why)}" if obj.reverts_id else cut(obj.why)
 
     @admin.action(description="Revert the selected changes", permissions=["revert"])
@@ -96,11 +92,13 @@ class ChangeAdmin(ReadingAdmin):
         if request.method == "POST" and form.is_valid():
             try:
                 with transaction.atomic():
-                    made = [revert(change, who=request.user.get_username(), why=form.cleaned_data["why"]) for change in changes]
+                    reverts = [
+                        revert(change, who=request.user.get_username(), why=form.cleaned_data["why"]) for change in changes
+                    ]
             except BadConfig as bad:
                 form.add_error(None, str(bad))
             else:
-                done = len([change for change in made if change is not None])
+                done = len([change for change in reverts if change is not None])
                 summary = f"{done} of {len(changes)} changes reverted." + (
                     " Where nothing differed, nothing was written." * (done < len(changes))
                 )

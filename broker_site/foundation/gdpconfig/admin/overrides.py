@@ -50,35 +50,29 @@ class OverrideAdmin(admin.ModelAdmin):
         return False
 
     def may_remove(self, request: HttpRequest) -> bool:
-        """Whether the user has Django's right to delete overrides."""
         return request.user.has_perm("gdpconfig.delete_override")
 
     # --- lists ---
 
     @admin.display(description="key", ordering="name")
     def key_name(self, obj: Override) -> str:
-        """Component and name."""
         return place(obj)
 
     @admin.display(description="VO", ordering="vo")
     def vo_shown(self, obj: Override) -> str:
-        """The VO, or that it is for all."""
         return obj.vo or "all"
 
     @admin.display(description="value")
     def value_shown(self, obj: Override) -> str:
-        """The value, cut where it is long."""
         return cut(obj.value)
 
     @admin.display(description="default")
     def default_shown(self, obj: Override) -> str:
-        """The default of the key and its unit."""
         key = _key_of(obj)
         return _default(key) if key else "-"
 
     @admin.display(description="set by", ordering="change__at")
     def set_by(self, obj: Override) -> str:
-        """Who set it and when."""
         return f"{obj.change.who}, {at(obj.change.at)}"
 
     @admin.display(description="reason")
@@ -136,7 +130,6 @@ class OverrideAdmin(admin.ModelAdmin):
         return super().change_view(request, object_id, form_url, context)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The history of the key."""
         override = get_object_or_404(Override, pk=object_id)
         query = urlencode({"component": override.component, "name": override.name})
         return redirect(f"{reverse('admin:gdpconfig_change_changelist')}?{query}")
@@ -144,11 +137,9 @@ class OverrideAdmin(admin.ModelAdmin):
     def get_form(
         self, request: HttpRequest, obj: Override | None = None, change: bool = False, **kwargs: Any
     ) -> type[OverrideForm]:
-        """A form made for the key."""
         return form_for(self._key(request, obj), obj)
 
     def get_fieldsets(self, request: HttpRequest, obj: Override | None = None) -> Any:
-        """One set: what the key is, then the fields."""
         key = self._key(request, obj)
         shown = () if obj is None else ("key_name", "vo_shown")
         return [(None, {"description": _described(key), "fields": [*shown, *form_for(key, obj).base_fields]})]
@@ -174,7 +165,6 @@ class OverrideAdmin(admin.ModelAdmin):
         obj.pk, obj.change = stored.pk, stored.change
 
     def remove_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Take one override away, with its reason."""
         if not self.may_remove(request):
             raise PermissionDenied
         override = get_object_or_404(Override.objects.select_related("change"), pk=pk)

@@ -71,11 +71,7 @@ def bad_site(given: Given) -> Answer:
     return {"accepted": verdicts_of("closed_and_badsite", Ask(), queue(**counts))[0][1]}
 
 
-@family(
-    "analysis_per_user_limit",
-    given="nq nr nq_user nr_user n_users share_starts_per_hour",
-    expect="user_limit skip",
-)
+@family("analysis_per_user_limit", given="nq nr nq_user nr_user n_users share_starts_per_hour", expect="user_limit skip")
 def per_user_limit(given: Given) -> Answer:
     """What one user may have waiting."""
     table = queue(

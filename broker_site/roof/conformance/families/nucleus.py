@@ -40,7 +40,6 @@ def criteria(given: Given) -> Answer:
 
 @family("task_brokerage", given="total_rw avail_gb total_gb tape_only", expect="weight")
 def nucleus_weight(given: Given) -> Answer:
-    """By what the one site is drawn."""
     site = _site(total_rw=given["total_rw"], available_gb=given["avail_gb"], tape_only=given["tape_only"])
     ask = task(chunk=chunk(gb=given["total_gb"]))
     weight = 1.0

@@ -74,5 +74,4 @@ def verdicts_of(
 
 
 def factor_of(name: str, ask: Ask, table: Columns, config: Mapping[str, Any] | None = None) -> float:
-    """A factor of the weight of the one queue."""
     return float(at(WEIGHTS[name](ask, table, defaults() if config is None else config), 0))

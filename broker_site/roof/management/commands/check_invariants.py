@@ -13,8 +13,6 @@ from brokerage.queries.invariants import Finding, check
 
 
 class Command(BaseCommand):
-    """Looks at one snapshot; may run beside a working system."""
-
     help = "Count violations of every invariant of the data on one snapshot; exit 1 if there is any."
     requires_system_checks = ()
 
@@ -22,7 +20,6 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Exits with 1 if anything is violated."""
         findings = check()
         total = sum(f.violations for f in findings)
         if options["json"]:

@@ -16,8 +16,6 @@ from workqueues.splitters.choice import SPLITTERS
 
 
 class Command(BaseCommand):
-    """Run files of conformance cases, or a suite for one policy or splitter; exit 1 if anything failed. Needs no database."""
-
     help = "Run conformance cases: one line per failing case, last line `N passed, M failed`. Or check a policy or splitter."
     requires_system_checks: list[str] = []
 

@@ -12,8 +12,6 @@ from brokerage.rules.decision.declare import POLICIES, Best, Policy
 
 
 class Command(BaseCommand):
-    """Prints the lists of the declared policies, those of plugins included."""
-
     help = "Print the criteria and weights of a brokerage policy, or of all, as Markdown."
     requires_system_checks = ()
 

@@ -29,8 +29,6 @@ T = TypeVar("T")
 
 
 class Command(BaseCommand):
-    """Prints a decision as JSON; needs no database and writes nothing."""
-
     help = "Decide where the jobs of one task go, from a task document and a grid document, without a database."
     requires_system_checks = ()
 

@@ -22,8 +22,6 @@ LIMIT_S = 300.0
 
 
 class Command(BaseCommand):
-    """Starts the system, submits three chained tasks, shows them run, checks their files, stops everything."""
-
     help = "Run the demo campaign of examples/demo on private servers and check its output."
     requires_system_checks = ()
 

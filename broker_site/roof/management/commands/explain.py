@@ -24,8 +24,6 @@ from workqueues.models import Task
 
 
 class Command(BaseCommand):
-    """Tells from what is stored, or what would be decided now; writes nothing."""
-
     help = (
         "Tell why a task is where it is, why a queue gets no work, or what would be decided now or if something were different."
     )

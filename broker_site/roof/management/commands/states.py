@@ -16,8 +16,6 @@ MACHINES = {machine.name: machine for machine, _, _ in (*workqueues.states.GUARD
 
 
 class Command(BaseCommand):
-    """Prints what the guard triggers and the ledgers follow."""
-
     help = "Print the states and moves of a machine, or of all, as Markdown with a Mermaid drawing."
     requires_system_checks = ()
 

@@ -18,8 +18,6 @@ from broker_site.roof.supervisor.local_site import People, load_grid, local_pilo
 
 
 class Command(BaseCommand):
-    """Starts the system, tells where it is and who may enter, waits."""
-
     help = "Run web, worker, beat and local pilots on private servers until Ctrl-C."
     requires_system_checks = ()
 

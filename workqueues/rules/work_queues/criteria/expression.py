@@ -85,7 +85,8 @@ class Either:
     right: Expression
 
 
-Expression = Comparison | Among | Like | IsNull | Not | Both | Either
+Predicate = Comparison | Among | Like | IsNull
+Expression = Predicate | Not | Both | Either
 
 
 def holds(expression: Expression | None, task: Task) -> bool:
@@ -107,25 +108,25 @@ def truth(expression: Expression, task: Task) -> Truth:
         case Comparison(attribute, sign, value):
             return _compared(task.get(attribute.lower()), sign, value)
         case Among(attribute, values):
-            found: Truth = False
+            any_of: Truth = False
             for value in values:
-                found = _either(found, _compared(task.get(attribute.lower()), "=", value))
-            return found
+                any_of = _either(any_of, _compared(task.get(attribute.lower()), "=", value))
+            return any_of
         case Like(attribute, pattern):
             have = task.get(attribute.lower())
             return None if have is None else pattern_of(pattern).fullmatch(str(have)) is not None
 
 
-def attributes(expression: Expression) -> Iterator[str]:
-    """The attributes that an expression reads, as they are written."""
+def predicates(expression: Expression | None) -> Iterator[Predicate]:
+    """What an expression is made of, in order, whatever joins and negates it; nothing for no criteria."""
     match expression:
         case Not(inner):
-            yield from attributes(inner)
+            yield from predicates(inner)
         case Both(left, right) | Either(left, right):
-            yield from attributes(left)
-            yield from attributes(right)
-        case _:
-            yield expression.attribute
+            yield from predicates(left)
+            yield from predicates(right)
+        case Comparison() | Among() | Like() | IsNull():
+            yield expression
 
 
 @lru_cache(maxsize=1024)

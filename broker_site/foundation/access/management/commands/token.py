@@ -23,12 +23,9 @@ _DAY_S = 86_400
 
 
 class Command(BaseCommand):
-    """Sub-commands create, enrol, revoke, prune."""
-
     help = "Make or revoke tokens of users and enrolment secrets of queues."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The sub-commands and their options."""
         verbs = parser.add_subparsers(dest="verb", required=True)
         create = verbs.add_parser("create", help="a token of a user")
         create.add_argument("user")
@@ -56,7 +53,10 @@ class Command(BaseCommand):
         else:
             if not 0 < options["days"] <= 36_500:
                 raise CommandError("--days must be above 0 and at most 36500")
-            self._tell(self._create(options) if verb == "create" else self._enrol(options))
+            issued = self._create(options) if verb == "create" else self._enrol(options)
+            row = issued.credential
+            self.stderr.write(f"{row.kind} credential {row.prefix}, good until {row.expires_at:%Y-%m-%d}; shown this once:")
+            self.stdout.write(issued.text)
 
     @transaction.atomic
     def _create(self, options: dict[str, Any]) -> IssuedCredential:
@@ -84,11 +84,6 @@ class Command(BaseCommand):
         if not credentials:
             raise CommandError(f"no credential has the prefix {prefix[:12]!r}")
         return revoke(credentials, reason="manage.py token revoke")
-
-    def _tell(self, issued: IssuedCredential) -> None:
-        row = issued.credential
-        self.stderr.write(f"{row.kind} credential {row.prefix}, good until {row.expires_at:%Y-%m-%d}; shown this once:")
-        self.stdout.write(issued.text)
 
 
 def _user(name: str) -> User:

@@ -13,18 +13,14 @@ from broker_site.foundation.gdpconfig.keys import APP, Key
 
 
 class Command(BaseCommand):
-    """Print the reference of configuration keys."""
-
     help = "Print every configuration key with type, range, default and documentation, as Markdown."
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """One table per app and component."""
         self.stdout.write("\n".join(reference(keys.KEYS)))
 
 
 def reference(declared: Iterable[Key]) -> Iterator[str]:
-    """The lines of the page."""
     yield "# Configuration keys"
     yield ""
     yield "Read by `gdpconfig`; overridden in the admin, per VO or for all. Parts in angle brackets are filled in when read."
