@@ -15,9 +15,9 @@ class BrokerageConfig(AppConfig):
         from django.core.checks import register
 
         from brokerage.plugins import check_plugins, load_plugins
-        from brokerage.queries.pilots import storage_directories
+        from brokerage.queries.pilots import storage_roots
         from workqueues.catalogue import locate_storages_with
 
         load_plugins()
         register(check_plugins)
-        locate_storages_with(storage_directories)
+        locate_storages_with(storage_roots)

@@ -73,4 +73,7 @@ cancel    | pending defined waiting assigned throttled activated sent starting r
 COUNTED_AS = {"sent": "starting", **{state: state for state in JOB.counted}}
 """State of a job -> the state as which it counts at its queue; others do not count there."""
 
+STORAGE_DOWN = "storage_down"
+"""Sub-status of a job that was closed because a storage was down: no try of its files, and no word about the queue."""
+
 GUARDED = ((JOB, "brokerage_job", "TRUE"),)

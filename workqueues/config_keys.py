@@ -22,6 +22,14 @@ PENDING_TIMEOUT_<label> | duration | 7d | 50ms..3650d | facts on gdpconfig 1.2.7
 MAX_ACTIVE_TASKS_PER_USER_<label> | int tasks | unset | 0.. | facts on gdpconfig 1.2.4; facts on task parameters 2.4
     A new task of this source label is refused while its owner has more active ones than this; unset: no limit.
 
+[storage]
+LOST_CONFIRM | duration | 10min | 50ms..30d | decision D16
+    From the look that misses a file on a storage that is up to the one that calls it lost; lost ones are looked for so often.
+LOOK_AGAIN | duration | 30s | 50ms..30d | decision D16
+    How often files that wait for a storage that is down are looked at again.
+FULL_BELOW | float GB | 0.1 | 0.. | decision D16
+    A storage whose file system has less free space than this is full: nothing is written there.
+
 [jobsplitter]
 MAX_FILES_PER_JOB | int files | 200 | 1..10000 | facts on splitting 8.1
     Most master files of a job whose task sets neither nFilesPerJob nor nMaxFilesPerJob.

@@ -189,7 +189,7 @@ give_up  | running ready partial | failed
 lose     | ready                | lost
 miss     | ready                | missing
 corrupt  | ready                | broken
-reopen   | failed lost missing  | ready
+reopen   | failed lost missing broken | ready
 recover  | finished             | ready
 """,
     final="finished failed lost missing broken",

@@ -9,7 +9,7 @@ Importing this module declares all agents; nothing else does.
 from __future__ import annotations
 
 from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
-from brokerage.agents import assign, command, finish, generate, reap, refresh, share  # noqa: F401 - declares them
+from brokerage.agents import assign, command, finish, generate, reap, refresh, share, storage  # noqa: F401 - declares them
 from workqueues.agents import feed, refine, wake  # noqa: F401 - declares them
 from workqueues.states import TASK
 
@@ -24,5 +24,6 @@ for _duty in (
     AgentDuty("finish", 20.0, TASK.ending, "brings tasks to their end"),
     AgentDuty("share", OFTEN_S, (), "says which share is served first"),
     AgentDuty("refresh", 60.0, (), "keeps the grid up to date"),
+    AgentDuty("storage", OFTEN_S, (), "looks whether the storage endpoints are there"),
 ):
     AGENTS.add(_duty.name, _duty)

@@ -25,8 +25,10 @@ from workqueues.states import MASTER_TYPES, TASK
 PACE: Mapping[tuple[str, str, str], float] = {
     **{
         ("agents", f"PERIOD_{name}", "jedi"): 1.0
-        for name in ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish")
+        for name in ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "storage")
     },
+    ("storage", "LOST_CONFIRM", "jedi"): 20.0,
+    ("storage", "LOOK_AGAIN", "jedi"): 1.0,
     ("agents", "CLAIM", "jedi"): 20.0,
     ("watchdog", "PENDING_WAIT", "jedi"): 2.0,
     ("taskbrokerage", "PENDING_NUCLEUS", "jedi"): 2.0,

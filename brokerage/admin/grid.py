@@ -148,6 +148,10 @@ FROM = ("overrides", "source", "good_at", "fault", "fault_since", "gone_at")
 """What is shown of where a row comes from."""
 
 
+ROOT = ("mark", "root_state", "root_fault", "root_since", "root_gb")
+"""What is known of the root of a storage endpoint."""
+
+
 class GridAdmin(AuditedAdmin):
     """A table of the grid: the name of a row is given once, overridden attributes are changed as overrides."""
 
@@ -195,12 +199,19 @@ class SiteAdmin(GridAdmin):
 @admin.register(StorageEndpoint)
 class StorageEndpointAdmin(GridAdmin):
     form = StorageForm
-    list_display = ("name", "site", "type", "state", "is_tape", "free_gb", "expired_gb", "path")
-    list_filter = ("state", "type", "is_tape")
+    list_display = ("name", "site", "type", "state", "root_state", "is_tape", "free_gb", "expired_gb", "path")
+    list_filter = ("state", "root_state", "type", "is_tape")
     list_select_related = ("site",)
     search_fields = ("name", "site__name")
     ordering = ("name",)
     autocomplete_fields = ("site",)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """How the root is, besides; it is marked where it lies: `manage.py storage mark`."""
+        return [*super().get_fields(request, obj), *(ROOT if obj is not None else ())]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return (*super().get_readonly_fields(request, obj), *ROOT)
 
 
 class LinkInline(admin.TabularInline):

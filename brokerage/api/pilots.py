@@ -90,7 +90,7 @@ def match(request: HttpRequest) -> HttpResponse:
     queue = QUEUES.named(principal.queue)
     if (pilot_id := principal.subject) is None:
         raise Refused(403, "No pilot", "The token names no pilot.")
-    if queue is None or queue.status not in ("online", "brokeroff", "test"):
+    if queue is None or queue.storage_down or queue.status not in ("online", "brokeroff", "test"):
         return _nothing()
     job_lease = _lease(queue, pilot_id, ask, principal.vo) or lease_again(pilot_id, ask.request)
     if job_lease is None:

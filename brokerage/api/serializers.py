@@ -205,7 +205,10 @@ class StorageShown(serializers.ModelSerializer[StorageEndpoint]):
 
     class Meta:
         model = StorageEndpoint
-        fields = ("name", *(name for name in STORAGE if name not in ("site", "path")), "attributes", "source", "fault", "gone_at")
+        fields = (
+            "name", *(name for name in STORAGE if name not in ("site", "path")), "attributes", "source", "fault", "gone_at",
+            "root_state", "root_since",
+        )  # fmt: skip
         read_only_fields = fields
 
 

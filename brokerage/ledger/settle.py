@@ -8,16 +8,18 @@ from typing import NamedTuple
 
 from django.db import transaction
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.ledger.moves import move_jobs
 from brokerage.models import JobInput, JobResult
-from brokerage.rules.dispatch.settlement import Ending, ExpectedOutput, Report, ReportedOutput, Settlement, settle
-from workqueues.ledger.files import JobOutcome, MadeFile, settling
+from brokerage.rules.dispatch.settlement import Ending, ExpectedOutput, JobOrder, Report, ReportedOutput, Settlement, settle
+from workqueues.ledger.files import Hold, JobOutcome, MadeFile, settling
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import CatalogueEntry, registering
 from workqueues.models import File
 from workqueues.rules.jobs.event_ranges import Outcome
+from workqueues.rules.jobs.held_files import REPORTED
 
 FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
@@ -28,14 +30,26 @@ _SEE = Prepared(
     """
     SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text,
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
-        u.whole, u.cut,
+        s.storage, (1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)))::bigint, u.whole, u.cut,
         ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, 'an' = ANY (string_to_array(d.attributes, ',')))
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id)
-    FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id CROSS JOIN LATERAL (
+    FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+    LEFT JOIN brokerage_jobspec s ON s.job_id = j.id LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
+    CROSS JOIN LATERAL (
         SELECT coalesce(array_agg(file_id) FILTER (WHERE event_range_id IS NULL), '{}') AS whole,
             coalesce(array_agg(DISTINCT file_id) FILTER (WHERE event_range_id IS NOT NULL), '{}') AS cut
         FROM brokerage_jobinput WHERE job_id = j.id AND status = 'live' AND tracked
     ) AS u WHERE j.id = ANY($1)
+    """,
+)
+_SOURCES = Prepared(
+    "sources_of_job",
+    "bigint",
+    """
+    SELECT DISTINCT r.storage FROM brokerage_jobinput i JOIN workqueues_file f ON f.id = i.file_id
+        JOIN workqueues_dataset d ON d.id = f.dataset_id JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name
+        JOIN workqueues_cataloguefile t ON t.dataset_id = c.id AND t.lfn = f.lfn JOIN workqueues_replica r ON r.file_id = t.id
+    WHERE i.job_id = $1
     """,
 )
 _USES = Prepared(
@@ -60,7 +74,8 @@ _RESULT = Prepared(
 class _Job(NamedTuple):
     """A job as it was read; `holder`: the pilot that holds it, `host`: where that runs.
 
-    `inputs`: its live tracked files, whole ones; `cut`: those of which it has event ranges.
+    `storage`: where its outputs go, and the bytes that are there at most. `inputs`: its live tracked files, whole ones; `cut`:
+    those of which it has event ranges.
     """
 
     id: int
@@ -72,6 +87,8 @@ class _Job(NamedTuple):
     holder: str | None
     host: str
     queue: str
+    storage: str
+    space: int | None
     inputs: Sequence[int]
     cut: Sequence[int]
     outputs: Sequence[ExpectedOutput]
@@ -100,8 +117,11 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
         job = jobs[0]
         if job.ended:
             return _recorded(job, epoch)
-        settlement = settle(report, job.outputs, job.kill_requested, job.kill_outcome)
-        writes = _ending_files([job], settlement.ending, settlement.made, _suspects(job, report))
+        sources = [name for (name,) in _SOURCES.run(job_id)] if report.down_storages else ()
+        order = JobOrder(job.outputs, job.storage, job.space, sources)
+        settlement = settle(report, order, job.kill_requested, job.kill_outcome)
+        outcome: Outcome = "untried" if settlement.down else FILE_OUTCOME[settlement.ending]
+        writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement))
         error = f": {report.error_code} {report.error_message}" if report.error_code else ""
         if not move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]).run():
             raise Stale(f"the lease {epoch} of job {job_id} is over")
@@ -115,7 +135,8 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
         )
         # In one round trip: the rows of the datasets are locked, and the ends of other jobs of the task wait for them.
         run_together(writes)
-        look_after_commit("generate", "finish", *(("command",) if settlement.ending == "cancelled" else ()))
+        more = ("command",) if settlement.ending == "cancelled" else ("storage",) if settlement.down else ()
+        look_after_commit("generate", "finish", *more)
         return settlement.ending
 
 
@@ -137,7 +158,7 @@ def end_jobs(
     """
     with transaction.atomic():
         seen = _read(ids)
-        run_together(_ending_files(seen, ending, {}, {}))
+        run_together(_ending_files(seen, FILE_OUTCOME[ending], {}, {}))
         ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only).run()
         if len(ended) != len(ids):
             raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
@@ -162,27 +183,32 @@ def _recorded(job: _Job, epoch: int) -> str:
 
 
 def _ending_files(
-    jobs: Sequence[_Job], ending: Ending, made: Mapping[int, ReportedOutput], suspects: Mapping[int, str]
+    jobs: Sequence[_Job], outcome: Outcome, made: Mapping[int, ReportedOutput], holds: Mapping[int, Hold]
 ) -> list[Call]:
     """What the end of the jobs writes to their files, which are locked."""
     facts = {file_id: MadeFile(o.size, o.checksum, o.n_events) for file_id, o in made.items()}
     not_needed = frozenset(o.file_id for job in jobs for o in job.outputs if o.optional)
     outcomes = [
-        JobOutcome(j.id, FILE_OUTCOME[ending], j.inputs, [o.file_id for o in j.outputs], facts, suspects, not_needed, j.cut)
-        for j in jobs
+        JobOutcome(j.id, outcome, j.inputs, [o.file_id for o in j.outputs], facts, holds, not_needed, j.cut) for j in jobs
     ]
-    uses = _USES.with_values([j.id for j in jobs], ["used" if ending == "finished" else "returned"] * len(jobs))
+    uses = _USES.with_values([j.id for j in jobs], ["used" if outcome == "finished" else "returned"] * len(jobs))
     return [*settling(outcomes), uses]
 
 
-def _suspects(job: _Job, report: Report) -> dict[int, str]:
-    """The inputs the pilot could not read, with what to ask the catalogue about them."""
+def _holds(job: _Job, report: Report, settlement: Settlement) -> dict[int, Hold]:
+    """The inputs that are held back, and why: those that the pilot could not read are looked for at once, all of them wait for a
+    storage that is down."""
     why = dict.fromkeys(report.missing_inputs, "missing") | dict.fromkeys(report.corrupt_inputs, "corrupt")
+    holds: dict[int, Hold] = {}
+    if settlement.down:
+        pause_s = gdpconfig.value("storage", "LOOK_AGAIN")
+        hold = Hold(f"storage {settlement.down} was down at {job.queue}", settlement.down, pause_s)
+        holds = dict.fromkeys([*job.inputs, *job.cut], hold)
     if not why:
-        return {}
+        return holds
     ids = JobInput.objects.filter(job_id=job.id).values_list("file_id", flat=True)
-    return {
-        file_id: f"reported {why[lfn]} at {job.queue}"
+    return holds | {
+        file_id: Hold(f"{REPORTED}{why[lfn]} at {job.queue}")
         for file_id, lfn in File.objects.filter(id__in=list(ids), lfn__in=list(why)).values_list("id", "lfn")
     }
 

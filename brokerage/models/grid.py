@@ -13,6 +13,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE, Attribute
+from brokerage.rules.grid.storage_root import ROOT_STATES
 
 
 def column(attribute: Attribute) -> models.Field[Any, Any]:
@@ -79,6 +80,21 @@ class StorageEndpoint(Described):
     attributes = models.JSONField(
         default=dict, db_default={}, blank=True, help_text="attributes of its document without a column of their own"
     )
+    mark = models.CharField(
+        max_length=1200, blank=True, default="", db_default="", help_text="how its root is marked; empty: it never was"
+    )
+    root_state = models.CharField(
+        max_length=16,
+        choices=[(state, state) for state in ROOT_STATES],
+        default="unmarked",
+        db_default="unmarked",
+        help_text="how its root was when the server last looked",
+    )
+    root_fault = models.CharField(
+        max_length=510, blank=True, default="", db_default="", help_text="what is wrong with its root, in words"
+    )
+    root_since = models.DateTimeField(null=True, blank=True, help_text="since when its root is so")
+    root_gb = models.FloatField(null=True, blank=True, help_text="size of the file system of its root, GB")
 
     def __str__(self) -> str:
         return self.name

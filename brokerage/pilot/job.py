@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from brokerage.pilot.storage_root import StorageRoot
+
 
 class BadJob(Exception):
     """The server's words cannot be run; the text says why."""
@@ -16,16 +18,25 @@ class Failure(Exception):
 
     code: BAD_JOB, NO_CONTAINER, TRF_NOT_FOUND, BAD_PARAMETERS, PAYLOAD_START, PAYLOAD_EXIT, PAYLOAD_MEMORY, PAYLOAD_DISK,
     PAYLOAD_LOST, WALLTIME, KILLED, PILOT_STOPPED, PILOT_DIED, PILOT_ERROR (the worker node's own disk), INPUT_MISSING,
-    INPUT_CORRUPT, STAGEIN_FAILED, OUTPUT_MISSING, OUTPUT_EXISTS or STAGEOUT_FAILED. missing, corrupt: names of input files
-    that no source has, or has only damaged.
+    INPUT_CORRUPT, STAGEIN_FAILED, OUTPUT_MISSING, OUTPUT_EXISTS, STAGEOUT_FAILED or STORAGE_DOWN. missing, corrupt: names of
+    input files that no source has, or has only damaged. down: storage endpoints whose root is not there.
     """
 
-    def __init__(self, code: str, message: str, *, missing: tuple[str, ...] = (), corrupt: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        missing: tuple[str, ...] = (),
+        corrupt: tuple[str, ...] = (),
+        down: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.missing = missing
         self.corrupt = corrupt
+        self.down = down
 
 
 class LeaseLost(Exception):
@@ -33,23 +44,31 @@ class LeaseLost(Exception):
 
 
 @dataclass(frozen=True)
+class Source:
+    """A copy of an input: its absolute path, and the root of its storage (None: the server does not say it)."""
+
+    path: Path
+    root: StorageRoot | None = None
+
+
+@dataclass(frozen=True)
 class Input:
     """A file to fetch.
 
-    Name, size in bytes and adler32 as 8 hex digits (None = not checked), absolute paths to try, nearest first.
+    Name, size in bytes and adler32 as 8 hex digits (None = not checked), copies to try, nearest first.
     """
 
     lfn: str
     size: int | None
     checksum: str | None
-    sources: tuple[Path, ...]
+    sources: tuple[Source, ...]
 
 
 @dataclass(frozen=True)
 class Output:
     """A file to write: name, storage endpoint and absolute path there; a log is made by the pilot.
 
-    source_name: what the payload calls it, where that is not its name.
+    source_name: what the payload calls it, where that is not its name. root: that of the storage, which is never made.
     """
 
     lfn: str
@@ -57,7 +76,8 @@ class Output:
     path: Path
     is_log: bool
     optional: bool
-    source_name: str = ""
+    source_name: str
+    root: StorageRoot
 
     @property
     def made_as(self) -> str:
@@ -137,7 +157,10 @@ def read_job(document: dict[str, Any]) -> Job:
 
 def _input(entry: dict[str, Any]) -> Input:
     size = entry.get("size")
-    sources = tuple(_absolute(source["path"]) for source in entry.get("sources") or ())
+    sources = tuple(
+        Source(path := _absolute(source["path"]), _root(source, path) if source.get("root") else None)
+        for source in entry.get("sources") or ()
+    )
     return Input(_file_name(entry["lfn"]), None if size is None else int(size), _checksum(entry.get("checksum")), sources)
 
 
@@ -147,7 +170,16 @@ def _output(entry: dict[str, Any]) -> Output:
         raise BadJob(f"unknown type of output: {kind!r}")
     lfn, path = _file_name(entry["lfn"]), _absolute(entry["path"])
     source = _file_name(entry["source_name"]) if entry.get("source_name") else ""
-    return Output(lfn, str(entry["storage"]), path, kind == "log", bool(entry.get("optional")), "" if kind == "log" else source)
+    source = "" if kind == "log" else source
+    return Output(lfn, str(entry["storage"]), path, kind == "log", bool(entry.get("optional")), source, _root(entry, path))
+
+
+def _root(entry: dict[str, Any], path: Path) -> StorageRoot:
+    """The root of the storage below which a file lies."""
+    root = _absolute(entry["root"])
+    if not path.is_relative_to(root) or path == root or ".." in path.parts:
+        raise BadJob(f"{path} does not lie below {root}")
+    return StorageRoot(str(entry.get("storage") or ""), root, str(entry.get("mark") or ""))
 
 
 def _file_name(value: object) -> str:

@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from brokerage.pilot.copying import Identity, identity
+from brokerage.pilot.storage_root import StorageRoot
 
 SUFFIX = ".journal"
 EMPTY_S = 60.0
@@ -40,17 +41,16 @@ class Journal:
         fcntl.flock(self._fd, fcntl.LOCK_EX)  # at most a cleaner that looks into it just now is waited for
         self._entries: Entries = []
 
-    def will_write(self, temporary: Path) -> None:
-        """About to create the file `temporary` on storage."""
-        self._add({"temporary": str(temporary)})
+    def will_write(self, temporary: Path, root: StorageRoot) -> None:
+        """About to create the file `temporary` on the storage of this root."""
+        self._add({"temporary": str(temporary), "root": _written(root)})
 
-    def will_publish(self, temporary: Path, path: Path, written: Identity) -> None:
+    def will_publish(self, temporary: Path, path: Path, written: Identity, root: StorageRoot) -> None:
         """About to give the whole file `temporary` its final name `path`."""
-        self._add({"temporary": str(temporary), "path": str(path), "identity": asdict(written)})
+        self._add({"temporary": str(temporary), "path": str(path), "identity": asdict(written), "root": _written(root)})
 
-    def published(self, path: Path) -> bool:
-        """True when the file at `path` is one that this attempt wrote."""
-        current = identity(path)
+    def published(self, path: Path, current: Identity | None) -> bool:
+        """True when the file that now has the name `path` is one that this attempt wrote."""
         return current is not None and any(
             e.get("path") == str(path) and e.get("identity") == asdict(current) for e in self._entries
         )
@@ -58,7 +58,7 @@ class Journal:
     def discard(self) -> None:
         """Remove everything written from storage, then the journal.
 
-        OSError when storage refuses, the journal is then kept for a cleaner.
+        OSError when storage refuses or is down, the journal is then kept for a cleaner.
         """
         try:
             _remove(self._entries, published_too=True)
@@ -166,17 +166,38 @@ def _entry(line: bytes) -> dict[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
+def _written(root: StorageRoot) -> dict[str, str]:
+    return {"name": root.name, "path": str(root.path), "mark": root.mark}
+
+
+def _root(entry: dict[str, object]) -> StorageRoot | None:
+    """The root of the storage an entry speaks of; None in a journal that an older pilot wrote."""
+    match entry.get("root"):
+        case {"name": str(name), "path": str(path), "mark": str(mark)}:
+            return StorageRoot(name, Path(path), mark)
+    return None
+
+
 def _remove(entries: Entries, *, published_too: bool) -> int:
-    """Remove temporary files, and published ones that still are the files written; how many were there."""
+    """Remove temporary files, and published ones that still are the files written; how many were there.
+
+    Raises StorageDown when their storage is: that they are not found then means nothing.
+    """
+    with contextlib.ExitStack() as roots:
+        for root in {root for entry in entries if (root := _root(entry)) is not None}:
+            roots.enter_context(root.opened())
+        return sum(_remove_entry(entry, published_too=published_too) for entry in entries)
+
+
+def _remove_entry(entry: dict[str, object], *, published_too: bool) -> int:
     removed = 0
-    for entry in entries:
-        temporary, path = entry.get("temporary"), entry.get("path")
-        if isinstance(temporary, str):
-            removed += _unlink(Path(temporary))
-        if published_too and isinstance(path, str):
-            current = identity(Path(path))
-            if current is not None and asdict(current) == entry.get("identity"):
-                removed += _unlink(Path(path))
+    temporary, path = entry.get("temporary"), entry.get("path")
+    if isinstance(temporary, str):
+        removed += _unlink(Path(temporary))
+    if published_too and isinstance(path, str):
+        current = identity(Path(path))
+        if current is not None and asdict(current) == entry.get("identity"):
+            removed += _unlink(Path(path))
     return removed
 
 

@@ -63,6 +63,7 @@ def report(
         "killed": failure is not None and failure.code == "KILLED",
         "missing_inputs": [] if failure is None else list(failure.missing),
         "corrupt_inputs": [] if failure is None else list(failure.corrupt),
+        "down_storages": [] if failure is None else list(failure.down),
         "outputs": [entry.as_report() for entry in written],
         "metrics": {
             "cpu_s": round(outcome.cpu_s, 3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shlex
@@ -26,6 +27,10 @@ STOP_GRACE_S = 1.0
 """The same when the pilot itself has to stop."""
 END_PATIENCE_S = 20.0
 """How long the guardian may take to end everything before the pilot does it itself."""
+
+NO_SPACE = os.strerror(errno.ENOSPC)
+LEAST_FREE = 1 << 16
+"""A payload that failed where no more bytes than this are left has filled the disk, even if it could not write down so."""
 
 
 def command(job: Job, software: Path) -> list[str]:
@@ -189,8 +194,11 @@ class Keeper:
                         rest = rest[os.write(self._commands, rest) :]
 
 
-def describe(outcome: PayloadOutcome, program: Program, last_words: str) -> Failure | None:
-    """What an outcome means: None for success, else the failure to report. last_words: the end of its standard error."""
+def describe(outcome: PayloadOutcome, program: Program, last_words: str, free: int | None = None) -> Failure | None:
+    """What an outcome means: None for success, else the failure to report.
+
+    last_words: the end of its standard error; free: bytes left where it wrote, None where that is not known.
+    """
     if outcome.reason == "exit" and outcome.exit_code == 0:
         return None
     limits = {
@@ -208,6 +216,8 @@ def describe(outcome: PayloadOutcome, program: Program, last_words: str) -> Fail
     how = f"killed by signal {outcome.signal}" if outcome.signal else f"exit code {outcome.exit_code}"
     if program.disk_mb and (outcome.exit_code == 128 + signal.SIGXFSZ or "File too large" in last_words):
         return Failure("PAYLOAD_DISK", _joined(f"wrote a file of more than {program.disk_mb} MB ({how})", last_words))
+    if NO_SPACE in last_words or (free is not None and free < LEAST_FREE):
+        return Failure("PAYLOAD_DISK", _joined(f"no space left on the disk of the worker node ({how})", last_words))
     if _out_of_memory(outcome, program, last_words):
         return Failure("PAYLOAD_MEMORY", _joined(f"ran out of memory ({how}; limit {program.memory_mb} MB)", last_words))
     return Failure("PAYLOAD_EXIT", _joined(how, last_words))

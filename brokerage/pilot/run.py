@@ -138,7 +138,8 @@ class Run:
         self.outcome = self.keeper.wait(self.check)
         self.check()
         last_words = last_lines(Path(program.stderr)) if self.outcome.exit_code else ""
-        failure = describe(self.outcome, program, last_words)
+        disk = os.statvfs(self.folder)
+        failure = describe(self.outcome, program, last_words, disk.f_bavail * disk.f_frsize)
         if failure is not None:
             raise failure
         return self._stage_out()

@@ -7,64 +7,80 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from brokerage.pilot.copying import Sum, copy, open_regular
-from brokerage.pilot.job import Failure, Input
+from brokerage.pilot.job import Failure, Input, Source
 
-MISSING, CORRUPT, FAILED, FETCHED = "missing", "corrupt", "failed", "fetched"
+MISSING, CORRUPT, FAILED, DOWN, FETCHED = "missing", "corrupt", "failed", "down", "fetched"
+WEIGHT = (MISSING, CORRUPT, FAILED, DOWN)
+"""A damaged copy weighs more than missing ones, a storage in trouble more than both, and most one that is not there at all."""
 
 
 def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None]) -> int:
     """Copy all inputs to `folder`; the bytes copied.
 
     Every input is looked at, so that one report names all missing and corrupt ones; after the first bad one the rest is only
-    looked for. Raises Failure with code INPUT_MISSING, INPUT_CORRUPT (damaged at every source that has it) or STAGEIN_FAILED (the
-    storage did not work).
+    looked for. Raises Failure with code STORAGE_DOWN (an input has no good copy elsewhere), INPUT_MISSING, INPUT_CORRUPT (damaged
+    at every source that has it) or STAGEIN_FAILED (the storage did not work).
     """
-    verdicts: dict[str, list[str]] = {MISSING: [], CORRUPT: [], FAILED: []}
+    verdicts: dict[str, list[str]] = {verdict: [] for verdict in WEIGHT}
     words: list[str] = []
+    down: set[str] = set()
     copied = 0
     for entry in inputs:
         if words:
-            verdict, text = _look(entry)
+            verdict, text = _look(entry, down)
         else:
-            verdict, text = _fetch(entry, folder / entry.lfn, check)
+            verdict, text = _fetch(entry, folder / entry.lfn, check, down)
         if verdict == FETCHED:
             copied += entry.size or 0
         else:
             verdicts[verdict].append(entry.lfn)
             words.append(text)
     if words:
-        code = "INPUT_MISSING" if verdicts[MISSING] else "INPUT_CORRUPT" if verdicts[CORRUPT] else "STAGEIN_FAILED"
-        raise Failure(code, "; ".join(words), missing=tuple(verdicts[MISSING]), corrupt=tuple(verdicts[CORRUPT]))
+        codes = {DOWN: "STORAGE_DOWN", MISSING: "INPUT_MISSING", CORRUPT: "INPUT_CORRUPT", FAILED: "STAGEIN_FAILED"}
+        code = next(code for verdict, code in codes.items() if verdicts[verdict])
+        missing, corrupt = tuple(verdicts[MISSING]), tuple(verdicts[CORRUPT])
+        raise Failure(code, "; ".join(words), missing=missing, corrupt=corrupt, down=tuple(sorted(down)))
     return copied
 
 
-def _look(entry: Input) -> tuple[str, str]:
-    if any(path.exists() for path in entry.sources):
+def _look(entry: Input, down: set[str]) -> tuple[str, str]:
+    if any(source.path.exists() for source in entry.sources):
         return FETCHED, ""
+    for source in entry.sources:
+        if fault := _fault(source, down):
+            return DOWN, f"{entry.lfn}: {fault}"
     return MISSING, f"{entry.lfn}: at no source"
 
 
-def _fetch(entry: Input, target: Path, check: Callable[[], None]) -> tuple[str, str]:
-    """Try the sources in order: (verdict, words).
+def _fault(source: Source, down: set[str]) -> str:
+    """Why the storage of a copy is down, which is noted; empty when the copy itself is at fault."""
+    fault = source.root.fault() if source.root else ""
+    if source.root and fault:
+        down.add(source.root.name)
+    return fault
 
-    One damaged copy weighs more than missing ones, a storage in trouble more than both.
-    """
+
+def _fetch(entry: Input, target: Path, check: Callable[[], None], down: set[str]) -> tuple[str, str]:
+    """Try the sources in order: (verdict, words). Nothing is said of a copy whose storage is down."""
     verdict, text = MISSING, f"{entry.lfn}: at no source"
-    for path in entry.sources:
+    gone: set[str] = set()
+    for source in entry.sources:
         try:
-            copied = _copy_one(path, target, check)
+            copied = _copy_one(source.path, target, check)
+            wrong = _difference(entry, copied)
+            if wrong is None:
+                return FETCHED, ""
+            problem = (CORRUPT, wrong)
         except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as problem:
-            verdict, text = FAILED, f"{entry.lfn}: {problem.strerror or problem}"
-            target.unlink(missing_ok=True)
-            continue
-        wrong = _difference(entry, copied)
-        if wrong is None:
-            return FETCHED, ""
+            problem = (MISSING, "at no source")
+        except OSError as trouble:
+            problem = (FAILED, trouble.strerror or str(trouble))
         target.unlink(missing_ok=True)
-        if verdict != FAILED:
-            verdict, text = CORRUPT, f"{entry.lfn}: {wrong}"
+        if fault := _fault(source, gone):
+            problem = (DOWN, fault)
+        if WEIGHT.index(problem[0]) >= WEIGHT.index(verdict):
+            verdict, text = problem[0], f"{entry.lfn}: {problem[1]}"
+    down |= gone
     return verdict, text
 
 

@@ -1,10 +1,11 @@
 """Bringing output files to storage: each under a temporary name first, all given their names together at the end.
 
-Nothing that stands on storage is ever overwritten.
+Nothing that stands on storage is ever overwritten, and nothing is written where the root of a storage ought to be and is not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -13,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brokerage.pilot.copying import Sum, copy, identity, open_regular
+from brokerage.pilot.copying import Sum, identity, open_regular, store
 from brokerage.pilot.job import Failure, Output
 from brokerage.pilot.journal import Journal
+from brokerage.pilot.storage_root import StorageDown, StorageRoot, make_folder
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 REPORT = "jobReport.json"
@@ -52,22 +54,32 @@ def stage_out(
     `name` of the attempt makes temporary names unique; with `owner` only files of this user are outputs.
 
     `check` is called between chunks and before each file gets its name; it raises when the lease is lost.
-    Raises Failure OUTPUT_MISSING, OUTPUT_EXISTS or STAGEOUT_FAILED; what was written until then is in the journal.
+    Raises Failure OUTPUT_MISSING, OUTPUT_EXISTS, STAGEOUT_FAILED or STORAGE_DOWN; what was written until then is in the journal.
     """
     events = events_by_name(folder, owner)
     present = [(output, folder / output.made_as) for output in outputs if _is_there(output, folder)]
     ready: list[tuple[Path, StoredOutput]] = []
-    for output, source in present:
-        temporary = output.path.with_name(f".{output.lfn}.{name}.part")
-        try:
-            copied = _copy_out(source, temporary, journal, check, owner)
-        except OSError as problem:
-            raise Failure("STAGEOUT_FAILED", f"{output.lfn}: {problem.strerror or problem}") from problem
-        ready.append((temporary, StoredOutput(output, copied, events.get(output.made_as, events.get(output.lfn)))))
-    for temporary, written in ready:
-        check()
-        _publish(temporary, written.output, journal)
+    try:
+        with contextlib.ExitStack() as roots:
+            opened = {root: roots.enter_context(root.opened()) for root in dict.fromkeys(o.root for o, _ in present)}
+            for output, source in present:
+                temporary = output.path.with_name(f".{output.lfn}.{name}.part")
+                try:
+                    copied = _copy_out(source, temporary, output.root, opened[output.root], journal, check, owner)
+                except OSError as problem:
+                    raise Failure("STAGEOUT_FAILED", f"{output.lfn}: {problem.strerror or problem}") from problem
+                ready.append((temporary, StoredOutput(output, copied, events.get(output.made_as, events.get(output.lfn)))))
+            for temporary, written in ready:
+                check()
+                _publish(temporary, written.output, opened[written.output.root], journal)
+    except StorageDown as down:
+        raise Failure("STORAGE_DOWN", str(down.strerror), down=(down.storage,)) from down
     return [written for _, written in ready]
+
+
+def _below(opened: Path, root: StorageRoot, path: Path) -> Path:
+    """The path by way of the opened root, for what must not happen anywhere else."""
+    return opened / path.relative_to(root.path)
 
 
 def _is_there(output: Output, folder: Path) -> bool:
@@ -83,31 +95,46 @@ def _is_there(output: Output, folder: Path) -> bool:
     raise Failure("OUTPUT_MISSING", f"{name} {what}")
 
 
-def _copy_out(source: Path, temporary: Path, journal: Journal, check: Callable[[], None], owner: int | None) -> Sum:
+def _copy_out(
+    source: Path, temporary: Path, root: StorageRoot, opened: Path, journal: Journal, check: Callable[[], None], owner: int | None
+) -> Sum:
     check()
-    temporary.parent.mkdir(parents=True, exist_ok=True)
+    target = _below(opened, root, temporary)
+    make_folder(opened, target.parent)
     fd = open_regular(source, owner)
     try:
-        journal.will_write(temporary)
-        return copy(fd, temporary, check)
+        journal.will_write(temporary, root)
+        return store(fd, target, check)
     finally:
         os.close(fd)
 
 
-def _publish(temporary: Path, output: Output, journal: Journal) -> None:
+def _publish(temporary: Path, output: Output, opened: Path, journal: Journal) -> None:
     """Give the file its name, unless the name is taken by a file that is not ours."""
-    written = identity(temporary)
+    whole, target = _below(opened, output.root, temporary), _below(opened, output.root, output.path)
+    written = identity(whole)
     if written is None:
         raise Failure("STAGEOUT_FAILED", f"{output.lfn}: its temporary file vanished from storage")
-    journal.will_publish(temporary, output.path, written)
+    journal.will_publish(temporary, output.path, written, output.root)
     try:
-        _name(temporary, output.path)
+        _name(whole, target)
+        _keep(target.parent)
     except FileExistsError as problem:
-        if not journal.published(output.path):
+        if not journal.published(output.path, identity(target)):
             raise Failure("OUTPUT_EXISTS", f"{output.lfn} stands on {output.storage} already") from problem
-        temporary.unlink()
+        whole.unlink()
     except OSError as problem:
         raise Failure("STAGEOUT_FAILED", f"{output.lfn}: {problem.strerror or problem}") from problem
+
+
+def _keep(folder: Path) -> None:
+    """Let the new names in a folder outlive a power cut, where its file system can do that."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _name(temporary: Path, path: Path) -> None:

@@ -18,7 +18,7 @@ from brokerage.queries.asks import GB, Input
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.measurements import NO_JOBS
 from brokerage.rules.world.stored_snapshot import TaskFacts
-from brokerage.states import JOB
+from brokerage.states import JOB, STORAGE_DOWN
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
@@ -135,9 +135,9 @@ def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str
             FROM unnest(%s::bigint[], %s::float8[]) AS v(task_id, within_s)
                 JOIN brokerage_job j ON j.task_id = v.task_id AND j.ended_at >= now() - make_interval(secs => v.within_s)
                 JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
-            WHERE j.status = ANY (%s) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+            WHERE j.status = ANY (%s) AND j.sub_status <> ALL (%s) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
             """,
-            [list(within_s), list(within_s.values()), list(JOB.tried)],
+            [list(within_s), list(within_s.values()), list(JOB.tried), [STORAGE_DOWN]],
         )
         for task_id, queue, status, n in cursor:
             by_task[task_id].append({**NO_JOBS, "queue": queue, "status": status, "task_id": task_id, "n": n})

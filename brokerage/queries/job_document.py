@@ -15,12 +15,13 @@ _JOB = Prepared(
     """
     SELECT j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
         coalesce(nullif(s.walltime_s, 0), q.maxtime), s.storage,
-        (SELECT path FROM brokerage_storageendpoint WHERE name = s.storage),
+        (SELECT json_build_array(path, mark) FROM brokerage_storageendpoint WHERE name = s.storage),
         (SELECT container_name FROM workqueues_task WHERE id = j.task_id),
-        ARRAY(SELECT json_build_array(f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, place.name, place.path, place.file)
+        ARRAY(SELECT json_build_array(
+                f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, place.name, place.path, place.mark, place.file)
             FROM brokerage_jobinput i JOIN workqueues_file f ON f.id = i.file_id JOIN workqueues_dataset d ON d.id = f.dataset_id
             LEFT JOIN LATERAL (
-                SELECT e.name, e.path, r.path AS file, e.site_id <> q.site_id AS away
+                SELECT e.name, e.path, e.mark, r.path AS file, e.site_id <> q.site_id AS away
                 FROM workqueues_cataloguedataset c JOIN workqueues_cataloguefile t ON t.dataset_id = c.id AND t.lfn = f.lfn
                 JOIN workqueues_replica r ON r.file_id = t.id JOIN brokerage_storageendpoint e ON e.name = r.storage
                 WHERE c.name = d.dataset_name AND e.path <> '') AS place ON TRUE
@@ -49,7 +50,7 @@ class _JobRow(NamedTuple):
     disk_mb: int
     walltime_s: int
     storage: str
-    root: str | None
+    root: tuple[str, str] | None
     container: str | None
     replicas: Sequence[Sequence[Any]]
     outputs: Sequence[Sequence[Any]]
@@ -61,6 +62,7 @@ def job_document(job_id: int) -> dict[str, Any]:
     job = _JobRow(*_JOB.run(job_id)[0])
     if job.storage and job.root is None:
         raise LookupError(f"the storage endpoint {job.storage} of job {job_id} is gone")
+    root, mark = job.root or ("", "")
     return {
         "id": job_id,
         "task_id": job.task_id,
@@ -78,7 +80,9 @@ def job_document(job_id: int) -> dict[str, Any]:
             {
                 "lfn": lfn,
                 "storage": job.storage,
-                "path": f"{job.root or ''}/{stored_path(dataset, lfn)}",
+                "path": f"{root}/{stored_path(dataset, lfn)}",
+                "root": root,
+                "mark": mark,
                 "type": type_,
                 "optional": optional,
                 "source_name": _source_name(job.sources, dataset_id, lfn),
@@ -95,8 +99,9 @@ def _source_name(sources: Sequence[Sequence[Any]], dataset_id: int, lfn: str) ->
 
 def _inputs(replicas: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
     by_file: dict[int, dict[str, Any]] = {}
-    for file_id, lfn, size, checksum, dataset, storage, root, path in replicas:
+    for file_id, lfn, size, checksum, dataset, storage, root, mark, path in replicas:
         entry = by_file.setdefault(file_id, {"lfn": lfn, "size": size, "checksum": checksum, "dataset": dataset, "sources": []})
         if storage is not None:
-            entry["sources"].append({"storage": storage, "path": f"{root}/{path or lfn}"})
+            source = {"storage": storage, "path": f"{root}/{path or lfn}", "root": root, "mark": mark}
+            entry["sources"].append(source)
     return list(by_file.values())

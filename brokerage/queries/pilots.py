@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from django.db.models import Exists, OuterRef
+
 from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint
+from brokerage.pilot.storage_root import StorageRoot
 
 FRESH_S = 1.0
 """How old the kept facts of queues may be: a queue taken offline hands out jobs no longer than this."""
 
 
 class PilotQueue(NamedTuple):
-    """The facts of a queue that every match needs."""
+    """The facts of a queue that every match needs. `storage_down`: none of the storages that it writes to is there."""
 
     id: int
     name: str
     status: str
     workflow: str
+    storage_down: bool
 
 
 class QueueCache:
@@ -31,7 +36,10 @@ class QueueCache:
         """The queue of this name, as it was at most FRESH_S ago."""
         at, facts = self._kept.get(name, (-FRESH_S, None))
         if time.monotonic() - at > FRESH_S:
-            row = ComputingQueue.objects.filter(name=name).values_list("id", "name", "status", "workflow").first()
+            written = QueueStorage.objects.filter(queue=OuterRef("id"), access__startswith="write_")
+            down = Exists(written) & ~Exists(written.exclude(storage__root_state="down"))
+            queue = ComputingQueue.objects.filter(name=name).annotate(storage_down=down)
+            row = queue.values_list("id", "name", "status", "workflow", "storage_down").first()
             facts = PilotQueue(*row) if row else None
             self._kept[name] = (time.monotonic(), facts)
         return facts
@@ -50,9 +58,10 @@ def local_storages(queue_id: int) -> list[dict[str, str]]:
     return [{"name": name, "path": path} for name, path in sorted(set(rows))]
 
 
-def storage_directories() -> dict[str, str]:
-    """Directory of each storage endpoint that has one."""
-    return dict(StorageEndpoint.objects.exclude(path="").values_list("name", "path"))
+def storage_roots() -> dict[str, StorageRoot]:
+    """The root of each storage endpoint that has a directory."""
+    rows = StorageEndpoint.objects.exclude(path="").order_by("name").values_list("name", "path", "mark")
+    return {name: StorageRoot(name, Path(path), mark) for name, path, mark in rows}
 
 
 def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, object]]:

@@ -19,6 +19,7 @@ from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
 from brokerage.rules.grid.measurements import ALL, NO_JOBS, SLOT, WINDOWS, WORK, Facts
+from brokerage.rules.grid.storage_root import access_left
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.states import JOB
 from workqueues.rules.jobs.activity import ANALYSIS_LABELS
@@ -41,8 +42,8 @@ def load_grid() -> Grid:
     """Sites, storages and queues as they are valid now, by name."""
     sites = [Entry(row.pop("name"), row) for row in Site.objects.order_by("name").values("name", "attributes", *SITE)]
     storages = [
-        Entry(row.pop("name"), _with_site(row))
-        for row in StorageEndpoint.objects.order_by("name").values("name", "attributes", "site_id", *_OF_STORAGE)
+        Entry(row.pop("name"), _with_site(_with_root(row)))
+        for row in StorageEndpoint.objects.order_by("name").values("name", "attributes", "site_id", "root_state", *_OF_STORAGE)
     ]
     roles: dict[int, list[tuple[str, str, int]]] = defaultdict(list)
     for queue, access, storage, position in QueueStorage.objects.order_by("queue_id", "access", "position").values_list(
@@ -54,6 +55,12 @@ def load_grid() -> Grid:
         for row in ComputingQueue.objects.order_by("name").values("id", "name", "site_id", "attributes", *QUEUE)
     ]
     return Grid(tuple(sites), tuple(storages), tuple(queues))
+
+
+def _with_root(row: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a storage endpoint, with the accesses that its root leaves."""
+    row["status"] = access_left(row["status"], row.pop("root_state"))
+    return row
 
 
 def _with_site(row: dict[str, Any]) -> dict[str, Any]:

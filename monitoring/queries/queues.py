@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from broker_site.foundation.kernel import clock
-from brokerage.models import ComputingQueue, LocalOverride
+from brokerage.models import ComputingQueue, LocalOverride, QueueStorage
 from brokerage.queries.feeds import feed_states
 from brokerage.queries.task_status import PILOT_SEEN_MIN
 from brokerage.states import JOB
@@ -45,10 +45,10 @@ class FeedLine:
 
 @dataclass(frozen=True, slots=True)
 class QueueDetails:
-    """`storages`: (access, storage endpoint); `last_seen`: when a pilot of it last asked; `jobs`: state -> number, alive."""
+    """`storages`: those it uses, with their roles; `last_seen`: when a pilot of it last asked; `jobs`: state -> number, alive."""
 
     jobs: Mapping[str, int]
-    storages: list[tuple[str, str]]
+    storages: list[QueueStorage]
     pilots: int
     last_seen: datetime | None
     overrides: list[LocalOverride]
@@ -124,7 +124,7 @@ def queue_details(queue: ComputingQueue) -> QueueDetails:
                 {"queue": queue.id},
             )
         ),
-        storages=list(queue.storages.using(alias()).order_by("access", "position").values_list("access", "storage_id")),
+        storages=list(queue.storages.using(alias()).select_related("storage").order_by("access", "position")),
         pilots=pilots,
         last_seen=last_seen,
         overrides=list(LocalOverride.objects.using(alias()).filter(kind="queue", name=queue.name)),

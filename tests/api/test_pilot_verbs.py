@@ -13,7 +13,7 @@ from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.expiry import expire_leases
-from brokerage.models import ComputingQueue, Job, Pilot
+from brokerage.models import ComputingQueue, Job, Pilot, StorageEndpoint
 from brokerage.queries.pilots import QUEUES
 from brokerage.queries.waiting import WAITING
 from tests.api.people import Person
@@ -176,6 +176,14 @@ def test_nothing_to_do_is_204_and_a_queue_that_is_offline_hands_out_nothing(wire
     assert wire.match(pilot_token).status_code == 200
     assert wire.match(pilot_token).status_code == 200
     assert wire.match(pilot_token).status_code == 204
+
+
+def test_a_queue_whose_storages_are_down_hands_out_nothing_until_one_is_back(wire: Wire, pilot_token: str) -> None:
+    storage = StorageEndpoint.objects.filter(name="ALPHA_DISK")
+    storage.update(root_state="down")
+    assert wire.match(pilot_token).status_code == 204
+    storage.update(root_state="up")
+    assert wire.match(pilot_token).status_code == 200
 
 
 def test_a_repeated_ask_gets_the_same_job(wire: Wire, pilot_token: str) -> None:

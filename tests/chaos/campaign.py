@@ -98,7 +98,7 @@ def _write(campaign: Campaign, lfn: str, storage: str, dice: random.Random) -> I
 
 def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]:
     """Compressed time, and the policy: (app, component, key, value)."""
-    agents = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish")
+    agents = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "storage")
     yield "jedi", "agents", "CLAIM", campaign.claim_s
     for agent in agents:
         yield "jedi", "agents", f"PERIOD_{agent}", 0.5
@@ -110,6 +110,8 @@ def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]
         yield "jedi", "watchdog", key, 1.0
     yield "jedi", "jobbroker", "PENDING_GENERIC", 1.0
     yield "jedi", "dispatch", "POLL", 0.2
+    yield "jedi", "storage", "LOOK_AGAIN", 0.5
+    yield "jedi", "storage", "LOST_CONFIRM", 15.0
 
 
 def task_parameters(campaign: Campaign, task: int) -> dict[str, Any]:

@@ -77,7 +77,8 @@ SELECT id FROM workqueues_file WHERE attempt_nr > max_attempt OR failed_attempt 
 
 -- g: the number of tries is not the number of ended uses
 SELECT f.id FROM workqueues_file f
-LEFT JOIN (SELECT file_id, count(*) AS n FROM brokerage_jobinput WHERE tracked AND status <> 'live' GROUP BY file_id) u ON u.file_id = f.id
+LEFT JOIN (SELECT i.file_id, count(*) AS n FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
+           WHERE i.tracked AND i.status <> 'live' AND j.sub_status <> 'storage_down' GROUP BY i.file_id) u ON u.file_id = f.id
 WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.keep_track AND f.attempt_nr <> COALESCE(u.n, 0)
   AND NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id);
 
@@ -89,7 +90,9 @@ WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.keep_track AND f.
   AND NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id);
 
 -- g: two uses of a file have the same number
-SELECT file_id FROM brokerage_jobinput WHERE tracked AND event_range_id IS NULL GROUP BY file_id HAVING count(DISTINCT attempt_nr) <> count(*);
+SELECT i.file_id FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
+WHERE i.tracked AND i.event_range_id IS NULL AND j.sub_status <> 'storage_down'
+GROUP BY i.file_id HAVING count(DISTINCT i.attempt_nr) <> count(*);
 
 -- g: a retry does not lead from an ended job to a later one of its task
 SELECT h.id FROM brokerage_jobretryhistory h

@@ -29,6 +29,7 @@ from tests.chaos.campaign import QUEUES, Campaign
 from tests.chaos.faults import SMOKE, STANDSTILLS, STOP, STOPS, Faults
 from tests.chaos.history import History
 from tests.chaos.sleeping import Sleepers
+from tests.chaos.storage_faults import StorageFaults
 from tests.chaos.submitting import Submitter
 from tests.chaos.watching import Progress, Watch
 
@@ -62,6 +63,7 @@ class Run:
     mutant: bool
     kills: Mapping[str, int]
     history: History
+    outages: int = 1
     began: float = field(default_factory=time.monotonic)
     marks: dict[str, float] = field(default_factory=dict)
     token: str = ""
@@ -116,26 +118,32 @@ class Run:
         )
         sleepers = Sleepers(system, self.campaign, self.history, watch)
         sleepers.start()
+        storages = StorageFaults.planned(self.campaign, self.history, 0 if self.mutant else self.outages)
         invariants = Invariants()
-        while not self._over(submitter.done, faults, sleepers):
+        while not self._over(submitter.done, faults, sleepers, storages):
             time.sleep(TICK_S)
             if time.monotonic() > self.looked_at + LOOK_S:
                 self.seen, self.looked_at = watch.progress() or self.seen, time.monotonic()
             faults.tend()
             sleepers.tend()
+            storages.tend()
             if not self.mutant:
                 invariants.tend()
             if not submitter.done and self._part() >= 0.1 * (len(submitter.tasks) - FIRST_TASKS + 1):
                 submitter.next()
             if faults.kinds and self._due(faults) and faults.inject():
                 self.say(f"{faults.last} at {self._part():.0%} of the files")
+            if storages.kinds and self._part() >= SPREAD * storages.done.total() / (storages.done.total() + len(storages.kinds)):
+                storages.inject()
+        storages.restore()
         self.mark("ended")
         if not self.mutant:
             sleepers.wake()
             self._clean()
             invariants.look()
         watch.close()
-        return {**self._result(system, faults, sleepers), "looks": invariants.looks, "broken": invariants.broken}
+        outages = {"outages": dict(sorted(storages.done.items())), "written": storages.written}
+        return {**self._result(system, faults, sleepers), **outages, "looks": invariants.looks, "broken": invariants.broken}
 
     def _part(self) -> float:
         """How much of the work is done, 0 to 1."""
@@ -149,15 +157,15 @@ class Run:
         injected = faults.done.total()
         return gap > LONGEST_GAP_S or part >= SPREAD * injected / (injected + len(faults.kinds))
 
-    def _over(self, submitted: bool, faults: Faults, sleepers: Sleepers) -> bool:
+    def _over(self, submitted: bool, faults: Faults, sleepers: Sleepers, storages: StorageFaults) -> bool:
         """Whether there is nothing left to do, or no hope."""
         if time.monotonic() - self.began > LONGEST_S:
             return True
         if self.mutant:
             return self.seen is not None and self.seen.doubled > 0
-        if not (submitted and faults.over and self.seen):
+        if not (submitted and faults.over and storages.over and self.seen):
             return False
-        last_fault = max(faults.last_at, sleepers.last_at)
+        last_fault = max(faults.last_at, sleepers.last_at, storages.last_at)
         return time.monotonic() - last_fault > CALM_S or (self.seen.open == 0 and not sleepers.asleep)
 
     def _clean(self) -> None:
@@ -215,11 +223,11 @@ def own_instance(first: str) -> Iterator[str]:
     raise RuntimeError(f"nine runs are going on in {ROOT / STATE}")
 
 
-def run(campaign: Campaign, instance: str, *, mutant: bool, kills: Mapping[str, int]) -> dict[str, Any]:
+def run(campaign: Campaign, instance: str, *, mutant: bool, kills: Mapping[str, int], outages: int = 1) -> dict[str, Any]:
     """Run a campaign on an empty instance."""
     shutil.rmtree(campaign.folder, ignore_errors=True)
     campaign.folder.mkdir(parents=True)
-    one = Run(campaign, mutant, kills, History(campaign.folder / "history.jsonl"))
+    one = Run(campaign, mutant, kills, History(campaign.folder / "history.jsonl"), outages)
     planted = {"DJANGO_SETTINGS_MODULE": "tests.chaos.mutants.settings"} if mutant else {}
     with running(
         instance, prepare=one.prepare, fresh=True, environment=planted, quiet_s=QUIET_S, frozen_s=FROZEN_S, say=one.say
@@ -235,7 +243,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="order of the faults; the same seed, the same order")
     parser.add_argument("--jobs", type=int, default=500)
     parser.add_argument("--lease", type=float, default=10.0, metavar="S", help="length of a job's lease")
-    parser.add_argument("--times", type=int, default=1, metavar="N", help="N times the kills of the smoke test")
+    parser.add_argument("--times", type=int, default=1, metavar="N", help="N times the kills and outages of the smoke test")
     parser.add_argument("--mutant", action="store_true", help="switch the fences off: a double use must show")
     options = parser.parse_args()
     seed = random.randrange(10**6) if options.seed is None else options.seed
@@ -246,7 +254,7 @@ def main() -> int:
     with own_instance("unfenced" if options.mutant else "chaos") as instance:
         campaign = Campaign(ROOT / STATE / instance / "campaign", seed, options.jobs, lease_s=options.lease)
         kills = {kind: n * options.times for kind, n in SMOKE.items()}
-        result = run(campaign, instance, mutant=options.mutant, kills=kills)
+        result = run(campaign, instance, mutant=options.mutant, kills=kills, outages=options.times)
         (campaign.folder / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
     print(json.dumps(result))
     return 1 if result["violations"] else 0

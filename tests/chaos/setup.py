@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
@@ -10,6 +11,8 @@ from django.db import connections, transaction
 
 from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_user_token
 from broker_site.foundation.gdpconfig import set_override
+from brokerage.feeds.storage_roots import put_mark
+from brokerage.ledger.storages import note_mark
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from tests.chaos.campaign import QUEUES, VO, Campaign, InputFile, endpoint, overrides, write_files
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica
@@ -33,6 +36,8 @@ def make(campaign: Campaign) -> Credentials:
             _queue(campaign, queue)
         for name, files in write_files(campaign):
             _register(name, files)
+        for storage in StorageEndpoint.objects.order_by("name"):
+            note_mark(storage.name, put_mark(storage.name, Path(storage.path)))
     user = ensure_user("demo", roles=[(VO, "submitter"), (VO, "operator")])
     made = Credentials(
         token=issue_user_token(user, vo=VO).text,

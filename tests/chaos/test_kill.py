@@ -19,6 +19,7 @@ import pytest
 
 from tests.chaos import checker
 from tests.chaos.faults import SMOKE, STANDSTILLS, STOPS
+from tests.chaos.storage_faults import WAYS
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_S = 450.0
@@ -50,6 +51,7 @@ def line(name: str, result: dict[str, Any]) -> str:
         f"{result['stopped']} pilots stopped",
         *result["standstills"],
         f"{result['late']} late reports",
+        f"{sum(result['outages'].values())} storage outages",
         *(f"{result[what]} {what}" for what in counted),
         f"{result['seconds']:.0f} s (seed {result['seed']})",
     ]
@@ -70,6 +72,8 @@ def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed_frozen_or_l
     assert result["kills"] == dict(sorted(SMOKE.items()))
     assert result["stopped"] == STOPS
     assert result["standstills"] == sorted(STANDSTILLS)
+    assert result["outages"] == dict.fromkeys(sorted(WAYS), 1)
+    assert result["written"] == [], "nothing is written where a storage ought to be and is not"
     assert result["late"] >= 2, "reports of leases that were over must have been tried"
     assert result["looked_at"]["reports answered 409"] >= 2
 

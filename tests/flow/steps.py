@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
 from uuid import uuid4
 
+from django.db.models import F
+
 from broker_site.foundation.agency.run import run_agent
+from brokerage.feeds.storage_roots import put_mark
 from brokerage.ledger.lease import Lease, advance, lease
 from brokerage.ledger.settle import settle_job
-from brokerage.models import ComputingQueue
+from brokerage.models import ComputingQueue, StorageEndpoint
 from brokerage.queries.job_document import job_document
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.builders import pilot
+from workqueues.models import File
 
-ROUND = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "share", "refresh")
+ROUND = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "share", "refresh", "storage")
 
 
 def run_agents(rounds: int = 2, names: Sequence[str] = ROUND) -> None:
@@ -61,3 +67,17 @@ def run_jobs(queue: ComputingQueue, report: Report | None = None) -> int:
         end(leased, report)
         n += 1
     return n
+
+
+def mark_storages(folder: Path) -> None:
+    """Give every storage endpoint a marked root below the folder, the one that it has or one named after its queue."""
+    for endpoint in StorageEndpoint.objects.order_by("name"):
+        root = Path(endpoint.path or folder / endpoint.name.removesuffix("_DISK"))
+        root.mkdir(parents=True, exist_ok=True)
+        StorageEndpoint.objects.filter(name=endpoint.name).update(path=str(root), mark=put_mark(endpoint.name, root))
+
+
+def let_confirm() -> None:
+    """Time goes by until every file that is looked for is due, and losses are confirmed."""
+    an_hour = timedelta(hours=1)
+    File.objects.filter(look_due__isnull=False).update(absent_since=F("absent_since") - an_hour, look_due=F("look_due") - an_hour)

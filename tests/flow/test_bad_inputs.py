@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -9,6 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from broker_site.foundation.kernel import clock
 from brokerage.ledger.expiry import expire_leases
 from brokerage.ledger.lease import lease, lease_again, renew
 from brokerage.ledger.settle import settle_job
@@ -16,7 +18,7 @@ from brokerage.models import Job, JobInput, JobResult
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.builders import catalogue_dataset, grid, parameters, pilot, reading, submitted
-from tests.flow.steps import BAD, end, good, run_agents, run_jobs, take, try_take
+from tests.flow.steps import BAD, end, good, let_confirm, mark_storages, run_agents, run_jobs, take, try_take
 from tests.monitoring.answers import counted
 from workqueues.ledger.moves import Stale
 from workqueues.models import CatalogueFile, Dataset, File, FileChange
@@ -44,6 +46,7 @@ def with_files_on_disk(folder: Path, n: int) -> None:
 def test_a_file_that_vanished_becomes_lost_once_the_catalogue_confirms_and_the_task_goes_on_without_it(tmp_path: Path) -> None:
     (queue,) = grid("ALPHA", path=str(tmp_path))
     with_files_on_disk(tmp_path, 4)
+    mark_storages(tmp_path)
     task = submitted(reading("t", "in.data", **PRODUCTION))
     run_agents()
     (tmp_path / "ALPHA" / "in.data.000000").unlink()
@@ -51,6 +54,10 @@ def test_a_file_that_vanished_becomes_lost_once_the_catalogue_confirms_and_the_t
     assert end(held, Report("failed", missing_inputs=["in.data.000000"], error_code="INPUT")) == "closed"
     assert Job.objects.get(id=held.job_id).sub_status == "input_missing"
     assert File.objects.get(lfn="in.data.000000").held == "reported missing at ALPHA"
+    run_agents()
+    missing = File.objects.get(lfn="in.data.000000")
+    assert (missing.status, missing.absent_since is not None) == ("ready", True), "one look is not enough"
+    let_confirm()
     run_agents()
     assert File.objects.get(lfn="in.data.000000").status == "lost"
     dataset = Dataset.objects.get(type="input")
@@ -79,12 +86,15 @@ def test_a_file_that_is_there_after_all_gets_another_try_and_that_was_no_failure
 def test_the_word_of_two_queues_counts_more_than_the_catalogues(tmp_path: Path) -> None:
     alpha, beta = grid("ALPHA", "BETA", path=str(tmp_path))
     with_files_on_disk(tmp_path, 2)
+    mark_storages(tmp_path)
     submitted(reading("t", "in.data", site="ALPHA"))
     run_agents()
     end(take(alpha), Report("failed", missing_inputs=["in.data.000000"], error_code="INPUT"))
     FileChange.objects.filter(new="held").update(why="reported missing at BETA")
     run_agents()
     end(take(alpha), Report("failed", missing_inputs=["in.data.000000"], error_code="INPUT"))
+    run_agents()
+    let_confirm()
     run_agents()
     assert File.objects.get(lfn="in.data.000000").status == "lost"
     assert File.objects.get(lfn="in.data.000001").status == "running"
@@ -94,14 +104,17 @@ def test_the_word_of_two_queues_counts_more_than_the_catalogues(tmp_path: Path) 
 def test_asking_about_many_files_takes_no_more_queries_than_about_few(tmp_path: Path) -> None:
     grid("ALPHA", path=str(tmp_path))
     with_files_on_disk(tmp_path, 12)
+    mark_storages(tmp_path)
     task = submitted(reading("t", "in.data", **PRODUCTION))
     run_agents(1, ["refine", "feed", "assign"])
-    counts = []
+    counts, now = [], clock.now()
     for numbers in ((0, 1), range(2, 12)):
         lfns = [f"in.data.{i:06d}" for i in numbers]
         for lfn in lfns[::2]:
             (tmp_path / "ALPHA" / lfn).unlink()
-        File.objects.filter(task_id=task.id, lfn__in=lfns).update(held="reported missing at ALPHA")
+        File.objects.filter(task_id=task.id, lfn__in=lfns).update(
+            held="reported missing at ALPHA", look_due=now - timedelta(hours=1), absent_since=now - timedelta(hours=1)
+        )
         with CaptureQueriesContext(connection) as seen:
             run_agents(1, ["feed"])
         counts.append(counted(seen))
@@ -113,10 +126,13 @@ def test_asking_about_many_files_takes_no_more_queries_than_about_few(tmp_path: 
 def test_a_corrupt_file_becomes_broken(tmp_path: Path) -> None:
     (queue,) = grid("ALPHA", path=str(tmp_path))
     with_files_on_disk(tmp_path, 2)
+    mark_storages(tmp_path)
     stored(tmp_path, "in.data.000001", b"x" * 1000)
     submitted(reading("t", "in.data"))
     run_agents()
     end(take(queue), Report("failed", corrupt_inputs=["in.data.000001"], error_code="INPUT"))
+    run_agents()
+    let_confirm()
     run_agents()
     assert File.objects.get(lfn="in.data.000001").status == "broken"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_site.foundation.agency.run import new_run, run_agent
+from broker_site.foundation.kernel import clock
 from brokerage.models import JobSpec
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from workqueues.ledger.claims import claim_tasks
@@ -51,7 +52,7 @@ def test_files_picked_by_a_dead_generator_come_back_whoever_takes_its_claim_over
     dataset = Dataset.objects.get(task_id=task.id, type="input")
     claim_tasks(dead.id, 0.0, ["ready"], 1)
     assert len(take_files(dead.id, task.id, dataset.id, 3)) == 3
-    File.objects.filter(dataset=dataset, status="ready").update(held="reported missing at ALPHA")
+    File.objects.filter(dataset=dataset, status="ready").update(held="reported missing at ALPHA", look_due=clock.now())
     run_agent("feed", looked=True)
     assert "picked" not in states(task)
     for name in ("feed", "generate"):

@@ -13,7 +13,7 @@ from brokerage.queries.invariants import look
 from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report
 from tests.builders import catalogue_dataset, grid, reading, submitted
-from tests.flow.steps import BAD, end, run_agents, run_jobs, try_take
+from tests.flow.steps import BAD, end, let_confirm, mark_storages, run_agents, run_jobs, try_take
 from tests.flow.test_bad_inputs import PRODUCTION, with_files_on_disk
 from workqueues.ledger.commands import command
 from workqueues.models import Dataset, EventRange, File, Task
@@ -150,12 +150,15 @@ def test_an_input_that_one_of_its_jobs_cannot_read_is_held_and_used_when_the_cat
     assert (states(), faults()) == (["finished"], [])
 
 
-def test_a_file_that_is_lost_while_its_other_jobs_run_leaves_them_alone(queue: ComputingQueue) -> None:
+def test_a_file_that_is_lost_while_its_other_jobs_run_leaves_them_alone(queue: ComputingQueue, tmp_path: Path) -> None:
     catalogue_dataset("in.data", 2)
+    mark_storages(tmp_path)
     task = by_events(5)
     run_agents()
     jobs = all_taken(queue)
     end(jobs[0], Report("failed", missing_inputs=["in.data.000000"]))
+    run_agents()
+    let_confirm()
     run_agents()
     assert states() == ["lost", "running"], "the catalogue finds it nowhere"
     for leased in jobs[1:]:
@@ -236,7 +239,10 @@ def test_every_job_has_all_files_of_a_dataset_that_is_not_split(queue: Computing
     assert faults() == []
 
 
-def test_a_file_for_many_jobs_that_one_cannot_read_is_left_out_once_the_catalogue_confirms(queue: ComputingQueue) -> None:
+def test_a_file_for_many_jobs_that_one_cannot_read_is_left_out_once_the_catalogue_confirms(
+    queue: ComputingQueue, tmp_path: Path
+) -> None:
+    mark_storages(tmp_path)
     catalogue_dataset("in.data", 2)
     catalogue_dataset("mb.data", 3)
     task = with_secondary(attributes="repeat", ratio=2)
@@ -246,6 +252,8 @@ def test_a_file_for_many_jobs_that_one_cannot_read_is_left_out_once_the_catalogu
     second = File.objects.filter(dataset__dataset_name="mb.data", dataset__task_id=task.id).order_by("id")
     assert [f.held for f in second] == ["", "reported missing at ALPHA", ""]
     assert faults() == []
+    run_agents()
+    let_confirm()
     run_agents()
     assert list(second.values_list("status", flat=True)) == ["ready", "lost", "ready"]
     assert faults() == []

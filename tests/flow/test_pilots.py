@@ -20,12 +20,13 @@ from brokerage.models import ComputingQueue, Job
 from examples.demo.campaign import FILES_OF_EVENTS, SOFTWARE, prefix, tasks
 from examples.demo.check import Registered, check_histogram, check_storage
 from tests.builders import grid, submitted
+from tests.flow.steps import mark_storages
 from workqueues.models import CatalogueFile, Replica, Task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).resolve().parents[2]
 EVENTS = 200
-AGENTS = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish")
+AGENTS = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "storage")
 
 
 @contextmanager
@@ -79,6 +80,7 @@ def registered(run: str) -> list[Registered]:
 
 def test_the_demo_campaign_ends_done_with_every_file_where_it_is_registered(live_server: LiveServer, tmp_path: Path) -> None:
     queues = grid("ALPHA", "BETA", path=str(tmp_path / "storage"))
+    mark_storages(tmp_path)
     documents = [small(document) for document in tasks("t1")]
     names = [str(document["taskName"]) for document in documents]
     with pilots(live_server.url, queues, tmp_path):

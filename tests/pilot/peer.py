@@ -68,9 +68,10 @@ class Peer(ThreadingHTTPServer):
             {"lfn": lfn, "storage": "DISK", "path": str(self.storage / lfn), "type": "output"} for lfn in more.pop("out", [])
         ]
         limits = {"cores": 1, "memory_mb": 2000, "disk_mb": 1000, "walltime_s": 600}
+        more["outputs"] = [{"root": str(self.storage), **entry} for entry in more.get("outputs", outputs)]
         names = {"id": number, "epoch": 1, "token": f"gbj_{number}", "task_id": 3, "attempt_nr": 1, "queue": "ALPHA"}
         program = {"transformation": transformation, "parameters": parameters, "lease_s": self.lease_s}
-        self.jobs[number] = Held({**names, **program, **limits, "inputs": [], "outputs": outputs, **more})
+        self.jobs[number] = Held({**names, **program, **limits, "inputs": [], **more})
         self.waiting.append(number)
         return number
 

@@ -1,24 +1,26 @@
-"""Agent feed. Takes tasks defined, and running ones with files that jobs could not read.
+"""Agent feed. Takes tasks defined, and running ones with files that jobs could not read or that are lost.
 
 Leaves them ready or assigning, pending or tobroken. Next: assign or generate.
 """
 
 from __future__ import annotations
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from workqueues.agents.each import each, rest_s
 from workqueues.agents.input_loader import load_inputs
-from workqueues.catalogue import CatalogueUnavailable, catalogue
+from workqueues.catalogue import CatalogueUnavailable, catalogue, storage_faults
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
-from workqueues.ledger.feed import finish_empty, finish_feeding, open_outputs, resolve_held
+from workqueues.ledger.feed import finish_empty, finish_feeding, open_outputs, put_off, resolve_held
 from workqueues.ledger.holds import set_pending
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
-from workqueues.queries.datasets import held_files, output_names, reporting_queues
+from workqueues.queries.datasets import files_to_look_for, output_names, reporting_queues
 from workqueues.queries.tasks import parent_facts
 from workqueues.rules.jobs.activity import activity_of
-from workqueues.rules.jobs.feeding import FileVerdict, LoadedInputs, after_feeding, file_verdict
+from workqueues.rules.jobs.feeding import LoadedInputs, after_feeding
+from workqueues.rules.jobs.held_files import FileVerdict, Pauses, file_verdict, storage_verdict
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import TaskPlan, plan, read_task
 from workqueues.rules.refine.input_files import CannotFeed
@@ -29,10 +31,10 @@ BATCH = 20
 
 @agent("feed")
 def feed(run: Run) -> int:
-    """Feed every defined task; ask the catalogue about every held file."""
+    """Feed every defined task; look for every file that is held or lost, when its time has come."""
     fed_tasks = each(run, claim_tasks(run.id, run.claim_s, ["defined"], BATCH), feed_task)
-    holding = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="held inputs")
-    return fed_tasks + each(run, holding, ask_about_held)
+    holding = claim_tasks(run.id, run.claim_s, TASK.working, BATCH, work="inputs to look for")
+    return fed_tasks + each(run, holding, look_for_inputs)
 
 
 def feed_task(run: Run, task: Task) -> bool:
@@ -68,18 +70,25 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs) -> N
             break_task(run.id, task.id, after.lack, run.who)
 
 
-def ask_about_held(run: Run, task: Task) -> bool:
-    """Ask the catalogue about the held files of one claimed task (decision D9)."""
+def look_for_inputs(run: Run, task: Task) -> bool:
+    """Look for the files of one claimed task that jobs could not read, and for lost ones (decisions D9, D16)."""
     give_back_picked(run.id, task.id)  # the claim may be that of a generator that died
+    config = gdpconfig.component("storage", vo=task.vo)
+    pauses = Pauses(config["LOST_CONFIRM"], config["LOOK_AGAIN"])
+    sought = files_to_look_for(task.id)
+    put_off(run.id, task.id, pauses.again_s)  # one that cannot be looked for does not keep all others from it
     verdicts: dict[int, FileVerdict] = {}
     try:
-        for dataset, files in held_files(task.id).items():
-            conditions = catalogue().check(dataset, [lfn for _, lfn in files])
-            queues = reporting_queues([file_id for file_id, _ in files])
-            verdicts |= {file_id: file_verdict(conditions[lfn], queues.get(file_id, ())) for file_id, lfn in files}
+        for dataset, files in sought.items():
+            waiting, suspect = [f for f in files if f.storage], [f for f in files if not f.storage]
+            faults = storage_faults({f.storage for f in waiting})
+            verdicts |= {f.id: storage_verdict(f, faults[f.storage], run.now, pauses) for f in waiting}
+            looks = catalogue().check(dataset, [f.lfn for f in suspect])
+            queues = reporting_queues([f.id for f in suspect])
+            verdicts |= {f.id: file_verdict(f, looks[f.lfn], queues.get(f.id, ()), run.now, pauses) for f in suspect}
     except CatalogueUnavailable:
         release(task.id, run.id)
         return False
-    resolve_held(run.id, task.id, verdicts, run.who)
+    changed = resolve_held(run.id, task.id, verdicts, run.who)
     release(task.id, run.id)
-    return True
+    return changed

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import stat
 import zlib
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from django.db import connection
 from django.db.models import Count, Sum
 
-from workqueues.catalogue.port import Condition, Copies, storage_paths
+from workqueues.catalogue.port import Copies, StorageRoot, storage_roots
 from workqueues.ledger.outputs import close_dataset, register_dataset
 from workqueues.models import CatalogueDataset, CatalogueFile
 from workqueues.rules.jobs.feeding import NewFile
+from workqueues.rules.jobs.held_files import CopyLook, FoundCopy
 from workqueues.rules.refine import DatasetFacts
 
 CHUNK = 1 << 20
@@ -73,27 +74,42 @@ class LocalCatalogue:
         for name in names:
             close_dataset(name)
 
-    def check(self, dataset: str, lfns: Sequence[str]) -> Mapping[str, Condition]:
-        """Look at every copy: lost when none is left, broken when none has the size and adler32 that are registered."""
-        paths = storage_paths()
-        copies: dict[str, list[Path]] = defaultdict(list)
-        facts: dict[str, tuple[int, str]] = {}
-        rows = CatalogueFile.objects.filter(dataset__name=dataset, lfn__in=lfns)
-        for lfn, size, checksum, storage, path in rows.values_list(
-            "lfn", "fsize", "checksum", "replicas__storage", "replicas__path"
-        ):
-            facts[lfn] = (size, checksum)
-            if storage in paths:
-                copies[lfn].append(Path(paths[storage]) / (path or lfn))
-        return {lfn: _condition([p for p in copies[lfn] if p.is_file()], facts.get(lfn)) for lfn in lfns}
+    def check(self, dataset: str, lfns: Sequence[str]) -> Mapping[str, Sequence[CopyLook]]:
+        """Look at every copy. That one is absent or damaged counts only while its storage is up before and after the look."""
+        roots = storage_roots()
+        rows = CatalogueFile.objects.filter(dataset__name=dataset, lfn__in=lfns, replicas__isnull=False)
+        columns = ("lfn", "fsize", "checksum", "replicas__storage", "replicas__path")
+        copies = list(rows.order_by("lfn", "replicas__storage").values_list(*columns))
+        used = {storage: roots[storage] for *_, storage, _ in copies if storage in roots}
+        before = {name: root.fault() for name, root in used.items()}
+        found = [(row, *_look(used.get(row[3]), row[4] or row[0], row[1], row[2])) for row in copies]
+        faults = {name: before[name] or root.fault() for name, root in used.items()}
+        looks: dict[str, list[CopyLook]] = {lfn: [] for lfn in lfns}
+        for (lfn, _, _, storage, _), state, problem in found:
+            root, fault = used.get(storage), problem or faults.get(storage, "")
+            if root is None or not root.mark:
+                doubt = f"storage {storage} was never marked, so that nothing is concluded from it"
+                looks[lfn].append(CopyLook(storage, state, "unmarked", doubt))
+            else:
+                looks[lfn].append(CopyLook(storage, state, "down" if fault and state != "intact" else "up", fault))
+        return looks
 
 
-def _condition(copies: Sequence[Path], facts: tuple[int, str] | None) -> Condition:
-    if not copies or facts is None:
-        return "lost"
-    size, checksum = facts
-    intact = any(path.stat().st_size == size and _adler32(path) == checksum.removeprefix("ad:") for path in copies)
-    return "ok" if intact else "broken"
+def _look(root: StorageRoot | None, path: str, size: int, checksum: str) -> tuple[FoundCopy, str]:
+    """What is found of a copy, and the trouble of a storage that cannot be read."""
+    if root is None:
+        return "absent", ""
+    file = root.path / path
+    try:
+        if not stat.S_ISREG((status := file.stat()).st_mode):
+            return "absent", ""
+        if status.st_size == size and _adler32(file) == checksum.removeprefix("ad:"):
+            return "intact", ""
+        return "damaged", ""
+    except (FileNotFoundError, NotADirectoryError):
+        return "absent", ""
+    except OSError as problem:
+        return "absent", f"{path} cannot be read: {problem.strerror}"
 
 
 def _adler32(path: Path) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from pathlib import Path
+from typing import Protocol
 
 from workqueues.rules.jobs.feeding import NewFile
+from workqueues.rules.jobs.held_files import CopyLook
 from workqueues.rules.refine import DatasetFacts
-
-Condition = Literal["ok", "lost", "broken"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,37 @@ class Catalogue(Protocol):
     def close(self, names: Sequence[str]) -> None:
         """No more files come to these datasets."""
 
-    def check(self, dataset: str, lfns: Sequence[str]) -> Mapping[str, Condition]:
-        """Whether files are still there as registered: lost when no copy is left, broken when no copy is as registered."""
+    def check(self, dataset: str, lfns: Sequence[str]) -> Mapping[str, Sequence[CopyLook]]:
+        """How every registered copy of these files stands on its storage."""
 
 
-StorageLocator = Callable[[], Mapping[str, str]]
+class StorageRoot(Protocol):
+    """The directory of a storage endpoint, and how it is marked (empty: never)."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def mark(self) -> str: ...
+
+    def fault(self) -> str:
+        """Why the storage is down; empty when it is there."""
+        ...
+
+
+StorageLocator = Callable[[], Mapping[str, StorageRoot]]
 _locators: list[StorageLocator] = []
 
 
 def locate_storages_with(locator: StorageLocator) -> None:
-    """Say who knows the directories of storage endpoints (name -> path): the grid does, which is above this app."""
+    """Say who knows the roots of storage endpoints, by name: the grid does, which is above this app."""
     _locators[:] = [locator]
 
 
-def storage_paths() -> Mapping[str, str]:
+def storage_faults(names: Collection[str]) -> Mapping[str, str]:
+    """Why each of these storage endpoints is down; empty for one that is there, or of which nothing is known."""
+    roots = storage_roots()
+    return {name: roots[name].fault() if name in roots else "" for name in names}
+
+
+def storage_roots() -> Mapping[str, StorageRoot]:
     return _locators[0]() if _locators else {}

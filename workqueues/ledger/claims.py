@@ -9,7 +9,7 @@ from django.db import connection
 
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
-from workqueues.queries.agent_work import STANDINGS, TURN, WORK
+from workqueues.queries.agent_work import DUE, STANDINGS, TURN, WORK
 
 Order = Literal["priority", "share"]
 """Which tasks come first: those of the highest priority, or those of the unit whose turn it is, then priority."""
@@ -65,7 +65,7 @@ def claim_tasks(
             WHERE id IN (
                 SELECT t.id FROM workqueues_task t {JOIN[way]}
                 WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now())
-                  AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK[work]}
+                  AND {DUE[work]} AND {WORK[work]}
                 ORDER BY {ORDER[way]} t.current_priority DESC, t.modification_time, t.id
                 LIMIT %(limit)s FOR NO KEY UPDATE OF t SKIP LOCKED)
             RETURNING id

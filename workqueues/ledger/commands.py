@@ -129,7 +129,8 @@ WITH unused AS (
     INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
     SELECT id, %(task)s, status, 'failed', %(who)s, 'the task was finished before it was used' FROM unused
 )
-UPDATE workqueues_file f SET status = 'failed', attempt_nr = coalesce(f.max_attempt, f.attempt_nr), held = ''
+UPDATE workqueues_file f SET status = 'failed', attempt_nr = coalesce(f.max_attempt, f.attempt_nr), held = '',
+    held_storage = '', look_due = NULL
 FROM unused WHERE f.id = unused.id
 """
 """Whoever changes a file holds the lock of its dataset, as the caller does. A statement for all: there may be a million.
@@ -190,11 +191,31 @@ WHERE f.dataset_id = %(dataset)s AND f.status = 'ready' AND {GIVEN_BACK} = 'part
 """
 
 
+_GONE = f"""
+WITH gone AS (
+    SELECT id, status FROM workqueues_file WHERE dataset_id = %(dataset)s AND status IN ({INPUT_FILE.gone.sql})
+), noted AS (
+    INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
+    SELECT id, %(task)s, status, 'ready', %(who)s, 'task retry: looked for again' FROM gone
+)
+UPDATE workqueues_file f SET status = 'ready', held = 'was ' || gone.status || ' before the retry', look_due = now()
+FROM gone WHERE f.id = gone.id
+"""
+"""Held until somebody has looked for them; what is absent for as long as it takes is lost again at once."""
+
+
 def _reopen(dataset: Dataset, more: int, who: str) -> int:
     n = _changed(_AGAIN, dataset, who, more=more)
+    found = _changed(_GONE, dataset, who)
     _changed(_PARTIAL, dataset, who)
-    Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") - n, n_files_failed=F("n_files_failed") - n)
-    left = dataset.n_files_to_be_used - dataset.n_files_finished - dataset.n_files_failed + n
+    Dataset.objects.filter(id=dataset.id).update(
+        n_files_used=F("n_files_used") - n,
+        n_files_failed=F("n_files_failed") - n,
+        n_files=F("n_files") + found,
+        n_files_to_be_used=F("n_files_to_be_used") + found,
+        n_files_missing=F("n_files_missing") - found,
+    )
+    left = dataset.n_files_to_be_used - dataset.n_files_finished - dataset.n_files_failed + n + found
     if left and dataset.status == "done":
         dataset.refresh_from_db()
         move_dataset(dataset, "ready", who, f"{left} files to run again")

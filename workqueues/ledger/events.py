@@ -51,7 +51,9 @@ _USE = Prepared(
     """
     WITH used AS (
         UPDATE workqueues_file f SET status = v.status, job_id = v.job_id, last_attempt_time = now(),
-            held = CASE WHEN v.status = 'ready' THEN f.held ELSE '' END
+            held = CASE WHEN v.status = 'ready' THEN f.held ELSE '' END,
+            held_storage = CASE WHEN v.status = 'ready' THEN f.held_storage ELSE '' END,
+            look_due = CASE WHEN v.status = 'ready' THEN f.look_due END
         FROM unnest($1, $2, $3) AS v(id, status, job_id) WHERE f.id = v.id
     )
     UPDATE workqueues_dataset d SET n_files_used = d.n_files_used - v.n FROM unnest($4, $5) AS v(id, n) WHERE d.id = v.id
@@ -92,7 +94,9 @@ _ENDED = Prepared(
     f"""
     UPDATE workqueues_eventrange r
     SET status = CASE v.outcome WHEN 'returned' THEN
-            CASE WHEN r.status = 'ready' AND {USED_UP} THEN 'fatal' ELSE 'cancelled' END ELSE v.outcome END,
+            CASE WHEN r.status = 'ready' AND {USED_UP} THEN 'fatal' ELSE 'cancelled' END
+            WHEN 'untried' THEN 'cancelled' ELSE v.outcome END,
+        attempt_nr = r.attempt_nr - CASE v.outcome WHEN 'untried' THEN 1 ELSE 0 END,
         failed_attempt = r.failed_attempt + CASE v.outcome WHEN 'failed' THEN 1 ELSE 0 END
     FROM unnest($1, $2) AS v(job_id, outcome), workqueues_file f
     WHERE r.job_id = v.job_id AND r.status IN ({EVENT.untold.sql}) AND f.id = r.file_id
@@ -116,7 +120,7 @@ def end_ranges(file_ids: Sequence[int], outcomes: Mapping[int, Outcome]) -> dict
     tries of their events are used up. Along the machine, so in three steps; one round trip.
     """
     jobs = list(outcomes)
-    worked = [job for job in jobs if outcomes[job] != "returned"]
+    worked = [job for job in jobs if outcomes[job] not in ("returned", "untried")]
     calls = [
         _BEGUN.with_values(worked),
         _ENDED.with_values(jobs, [outcomes[job] for job in jobs]),

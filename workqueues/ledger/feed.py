@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from itertools import islice
-from typing import Literal
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q, Value
 from django.db.models.functions import Now
 
 from broker_site.foundation.agency.look import look_after_commit
@@ -16,9 +16,10 @@ from broker_site.foundation.sql.copying import copy_rows
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.events import mark_partial
 from workqueues.ledger.moves import move_dataset, move_task
-from workqueues.models import Dataset, File, FileChange
+from workqueues.models import Dataset, File, FileChange, Task
 from workqueues.rules.jobs.feeding import NewFile
-from workqueues.states import INPUT_TYPES, OUTPUT_TYPES
+from workqueues.rules.jobs.held_files import FileVerdict
+from workqueues.states import INPUT_FILE, INPUT_TYPES, OUTPUT_TYPES
 
 
 def add_files(
@@ -115,32 +116,46 @@ def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str) -> None:
         look_after_commit("generate")
 
 
-def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, Literal["lost", "broken", "ready"]], who: str) -> None:
-    """The catalogue was asked about files that jobs could not read (decision D9): `verdicts` by file id.
+def put_off(run_id: str, task_id: int, seconds: float) -> None:
+    """Files of a claimed task that are due to be looked for are due again in so many seconds, whatever becomes of this look."""
+    with transaction.atomic():
+        lock_claimed(task_id, run_id)
+        File.objects.filter(task_id=task_id, look_due__lte=Now()).update(look_due=Now() + Value(timedelta(seconds=seconds)))
 
-    Lost and broken files leave the counts of their dataset, the others are ready for another try.
+
+def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, FileVerdict], who: str) -> bool:
+    """What becomes of inputs that were looked for on storage (decisions D9, D16), by file id: whether any of them moved.
+
+    Lost and broken files leave the counts of their dataset and come back into them when they reappear; others are ready for
+    another try, or held on.
     """
     with transaction.atomic():
         lock_claimed(task_id, run_id)
         ids = sorted(verdicts)
         dataset_ids = set(File.objects.filter(id__in=ids).values_list("dataset_id", flat=True))
         list(Dataset.objects.select_for_update(no_key=True).filter(id__in=sorted(dataset_ids)).order_by("id").values_list("id"))
-        files = list(
-            File.objects.select_for_update(no_key=True).filter(id__in=ids, status="ready").exclude(held="").order_by("id")
-        )
-        notes = []
+        looked_for = Q(status="ready") & ~Q(held="") | Q(status__in=INPUT_FILE.gone)
+        files = list(File.objects.select_for_update(no_key=True).filter(looked_for, id__in=ids).order_by("id"))
+        notes, gone = list[FileChange](), Counter[int]()
         for file in files:
-            verdict = verdicts[file.id]
-            answer = "not confirmed" if verdict == "ready" else "confirmed"
+            verdict, was = verdicts[file.id], "held" if file.held else file.status
+            file.absent_since, file.look_due = verdict.absent_since, verdict.look_due
+            if verdict.status == "held":
+                file.held = verdict.why[:255] if was == "held" else ""
+                continue
             notes.append(
-                FileChange(file_id=file.id, task_id=task_id, old="held", new=verdict, who=who, why=f"{file.held}; {answer}"[:510])
+                FileChange(file_id=file.id, task_id=task_id, old=was, new=verdict.status, who=who, why=verdict.why[:510])
             )
-            file.held, file.status = "", verdict
-        for dataset_id, n in Counter(f.dataset_id for f in files if f.status != "ready").items():
+            gone[file.dataset_id] += (verdict.status != "ready") - (was != "held")
+            file.held, file.held_storage, file.status = "", "", verdict.status
+        for dataset_id, n in gone.items():
             Dataset.objects.filter(id=dataset_id).update(
                 n_files=F("n_files") - n, n_files_to_be_used=F("n_files_to_be_used") - n, n_files_missing=F("n_files_missing") + n
             )
-        File.objects.bulk_update(files, ["status", "held"], batch_size=1000)
+        File.objects.bulk_update(files, ["status", "held", "held_storage", "absent_since", "look_due"], batch_size=1000)
         mark_partial([f.id for f in files])
         FileChange.objects.bulk_create(notes, batch_size=1000)
-        look_after_commit("generate", "finish")
+        if notes:
+            Task.objects.filter(id=task_id).update(next_look_at=None)  # what it rests for may be these
+            look_after_commit("generate", "finish", "wake")
+        return bool(notes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from broker_site.foundation.sql.prepared import Call, Prepared
 from workqueues.ledger.events import end_ranges
@@ -26,6 +27,16 @@ class MadeFile:
     n_events: int | None = None
 
 
+class Hold(NamedTuple):
+    """Why a file is held back, the storage endpoint whose return it waits for (empty: the file itself is in doubt), and in how
+    many seconds it is looked for.
+    """
+
+    reason: str
+    storage: str = ""
+    due_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
     """The end of one job as its files see it.
@@ -33,7 +44,7 @@ class JobOutcome:
     `inputs`: tracked files that it had whole; `cut`: files of which it had event ranges.
     `made` maps ids of output files to what was made; the others failed, unless they are among `not_needed`, which a finished job
     may leave out.
-    `suspects` maps ids of input files that the job could not read to the reason: they are held until the catalogue was asked.
+    `holds`: ids of input files that the job could not read, or that wait for a storage.
     """
 
     job_id: int
@@ -41,7 +52,7 @@ class JobOutcome:
     inputs: Sequence[int]
     outputs: Sequence[int] = ()
     made: Mapping[int, MadeFile] = field(default_factory=dict)
-    suspects: Mapping[int, str] = field(default_factory=dict)
+    holds: Mapping[int, Hold] = field(default_factory=dict)
     not_needed: frozenset[int] = frozenset()
     cut: Sequence[int] = ()
 
@@ -55,7 +66,7 @@ _LOCK = Prepared(
         ORDER BY id FOR NO KEY UPDATE
     )
     SELECT id, dataset_id, task_id, status, job_id, out_job_id, attempt_nr, max_attempt, failed_attempt, max_failure,
-        held, fsize, checksum, n_events, no_output
+        held, held_storage, fsize, checksum, n_events, no_output
     FROM workqueues_file WHERE id = ANY($1) AND (SELECT count(*) FROM datasets) > 0 ORDER BY id FOR NO KEY UPDATE
     """,
 )
@@ -63,22 +74,36 @@ _LOCK = Prepared(
 
 _SETTLE = Prepared(
     "settle_files",
-    "bigint[], text[], int[], int[], text[], bigint[], text[], int[], bool[], bigint[], int[], int[], int[], bigint[]",
+    "bigint[], text[], int[], int[], text[], bigint[], text[], int[], bool[], text[], float8[],"
+    " bigint[], int[], int[], int[], bigint[]",
     """
     WITH settled AS (
         UPDATE workqueues_file f SET status = v.status, attempt_nr = v.attempt_nr, failed_attempt = v.failed_attempt,
-            held = v.held, fsize = v.fsize, checksum = v.checksum, n_events = v.n_events, no_output = v.no_output
-        FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
-            AS v(id, status, attempt_nr, failed_attempt, held, fsize, checksum, n_events, no_output)
+            held = v.held, fsize = v.fsize, checksum = v.checksum, n_events = v.n_events, no_output = v.no_output,
+            held_storage = v.storage, look_due = coalesce(now() + make_interval(secs => v.due_s), f.look_due)
+        FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+            AS v(id, status, attempt_nr, failed_attempt, held, fsize, checksum, n_events, no_output, storage, due_s)
         WHERE f.id = v.id
     )
     UPDATE workqueues_dataset d SET modification_time = now(), n_files_used = d.n_files_used + v.used,
         n_files_finished = d.n_files_finished + v.finished, n_files_failed = d.n_files_failed + v.failed,
         n_events_used = CASE WHEN v.events = 0 THEN d.n_events_used ELSE coalesce(d.n_events_used, 0) + v.events END
-    FROM unnest($10, $11, $12, $13, $14) AS v(id, used, finished, failed, events) WHERE d.id = v.id
+    FROM unnest($12, $13, $14, $15, $16) AS v(id, used, finished, failed, events) WHERE d.id = v.id
     """,
 )
-_SETTLED = ("id", "status", "attempt_nr", "failed_attempt", "held", "fsize", "checksum", "n_events", "no_output")
+_SETTLED = (
+    "id",
+    "status",
+    "attempt_nr",
+    "failed_attempt",
+    "held",
+    "fsize",
+    "checksum",
+    "n_events",
+    "no_output",
+    "held_storage",
+    "due_s",
+)
 _COUNTED = ("used", "finished", "failed", "events")
 """Columns of _SETTLE: of the files, and behind the id of their dataset those of its counters."""
 
@@ -98,10 +123,12 @@ class _File:
     failed_attempt: int
     max_failure: int | None
     held: str
+    held_storage: str
     fsize: int | None
     checksum: str
     n_events: int | None
     no_output: bool
+    due_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -122,7 +149,7 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
     by_input = {file_id: o for o in outcomes for file_id in o.inputs}
     by_output = {file_id: o for o in outcomes for file_id in o.outputs}
     cut = {file_id for o in outcomes for file_id in o.cut}
-    unread = {file_id: o for o in outcomes for file_id in o.suspects}
+    unread = {file_id: o for o in outcomes for file_id in o.holds}
     ids = sorted({*by_input, *by_output, *cut, *unread})
     if not ids:
         return []
@@ -165,7 +192,7 @@ def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileC
         delta.failed += 1
     else:
         delta.used -= 1
-        if file.id in job.suspects:
+        if file.id in job.holds:
             _hold(file, job, notes)
     return True
 
@@ -184,14 +211,14 @@ def _settle_cut(file: _File, stands: FileEvents, delta: _Delta) -> bool:
 
 
 def _hold(file: _File, job: JobOutcome, notes: list[FileChange]) -> bool:
-    """Hold back a file that the job could not read, if it can still be given to others: whether it is held now (decision D9)."""
+    """Hold back a file, if it can still be given to other jobs: whether it is held now (decisions D9, D16)."""
     if file.status not in INPUT_FILE.usable:
         return False
-    reason = job.suspects[file.id]
-    file.status, file.held = "ready" if file.status == "partial" else file.status, reason[:255]
-    notes.append(
-        FileChange(file_id=file.id, task_id=file.task_id, old=file.status, new="held", who=f"job:{job.job_id}", why=reason[:510])
-    )
+    hold = job.holds[file.id]
+    file.status = "ready" if file.status == "partial" else file.status
+    file.held, file.held_storage, file.due_s = hold.reason[:255], hold.storage, hold.due_s
+    why = hold.reason[:510]
+    notes.append(FileChange(file_id=file.id, task_id=file.task_id, old=file.status, new="held", who=f"job:{job.job_id}", why=why))
     return True
 
 

@@ -34,6 +34,11 @@ class File(models.Model):
 
     status = models.CharField(max_length=64, choices=[(s, s) for s in STATUSES])
     held = text(255, "why a ready file is not given to jobs")
+    held_storage = text(60, "storage endpoint whose return a held file waits for")
+    absent_since = models.DateTimeField(
+        null=True, blank=True, help_text="when it was first found absent or damaged on a storage that answers"
+    )
+    look_due = models.DateTimeField(null=True, blank=True, help_text="when it is looked for on storage next; null: not at all")
     attempt_nr = models.SmallIntegerField(default=0, db_default=0, help_text="tries made, also closed and cancelled ones")
     max_attempt = models.SmallIntegerField(null=True, blank=True, help_text="tries allowed; null: no limit")
     failed_attempt = models.SmallIntegerField(default=0, db_default=0, help_text="tries that failed")
@@ -68,6 +73,7 @@ class File(models.Model):
             models.Index(fields=["task", "type", "id"], name="file_of_task"),
             models.Index(fields=["lfn"], name="file_by_lfn"),
             models.Index(fields=["task"], name="file_held", condition=~Q(held="")),
+            models.Index(fields=["task", "look_due"], name="file_looked_for", condition=Q(look_due__isnull=False)),
             models.Index(fields=["out_job_id"], name="file_out_job", condition=Q(out_job_id__isnull=False)),
         ]
 

@@ -15,7 +15,7 @@ WORK = {
         AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND d.n_files_to_be_used > d.n_files_used
         AND EXISTS (SELECT 1 FROM workqueues_file f
             WHERE f.dataset_id = d.id AND f.status IN ({INPUT_FILE.usable.sql}) AND f.held = ''))""",
-    "held inputs": "EXISTS (SELECT 1 FROM workqueues_file f WHERE f.task_id = t.id AND f.type = 'input' AND f.held <> '')",
+    "inputs to look for": "EXISTS (SELECT 1 FROM workqueues_file f WHERE f.task_id = t.id AND f.look_due <= now())",
     "all inputs settled": f"""NOT EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND NOT d.excluded
         AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND d.status IN ({INPUT_DATASET.live.sql})
         AND d.n_files_to_be_used > d.n_files_finished + d.n_files_failed)""",
@@ -23,6 +23,10 @@ WORK = {
 }
 """What a task must have for a claim to be worth it: many that have nothing to do would keep others out of every batch."""
 
+
+RESTED = "(t.next_look_at IS NULL OR t.next_look_at <= now())"
+DUE = {**dict.fromkeys(WORK, RESTED), "inputs to look for": "TRUE"}
+"""When a task is due for a work: once it has rested, but files that are looked for have times of their own."""
 
 STANDINGS = """LEFT JOIN workqueues_sharestanding s ON s.share_id = t.gshare
     LEFT JOIN workqueues_workqueuestanding w ON w.work_queue_id = t.work_queue_id AND w.vo = t.vo"""

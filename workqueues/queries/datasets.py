@@ -6,10 +6,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import Q
+from django.db.models.functions import Now
+
 from workqueues.models import Dataset, File, FileChange
+from workqueues.rules.jobs.held_files import REPORTED, HeldFile
 from workqueues.rules.task.finish import DatasetCounts
 from workqueues.splitters.protocol import SecondaryRow
-from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
+from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES
 
 COUNTED = (
     "type", "status", "n_files", "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_events",
@@ -29,21 +33,25 @@ def output_names(task_id: int) -> list[str]:
     return list(Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES).values_list("dataset_name", flat=True))
 
 
-def held_files(task_id: int) -> dict[str, list[tuple[int, str]]]:
-    """Dataset name -> (file id, LFN) of the held inputs of a task."""
-    files: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    rows = File.objects.filter(task_id=task_id, status="ready").exclude(held="").order_by("id")
-    for name, file_id, lfn in rows.values_list("dataset__dataset_name", "id", "lfn"):
-        files[name].append((file_id, lfn))
+def files_to_look_for(task_id: int) -> dict[str, list[HeldFile]]:
+    """Dataset name -> the inputs of a task that are to be looked for on storage now: held ones, and those that are gone."""
+    files: dict[str, list[HeldFile]] = defaultdict(list)
+    rows = File.objects.filter(task_id=task_id, look_due__lte=Now(), status__in=("ready", *INPUT_FILE.gone)).order_by("id")
+    columns = ("dataset__dataset_name", "id", "lfn", "status", "held", "held_storage", "absent_since")
+    for name, *file in rows.values_list(*columns):
+        files[name].append(HeldFile(*file))
     return files
 
 
 def reporting_queues(file_ids: Sequence[int]) -> dict[int, set[str]]:
-    """File -> the computing queues at which jobs could not read it; one query."""
+    """File -> the computing queues at which jobs could not read it, since it was last found again; one query."""
     queues: dict[int, set[str]] = defaultdict(set)
-    reports = FileChange.objects.filter(file_id__in=file_ids, new="held")
-    for file_id, why in reports.values_list("file_id", "why"):
-        queues[file_id].add(why.rpartition(" at ")[2])
+    changes = FileChange.objects.filter(file_id__in=file_ids).filter(Q(new="held") | Q(old__in=INPUT_FILE.gone)).order_by("id")
+    for file_id, new, why in changes.values_list("file_id", "new", "why"):
+        if new != "held":
+            queues.pop(file_id, None)
+        elif why.startswith(REPORTED):
+            queues[file_id].add(why.rpartition(" at ")[2])
     return queues
 
 

@@ -26,7 +26,10 @@ from broker_site.roof.embedded.instance import ROOT, Say, quiet
 from broker_site.roof.embedded.place import read_private, write_private
 from broker_site.roof.embedded.users import own_user
 from broker_site.roof.supervisor.system import Pilot
-from brokerage.models import ComputingQueue
+from brokerage.feeds.storage_roots import put_mark
+from brokerage.ledger.storages import note_mark
+from brokerage.models import ComputingQueue, StorageEndpoint
+from brokerage.pilot.storage_root import MARKER
 
 VO = "demo"
 ADMIN, MEMBER = "admin", "demo"
@@ -91,6 +94,19 @@ def payload_rights(folder: Path) -> PayloadRights:
         f"payloads run with {'the rights of root' if root else 'your rights'}: this system gives them none of their own ({why})"
     )
     return PayloadRights(own_users=False, hidden=(), note=note)
+
+
+def mark_storages(folder: Path) -> list[str]:
+    """Make and mark the roots below the instance's folder that nobody has made yet; names of endpoints that stay unmarked.
+
+    A root that was marked once is never made again: it has gone away.
+    """
+    for endpoint in StorageEndpoint.objects.filter(mark="").exclude(path="").order_by("name"):
+        path = Path(endpoint.path)
+        if path.is_relative_to(folder) and (not path.exists() or (path / MARKER).exists()):
+            path.mkdir(parents=True, exist_ok=True)
+            note_mark(endpoint.name, put_mark(endpoint.name, path))
+    return list(StorageEndpoint.objects.filter(mark="").exclude(path="").order_by("name").values_list("name", flat=True))
 
 
 def local_pilots(folder: Path, per_queue: int | None = None, say: Say = quiet) -> Iterator[Pilot]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
+from brokerage.states import STORAGE_DOWN
 from workqueues.queries.ranges import COUNTS, IS_KEPT, IS_LIVE
 from workqueues.states import INPUT_FILE
 
@@ -104,7 +105,8 @@ INVARIANTS = (
     ),
     Invariant(
         "range_tries",
-        "A range has one try more than its events had before, and a failure more exactly when its job failed.",
+        "A range has one try more than its events had before, unless a storage was down, and a failure more "
+        "exactly when its job failed.",
         f"""
         SELECT 'range ' || r.id || ': try ' || r.attempt_nr || ' after ' || p.tries || ', ' || r.failed_attempt
             || ' failures after ' || p.failures || ', job ' || r.job_id || ' ' || coalesce(j.status, 'not there')
@@ -113,7 +115,8 @@ INVARIANTS = (
             FROM workqueues_eventrange b WHERE b.file_id = r.file_id AND b.id < r.id
               AND b.def_min_event_id <= r.def_max_event_id AND b.def_max_event_id >= r.def_min_event_id) p
         WHERE r.job_id <> {NO_JOB} AND (r.attempt_nr, r.failed_attempt)
-            <> (p.tries + 1, p.failures + CASE WHEN j.status = 'failed' THEN 1 ELSE 0 END)
+            <> (p.tries + CASE WHEN j.sub_status = '{STORAGE_DOWN}' THEN 0 ELSE 1 END,
+                p.failures + CASE WHEN j.status = 'failed' THEN 1 ELSE 0 END)
         """,
     ),
     Invariant(

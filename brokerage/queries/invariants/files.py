@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
+from brokerage.states import STORAGE_DOWN
 from workqueues.states import INPUT_FILE, MASTER_TYPES, TASK
 
 WHOLE = "NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id)"
@@ -65,14 +66,15 @@ INVARIANTS = (
     ),
     Invariant(
         "attempts_counted",
-        "Tries and failures of an input file are those of its jobs; one that was given up unused stands at its limit of tries.",
+        "Tries and failures of an input file are those of its jobs, but for storages that were down; one given up unused "
+        "stands at its limit of tries.",
         f"""
         SELECT 'file ' || f.id || ': ' || f.attempt_nr || ' tries for ' || coalesce(u.tries, 0) || ', '
             || f.failed_attempt || ' failures for ' || coalesce(u.failures, 0)
         FROM workqueues_file f LEFT JOIN (
             SELECT i.file_id, count(*) AS tries, count(*) FILTER (WHERE j.status = 'failed') AS failures
             FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
-            WHERE i.tracked AND i.status <> 'live' GROUP BY i.file_id
+            WHERE i.tracked AND i.status <> 'live' AND j.sub_status <> '{STORAGE_DOWN}' GROUP BY i.file_id
         ) u ON u.file_id = f.id
         WHERE f.type = ANY(%(input_types)s) AND f.keep_track AND {WHOLE} AND (
             f.failed_attempt <> coalesce(u.failures, 0) OR f.attempt_nr < coalesce(u.tries, 0)

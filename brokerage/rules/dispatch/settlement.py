@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Literal, NamedTuple
@@ -11,6 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
 from broker_site.foundation.outside_data import Whole, fault
+from brokerage.states import STORAGE_DOWN
 
 LARGEST = 2**31 - 1
 MOST_ENTRIES = 1000
@@ -90,6 +91,7 @@ class Report:
     outputs: Annotated[list[ReportedOutput], Field(max_length=MOST_ENTRIES)] = field(default_factory=list)
     missing_inputs: Names = field(default_factory=list)
     corrupt_inputs: Names = field(default_factory=list)
+    down_storages: Names = field(default_factory=list)
     killed: Annotated[bool, Strict()] = False
     exit_code: Annotated[Whole, Field(ge=-LARGEST, le=LARGEST)] | None = None
     error_code: Annotated[str, Field(validation_alias="error"), _part_of_error("code", 40), BeforeValidator(_error)] = ""
@@ -109,36 +111,63 @@ class ExpectedOutput(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class JobOrder:
+    """What a job was given to write and where: its outputs, the storage endpoint for them, and the bytes that this can hold at
+    most (None: not known).
+
+    `sources`: storage endpoints from which it may read its inputs.
+    """
+
+    outputs: Sequence[ExpectedOutput]
+    storage: str
+    space: int | None = None
+    sources: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Settlement:
-    """The end of a job: final state, sub-status, error, and the outputs that count, by file id."""
+    """The end of a job: final state, sub-status, error, and the outputs that count, by file id.
+
+    `down`: the storage endpoint that was not there, for whose return the inputs wait; then it was no try of them.
+    """
 
     ending: Ending
     sub_status: str = ""
     error_code: str = ""
     error_message: str = ""
     made: Mapping[int, ReportedOutput] = field(default_factory=dict)
+    down: str = ""
 
 
-def settle(report: Report, expected: Sequence[ExpectedOutput], kill_requested: bool, kill_outcome: str) -> Settlement:
+def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: str) -> Settlement:
     """Decide the end of a job.
 
     A payload that was killed on request ends as the request says (facts, jobs 1.5: holding -> cancelled). Inputs that the pilot
-    could not read close the job (decision D9): it is no failure of the payload. A pilot that stops by itself closes it too
-    (sub-status pilot_closed). A finished job must bring every output that is not optional; one that does not has failed.
+    could not read close the job (decision D9): it is no failure of the payload; nor is a storage that is down (decision D16), nor
+    an output whose name a file has that an earlier try left behind: the next try has another name. A pilot that stops by itself
+    closes it too (sub-status pilot_closed). A finished job must bring every output that is not optional, at the storage that it
+    was given; one that does not has failed.
     """
     if report.status == "finished":
-        return _finished(report, expected)
+        return _finished(report, order)
     if report.killed and kill_requested:
         return Settlement("closed" if kill_outcome == "closed" else "cancelled", "killed", "KILLED", "killed on request")
+    if report.error_code == "STORAGE_DOWN":
+        down = next((name for name in report.down_storages if name == order.storage or name in order.sources), "")
+        if down:
+            return Settlement("closed", STORAGE_DOWN, report.error_code, report.error_message, down=down)
     if report.missing_inputs or report.corrupt_inputs:
-        names = ", ".join([*report.missing_inputs, *report.corrupt_inputs])
-        return Settlement("closed", "input_missing", "INPUT", f"inputs that could not be read: {names}"[:500])
+        said = report.error_message or ", ".join([*report.missing_inputs, *report.corrupt_inputs])
+        return Settlement("closed", "input_missing", "INPUT", f"inputs that could not be read: {said}"[:500])
+    if report.error_code == "OUTPUT_EXISTS":
+        return Settlement("closed", "output_exists", report.error_code, report.error_message)
     if report.error_code == "PILOT_STOPPED":
         return Settlement("closed", "pilot_closed", report.error_code, report.error_message)
     return Settlement("failed", "", report.error_code or "PAYLOAD", report.error_message)
 
 
-def _finished(report: Report, expected: Sequence[ExpectedOutput]) -> Settlement:
+def _finished(report: Report, order: JobOrder) -> Settlement:
+    expected = order.outputs
     reported = {o.lfn: o for o in report.outputs}
     missing = [e.lfn for e in expected if e.lfn not in reported and not e.optional]
     if missing:
@@ -147,4 +176,10 @@ def _finished(report: Report, expected: Sequence[ExpectedOutput]) -> Settlement:
     unknown = [lfn for lfn in reported if lfn not in names]
     if unknown:
         return Settlement("failed", "", "OUTPUT_UNKNOWN", f"not asked for: {', '.join(unknown)}"[:500])
+    if elsewhere := [o for o in report.outputs if o.storage != order.storage]:
+        told = ", ".join(f"{o.lfn} at {o.storage}" for o in elsewhere)
+        return Settlement("failed", "", "OUTPUT_MISPLACED", f"not at {order.storage}, which the job was given: {told}"[:500])
+    if order.space is not None and sum(o.size for o in report.outputs) > order.space:
+        told = ", ".join(f"{o.lfn} {o.size}" for o in report.outputs)
+        return Settlement("failed", "", "OUTPUT_TOO_LARGE", f"more bytes than {order.storage} can hold: {told}"[:500])
     return Settlement("finished", made={e.file_id: reported[e.lfn] for e in expected if e.lfn in reported})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from broker_site.foundation.gdpconfig import keys
 from workqueues import config_keys  # noqa: F401 - declares the keys
 from workqueues.rules.jobs.event_ranges import FileState, after_try
-from workqueues.rules.jobs.feeding import LoadedInputs, NewFile, after_feeding, file_verdict, used_part
+from workqueues.rules.jobs.feeding import LoadedInputs, NewFile, after_feeding, used_part
 from workqueues.rules.jobs.pseudo_files import choose_seeds, number_of, pseudo_files, seed_value
 from workqueues.rules.jobs.resource_type import ram_per_core, resource_type
 from workqueues.rules.jobs.split_rule import SplitRules, parse, written
@@ -31,6 +31,7 @@ from workqueues.rules.task.pending import times_out, wait_s
         ((0, 9, 0, 1), "returned", (1, 0, "ready")),
         ((5, None, 5, None), "failed", (6, 6, "ready")),
         ((2, 3, 2, 3), "finished", (3, 2, "finished")),
+        ((2, 3, 0, None), "untried", (2, 0, "ready")),
     ],
 )
 def test_a_try(tries: tuple[int, int | None, int, int | None], outcome: Any, after: tuple[int, int, Any]) -> None:
@@ -109,14 +110,6 @@ def test_where_feeding_leads(
     usable: int, empty: tuple[str, ...], rules: dict[str, Any], still_open: bool, after: tuple[str, str]
 ) -> None:
     assert after_feeding(LoadedInputs(usable, empty), SplitRules(**rules), still_open=still_open) == after
-
-
-@pytest.mark.parametrize(
-    ("condition", "queues", "verdict"),
-    [("ok", {"A"}, "ready"), ("ok", {"A", "B"}, "lost"), ("lost", (), "lost"), ("broken", {"A", "B"}, "broken")],
-)
-def test_the_word_of_two_queues_counts_more_than_that_of_the_catalogue(condition: Any, queues: set[str], verdict: str) -> None:
-    assert file_verdict(condition, queues) == verdict
 
 
 @pytest.mark.parametrize(

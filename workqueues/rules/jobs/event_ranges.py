@@ -153,8 +153,8 @@ def file_status(live: int, done: int, free: int, n_events: int, held: bool = Fal
     return "finished" if done >= n_events else "failed"
 
 
-Outcome = Literal["finished", "failed", "returned"]
-"""How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled)."""
+Outcome = Literal["finished", "failed", "returned", "untried"]
+"""How a job treats its inputs: used; a failure; a try that was not a failure (closed, cancelled); no try at all."""
 
 
 class FileState(NamedTuple):
@@ -172,6 +172,8 @@ def after_try(
 
     attempt_nr counts every try, closed and cancelled ones too; failed_attempt failures only. Given up at either limit.
     """
+    if outcome == "untried":
+        return FileState(attempt_nr, failed_attempt, "ready")
     tries = attempt_nr + 1
     failures = failed_attempt + (outcome == "failed")
     if outcome == "finished":

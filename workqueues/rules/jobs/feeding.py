@@ -6,14 +6,12 @@ Source: facts on datasets 1.1.3, 1.2.4; facts on workflows 7.2.9; facts on split
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Literal, NamedTuple
 
 from workqueues.rules.jobs.file_names import fields_of
 from workqueues.rules.jobs.split_rule import SplitRules
-
-FileVerdict = Literal["lost", "broken", "ready"]
 
 
 class NewFile(NamedTuple):
@@ -165,15 +163,6 @@ def after_feeding(inputs: LoadedInputs, rules: SplitRules, *, still_open: bool =
     if rules.wait_input and still_open:
         return AfterFeeding("wait", f"{lack} yet")
     return AfterFeeding("finish" if rules.allow_empty_input else "break", lack)
-
-
-def file_verdict(condition: Literal["ok", "lost", "broken"], queues: Collection[str]) -> FileVerdict:
-    """What becomes of a file that jobs could not read at these queues: the catalogue's word; where it says that the file is
-    there, the word of two queues against it counts more (decision D9).
-    """
-    if condition == "ok":
-        return "lost" if len(queues) > 1 else "ready"
-    return condition
 
 
 def _last(number: int | None) -> tuple[bool, int]:

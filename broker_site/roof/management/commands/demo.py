@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from broker_site.roof import demo
 from broker_site.roof.embedded import NoPlace, NotStarted
 from broker_site.roof.supervisor import NotRunning, Pilot, System, running
-from broker_site.roof.supervisor.local_site import GRID, People, local_pilots, people
+from broker_site.roof.supervisor.local_site import GRID, People, local_pilots, mark_storages, people
 
 LIMIT_S = 300.0
 
@@ -34,6 +34,7 @@ class Command(BaseCommand):
             call_command("migrate", verbosity=0, interactive=False)
             accounts.append(people(system.folder))
             call_command("import_grid", str(GRID), verbosity=0)  # also over the grid of an older demo
+            mark_storages(system.folder)
             demo.set_pace()
             return list(local_pilots(system.folder, say=self.stdout.write))
 

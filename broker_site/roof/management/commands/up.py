@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from broker_site.roof.embedded import NoPlace, NotStarted
 from broker_site.roof.supervisor import NotRunning, Pilot, System, running
-from broker_site.roof.supervisor.local_site import People, load_grid, local_pilots, people
+from broker_site.roof.supervisor.local_site import People, load_grid, local_pilots, mark_storages, people
 
 
 class Command(BaseCommand):
@@ -41,6 +41,8 @@ class Command(BaseCommand):
             accounts.append(people(system.folder))
             if load_grid():
                 self._say("loaded the demo grid")
+            for name in mark_storages(system.folder):
+                self._say(f"storage {name} is not marked, so that its loss would not be seen: manage.py storage mark {name}")
             return list(local_pilots(system.folder, wanted, say=self._say))
 
         try:

@@ -1,0 +1,31 @@
+"""Agent storage. Takes the storage endpoints that have a directory. Leaves them up, down, read only, full or unmarked, and those
+who wait for one that is back due. Next: feed, wake, and whoever reads the grid.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import Run, agent
+from brokerage.feeds.storage_roots import look_at
+from brokerage.ledger.storages import note_root
+from brokerage.models import StorageEndpoint
+from brokerage.queries.pilots import storage_roots
+from brokerage.rules.grid.storage_root import judge_root
+
+logger = logging.getLogger(__name__)
+
+
+@agent("storage")
+def storage(run: Run) -> int:
+    """Look at the root of every endpoint: how many changed their state."""
+    full_below_gb = gdpconfig.value("storage", "FULL_BELOW")
+    roots, changed = storage_roots(), 0
+    for endpoint in StorageEndpoint.objects.filter(name__in=roots).order_by("name"):
+        look = look_at(roots[endpoint.name])
+        verdict = judge_root(endpoint.mark, look, full_below_gb)
+        if note_root(endpoint, verdict, look.size_gb or endpoint.root_gb):
+            logger.warning("storage %s is %s: %s", endpoint.name, verdict.state, verdict.fault or "its mark is found")
+            changed += 1
+    return changed

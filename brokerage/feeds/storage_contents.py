@@ -1,0 +1,61 @@
+"""Going through the files below the root of a storage endpoint, holding them against the catalogue, and removing orphans."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from brokerage.pilot.storage_root import MARKER, StorageRoot
+from brokerage.queries.storage_contents import files_being_written, registered_files
+from brokerage.rules.grid.storage_contents import StorageFindings, StoredFile, compare
+
+
+def check_contents(root: StorageRoot, older_than_s: float) -> StorageFindings:
+    """What is wrong at an endpoint. Raises StorageDown, also when it goes down meanwhile: nothing is concluded then.
+
+    The files are read first, then the catalogue, so that what a job registers meanwhile is not taken for unknown.
+    """
+    with root.opened() as opened:
+        stored = list(_files(opened))
+        being_written = files_being_written(root.name)
+        findings = compare(stored, registered_files(root.name), being_written, older_than_s)
+        absent = [path for path in findings.absent if not (opened / path).is_file()]
+    return replace(findings, absent=absent)
+
+
+def remove(root: StorageRoot, files: Iterable[StoredFile]) -> int:
+    """Remove these files: how many were still there, as they were seen."""
+    removed = 0
+    with root.opened() as opened:
+        for file in files:
+            path = opened / file.path
+            try:
+                if path.lstat().st_size == file.size:
+                    path.unlink()
+                    removed += 1
+            except FileNotFoundError:
+                continue
+    return removed
+
+
+def _files(opened: Path) -> Iterator[StoredFile]:
+    """Every regular file below the root but its marker; links are not followed."""
+    now, prefix = time.time(), f"{opened}/"
+    for folder, _, names in os.walk(prefix, onerror=_refuse):
+        for name in names:
+            path = Path(folder, name)
+            try:
+                status = path.lstat()
+            except FileNotFoundError:
+                continue  # a pilot gave it its name or took it away just now
+            below = str(path).removeprefix(prefix)
+            if below != MARKER:
+                yield StoredFile(below, status.st_size, now - status.st_mtime)
+
+
+def _refuse(problem: OSError) -> None:
+    """A folder that cannot be read is no empty folder."""
+    raise problem

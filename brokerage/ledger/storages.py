@@ -1,0 +1,51 @@
+"""What is written of the roots of storage endpoints: their marks, how they are, and who waits for them."""
+
+from __future__ import annotations
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from broker_site.foundation.agency.look import look_after_commit
+from brokerage.models import StorageEndpoint
+from brokerage.rules.grid.storage_root import RootVerdict
+
+
+def note_mark(name: str, mark: str) -> None:
+    """An endpoint is marked from now on; it is looked at next."""
+    StorageEndpoint.objects.filter(name=name).update(mark=mark)
+    look_after_commit("storage")
+
+
+def note_root(endpoint: StorageEndpoint, verdict: RootVerdict, size_gb: float | None) -> bool:
+    """Note how the root of an endpoint is: whether its state is another than before.
+
+    When it is no longer down, everybody who waits for it looks again: its files, and pending tasks.
+    """
+    moved = verdict.state != endpoint.root_state
+    if not moved and (verdict.fault, size_gb) == (endpoint.root_fault, endpoint.root_gb):
+        return False
+    with transaction.atomic():
+        StorageEndpoint.objects.filter(name=endpoint.name).update(
+            root_state=verdict.state,
+            root_fault=verdict.fault[:510],
+            root_gb=size_gb,
+            root_since=Now() if moved else endpoint.root_since,
+        )
+        if moved and endpoint.root_state == "down":
+            _wake(endpoint.name)
+    return moved
+
+
+def _wake(storage: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE workqueues_file SET look_due = now() WHERE look_due > now() AND held_storage = %s AND held <> ''", [storage]
+        )
+        cursor.execute(
+            """
+            UPDATE workqueues_task SET next_look_at = now() WHERE id IN (
+                SELECT id FROM workqueues_task WHERE status = 'pending' AND next_look_at > now() ORDER BY id
+                FOR NO KEY UPDATE SKIP LOCKED)
+            """
+        )
+    look_after_commit("feed", "wake")
