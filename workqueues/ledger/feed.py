@@ -118,7 +118,7 @@ def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str) -> None:
 def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, Literal["lost", "broken", "ready"]], who: str) -> None:
     """The catalogue was asked about files that jobs could not read (decision D9): `verdicts` by file id.
 
-    Lost and broken files leave the counts of their dataset, the others are ready for another try.
+    Lost and broken files stay files of their dataset, to be used no more; the others are ready for another try.
     """
     with transaction.atomic():
         lock_claimed(task_id, run_id)
@@ -138,7 +138,7 @@ def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, Literal["lost
             file.held, file.status = "", verdict
         for dataset_id, n in Counter(f.dataset_id for f in files if f.status != "ready").items():
             Dataset.objects.filter(id=dataset_id).update(
-                n_files=F("n_files") - n, n_files_to_be_used=F("n_files_to_be_used") - n, n_files_missing=F("n_files_missing") + n
+                n_files_to_be_used=F("n_files_to_be_used") - n, n_files_missing=F("n_files_missing") + n
             )
         File.objects.bulk_update(files, ["status", "held"], batch_size=1000)
         mark_partial([f.id for f in files])
