@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,14 +11,16 @@ import pytest
 from brokerage.ledger.lease import Lease
 from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobRetryHistory, Site, StorageEndpoint
 from brokerage.queries.invariants import look
+from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
+from tests.api.test_commands import page
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, good, run_agents, run_jobs, take, try_take
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.commands import command
 from workqueues.ledger.define import break_task
-from workqueues.models import Dataset, DatasetChange, File, Task, TaskChange
-from workqueues.states import INPUT_TYPES
+from workqueues.models import Dataset, DatasetChange, EventRange, File, Task, TaskChange
+from workqueues.states import INPUT_TYPES, TASK
 
 pytestmark = pytest.mark.django_db
 
@@ -119,6 +123,46 @@ def test_an_empty_input_that_the_task_allows_ends_finished(queue: ComputingQueue
     assert ended(task)[:2] == ("finished", "its input has no files, which the task allows")
     assert set(Dataset.objects.values_list("status", flat=True)) == {"done"}
     assert faults() == []
+
+
+def outcome(task: Task) -> tuple[str, dict[str, int]]:
+    """The end that follows from the files as they are now, and what its reason must count."""
+    files = list(File.objects.filter(task_id=task.id, dataset__master=None, type="input").values_list("status", flat=True))
+    part = EventRange.objects.filter(task_id=task.id, status="done").exists()
+    told = {"given up": files.count("failed"), "lost or damaged": files.count("lost"), "not used": 0}
+    if files and set(files) == {"finished"}:
+        return "done", {}
+    return ("finished" if part or "finished" in files else "failed"), {what: n for what, n in told.items() if n}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_becomes_of_the_jobs_the_end_follows_from_the_files(queue: ComputingQueue, seed: int) -> None:
+    """Good and bad ends, files that are lost, a finish or a kill in between, retries: by files and by events."""
+    random = Random(seed)
+    catalogue_dataset("in.data", 5)
+    cut = {"nFilesPerJob": None, "nEventsPerJob": 15} if seed % 2 else {"nFilesPerJob": 2}
+    task = submitted(reading("t", "in.data", prodSourceLabel="managed", maxAttempt=2, **cut))
+    run_agents(1)
+    for step in range(40):
+        if ended(task)[0] in TASK.final:
+            if task.status != "aborted":
+                expected, counts = outcome(task)
+                numbers = re.findall(r"(\d+) (?:is|are|was|were) (given up|lost or damaged|not used)", task.error_dialog)
+                assert (task.status, {what: int(n) for n, what in numbers}) == (expected, counts), task.error_dialog
+                done = File.objects.filter(task_id=task.id, type="input", status="finished").count()
+                assert task.progress == 100 * done // 5
+            assert faults() == []
+            if task.status == "done" or step > 25:
+                break
+            command(task.id, "retry", "user:ada")
+        elif random.random() < 0.1:
+            command(task.id, random.choice(["finish", "kill"]), "user:ada")
+        elif (leased := try_take(queue)) is not None:
+            inputs = [i["lfn"] for i in job_document(leased.job_id)["inputs"]]
+            bad = Report("failed", missing_inputs=inputs[:1]) if random.random() < 0.3 else BAD
+            end(leased, random.choice([good(leased.job_id), good(leased.job_id), bad]))
+        run_agents(1, ["feed", "generate", "command", "finish"])
+    assert task.status in TASK.final
 
 
 # Retry
@@ -292,6 +336,8 @@ def test_the_history_of_a_closed_output_says_what_is_in_it(queue: ComputingQueue
     for dataset in Dataset.objects.exclude(type__in=INPUT_TYPES):
         last = DatasetChange.objects.filter(dataset_id=dataset.id).latest("id")
         assert (last.new, last.why) == ("done", why)
+    shown = page("olga", ("demo", "operator")).get(f"/tasks/{task.id}/").text
+    assert ("done, empty" in shown) == why.startswith("no file")
 
 
 # Histories of jobs
