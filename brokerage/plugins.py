@@ -67,7 +67,7 @@ def _load(point: EntryPoint) -> Plugin:
         plugin = Plugin(package, version, point.name, point.value, fault=f"{type(error).__name__}: {error}")
         log.error("%s could not be loaded: %s", plugin, plugin.fault, exc_info=error)
         return plugin
-    new = [names[len(known) :] for names, known in zip(_names(), before, strict=True)]
+    new = [names[len(earlier) :] for names, earlier in zip(_names(), before, strict=True)]
     plugin = Plugin(package, version, point.name, point.value, "", *new)
     log.debug("%s brings %s", plugin, ", ".join(chain.from_iterable(new)) or "nothing")
     return plugin

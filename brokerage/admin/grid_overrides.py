@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.adminpages import AuditedAdmin, values
 from broker_site.foundation.kernel import clock
-from brokerage.ledger.grid_overrides import PLACES, end_override, set_override
+from brokerage.ledger.grid_overrides import MODELS, end_override, set_override
 from brokerage.models import LocalOverride
 from brokerage.rules.grid.attributes import BadGrid, in_a_line
 from brokerage.rules.grid.overrides import TABLES, read_override
@@ -39,7 +39,7 @@ class OverrideForm(ModelForm):
         kind, name, attribute = (data.get(part) or getattr(self.instance, part) for part in ("kind", "name", "attribute"))
         if self.errors or not (kind and name and attribute):
             return data
-        if not PLACES[kind]._default_manager.filter(name=name).exists():
+        if not MODELS[kind]._default_manager.filter(name=name).exists():
             place = "name" if "name" in self.fields else None
             self.add_error(place, forms.ValidationError(f"there is no {kind} {name}", code="reference"))
             return data

@@ -20,15 +20,13 @@ from brokerage.rules.decision.policy_choice import Unusable
 from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
-from brokerage.rules.placement.place_jobs import NoPlace, most_jobs, place_jobs
+from brokerage.rules.placement.place_jobs import NoPlace, Placement, most_jobs, place_jobs
 from brokerage.rules.placement.slots import JobGrants
+from brokerage.rules.placement.usable_input import UsableInput
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
 from workqueues.splitters.check import BadPlan
-
-FULL = "every queue that may take the task has as many waiting jobs as it may"
-FULL_WAIT_S = 1.0
 
 
 class Delay(NamedTuple):
@@ -39,7 +37,7 @@ class Delay(NamedTuple):
     pending: bool = True
 
 
-QUEUES_FULL = Delay(FULL, FULL_WAIT_S, pending=False)
+QUEUES_FULL = Delay("every queue that may take the task has as many waiting jobs as it may", 1.0, pending=False)
 
 DatasetJobs = tuple[int, Delay | None]
 """Jobs made from one dataset, and what the task waits for, if it does."""
@@ -56,7 +54,7 @@ class GenerateRun:
     queue_ids: Mapping[str, int]
     throttle: Throttle
     stale: Sequence[str] = ()
-    given: JobGrants = field(default_factory=JobGrants)
+    grants: JobGrants = field(default_factory=JobGrants)
 
 
 def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJobs:
@@ -83,38 +81,23 @@ def _most_jobs(task: Task, run_state: GenerateRun) -> int:
     )
     requests, room = run_state.cycle.requests, run_state.throttle.room(task)
     policy = requests.config.policy(task.vo, activity_of(task.prod_source_label))
-    return most_jobs(requests.snapshot, policy, ask, run_state.given, gdpconfig.component("jobbroker", vo=task.vo), room)
+    return most_jobs(requests.snapshot, policy, ask, run_state.grants, gdpconfig.component("jobbroker", vo=task.vo), room)
 
 
 def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> DatasetJobs:
     """Pick input, decide on queues, place and make the jobs. Raises NoPlace and what deciding and cutting raise."""
-    run = run_state.run
+    run, cycle = run_state.run, run_state.cycle
     usable = take_input(run.id, task, dataset, most)
     if not len(usable.columns):
         return 0, None
-    smallest = usable.smallest(most)
-    if not smallest:
-        split = usable.cut_anywhere()
-        give_up(run.id, task.id, usable, split.dropped, run.who)
-        if not split.dropped:
-            raise NoPlace(split.reason or "its files make no job")
+    if not (smallest := usable.smallest(most)):
+        _give_up_all(task, usable, run)
         return 0, None
-    cycle = run_state.cycle
-    task_decision: TaskDecision[Queues] = cycle.decide(cycle.requests.for_queues(task, dataset, usable, smallest))
+    task_decision = cycle.decide(cycle.requests.for_queues(task, dataset, usable, smallest))
     if task_decision.decision.outcome == "pending":
         return 0, Delay(shortfall(task_decision), task_decision.decision.wait_s)
     decision_id = cycle.decisions.store()
-    placement = place_jobs(
-        usable,
-        task_decision,
-        cycle.requests.snapshot.storages,
-        run_state.queue_ids,
-        run_state.given,
-        most,
-        gdpconfig.component("jobbroker", vo=task.vo),
-        dice(task.id, decision_id),
-    )
-    run_state.given.add(task.gshare, Counter(job.queue for job in placement.jobs))
+    placement = _place(task, usable, task_decision, most, decision_id, run_state)
     give_up(run.id, task.id, usable, placement.dropped, run.who)
     make_jobs(run.id, task, usable, placement.jobs, decision_id, run.who)
     if placement.jobs or placement.dropped:
@@ -122,3 +105,22 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
     if placement.reason:
         return 0, Delay(placement.reason, gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), pending=False)
     return 0, QUEUES_FULL
+
+
+def _give_up_all(task: Task, usable: UsableInput, run: Run) -> None:
+    """Give up input of which no job can be made at any queue. Raises NoPlace where no rule of the task gives it up."""
+    split = usable.cut_anywhere()
+    give_up(run.id, task.id, usable, split.dropped, run.who)
+    if not split.dropped:
+        raise NoPlace(split.reason or "its files make no job")
+
+
+def _place(
+    task: Task, usable: UsableInput, task_decision: TaskDecision[Queues], most: int, decision_id: int, run_state: GenerateRun
+) -> Placement:
+    """Cut jobs for the chosen queues, and count them there."""
+    storages, config = run_state.cycle.requests.snapshot.storages, gdpconfig.component("jobbroker", vo=task.vo)
+    queue_ids, grants = run_state.queue_ids, run_state.grants
+    placement = place_jobs(usable, task_decision, storages, queue_ids, grants, most, config, dice(task.id, decision_id))
+    grants.add(task.gshare, Counter(job.queue for job in placement.jobs))
+    return placement

@@ -10,11 +10,11 @@ import time
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.kernel import clock
-from brokerage.feeds.document import KINDS
 from brokerage.feeds.refresh import refresh_feed
 from brokerage.ledger.feeds import claim, due
 from brokerage.ledger.grid_overrides import end_expired
 from brokerage.models import Feed
+from brokerage.rules.grid.cric import KINDS
 
 LONGEST_S = 45.0
 """Time after which a run begins no further feed: those left are due at the next one, well before a task's time limit."""
@@ -26,7 +26,7 @@ def refresh(run: Run) -> int:
     changed, began = end_expired(run.now), time.monotonic()
     period_s = gdpconfig.value("feeds", "FEED_PERIOD")
     waiting = Feed.objects.filter(due(run.now, period_s)).defer("copy").order_by("name")
-    for feed in sorted(waiting, key=lambda feed: KINDS.index(feed.kind)):
+    for feed in sorted(waiting, key=lambda feed: list(KINDS).index(feed.kind)):
         if time.monotonic() - began > LONGEST_S:
             break
         if claim(feed, run.now, period_s):

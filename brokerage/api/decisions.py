@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -28,6 +28,13 @@ QUEUE = OpenApiParameter("queue", str, description="also tell every verdict on t
 
 
 @extend_schema(tags=["brokerage"])
+@extend_schema_view(
+    list=extend_schema(
+        summary="The decisions about a task",
+        description="Newest first; equal ones in a row are one with a count.",
+        responses={200: DecisionShown(many=True), **refusals(400, 404)},
+    )
+)
 class TaskDecisionsView(mixins.ListModelMixin, viewsets.GenericViewSet[Decision]):
     queryset = Decision.objects.none()
     serializer_class = DecisionShown
@@ -39,11 +46,6 @@ class TaskDecisionsView(mixins.ListModelMixin, viewsets.GenericViewSet[Decision]
         """Those of the task in the address."""
         task = visible_task(self.request, self.kwargs["task_id"], READ)
         return Decision.objects.filter(task_id=task.id).defer("record", "ask", "own")
-
-    @extend_schema(summary="The decisions about a task", responses={200: DecisionShown(many=True), **refusals(400, 404)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Newest first; equal ones in a row are one with a count."""
-        return super().list(request, *args, **kwargs)
 
 
 @extend_schema(tags=["brokerage"])

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,6 +22,13 @@ READ = "grid:read"
 
 
 @extend_schema(tags=["grid"])
+@extend_schema_view(
+    list=extend_schema(
+        summary="List computing queues",
+        description="In the order of their names, each with its storage endpoints and its jobs by state.",
+        responses={200: QueueShown(many=True), **refusals(400)},
+    )
+)
 class QueuesView(mixins.ListModelMixin, viewsets.GenericViewSet[ComputingQueue]):
     """Computing queues; the grid is the same for all VOs."""
 
@@ -38,11 +45,6 @@ class QueuesView(mixins.ListModelMixin, viewsets.GenericViewSet[ComputingQueue])
             overrides.setdefault(override.name, []).append(override)
         return {**super().get_serializer_context(), "job_counts": job_counts(), "overrides": overrides}
 
-    @extend_schema(summary="List computing queues", responses={200: QueueShown(many=True), **refusals(400)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """In the order of their names, each with its storage endpoints and its jobs by state."""
-        return super().list(request, *args, **kwargs)
-
     @extend_schema(summary="Read a computing queue", responses={200: QueueShown, **refusals(404)})
     def retrieve(self, request: Request, name: str) -> Response:
         """One computing queue by its name."""
@@ -53,6 +55,13 @@ class QueuesView(mixins.ListModelMixin, viewsets.GenericViewSet[ComputingQueue])
 
 
 @extend_schema(tags=["grid"])
+@extend_schema_view(
+    list=extend_schema(
+        summary="List sites",
+        description="In the order of their names, each with its storage endpoints and queues.",
+        responses={200: SiteShown(many=True), **refusals(400)},
+    )
+)
 class SitesView(mixins.ListModelMixin, viewsets.GenericViewSet[Site]):
     queryset: QuerySet[Site] = Site.objects.prefetch_related("storages", "queues")
     serializer_class = SiteShown
@@ -60,20 +69,17 @@ class SitesView(mixins.ListModelMixin, viewsets.GenericViewSet[Site]):
     filterset_class = SiteFilter
     permissions = {"list": READ}
 
-    @extend_schema(summary="List sites", responses={200: SiteShown(many=True), **refusals(400)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """In the order of their names, each with its storage endpoints and queues."""
-        return super().list(request, *args, **kwargs)
-
 
 @extend_schema(tags=["grid"])
+@extend_schema_view(
+    list=extend_schema(
+        summary="List feeds",
+        description="In the order of their names: how old each is, and what is wrong with it.",
+        responses={200: FeedShown(many=True), **refusals(400)},
+    )
+)
 class FeedsView(mixins.ListModelMixin, viewsets.GenericViewSet[Feed]):
     queryset: QuerySet[Feed] = Feed.objects.defer("copy")
     serializer_class = FeedShown
     pagination_class = ByName
     permissions = {"list": READ}
-
-    @extend_schema(summary="List feeds", responses={200: FeedShown(many=True), **refusals(400)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """In the order of their names: how old each is, and what is wrong with it."""
-        return super().list(request, *args, **kwargs)

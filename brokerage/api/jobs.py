@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -26,6 +25,9 @@ READ = "job:read"
 
 
 @extend_schema(tags=["jobs"])
+@extend_schema_view(
+    list=extend_schema(summary="List jobs", description="Newest first.", responses={200: JobShown(many=True), **refusals(400)})
+)
 class JobsView(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
     """Jobs of the VOs in which the caller has a role."""
 
@@ -40,11 +42,6 @@ class JobsView(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
         scope = visible_vos(principal(self.request), READ).q("spec__vo")
         return Job.objects.filter(scope).select_related("spec", "computing_queue")
 
-    @extend_schema(summary="List jobs", responses={200: JobShown(many=True), **refusals(400)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Newest first."""
-        return super().list(request, *args, **kwargs)
-
     @extend_schema(summary="Read a job", responses={200: JobWhole, **refusals(404)})
     def retrieve(self, request: Request, job_id: int) -> Response:
         """One job with its description, inputs, outputs, result, history and retries."""
@@ -57,6 +54,13 @@ class JobsView(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
 
 
 @extend_schema(tags=["jobs"])
+@extend_schema_view(
+    list=extend_schema(
+        summary="The jobs of a task",
+        description="Newest first, all tries.",
+        responses={200: JobShown(many=True), **refusals(400, 404)},
+    )
+)
 class TaskJobsView(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
     queryset = Job.objects.none()
     serializer_class = JobShown
@@ -68,8 +72,3 @@ class TaskJobsView(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
         """Those of the task in the address."""
         task = visible_task(self.request, self.kwargs["task_id"], READ)
         return Job.objects.filter(task_id=task.id).select_related("spec", "computing_queue")
-
-    @extend_schema(summary="The jobs of a task", responses={200: JobShown(many=True), **refusals(400, 404)})
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Newest first, all tries."""
-        return super().list(request, *args, **kwargs)

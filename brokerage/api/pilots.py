@@ -92,13 +92,13 @@ def match(request: HttpRequest) -> HttpResponse:
         raise Refused(403, "No pilot", "The token names no pilot.")
     if queue is None or queue.status not in ("online", "brokeroff", "test"):
         return _nothing()
-    leased = _lease(queue, pilot_id, ask, principal.vo) or lease_again(pilot_id, ask.request)
-    if leased is None:
+    job_lease = _lease(queue, pilot_id, ask, principal.vo) or lease_again(pilot_id, ask.request)
+    if job_lease is None:
         note_seen(pilot_id)
         return _nothing()
-    token = mint_job_token(leased.job_id, leased.epoch, leased.lease_s + OVERLAP_S, pilot=principal.credential or 0)
-    lease_facts = {"epoch": leased.epoch, "token": token, "lease_s": leased.lease_s}
-    return JsonResponse({"job": job_document(leased.job_id) | lease_facts})
+    token = mint_job_token(job_lease.job_id, job_lease.epoch, job_lease.lease_s + OVERLAP_S, pilot=principal.credential or 0)
+    lease_facts = {"epoch": job_lease.epoch, "token": token, "lease_s": job_lease.lease_s}
+    return JsonResponse({"job": job_document(job_lease.job_id) | lease_facts})
 
 
 @require_POST
@@ -107,16 +107,16 @@ def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
     """A sign of life prolongs the lease and carries the state; the answer carries the next token and a kill."""
     claim = _claim(request)
     status = _read(request, Heartbeat).status
-    renewed = renew(job_id, claim.epoch)
-    if renewed is not None and renewed.status != status:
+    lease_state = renew(job_id, claim.epoch)
+    if lease_state is not None and lease_state.status != status:
         moved = advance(job_id, claim.epoch, status, SOURCES[status], f"job:{job_id}")
         if moved is not None and status == "running":
             note_start(job_id)
-        renewed = moved or renewed
-    if renewed is None:
+        lease_state = moved or lease_state
+    if lease_state is None:
         raise _over(job_id)
-    token = mint_job_token(job_id, claim.epoch, renewed.lease_s + OVERLAP_S, pilot=claim.pilot)
-    return JsonResponse({"token": token, "lease_s": renewed.lease_s, "command": "tobekilled" if renewed.kill else None})
+    token = mint_job_token(job_id, claim.epoch, lease_state.lease_s + OVERLAP_S, pilot=claim.pilot)
+    return JsonResponse({"token": token, "lease_s": lease_state.lease_s, "command": "tobekilled" if lease_state.kill else None})
 
 
 @require_POST
@@ -175,6 +175,6 @@ def _lease(queue: PilotQueue, pilot_id: UUID, ask: JobRequest, vo: str) -> Lease
     for fresh in (False, True):
         for waiting in WAITING.offers(queue.id, offer, fresh=fresh):
             seconds = lease_s(waiting.label, queue.workflow, watcher)
-            if (leased := lease([waiting.id], pilot_id, ask.request, seconds)) is not None:
-                return leased
+            if (job_lease := lease([waiting.id], pilot_id, ask.request, seconds)) is not None:
+                return job_lease
     return None

@@ -19,8 +19,6 @@ from brokerage.rules.grid.cric_metrics import read_closeness, read_network, read
 from brokerage.rules.grid.document import without_ours
 from brokerage.rules.grid.update import GridUpdate, read_update
 
-KINDS = ("grid", "cric-sites", "cric-storages", "cric-queues", "software", "network", "closeness")
-"""Every kind of document, in the order in which later ones refer to earlier ones."""
 LARGEST = 100_000_000
 """Bytes of a document."""
 

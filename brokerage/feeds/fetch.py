@@ -79,9 +79,9 @@ def checked(place: str, hosts: Sequence[str]) -> SplitResult:
         raise FeedUnavailable("an address with a user or password")
     default = PORTS[parts.scheme]
     host, port = parts.hostname.lower(), port or default
-    known = {entry.strip().lower() for entry in hosts}
+    listed = {entry.strip().lower() for entry in hosts}
     shown = f"[{host}]" if ":" in host else host
-    if f"{shown}:{port}" not in known and not (port == default and (shown in known or host in known)):
+    if f"{shown}:{port}" not in listed and not (port == default and (shown in listed or host in listed)):
         raise FeedUnavailable(f"the host {shown}:{port} is not listed in FEED_HOSTS")
     return parts
 
@@ -116,13 +116,13 @@ class _TimedSocket:
 
 def _connected(host: str, port: int, deadline: float) -> socket.socket:
     """A connection to the first address of a host that answers; each has its part of the time that is left."""
-    known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     fault: OSError = OSError("the host has no address")
-    for number, (family, kind, protocol, _, address) in enumerate(known):
+    for number, (family, kind, protocol, _, address) in enumerate(addresses):
         left = _left(deadline)
         candidate = socket.socket(family, kind, protocol)
         try:
-            candidate.settimeout(left / (len(known) - number))
+            candidate.settimeout(left / (len(addresses) - number))
             candidate.connect(address)
             candidate.settimeout(left)
         except OSError as error:
@@ -196,11 +196,11 @@ def _file(place: str, limits: Limits) -> FeedDocument:
         path = Path(place).resolve(strict=True)
         if not Path(place).is_absolute() or not any(path.is_relative_to(Path(f).resolve()) for f in limits.folders):
             raise FeedUnavailable("the file is not in a folder listed in FEED_FOLDERS")
-        known = path.stat()
-        if not stat.S_ISREG(known.st_mode):
+        file = path.stat()
+        if not stat.S_ISREG(file.st_mode):
             raise FeedUnavailable("not a file")
-        if known.st_size > limits.max_bytes:
+        if file.st_size > limits.max_bytes:
             raise FeedUnavailable(f"more than {limits.max_bytes} bytes")
-        return FeedDocument(path.read_bytes(), datetime.fromtimestamp(known.st_mtime, UTC))
+        return FeedDocument(path.read_bytes(), datetime.fromtimestamp(file.st_mtime, UTC))
     except (OSError, ValueError, RuntimeError) as error:
         raise FeedUnavailable(f"{getattr(error, 'strerror', None) or error}"[:200]) from None

@@ -51,8 +51,9 @@ def _use(feed: Feed, fetched: FeedDocument, now: datetime) -> int:
     data_at = time_of(document) or (None if feed.kind == STATIC else fetched.modified_at) or now
     wanted = from_afar(wanted_of(feed.kind, document, known_names(), now))
     with transaction.atomic():
-        if (mine := _unchanged(feed)) is None:
-            return 0
+        unchanged = Feed.objects.filter(pk=feed.pk, kind=feed.kind, place=feed.place, enabled=True)
+        if (mine := unchanged.select_for_update(no_key=True).first()) is None:
+            return 0  # an operator removed it, switched it off or changed its place while it was read
         if mine.data_at is not None and data_at < mine.data_at and fetched.body != last_copy(mine):
             raise FeedUnavailable(
                 f"of {data_at:%Y-%m-%d %H:%M:%S}, older than the copy that we have, of {mine.data_at:%Y-%m-%d %H:%M:%S}"
@@ -65,11 +66,6 @@ def _use(feed: Feed, fetched: FeedDocument, now: datetime) -> int:
         mine.digest = hashlib.sha256(fetched.body).hexdigest()
         note_good(mine, wanted, now)
     return len(changes)
-
-
-def _unchanged(feed: Feed) -> Feed | None:
-    """The row as it is now, locked; None where an operator removed it, switched it off or changed its place while it was read."""
-    return Feed.objects.select_for_update(no_key=True).filter(pk=feed.pk, kind=feed.kind, place=feed.place, enabled=True).first()
 
 
 def last_copy(feed: Feed) -> bytes:

@@ -26,11 +26,6 @@ def wants_local_input(ask: Ask, config: Config) -> bool:
     return priority < ANYWHERE_PRIORITY and not little and not tired
 
 
-def may_read_virtually(ask: Ask) -> bool:
-    """Whether jobs of the task may read their input through the caches of virtual placement (facts 3.2)."""
-    return not (ask.avoid_vp or ask.merge or ask.scout or ask.use_local_io)
-
-
 @filters(Criterion("locality", "{missing_files} files of the input are not there"), keys=LOCALITY_KEYS)
 def locality(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
     """All input is there on disk, or the queue reads it through a cache.
@@ -41,7 +36,8 @@ def locality(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Number
     numbers = {"missing_files": queues.missing_files}
     if not wants_local_input(ask, config):
         return (True,), numbers
-    at_hand = queues.local | queues.virtual if may_read_virtually(ask) else queues.local
+    copied = ask.avoid_vp or ask.merge or ask.scout or ask.use_local_io  # never read through a cache (facts 3.2)
+    at_hand = queues.local if copied else queues.local | queues.virtual
     laxer = (
         lambda: (at_hand | (queues.missing_files <= queues.tape_files),),
         lambda: (queues.whole_datasets > 0,),

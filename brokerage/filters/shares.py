@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -37,7 +36,8 @@ def zero_share_analysis(ask: Ask, queues: Queues, config: Config) -> tuple[Flags
 
 
 def _zero_share(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
-    group = group_of(ask.processing_type, config["PROCESSING_GROUPS"])
+    kind = ask.processing_type
+    group = next((group for group, types in config["PROCESSING_GROUPS"].items() if kind in types), kind)
     numbers = {"group": group, "policy": queues.fairsharepolicy}
     tests = (ask.share or "").lower() in ("test", "validation") or ask.prod_source_label in ("test", "validation")
     if tests and not (ask.bound_to_one and ask.prod_source_label != "managed"):
@@ -82,11 +82,6 @@ def accepts(policy: str, work: Work) -> bool:
         if _matches(entry, work):
             return not entry.zero
     return all(entry.zero for entry in entries)
-
-
-def group_of(processing_type: str, groups: Mapping[str, Sequence[str]]) -> str:
-    """The processing group of a type: the one whose list has it, else the type itself."""
-    return next((group for group, types in groups.items() if processing_type in types), processing_type)
 
 
 @lru_cache(maxsize=4096)

@@ -125,16 +125,16 @@ def record_decisions(decisions: Sequence[TaskDecision[Any]], config_revision: in
     if not decisions:
         return []
     with transaction.atomic():
-        known = _last_of(decisions)
+        last_of = _last_of(decisions)
         counted: dict[int, int] = {}
         fresh: list[Decision] = []
         stored: list[Decision | int] = []
         for decision in decisions:
             place, same = _place(decision), sameness(decision.decision)
-            last = known.get(place)
+            last = last_of.get(place)
             if last is None or last[1] != same:
                 fresh.append(_row(decision, same, config_revision, snapshot_id))
-                last = known[place] = (fresh[-1], same)
+                last = last_of[place] = (fresh[-1], same)
             elif isinstance(last[0], Decision):
                 last[0].n_times += 1
             else:

@@ -15,17 +15,16 @@ from django.db import models, transaction
 from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.principal import SYSTEM, Principal
+from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.kernel.verdict import Problem
-from brokerage.ledger.grid_facts import Change, What, bring_facts
-from brokerage.ledger.grid_overrides import Overrides, take_turns
-from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.ledger.grid_facts import Change, What, bring_facts, set_columns
+from brokerage.ledger.grid_overrides import MODELS, Overrides, take_turns
+from brokerage.models import ComputingQueue, QueueStorage
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.document import Entry, QueueEntry
 from brokerage.rules.grid.overrides import Kind
 from brokerage.rules.grid.update import GridUpdate
 
-MODELS: Mapping[Kind, type[models.Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
 GONE: Mapping[Kind, Mapping[str, Any]] = {
     "site": {"state": "INACTIVE"},
     "storage": {"state": "INACTIVE"},
@@ -36,10 +35,8 @@ MEASURED_ALWAYS = "link"
 """What a feed changes with every reading, which the audit need not tell."""
 
 
-def import_grid(
-    wanted: GridUpdate, *, source: str = "", max_loss: float | None = None, dry_run: bool = False, by: Principal = SYSTEM
-) -> list[Change]:
-    """Write what is wanted and tell what changed; with `dry_run` everything is tried and rolled back.
+def import_grid(wanted: GridUpdate, *, source: str = "", max_loss: float | None = None) -> list[Change]:
+    """Write what is wanted and tell what changed.
 
     source: the feed that says it, empty for a document; what the same source described before and does not now is gone.
     max_loss: the part of those rows that may be gone at once; raises BadGrid (rule loss) when there are more.
@@ -51,9 +48,7 @@ def import_grid(
         changes = [*importing.places(), *bring_facts(wanted)]
         counts = Counter(f"{c.kind} {c.what}" for c in changes if not (source and c.kind == MEASURED_ALWAYS))
         if counts:
-            audit("grid.import", by, f"grid {source}".strip(), after=dict(counts))
-        if dry_run:
-            transaction.set_rollback(True)
+            audit("grid.import", SYSTEM, f"grid {source}".strip(), after=dict(counts))
     return changes
 
 
@@ -75,11 +70,11 @@ class _Import:
     def _queues(self, queues: Sequence[QueueEntry]) -> list[Change]:
         changes = {c.name: c for c in self._bring("queue", [_with_site(queue) for queue in queues])}
         for name, fields in _links(queues).items():
-            known = changes.get(name)
-            if known is None:
+            change = changes.get(name)
+            if change is None:
                 changes[name] = Change("queue", name, "changed", fields)
-            elif known.what == "changed":
-                changes[name] = Change("queue", name, "changed", {**known.fields, **fields})
+            elif change.what == "changed":
+                changes[name] = Change("queue", name, "changed", {**change.fields, **fields})
         ComputingQueue.objects.filter(name__in=list(changes)).update(modified_at=Now())
         return list(changes.values())
 
@@ -90,7 +85,9 @@ class _Import:
         names, faulty = {entry.name for entry in wanted}, self.wanted.faulty.get(kind, {})
         mine = [name for name, row in rows.items() if row.source == self.source and row.gone_at is None]
         gone = [name for name in mine if name not in names and name not in faulty]
-        self._check_loss(kind, mine, gone)
+        if self.max_loss is not None and len(gone) > self.max_loss * len(mine):
+            loss = f"{len(gone)} of {len(mine)} {kind} entries would be gone at once, more than {self.max_loss:.0%}"
+            raise BadGrid([Problem("", "loss", f"{loss}: {', '.join(sorted(gone)[:5])}{', ...' if len(gone) > 5 else ''}")])
         laid = [Entry(entry.name, self.overrides.over(kind, entry.name, entry.columns)) for entry in wanted]
         new = [entry for entry in laid if entry.name not in rows]
         manager.bulk_create([MODELS[kind](name=entry.name, source=self.source, **entry.columns) for entry in new])
@@ -104,11 +101,6 @@ class _Import:
         self._note(manager, names, faulty)
         return changes
 
-    def _check_loss(self, kind: Kind, mine: Sequence[str], gone: Sequence[str]) -> None:
-        if self.max_loss is not None and len(gone) > self.max_loss * len(mine):
-            loss = f"{len(gone)} of {len(mine)} {kind} entries would be gone at once, more than {self.max_loss:.0%}"
-            raise BadGrid([Problem("", "loss", f"{loss}: {', '.join(sorted(gone)[:5])}{', ...' if len(gone) > 5 else ''}")])
-
     def _note(self, manager: models.Manager[Any], names: set[str], faulty: Mapping[str, str]) -> None:
         """Whose the rows are now, and which of them are faulty; rows that nothing happened to are not written."""
         back = manager.filter(name__in=names)
@@ -117,8 +109,8 @@ class _Import:
         )
         if self.source:
             back.update(good_at=Now())
-        known = manager.filter(name__in=list(faulty)).only("name", "fault", "fault_since")
-        worse = [row for row in known if row.fault != faulty[row.name]]
+        rows = manager.filter(name__in=list(faulty)).only("name", "fault", "fault_since")
+        worse = [row for row in rows if row.fault != faulty[row.name]]
         for row in worse:
             row.fault = faulty[row.name]
             row.fault_since = row.fault_since or Now()
@@ -135,10 +127,7 @@ def _changes(kind: Kind, rows: Mapping[str, Any], wanted: Sequence[tuple[Entry, 
     changes = []
     for entry, what in wanted:
         row = rows[entry.name]
-        fields = {c: (getattr(row, c), value) for c, value in entry.columns.items() if getattr(row, c) != value}
-        for column, (_, value) in fields.items():
-            setattr(row, column, value)
-        if fields:
+        if fields := set_columns(row, entry.columns):
             changes.append(Change(kind, entry.name, what, fields))
     return changes
 

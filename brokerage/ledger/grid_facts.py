@@ -10,6 +10,7 @@ from typing import Any, Literal
 from django.db.models import Model
 
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Software
+from brokerage.rules.grid.measurements import WINDOWS
 from brokerage.rules.grid.update import GridUpdate
 
 What = Literal["added", "changed", "gone"]
@@ -65,7 +66,7 @@ def _link(entry: Mapping[str, Any]) -> dict[str, Any]:
     mbps = entry["mbps"] or {}
     return {
         "files_queued": entry["files_queued"],
-        **{f"mbps_{window}": mbps.get(window) for window in ("1h", "1d", "1w")},
+        **{f"mbps_{window}": mbps.get(window) for window in WINDOWS},
         "closeness": entry["closeness"],
         "measured_at": entry["at"],
     }
@@ -80,10 +81,7 @@ def _bring(kind: str, model: type[Model], keys: Key, wanted: Rows, named: Callab
         if (row := rows.get(key)) is None:
             changes.append(Change(kind, named(*key), "added"))
             continue
-        fields = {c: (getattr(row, c), value) for c, value in columns.items() if getattr(row, c) != value}
-        for column, (_, value) in fields.items():
-            setattr(row, column, value)
-        if fields:
+        if fields := set_columns(row, columns):
             changes.append(Change(kind, named(*key), "changed", fields))
             changed.append(row)
     new = [model(**dict(zip(keys, key, strict=True)), **columns) for key, columns in wanted.items() if key not in rows]
@@ -93,6 +91,14 @@ def _bring(kind: str, model: type[Model], keys: Key, wanted: Rows, named: Callab
     gone = [] if keep else [key for key in rows if key not in wanted]
     manager.filter(pk__in=[rows[key].pk for key in gone]).delete()
     return [*changes, *(Change(kind, named(*key), "gone") for key in gone)]
+
+
+def set_columns(row: Model, columns: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Set what differs, without saving: column to (before, after)."""
+    fields = {c: (getattr(row, c), value) for c, value in columns.items() if getattr(row, c) != value}
+    for column, (_, value) in fields.items():
+        setattr(row, column, value)
+    return fields
 
 
 def drop_old_links(now: datetime) -> int:

@@ -17,14 +17,14 @@ from django.db.models import Model
 from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.principal import SYSTEM, Principal
+from broker_site.foundation.access.principal import SYSTEM
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.overrides import Kind, in_column, laid_over, read_override, value_in
 
 LOCK = 0x6772_6964
 """Key of the advisory lock."""
-PLACES: Mapping[str, type[Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
+MODELS: Mapping[str, type[Model]] = {"site": Site, "storage": StorageEndpoint, "queue": ComputingQueue}
 
 
 def take_turns() -> None:
@@ -80,7 +80,7 @@ def set_override(override: LocalOverride) -> None:
     """Save a new or changed override that keeps the rules, and bring its row to it."""
     with transaction.atomic():
         take_turns()
-        row: Any = PLACES[override.kind]._default_manager.select_for_update().get(name=override.name)
+        row: Any = MODELS[override.kind]._default_manager.select_for_update().get(name=override.name)
         old = LocalOverride.objects.select_for_update().filter(pk=override.pk).first()
         if old is None:
             override.beneath = value_in(override.kind, override.attribute, vars(row))  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ def end_override(override: LocalOverride) -> None:
             _end(locked)
 
 
-def end_expired(now: datetime, by: Principal = SYSTEM) -> int:
+def end_expired(now: datetime) -> int:
     """Remove the overrides whose time is over: how many."""
     ended = 0
     for pk in LocalOverride.objects.filter(until__lte=now).order_by("id").values_list("pk", flat=True):
@@ -107,14 +107,15 @@ def end_expired(now: datetime, by: Principal = SYSTEM) -> int:
             if override is None:
                 continue
             before = {"value": override.value, "until": str(override.until)}
-            audit("localoverride.expire", by, f"localoverride {override.pk} {override}", reason=override.reason, before=before)
+            what = f"localoverride {override.pk} {override}"
+            audit("localoverride.expire", SYSTEM, what, reason=override.reason, before=before)
             _end(override)
         ended += 1
     return ended
 
 
 def _end(override: LocalOverride) -> None:
-    row = PLACES[override.kind]._default_manager.select_for_update().filter(name=override.name).first()
+    row = MODELS[override.kind]._default_manager.select_for_update().filter(name=override.name).first()
     if row is not None:
         _write(override, row, override.beneath)
     override.delete()

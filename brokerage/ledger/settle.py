@@ -57,15 +57,6 @@ _RESULT = Prepared(
 )
 
 
-class _Output(NamedTuple):
-    """An output file that a job is to write; `optional`: a finished job may leave it out (attribute allowNoOutput)."""
-
-    file_id: int
-    lfn: str
-    dataset_name: str
-    optional: bool
-
-
 class _Job(NamedTuple):
     """A job as it was read; `holder`: the pilot that holds it, `host`: where that runs.
 
@@ -83,7 +74,7 @@ class _Job(NamedTuple):
     queue: str
     inputs: Sequence[int]
     cut: Sequence[int]
-    outputs: Sequence[_Output]
+    outputs: Sequence[ExpectedOutput]
 
 
 def settle_job(job_id: int, epoch: int, report: Report, who: str) -> str:
@@ -109,8 +100,7 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
         job = jobs[0]
         if job.ended:
             return _recorded(job, epoch)
-        expected = [ExpectedOutput(o.file_id, o.lfn, o.optional) for o in job.outputs]
-        settlement = settle(report, expected, job.kill_requested, job.kill_outcome)
+        settlement = settle(report, job.outputs, job.kill_requested, job.kill_outcome)
         writes = _ending_files([job], settlement.ending, settlement.made, _suspects(job, report))
         error = f": {report.error_code} {report.error_message}" if report.error_code else ""
         if not move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]).run():
@@ -164,7 +154,7 @@ def end_jobs(
 
 def _read(ids: Sequence[int]) -> list[_Job]:
     jobs = [_Job(*row) for row in _SEE.run(list(ids))]
-    return [job._replace(outputs=[_Output(*output) for output in job.outputs]) for job in jobs]
+    return [job._replace(outputs=[ExpectedOutput(*output) for output in job.outputs]) for job in jobs]
 
 
 def _recorded(job: _Job, epoch: int) -> str:

@@ -73,6 +73,18 @@ class Migration(migrations.Migration):
                 ('kill_outcome', models.CharField(blank=True, db_default='', default='', help_text='final state of a requested kill', max_length=16)),
                 ('computing_queue', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='brokerage.computingqueue')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['task_id', 'id'], name='job_of_task'),
+                    models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['computing_queue', 'id'], name='job_open'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=django.db.models.lookups.Exact(models.Func(models.F('status'), output_field=models.BooleanField(), template="(%(expressions)s = ANY ('{cancelled,closed,failed,finished}'))"), models.Func(models.F('ended_at'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)')), name='job_ended_exactly_when_final'),
+                    models.CheckConstraint(condition=models.Q(django.db.models.lookups.Exact(models.Func(models.F('status'), output_field=models.BooleanField(), template="(%(expressions)s = ANY ('{sent,starting,running}'))"), models.Func(models.F('lease_until'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)')), django.db.models.lookups.Exact(models.Func(models.F('lease_until'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)'), models.Func(models.F('lease_holder'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)'))), name='job_leased_exactly_while_held'),
+                    models.CheckConstraint(condition=django.db.models.lookups.Exact(models.Func(models.F('status'), output_field=models.BooleanField(), template="(%(expressions)s = ANY ('{activated}'))"), models.Func(models.F('ready_priority'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)')), name='job_ready_exactly_while_activated'),
+                    models.UniqueConstraint(condition=models.Q(('lease_holder__isnull', False)), fields=('lease_holder', 'lease_request'), name='job_leased'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='JobChange',
@@ -184,6 +196,11 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('computing_queue', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='task_queues', to='brokerage.computingqueue')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('computing_queue', 'vo', 'prod_source_label', 'work_queue_id', 'resource_type', 'core_count', 'ram_mb', 'disk_mb', 'walltime_s'), name='task_queue_requirements_once'),
+                ],
+            },
         ),
         migrations.AddField(
             model_name='job',
@@ -263,36 +280,8 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('queue', 'access', 'storage'), name='queue_storage_once')],
             },
         ),
-        migrations.AddConstraint(
-            model_name='taskqueue',
-            constraint=models.UniqueConstraint(fields=('computing_queue', 'vo', 'prod_source_label', 'work_queue_id', 'resource_type', 'core_count', 'ram_mb', 'disk_mb', 'walltime_s'), name='task_queue_requirements_once'),
-        ),
         migrations.AddIndex(
             model_name='job',
             index=models.Index(condition=models.Q(('ready_priority__isnull', False)), fields=['task_queue', 'ready_priority', 'id'], name='job_ready'),
-        ),
-        migrations.AddIndex(
-            model_name='job',
-            index=models.Index(fields=['task_id', 'id'], name='job_of_task'),
-        ),
-        migrations.AddIndex(
-            model_name='job',
-            index=models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['computing_queue', 'id'], name='job_open'),
-        ),
-        migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=django.db.models.lookups.Exact(models.Func(models.F('status'), output_field=models.BooleanField(), template="(%(expressions)s = ANY ('{cancelled,closed,failed,finished}'))"), models.Func(models.F('ended_at'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)')), name='job_ended_exactly_when_final'),
-        ),
-        migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(django.db.models.lookups.Exact(models.Func(models.F('status'), output_field=models.BooleanField(), template="(%(expressions)s = ANY ('{sent,starting,running}'))"), models.Func(models.F('lease_until'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)')), django.db.models.lookups.Exact(models.Func(models.F('lease_until'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)'), models.Func(models.F('lease_holder'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)'))), name='job_leased_exactly_while_held'),
-        ),
-        migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=django.db.models.lookups.Exact(models.Func(models.F('status'), output_field=models.BooleanField(), template="(%(expressions)s = ANY ('{activated}'))"), models.Func(models.F('ready_priority'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)')), name='job_ready_exactly_while_activated'),
-        ),
-        migrations.AddConstraint(
-            model_name='job',
-            constraint=models.UniqueConstraint(condition=models.Q(('lease_holder__isnull', False)), fields=('lease_holder', 'lease_request'), name='job_leased'),
         ),
     ]

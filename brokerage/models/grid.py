@@ -17,20 +17,20 @@ from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE, Attribute
 
 def column(attribute: Attribute) -> models.Field[Any, Any]:
     """The column of a declared attribute."""
-    told: dict[str, Any] = {"help_text": attribute.doc, "default": attribute.default}
+    options: dict[str, Any] = {"help_text": attribute.doc, "default": attribute.default}
     match attribute.kind:
         case "int":
-            return models.IntegerField(**told)
+            return models.IntegerField(**options)
         case "number":
             return models.FloatField(
-                **(told if attribute.default is not None else {"help_text": attribute.doc, "null": True, "blank": True})
+                **(options if attribute.default is not None else {"help_text": attribute.doc, "null": True, "blank": True})
             )
         case "flag":
-            return models.BooleanField(**told)
+            return models.BooleanField(**options)
         case "object":
             return models.JSONField(default=dict, blank=True, help_text=attribute.doc)
     length = attribute.length or max(16, *map(len, attribute.choices))
-    return models.CharField(max_length=length, blank=attribute.default == "", **told)
+    return models.CharField(max_length=length, blank=attribute.default == "", **options)
 
 
 class Described(models.Model):

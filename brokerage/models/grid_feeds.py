@@ -6,15 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-KINDS = {
-    "grid": "our own grid document",
-    "cric-sites": "CRIC: dictionary of sites",
-    "cric-storages": "CRIC: dictionary of storage endpoints",
-    "cric-queues": "CRIC: dictionary of queues (schedconfig)",
-    "software": "releases document: software and hardware of queues",
-    "network": "network metrics of links",
-    "closeness": "closeness of sites",
-}
+from brokerage.rules.grid.cric import KINDS
 
 
 class Feed(models.Model):

@@ -6,7 +6,9 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-KINDS = ("site", "storage", "queue")
+from brokerage.rules.grid.overrides import TABLES
+
+KINDS = tuple(TABLES)
 
 
 class LocalOverride(models.Model):

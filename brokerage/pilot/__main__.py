@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from brokerage.pilot.clocks import Wake
 from brokerage.pilot.joblog import Log
-from brokerage.pilot.loop import Offer, Pilot, Refused, SlotTaken
+from brokerage.pilot.loop import EnrolmentRefused, Offer, Pilot, SlotTaken
 from brokerage.pilot.run import PilotPlace
 
 
@@ -90,7 +90,7 @@ def main() -> int:
     pilot = Pilot(place, offer, wake, log)
     try:
         pilot.serve()
-    except Refused as problem:
+    except EnrolmentRefused as problem:
         log.say(f"ends: {problem}")
         return 2
     except SlotTaken as problem:

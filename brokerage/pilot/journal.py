@@ -96,8 +96,8 @@ def clean(folder: Path, outcomes: Callable[[list[tuple[int, int]]], dict[tuple[i
         for start in range(0, len(pairs), BATCH):
             batch = pairs[start : start + BATCH]
             answers = outcomes(batch)
-            known = [pair for pair in batch if answers.get(pair) in ("finished", "gone")]
-            lines += [_close(pair, *journals[pair], gone=answers[pair] == "gone") for pair in known]
+            settled = [pair for pair in batch if answers.get(pair) in ("finished", "gone")]
+            lines += [_close(pair, *journals[pair], gone=answers[pair] == "gone") for pair in settled]
         return lines
 
 

@@ -26,7 +26,7 @@ SHORTEST_LIFE_S = 60.0
 STOP_GRACE_S = 1.0
 
 
-class Refused(Exception):
+class EnrolmentRefused(Exception):
     """The server will not have this pilot; the text says why."""
 
 
@@ -68,7 +68,7 @@ class Pilot:
     def serve(self) -> None:
         """Work until told to stop, done with `once`, idle for too long, or at the end of the walltime.
 
-        Raises Refused, SlotTaken.
+        Raises EnrolmentRefused, SlotTaken.
         """
         processes.become_subreaper()
         self.place.work.mkdir(parents=True, exist_ok=True)
@@ -139,18 +139,18 @@ class Pilot:
                 remove_folder(entry)
 
     def _register(self) -> None:
-        """Get a pilot token; Refused when the server does not take the enrolment."""
+        """Get a pilot token; EnrolmentRefused when the server does not take the enrolment."""
         try:
             secret = self.offer.enrolment_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as problem:
-            raise Refused(f"cannot read the enrolment secret: {problem}") from problem
+            raise EnrolmentRefused(f"cannot read the enrolment secret: {problem}") from problem
         sent = now()
         message = messages.registration(self.offer.queue, self.place.slot, self._resources())
         answer = self.server.ask(*message, secret, deadline=self._deadline())
         if answer is None:
             return
         if answer.status not in (200, 201) or not answer.body.get("token"):
-            raise Refused(f"registration refused with status {answer.status}: {answer.body.get('detail', '')}")
+            raise EnrolmentRefused(f"registration refused with status {answer.status}: {answer.body.get('detail', '')}")
         self.token = str(answer.body["token"])
         self.token_until = sent + 0.9 * float(answer.body.get("expires_in") or 3600.0)
         self.poll_s = float(answer.body.get("poll_s") or 1.0)

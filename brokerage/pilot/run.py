@@ -98,7 +98,8 @@ class Run:
             if not self.lease.holds():
                 raise LeaseLost from failure
             return report(self.job.id, failure, self.started, self.outcome)
-        self.check_lease()
+        if not self.lease.holds():
+            raise LeaseLost
         return report(self.job.id, None, self.started, self.outcome, written)
 
     def _run(self) -> list[StoredOutput]:
@@ -153,11 +154,6 @@ class Run:
         written = stage_out(self.job.outputs, self.folder, self.job.name, self.journal, self.check)
         self.log.say(f"staged out {len(written)} files, {sum(entry.sum.size for entry in written)} bytes")
         return written
-
-    def check_lease(self) -> None:
-        """Raise LeaseLost when it is."""
-        if not self.lease.holds():
-            raise LeaseLost
 
     def _beat(self, status: str) -> None:
         """Tell the server the status; the job only goes on when the server agrees that it is ours."""

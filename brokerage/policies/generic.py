@@ -13,7 +13,7 @@ from brokerage.weights.queues import running_over_waiting
 
 @policy(vo="*", activity="generic")
 class Generic(BrokeragePolicy):
-    """Any queue that is status and where a job fits; the emptiest first."""
+    """Any online queue where a job fits; the emptiest first."""
 
     per_share = False
     candidates = nonpreassigned

@@ -21,7 +21,7 @@ from brokerage.weights.nucleus import less_work_ahead, not_from_tape
 
 @policy(vo="*", activity="nucleus")
 class Nucleus(BrokeragePolicy):
-    """An nucleus_status nucleus with room for what comes and some of the input, drawn by its weight; its candidates are sites."""
+    """An active nucleus with room for what comes and some of the input, drawn by its weight; its candidates are sites."""
 
     components = ("taskbrokerage",)
     candidates = nonpreassigned_nucleus

@@ -14,8 +14,9 @@ from django.db import connection
 from django.db.models import prefetch_related_objects
 
 from broker_site.foundation import gdpconfig
-from brokerage.queries.asks import GB, Input, inputs_taken
+from brokerage.queries.asks import GB, Input
 from brokerage.rules.facts.needs import remaining_work
+from brokerage.rules.grid.measurements import NO_JOBS
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from brokerage.states import JOB
 from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
@@ -54,10 +55,6 @@ class BatchInputs:
         events, used = sum(d.n_events or 0 for d in masters), sum(d.n_events_used or 0 for d in masters)
         work = remaining_work(events, used, task.cpu_time, task.cpu_time_unit)
         return {"nucleus": nucleus, "share": task.gshare, "priority": task.current_priority, "rw": work}
-
-    def chunk_inputs(self, dataset: Dataset, files: Sequence[InputFile]) -> list[Input]:
-        """What a chunk of these files reads, of the master and of its secondaries."""
-        return inputs_taken(dataset, files, self.inputs.get(dataset.task_id, ()), self.sizes)
 
     def whole_input(self, task: Task) -> list[Input]:
         """All that the task reads, or its masters where it says that only they count for its nucleus.
@@ -143,19 +140,7 @@ def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str
             [list(within_s), list(within_s.values()), list(JOB.tried)],
         )
         for task_id, queue, status, n in cursor:
-            by_task[task_id].append(
-                {
-                    "queue": queue,
-                    "share": "",
-                    "resource_type": "",
-                    "n": n,
-                    "status": status,
-                    "nucleus": "",
-                    "processing_type": "",
-                    "task_id": task_id,
-                    "user": "",
-                }
-            )
+            by_task[task_id].append({**NO_JOBS, "queue": queue, "status": status, "task_id": task_id, "n": n})
     return by_task
 
 

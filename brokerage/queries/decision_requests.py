@@ -9,7 +9,7 @@ from typing import Any
 
 import brokerage.policies  # noqa: F401 - declares the policies
 from broker_site.foundation import gdpconfig
-from brokerage.queries.asks import chunk_of, task_ask
+from brokerage.queries.asks import chunk_of, inputs_taken, task_ask
 from brokerage.queries.chunks import BatchInputs, load_batch
 from brokerage.queries.usable_input import peek
 from brokerage.queries.world import load_snapshot
@@ -56,7 +56,7 @@ class DecisionRequests:
     def for_queues(self, task: Task, dataset: Dataset, usable: UsableInput, jobs: Sequence[JobPlan]) -> DecisionRequest:
         """For the queues of a chunk; `jobs`: the smallest into which it can be cut. Raises NoPolicy, CannotAsk."""
         policy = self.config.policy(task.vo, activity_of(task.prod_source_label))
-        inputs = self.batch.chunk_inputs(dataset, usable.files)
+        inputs = inputs_taken(dataset, usable.files, self.batch.inputs.get(task.id, ()), self.batch.sizes)
         task_facts = self.batch.task_facts(task, inputs, self.snapshot.storages, usable.files)
         ask = task_ask(task, chunk_of(inputs, jobs, usable.files), self.snapshot.now)
         return DecisionRequest(self.snapshot, task_facts, ask, policy, self.config, _seed(task))

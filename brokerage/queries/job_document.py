@@ -9,8 +9,8 @@ from broker_site.foundation.sql.prepared import Prepared
 from workqueues.rules.jobs.file_names import stored_path
 from workqueues.rules.jobs.job_parameters import compiled_name
 
-_OFFER = Prepared(
-    "offer",
+_JOB = Prepared(
+    "job_document",
     "bigint",
     """
     SELECT j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
@@ -38,7 +38,7 @@ _OFFER = Prepared(
 """Inputs with their replicas on reachable storage, those of the job's own site first; one row for an input without any."""
 
 
-class _Offer(NamedTuple):
+class _JobRow(NamedTuple):
     task_id: int
     attempt_nr: int
     queue: str
@@ -58,32 +58,32 @@ class _Offer(NamedTuple):
 
 def job_document(job_id: int) -> dict[str, Any]:
     """The job as the pilot's wire format has it, without lease and token."""
-    offer = _Offer(*_OFFER.run(job_id)[0])
-    if offer.storage and offer.root is None:
-        raise LookupError(f"the storage endpoint {offer.storage} of job {job_id} is gone")
+    job = _JobRow(*_JOB.run(job_id)[0])
+    if job.storage and job.root is None:
+        raise LookupError(f"the storage endpoint {job.storage} of job {job_id} is gone")
     return {
         "id": job_id,
-        "task_id": offer.task_id,
-        "attempt_nr": offer.attempt_nr,
-        "queue": offer.queue,
-        "transformation": offer.transformation,
-        "parameters": offer.parameters,
-        "container": offer.container or None,
-        "cores": offer.cores,
-        "memory_mb": offer.memory_mb,
-        "disk_mb": offer.disk_mb,
-        "walltime_s": offer.walltime_s,
-        "inputs": _inputs(offer.replicas),
+        "task_id": job.task_id,
+        "attempt_nr": job.attempt_nr,
+        "queue": job.queue,
+        "transformation": job.transformation,
+        "parameters": job.parameters,
+        "container": job.container or None,
+        "cores": job.cores,
+        "memory_mb": job.memory_mb,
+        "disk_mb": job.disk_mb,
+        "walltime_s": job.walltime_s,
+        "inputs": _inputs(job.replicas),
         "outputs": [
             {
                 "lfn": lfn,
-                "storage": offer.storage,
-                "path": f"{offer.root or ''}/{stored_path(dataset, lfn)}",
+                "storage": job.storage,
+                "path": f"{job.root or ''}/{stored_path(dataset, lfn)}",
                 "type": type_,
                 "optional": optional,
-                "source_name": _source_name(offer.sources, dataset_id, lfn),
+                "source_name": _source_name(job.sources, dataset_id, lfn),
             }
-            for lfn, dataset, type_, optional, dataset_id in offer.outputs
+            for lfn, dataset, type_, optional, dataset_id in job.outputs
         ],
     }
 

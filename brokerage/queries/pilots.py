@@ -58,11 +58,11 @@ def storage_directories() -> dict[str, str]:
 def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, object]]:
     """For each (job, epoch) of the queue: finished under that epoch, live while that lease runs, else gone."""
     jobs = Job.objects.filter(id__in=[job_id for job_id, _ in pairs], computing_queue__name=queue)
-    known = {j.id: j for j in jobs.only("id", "epoch", "status", "ended_at")}
+    by_id = {j.id: j for j in jobs.only("id", "epoch", "status", "ended_at")}
     return [
-        {"job_id": job_id, "epoch": epoch, "outcome": _outcome(known[job_id], epoch)}
+        {"job_id": job_id, "epoch": epoch, "outcome": _outcome(by_id[job_id], epoch)}
         for job_id, epoch in pairs
-        if job_id in known
+        if job_id in by_id
     ]
 
 

@@ -56,8 +56,8 @@ def jobs_by_group() -> dict[Group, Counts]:
         cursor.execute(_JOBS, {"merging": [kind.value for kind in MERGING_KINDS]})
         for *columns, status, n, walltime, top in cursor:
             if column := COLUMN.get(status):
-                known = walltime if walltime and column != "running" else None
-                counts[Group(*columns)] += Counts(walltime_s=known, top_priority=top, **{column: n})
+                waiting_s = walltime if walltime and column != "running" else None
+                counts[Group(*columns)] += Counts(walltime_s=waiting_s, top_priority=top, **{column: n})
     return dict(counts)
 
 

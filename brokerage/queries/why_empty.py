@@ -49,16 +49,16 @@ def load_of(queue: ComputingQueue, using: str = "default") -> Load:
 
 
 def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[LatestDecision]:
-    known: dict[str, tuple[int, ...] | None] = {}
+    rows_of: dict[str, tuple[int, ...] | None] = {}
     for decision_id, task_id, packed in _latest(vos, using):
         try:
             record = decode(bytes(packed))
         except BadRecord:
             continue
         candidates = record.decision.candidates
-        if candidates not in known:
-            known[candidates] = _rows(name, candidates, decision_id, using) if len(known) < OLDEST_TABLES else None
-        rows = known[candidates]
+        if candidates not in rows_of:
+            rows_of[candidates] = _rows(name, candidates, decision_id, using) if len(rows_of) < OLDEST_TABLES else None
+        rows = rows_of[candidates]
         if rows is not None:
             yield LatestDecision(task_id, decision_id, record, rows)
 

@@ -18,9 +18,8 @@ from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Queu
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
-from brokerage.rules.grid.measurements import ALL, SLOT, WORK, Facts
+from brokerage.rules.grid.measurements import ALL, NO_JOBS, SLOT, WINDOWS, WORK, Facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
-from brokerage.rules.world.link_columns import WINDOWS
 from brokerage.states import JOB
 from workqueues.rules.jobs.activity import ANALYSIS_LABELS
 from workqueues.states import MASTER_TYPES, TASK
@@ -65,9 +64,9 @@ def _with_site(row: dict[str, Any]) -> dict[str, Any]:
 
 def load_facts(grid: Grid) -> Facts:
     """What is true of this moment, without what belongs to one task."""
-    known = {site.name for site in grid.sites}
-    counts, work = _job_counts(known), _work(known)
-    total_rw = dict.fromkeys(sorted(known), 0.0)
+    sites = {site.name for site in grid.sites}
+    counts, work = _job_counts(sites), _work(sites)
+    total_rw = dict.fromkeys(sorted(sites), 0.0)
     for entry in work:
         total_rw[entry["nucleus"]] += entry["rw"]
     return Facts(
@@ -130,20 +129,8 @@ def _job_counts(sites: set[str]) -> _JobCounts:
                 sums[f"{state}_jobs"] += n
                 sums[f"{state}_cores"] += cores
     users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))
-    jobs = (
-        {
-            "queue": queue,
-            "share": share,
-            "resource_type": kind,
-            "n": n,
-            "status": status,
-            "nucleus": nucleus,
-            "processing_type": "",
-            "task_id": None,
-            "user": user,
-        }
-        for (queue, share, kind, status, nucleus, user), n in counts.items()
-    )
+    names = ("queue", "share", "resource_type", "status", "nucleus", "user")
+    jobs = ({**NO_JOBS, **dict(zip(names, place, strict=True)), "n": n} for place, n in counts.items())
     return _JobCounts(tuple(jobs), tuple(users), starts)
 
 
@@ -198,11 +185,11 @@ def _slots() -> tuple[Mapping[str, Any], ...]:
 def _measured(starts: Mapping[str, float]) -> tuple[Mapping[str, Any], ...]:
     """What is measured at the queues; where nobody tells how many jobs begin in an hour, our own."""
     rows = Measured.objects.values_list("queue__name", "disk_io_per_core", "starts_per_hour")
-    known = {queue: (disk_io, begun) for queue, disk_io, begun in rows}
+    measured = {queue: (disk_io, begun) for queue, disk_io, begun in rows}
     return tuple(
         {"queue": queue, "disk_io_per_core": disk_io, "starts_per_hour": starts.get(queue, 0.0) if begun is None else begun}
-        for queue in sorted({*known, *starts})
-        for disk_io, begun in [known.get(queue, (0.0, None))]
+        for queue in sorted({*measured, *starts})
+        for disk_io, begun in [measured.get(queue, (0.0, None))]
     )
 
 

@@ -32,7 +32,7 @@ from brokerage.rules.grid.attributes import (
 )
 from brokerage.rules.grid.document import read_grid
 from brokerage.rules.grid.measurements import LINK, MEASURED, SLOT, SOFTWARE, read_facts
-from brokerage.rules.grid.queue_columns import places, queue_rows
+from brokerage.rules.grid.queue_columns import queue_rows, queue_storages
 from brokerage.rules.grid.update import read_update, schema
 from examples.grids.make_world import world, written
 
@@ -142,6 +142,6 @@ def test_what_is_loaded_from_the_database_is_what_the_document_says(document: di
     grid, now = read_grid(document), moment(document["now"])
     facts = replace(read_facts(document, grid), pilots=())
     loaded = load_snapshot(now)
-    wanted = {row["name"]: row for row in queue_rows(grid, facts, now, places(grid))}
-    found = {row["name"]: row for row in queue_rows(loaded.grid, loaded.facts, now, places(loaded.grid))}
+    wanted = {row["name"]: row for row in queue_rows(grid, facts, now, queue_storages(grid))}
+    found = {row["name"]: row for row in queue_rows(loaded.grid, loaded.facts, now, queue_storages(loaded.grid))}
     assert found == wanted

@@ -123,6 +123,25 @@ class Migration(migrations.Migration):
                 ('use_jumbo', models.CharField(blank=True, db_default='', default='', help_text='state of jumbo jobs: W, R, P, L, D', max_length=1)),
                 ('ami_flag', models.CharField(blank=True, db_default='', default='', help_text='READY once done or finished', max_length=10)),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['status', 'vo', 'task_type', '-current_priority', 'id'], name='task_by_state_priority'),
+                    models.Index(fields=['user_name', 'vo', 'task_type', 'status', '-current_priority', 'id'], name='task_by_user'),
+                    models.Index(fields=['status', 'task_type', 'vo', 'user_name'], name='task_users_by_state'),
+                    models.Index(fields=['status', 'task_type', 'creation_date'], name='task_slow'),
+                    models.Index(condition=models.Q(('command', ''), _negated=True), fields=['command_time'], name='task_commanded'),
+                    models.Index(condition=models.Q(('locked_by', ''), _negated=True), fields=['locked_time'], name='task_locked'),
+                    models.Index(condition=models.Q(('next_look_at__isnull', False)), fields=['next_look_at'], name='task_next_look'),
+                    models.Index(fields=['parent_tid'], name='task_by_parent'),
+                    models.Index(fields=['vo', 'user_name', 'task_name'], name='task_by_name'),
+                    models.Index(fields=['status', '-id'], name='task_list_by_state'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', False), ('status__in', ['aborted', 'broken', 'done', 'failed', 'finished'])), models.Q(models.Q(('status__in', ['aborted', 'broken', 'done', 'failed', 'finished']), _negated=True), ('ended_at__isnull', True)), _connector='OR'), name='task_ended_exactly_when_final'),
+                    models.CheckConstraint(condition=models.Q(('goal__isnull', True), models.Q(('goal__gte', 0), ('goal__lte', 1000)), _connector='OR'), name='task_goal_per_mille'),
+                    models.CheckConstraint(condition=models.Q(('progress__gte', 0), ('progress__lte', 100)), name='task_progress_percent'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='CatalogueFile',
@@ -136,6 +155,11 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('dataset', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='files', to='workqueues.cataloguedataset')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('dataset', 'lfn'), name='catalogue_file_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Dataset',
@@ -180,6 +204,19 @@ class Migration(migrations.Migration):
                 ('provenance', models.ForeignKey(blank=True, db_index=False, help_text='input an output belongs to (PROVENANCEID)', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='workqueues.dataset')),
                 ('task', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='datasets', to='workqueues.task')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['task', 'type'], name='dataset_of_task'),
+                    models.Index(fields=['dataset_name', 'type', 'task'], name='dataset_by_name'),
+                    models.Index(condition=models.Q(('container_name', ''), _negated=True), fields=['container_name', 'type'], name='dataset_by_container'),
+                    models.Index(condition=models.Q(('state_check_expiration__isnull', False)), fields=['state_check_time'], name='dataset_check_due'),
+                    models.Index(condition=models.Q(('locked_by', ''), _negated=True), fields=['locked_time'], name='dataset_locked'),
+                    models.Index(condition=models.Q(('n_files_to_be_used__gt', models.F('n_files_used'))), fields=['task', 'status', 'type'], name='dataset_to_process'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('n_files__gte', 0), ('n_files_failed__gte', 0), ('n_files_finished__gte', 0), ('n_files_missing__gte', 0), ('n_files_on_hold__gte', 0), ('n_files_to_be_used__gte', 0), ('n_files_used__gte', 0), ('n_files_waiting__gte', 0)), name='dataset_counts_not_negative'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='DatasetChange',
@@ -234,6 +271,19 @@ class Migration(migrations.Migration):
                 ('dataset', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='files', to='workqueues.dataset')),
                 ('task', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workqueues.task')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['dataset', 'status', 'id'], name='file_by_state'),
+                    models.Index(fields=['task', 'type', 'id'], name='file_of_task'),
+                    models.Index(fields=['lfn'], name='file_by_lfn'),
+                    models.Index(condition=models.Q(('held', ''), _negated=True), fields=['task'], name='file_held'),
+                    models.Index(condition=models.Q(('out_job_id__isnull', False)), fields=['out_job_id'], name='file_out_job'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('attempt_nr__gte', 0), ('failed_attempt__gte', 0), models.Q(('max_attempt__isnull', True), ('attempt_nr__lte', models.F('max_attempt')), _connector='OR')), name='file_attempts_within_limits'),
+                    models.UniqueConstraint(condition=models.Q(('out_job_id__isnull', False)), fields=('dataset', 'lfn'), name='file_output_name_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='JobParamsTemplate',
@@ -272,6 +322,14 @@ class Migration(migrations.Migration):
                 ('file', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='event_ranges', to='workqueues.file')),
                 ('task', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workqueues.task')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['job_id', 'status'], name='event_range_of_job'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('task', 'job_id', 'file', 'job_process_id', 'attempt_nr'), name='event_range_identity'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='OutputTemplate',
@@ -312,6 +370,11 @@ class Migration(migrations.Migration):
                 ('path', models.CharField(blank=True, db_default='', default='', help_text='path below the endpoint; empty: the LFN', max_length=1024)),
                 ('file', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='replicas', to='workqueues.cataloguefile')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('file', 'storage'), name='replica_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Submission',
@@ -360,142 +423,19 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(default='active', help_text='active or inactive', max_length=64)),
                 ('partition', models.ForeignKey(blank=True, help_text='partition of a sub queue (PARTITIONID)', null=True, on_delete=django.db.models.deletion.PROTECT, to='workqueues.workqueue')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('queue_name', 'queue_type', 'vo'), name='work_queue_name'),
+                ],
+            },
         ),
         migrations.AddField(
             model_name='task',
             name='work_queue',
             field=models.ForeignKey(blank=True, db_index=False, help_text='work queue (WORKQUEUE_ID)', null=True, on_delete=django.db.models.deletion.PROTECT, to='workqueues.workqueue'),
         ),
-        migrations.AddConstraint(
-            model_name='cataloguefile',
-            constraint=models.UniqueConstraint(fields=('dataset', 'lfn'), name='catalogue_file_once'),
-        ),
-        migrations.AddIndex(
-            model_name='file',
-            index=models.Index(fields=['dataset', 'status', 'id'], name='file_by_state'),
-        ),
-        migrations.AddIndex(
-            model_name='file',
-            index=models.Index(fields=['task', 'type', 'id'], name='file_of_task'),
-        ),
-        migrations.AddIndex(
-            model_name='file',
-            index=models.Index(fields=['lfn'], name='file_by_lfn'),
-        ),
-        migrations.AddIndex(
-            model_name='file',
-            index=models.Index(condition=models.Q(('held', ''), _negated=True), fields=['task'], name='file_held'),
-        ),
-        migrations.AddIndex(
-            model_name='file',
-            index=models.Index(condition=models.Q(('out_job_id__isnull', False)), fields=['out_job_id'], name='file_out_job'),
-        ),
-        migrations.AddConstraint(
-            model_name='file',
-            constraint=models.CheckConstraint(condition=models.Q(('attempt_nr__gte', 0), ('failed_attempt__gte', 0), models.Q(('max_attempt__isnull', True), ('attempt_nr__lte', models.F('max_attempt')), _connector='OR')), name='file_attempts_within_limits'),
-        ),
-        migrations.AddConstraint(
-            model_name='file',
-            constraint=models.UniqueConstraint(condition=models.Q(('out_job_id__isnull', False)), fields=('dataset', 'lfn'), name='file_output_name_once'),
-        ),
-        migrations.AddIndex(
-            model_name='eventrange',
-            index=models.Index(fields=['job_id', 'status'], name='event_range_of_job'),
-        ),
-        migrations.AddConstraint(
-            model_name='eventrange',
-            constraint=models.UniqueConstraint(fields=('task', 'job_id', 'file', 'job_process_id', 'attempt_nr'), name='event_range_identity'),
-        ),
-        migrations.AddIndex(
-            model_name='dataset',
-            index=models.Index(fields=['task', 'type'], name='dataset_of_task'),
-        ),
-        migrations.AddIndex(
-            model_name='dataset',
-            index=models.Index(fields=['dataset_name', 'type', 'task'], name='dataset_by_name'),
-        ),
-        migrations.AddIndex(
-            model_name='dataset',
-            index=models.Index(condition=models.Q(('container_name', ''), _negated=True), fields=['container_name', 'type'], name='dataset_by_container'),
-        ),
-        migrations.AddIndex(
-            model_name='dataset',
-            index=models.Index(condition=models.Q(('state_check_expiration__isnull', False)), fields=['state_check_time'], name='dataset_check_due'),
-        ),
-        migrations.AddIndex(
-            model_name='dataset',
-            index=models.Index(condition=models.Q(('locked_by', ''), _negated=True), fields=['locked_time'], name='dataset_locked'),
-        ),
-        migrations.AddIndex(
-            model_name='dataset',
-            index=models.Index(condition=models.Q(('n_files_to_be_used__gt', models.F('n_files_used'))), fields=['task', 'status', 'type'], name='dataset_to_process'),
-        ),
-        migrations.AddConstraint(
-            model_name='dataset',
-            constraint=models.CheckConstraint(condition=models.Q(('n_files__gte', 0), ('n_files_failed__gte', 0), ('n_files_finished__gte', 0), ('n_files_missing__gte', 0), ('n_files_on_hold__gte', 0), ('n_files_to_be_used__gte', 0), ('n_files_used__gte', 0), ('n_files_waiting__gte', 0)), name='dataset_counts_not_negative'),
-        ),
-        migrations.AddConstraint(
-            model_name='replica',
-            constraint=models.UniqueConstraint(fields=('file', 'storage'), name='replica_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='workqueue',
-            constraint=models.UniqueConstraint(fields=('queue_name', 'queue_type', 'vo'), name='work_queue_name'),
-        ),
-        migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['status', 'vo', 'task_type', '-current_priority', 'id'], name='task_by_state_priority'),
-        ),
         migrations.AddIndex(
             model_name='task',
             index=models.Index(fields=['work_queue', 'status', '-current_priority', 'id'], name='task_by_work_queue'),
-        ),
-        migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['user_name', 'vo', 'task_type', 'status', '-current_priority', 'id'], name='task_by_user'),
-        ),
-        migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['status', 'task_type', 'vo', 'user_name'], name='task_users_by_state'),
-        ),
-        migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['status', 'task_type', 'creation_date'], name='task_slow'),
-        ),
-        migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('command', ''), _negated=True), fields=['command_time'], name='task_commanded'),
-        ),
-        migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('locked_by', ''), _negated=True), fields=['locked_time'], name='task_locked'),
-        ),
-        migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('next_look_at__isnull', False)), fields=['next_look_at'], name='task_next_look'),
-        ),
-        migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['parent_tid'], name='task_by_parent'),
-        ),
-        migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['vo', 'user_name', 'task_name'], name='task_by_name'),
-        ),
-        migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['status', '-id'], name='task_list_by_state'),
-        ),
-        migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', False), ('status__in', ['aborted', 'broken', 'done', 'failed', 'finished'])), models.Q(models.Q(('status__in', ['aborted', 'broken', 'done', 'failed', 'finished']), _negated=True), ('ended_at__isnull', True)), _connector='OR'), name='task_ended_exactly_when_final'),
-        ),
-        migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('goal__isnull', True), models.Q(('goal__gte', 0), ('goal__lte', 1000)), _connector='OR'), name='task_goal_per_mille'),
-        ),
-        migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('progress__gte', 0), ('progress__lte', 100)), name='task_progress_percent'),
         ),
     ]

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from django.http import HttpRequest, UnreadablePostError
@@ -29,7 +30,11 @@ _INT64 = 1 << 63
 _LONGEST_NUMBER = 400
 
 # A whole string (its escapes included, possessively, so that no input makes the search go back), or a mark of structure.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_TOKEN = re.compile(_STRING.pattern + rb"|[\[\]{},]", re.DOTALL)
+_MARKS = b"[]{},"
+_NO_MARKS = bytes(set(range(256)) - set(_MARKS))
+_STEP = {**dict.fromkeys(b"[{", 1), **dict.fromkeys(b"]}", -1), ord(","): 0}
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -94,6 +99,11 @@ def _check_structure(body: bytes) -> None:
     openings = body.count(b"[") + body.count(b"{")
     if openings <= MAX_DEPTH and body.count(b",") + body.count(b'"') <= MAX_ITEMS:
         return
+    rest, strings = _STRING.subn(b"", body, count=MAX_TOKENS)
+    marks = rest.translate(None, _NO_MARKS)
+    if strings + len(marks) < MAX_TOKENS and max(accumulate(map(_STEP.__getitem__, marks)), default=0) <= MAX_DEPTH:
+        return
+    # Something is wrong: where it is, and what of both comes first.
     depth = 0
     for count, match in enumerate(_TOKEN.finditer(body)):
         mark = body[match.start()]

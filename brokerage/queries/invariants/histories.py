@@ -9,19 +9,38 @@ from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
 
+
+def _history_of(noun: str) -> tuple[Invariant, Invariant]:
+    """What holds of the history of a task or dataset: it has all moves, and ends where the row is."""
+    return (
+        Invariant(
+            f"{noun}_history_complete",
+            f"A {noun} has one history row for its insertion and one for each of its moves.",
+            f"""
+            SELECT '{noun} ' || t.id || ': ' || coalesce(h.n, 0) || ' rows for ' || t.epoch || ' moves'
+            FROM workqueues_{noun} t LEFT JOIN (
+                SELECT {noun}_id, count(DISTINCT epoch) AS n, count(*) AS rows, max(epoch) AS last FROM workqueues_{noun}change
+                GROUP BY {noun}_id
+            ) h ON h.{noun}_id = t.id
+            WHERE (h.n, h.rows, h.last) IS DISTINCT FROM (t.epoch + 1::bigint, t.epoch + 1::bigint, t.epoch)
+            """,
+        ),
+        Invariant(
+            f"{noun}_history_end",
+            f"The history of a {noun} ends in the state that it has.",
+            f"""
+            SELECT '{noun} ' || t.id || ' is ' || t.status || ', its history ends in ' || h.new
+            FROM workqueues_{noun} t JOIN (
+                SELECT DISTINCT ON ({noun}_id) {noun}_id, new FROM workqueues_{noun}change
+                ORDER BY {noun}_id, epoch DESC, id DESC
+            ) h ON h.{noun}_id = t.id WHERE h.new <> t.status
+            """,
+        ),
+    )
+
+
 INVARIANTS = (
-    Invariant(
-        "task_history_complete",
-        "A task has one history row for its insertion and one for each of its moves.",
-        """
-        SELECT 'task ' || t.id || ': ' || coalesce(h.n, 0) || ' rows for ' || t.epoch || ' moves'
-        FROM workqueues_task t LEFT JOIN (
-            SELECT task_id, count(DISTINCT epoch) AS n, count(*) AS rows, max(epoch) AS last FROM workqueues_taskchange
-            GROUP BY task_id
-        ) h ON h.task_id = t.id
-        WHERE (h.n, h.rows, h.last) IS DISTINCT FROM (t.epoch + 1::bigint, t.epoch + 1::bigint, t.epoch)
-        """,
-    ),
+    *_history_of("task"),
     Invariant(
         "task_history_path",
         "Each move of a task begins where the one before ended and is an arrow of its machine.",
@@ -32,28 +51,7 @@ INVARIANTS = (
         WHERE old <> coalesce(before, '-') OR old || '>' || new <> ALL(%(task_arrows)s)
         """,
     ),
-    Invariant(
-        "task_history_end",
-        "The history of a task ends in the state that it has.",
-        """
-        SELECT 'task ' || t.id || ' is ' || t.status || ', its history ends in ' || h.new
-        FROM workqueues_task t JOIN (
-            SELECT DISTINCT ON (task_id) task_id, new FROM workqueues_taskchange ORDER BY task_id, epoch DESC, id DESC
-        ) h ON h.task_id = t.id WHERE h.new <> t.status
-        """,
-    ),
-    Invariant(
-        "dataset_history_complete",
-        "A dataset has one history row for its insertion and one for each of its moves.",
-        """
-        SELECT 'dataset ' || d.id || ': ' || coalesce(h.n, 0) || ' rows for ' || d.epoch || ' moves'
-        FROM workqueues_dataset d LEFT JOIN (
-            SELECT dataset_id, count(DISTINCT epoch) AS n, count(*) AS rows, max(epoch) AS last FROM workqueues_datasetchange
-            GROUP BY dataset_id
-        ) h ON h.dataset_id = d.id
-        WHERE (h.n, h.rows, h.last) IS DISTINCT FROM (d.epoch + 1::bigint, d.epoch + 1::bigint, d.epoch)
-        """,
-    ),
+    *_history_of("dataset"),
     Invariant(
         "dataset_history_path",
         "Each move of a dataset begins where the one before ended and is an arrow of its machine.",
@@ -64,16 +62,6 @@ INVARIANTS = (
         JOIN workqueues_dataset d ON d.id = c.dataset_id
         WHERE c.old <> coalesce(c.before, '-') OR c.old || '>' || c.new <> ALL(
             CASE WHEN d.type = ANY(%(input_types)s) THEN %(input_dataset_arrows)s ELSE %(output_dataset_arrows)s END)
-        """,
-    ),
-    Invariant(
-        "dataset_history_end",
-        "The history of a dataset ends in the state that it has.",
-        """
-        SELECT 'dataset ' || d.id || ' is ' || d.status || ', its history ends in ' || h.new
-        FROM workqueues_dataset d JOIN (
-            SELECT DISTINCT ON (dataset_id) dataset_id, new FROM workqueues_datasetchange ORDER BY dataset_id, epoch DESC, id DESC
-        ) h ON h.dataset_id = d.id WHERE h.new <> d.status
         """,
     ),
     Invariant(

@@ -195,11 +195,6 @@ class PendingFor:
     key: str
 
 
-def as_given(ask: Ask, _config: Config) -> Ask:
-    """The ask as it came."""
-    return ask
-
-
 NO_WEIGHT = Criterion("no_weight", "cannot be computed: {what}", "temporary")
 BELOW_MIN_WEIGHT = Criterion(
     "below_min_weight", "its weight is {weight:.4g}, {least:.4g} at least", "temporary", ("weight", "least")
@@ -223,7 +218,7 @@ class BrokeragePolicy:
     per_share: ClassVar[bool] = True
     vo: ClassVar[str] = "*"
     activity: ClassVar[str] = ""
-    prepare: ClassVar[Callable[[Ask, Config], Ask]] = staticmethod(as_given)
+    prepare: ClassVar[Callable[[Ask, Config], Ask]] = staticmethod(lambda ask, _config: ask)
     throttle: ClassVar[tuple[Filter, ...]] = ()
     candidates: ClassVar[Filter]
     filters: ClassVar[tuple[Filter, ...]] = ()

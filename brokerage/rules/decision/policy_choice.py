@@ -81,7 +81,7 @@ def key_for(activity: str) -> str:
 
 def unusable(activity: str, name: str) -> str | None:
     """Why the policy of that name cannot decide for an activity, with those that can; None where it can."""
-    able = tuple(known for known, policy in POLICIES.items() if (policy.activity == NUCLEUS) == (activity == NUCLEUS))
+    able = tuple(candidate for candidate, policy in POLICIES.items() if (policy.activity == NUCLEUS) == (activity == NUCLEUS))
     if name in able:
         return None
     if name in POLICIES:
@@ -94,10 +94,10 @@ def unusable_for(activity: str) -> Callable[[str], str | None]:
     return partial(unusable, activity)
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+def unknown(kind: str, name: str, names: Iterable[str]) -> str:
     """That there is nothing of that name, what there is, and which plugins could not be loaded: one of them may bring it."""
     broken = [f"; the {plugin} could not be loaded: {plugin.fault}" for plugin in PLUGINS if plugin.fault]
-    return f"there is no {kind} {name!r}; there are: {', '.join(known)}{''.join(broken)}"
+    return f"there is no {kind} {name!r}; there are: {', '.join(names)}{''.join(broken)}"
 
 
 class NoGenerator(Unusable):

@@ -67,6 +67,6 @@ def component_of(policy: Policy, key: str) -> str:
     """The component, as policies name it, that has a key which the policy reads; empty where none has it."""
     for place in reversed(policy.components):
         app, _, component = place.rpartition(":")
-        if any(known.matches(key) for known in KEYS if (known.app, known.component) == (app or APP, component)):
+        if any(declared.matches(key) for declared in KEYS if (declared.app, declared.component) == (app or APP, component)):
             return place
     return ""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from broker_site.foundation.kernel.verdict import Skip
-
 
 class Requirement(NamedTuple):
     """What every job of a task queue needs.
@@ -50,26 +48,6 @@ class WaitingQueue(NamedTuple):
     label: str = ""
 
 
-def suits(requirement: Requirement, pilot: Resource) -> Skip | None:
-    """None where a job of the requirement can run in the pilot, else the first thing that forbids it, with the numbers.
-
-    It explains `fitting`, which is quicker and says nothing; tests hold both to the same.
-    """
-    if requirement.queue != pilot.queue:
-        return _skip("queue", f"brokered to {requirement.queue}, the pilot runs at {pilot.queue}")
-    if pilot.vo and requirement.vo != pilot.vo:
-        return _skip("vo", f"work of {requirement.vo}, the pilot is of {pilot.vo}")
-    for label, unit, need, has in (
-        ("cores", "cores", requirement.cores, pilot.cores),
-        ("memory", "MB of memory", requirement.memory_mb, pilot.memory_mb),
-        ("disk", "MB of disk", requirement.disk_mb, pilot.disk_mb),
-        ("walltime", "s of walltime", requirement.walltime_s, pilot.walltime_s),
-    ):
-        if 0 < has < need:
-            return Skip(f"-{label}", "temporary", f"a job needs {need} {unit}, the pilot has {has}", {"need": need, "has": has})
-    return None
-
-
 def rank(waiting: WaitingQueue) -> tuple[float, int, int]:
     """Where a task queue stands among those that suit a pilot; the least comes first.
 
@@ -95,7 +73,3 @@ def fitting(task_queues: Iterable[WaitingQueue], pilot: Resource) -> Iterator[Wa
 
 
 _ANY = float("inf")
-
-
-def _skip(label: str, reason: str) -> Skip:
-    return Skip(f"-{label}", "persistent", reason)

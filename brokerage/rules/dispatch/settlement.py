@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
@@ -99,12 +99,12 @@ class Report:
     metrics: Annotated[dict[str, object], BeforeValidator(_metrics)] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedOutput:
-    """An output that the job was made to write."""
+class ExpectedOutput(NamedTuple):
+    """An output that the job was made to write; `optional`: a finished job may leave it out (attribute allowNoOutput)."""
 
     file_id: int
     lfn: str
+    dataset_name: str
     optional: bool
 
 
@@ -143,8 +143,8 @@ def _finished(report: Report, expected: Sequence[ExpectedOutput]) -> Settlement:
     missing = [e.lfn for e in expected if e.lfn not in reported and not e.optional]
     if missing:
         return Settlement("failed", "", "OUTPUT_MISSING", f"not reported: {', '.join(missing)}"[:500])
-    known = {e.lfn for e in expected}
-    unknown = [lfn for lfn in reported if lfn not in known]
+    names = {e.lfn for e in expected}
+    unknown = [lfn for lfn in reported if lfn not in names]
     if unknown:
         return Settlement("failed", "", "OUTPUT_UNKNOWN", f"not asked for: {', '.join(unknown)}"[:500])
     return Settlement("finished", made={e.file_id: reported[e.lfn] for e in expected if e.lfn in reported})

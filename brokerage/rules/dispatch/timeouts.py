@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from broker_site.foundation.gdpconfig.values import pick
 from brokerage.rules.facts.ask import Config
+from brokerage.rules.grid.queue_columns import switches_in
 from brokerage.states import JOB
 from workqueues.rules.jobs.activity import activity_of
 
@@ -33,13 +34,7 @@ class QueueFacts:
 
 def suspended(queue: QueueFacts) -> bool:
     """Whether no rule holds at the queue: it is paused, or `disableReassign` stands in its catchall (decision D4)."""
-    return queue.status == "paused" or "disableReassign" in switches(queue.catchall)
-
-
-def switches(catchall: str | None) -> dict[str, str]:
-    """The comma list `key` or `key=value` of a queue; a key alone has an empty value. Names are compared exactly."""
-    pairs = (part.partition("=") for part in (catchall or "").split(","))
-    return {key.strip(): value.strip() for key, _, value in pairs if key.strip()}
+    return queue.status == "paused" or "disableReassign" in switches_in(queue.catchall)
 
 
 def limit_s(state: str, priority: int, queue: QueueFacts, config: Config) -> float | None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -22,8 +22,20 @@ from broker_site.foundation.outside_data import problems as faults
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.facts.ask import SIGNED, Ask, Chunk
-from brokerage.rules.grid.attributes import FURTHER, QUEUE, SITE, STORAGE, Attribute, BadGrid, Table, in_a_line, number_from_text
-from brokerage.rules.grid.document import Entry, Grid
+from brokerage.rules.grid.attributes import (
+    FLAGS,
+    FURTHER,
+    QUEUE,
+    SITE,
+    STORAGE,
+    Attribute,
+    BadGrid,
+    Table,
+    in_a_line,
+    number_from_text,
+)
+from brokerage.rules.grid.document import Grid
+from brokerage.rules.grid.overrides import Kind, laid_over, value_in
 from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters
 from workqueues.rules.task_parameters.declaration import Names
 
@@ -44,12 +56,13 @@ _SIGNED: Mapping[Any, Any] = {
     int: Annotated[int, Field(ge=-1e9, le=1e15), WHOLE],
     float: Annotated[float, Field(ge=-1e9, le=1e15), AS_GIVEN],
 }
-_PARTS: Mapping[str, tuple[str, Table]] = {
+_PARTS: Mapping[Kind, tuple[str, Table]] = {
     "queue": ("queues", QUEUE),
     "site": ("sites", SITE),
     "storage": ("storages", STORAGE),
 }
-_FLAGS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+_PLACES: tuple[Kind | Literal["config"], ...] = (*_PARTS, "config")
+_HINTS: Mapping[type, Mapping[str, Any]] = {owner: get_type_hints(owner) for owner in (Ask, Chunk)}
 
 
 class BadEdits(ValueError):
@@ -89,29 +102,31 @@ class AskField:
 
 def _ask_fields() -> Mapping[str, AskField]:
     """Name of a task parameter, or of a field of the ask -> the field."""
-    known: dict[str, AskField] = {}
+    ask_fields: dict[str, AskField] = {}
     for owner, prefix in ((Ask, ""), (Chunk, "chunk.")):
-        for name, hint in get_type_hints(owner).items():
+        for name, hint in _HINTS[owner].items():
             kind = next((k for k in _TYPES if hint in (k, k | None)), None)
             if kind is not None and name not in ("task_id", "vo"):
-                known[prefix + name] = AskField(prefix + name, (_SIGNED if name in SIGNED else _TYPES)[kind])
+                ask_fields[prefix + name] = AskField(prefix + name, (_SIGNED if name in SIGNED else _TYPES)[kind])
     for parameter in TASK_PARAMETERS.values():
         field_name = _BY_NAME.get(parameter.name) or _RENAMED.get(parameter.column, parameter.column)
-        if field_name in known and not parameter.row:
+        if field_name in ask_fields and not parameter.row:
             declared = TaskParameters.model_fields[parameter.name]
             declared_type = Annotated[declared.annotation, *declared.metadata, declared]  # type: ignore[name-defined]
-            known[parameter.name] = known[field_name] = AskField(field_name, declared_type, parameter.default, parameter.doc)
-    return MappingProxyType(known | {alias: known[field_name] for alias, field_name in _BY_NAME.items()})
+            ask_fields[parameter.name] = ask_fields[field_name] = AskField(
+                field_name, declared_type, parameter.default, parameter.doc
+            )
+    return MappingProxyType(ask_fields | {alias: ask_fields[field_name] for alias, field_name in _BY_NAME.items()})
 
 
 PARAMETERS = _ask_fields()
 
 _ALWAYS: Mapping[str, Any] = MappingProxyType(
     {
-        prefix + own.name: own.default
+        prefix + declared.name: declared.default
         for owner, prefix in ((Ask, ""), (Chunk, "chunk."))
-        for own in fields(owner)
-        if get_type_hints(owner)[own.name] in _TYPES and own.default is not MISSING
+        for declared in fields(owner)
+        if _HINTS[owner][declared.name] in _TYPES and declared.default is not MISSING
     }
 )
 """Fields of the ask that always have a value -> the one that stands for nothing."""
@@ -169,28 +184,28 @@ def edited_grid(grid: Grid, edits: Sequence[Edit]) -> tuple[Grid, list[EditResul
     done: list[EditResult] = []
     problems: list[Problem] = []
     for edit in edits:
-        if (place := _place(edit.name)) not in _PARTS:
+        place = _place(edit.name)
+        if place == "task" or place == "config":
             continue
         part, table = _PARTS[place]
         name, _, attribute = edit.name.partition(".")[2].rpartition(".")
         entries: tuple[Any, ...] = getattr(grid, part)
         at = [i for i, entry in enumerate(entries) if name in (entry.name, EVERY)]
-        known = {k: p for k, p in {**table, **(FURTHER if place == "queue" else {})}.items() if p.kind != "object"}
+        attributes = {k: p for k, p in {**table, **(FURTHER if place == "queue" else {})}.items() if p.kind != "object"}
         if not at:
             message = f"the grid has no {place} {name[:60]!r}"
             problems.append(_unknown(edit.name, message, name, (entry.name for entry in entries)))
-        elif attribute not in known:
+        elif attribute not in attributes:
             message = f"a {place} has no attribute {attribute[:60]!r} that can be changed here"
-            problems.append(_unknown(edit.name, message, attribute, known))
+            problems.append(_unknown(edit.name, message, attribute, attributes))
         else:
-            value, problem = _of_grid(known[attribute], edit)
+            value, problem = _of_grid(attributes[attribute], edit)
             if problem is not None:
                 problems.append(problem)
                 continue
-            done.append(EditResult(edit.name, _attribute(entries[at[0]], attribute), value))
-            chosen = frozenset(at)
-            new_entries = tuple(_with(entry, attribute, value) if i in chosen else entry for i, entry in enumerate(entries))
-            grid = replace(grid, **{part: new_entries})
+            done.append(EditResult(edit.name, value_in(place, attribute, entries[at[0]].columns), value))
+            edited = {i: replace(entries[i], columns=laid_over(place, entries[i].columns, {attribute: value})) for i in at}
+            grid = replace(grid, **{part: tuple(edited.get(i, entry) for i, entry in enumerate(entries))})
     return grid, done, problems
 
 
@@ -233,10 +248,9 @@ def _key_value(name: str, value: Any, places: Sequence[tuple[str, str]], read: S
     return _unknown(name, f"the decision reads no configuration key {name[:60]!r}", name, read)
 
 
-def _place(name: str) -> str:
+def _place(name: str) -> Kind | Literal["config", "task"]:
     """Which part of the question an edit is about."""
-    head, dot, _ = name.partition(".")
-    return head if dot and (head in _PARTS or head == "config") else "task"
+    return next((place for place in _PLACES if name.startswith(f"{place}.")), "task")
 
 
 def _of_ask(field: AskField, edit: Edit) -> tuple[Any, Problem | None]:
@@ -244,7 +258,7 @@ def _of_ask(field: AskField, edit: Edit) -> tuple[Any, Problem | None]:
     kind = next((part for part in parts(field.type) if part in (bool, int, float, str)), tuple)
     try:
         if kind is bool and isinstance(raw, str):
-            raw = _FLAGS.get(raw.lower(), raw)
+            raw = FLAGS.get(raw.lower(), raw)
         elif kind in (int, float) and raw != "":
             raw = number_from_text(raw)
         empty = raw is None or (raw == "" and kind is not str)
@@ -266,18 +280,6 @@ def _of_grid(attribute: Attribute, edit: Edit) -> tuple[Any, Problem | None]:
         return None, Problem(edit.name, bad.problems[0].rule, in_a_line(bad.problems[0]))
 
 
-def _unknown(field: str, message: str, name: str, known: Iterable[str]) -> Problem:
-    near = nearest(name, known)
+def _unknown(field: str, message: str, name: str, names: Iterable[str]) -> Problem:
+    near = nearest(name, names)
     return Problem(field[:100], "unknown", message + (f"; the nearest known one is {near}" if near else ""))
-
-
-def _attribute(entry: Entry, attribute: str) -> Any:
-    columns = entry.columns
-    return columns[attribute] if attribute in columns else (columns.get("attributes") or {}).get(attribute)
-
-
-def _with(entry: Any, attribute: str, value: Any) -> Any:
-    columns = entry.columns
-    if attribute in columns:
-        return replace(entry, columns={**columns, attribute: value})
-    return replace(entry, columns={**columns, "attributes": {**(columns.get("attributes") or {}), attribute: value}})

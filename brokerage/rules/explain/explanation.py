@@ -17,10 +17,10 @@ import numpy as np
 from broker_site.foundation.kernel.verdict import Kind, Skip
 from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, able_queues, job_broker_inputs
 from brokerage.rules.decision.declare import Criterion, Policy
-from brokerage.rules.decision.pipeline import decide, evidence, skip_of, skips
+from brokerage.rules.decision.pipeline import Evidence, decide, evidence, skip_of, skips
 from brokerage.rules.decision.record import Record, config_of
 from brokerage.rules.facts.ask import Ask, Config
-from brokerage.rules.facts.columns import Columns
+from brokerage.rules.facts.columns import Columns, Flags
 
 PASSED, FIRST, FURTHER = ".", {"persistent": "P", "temporary": "T"}, {"persistent": "p", "temporary": "t"}
 """Symbols of the matrix: passed; the first criterion that skipped; further ones that would have."""
@@ -124,10 +124,7 @@ def explain(
         for row, (name, first) in enumerate(zip(columns.name.tolist(), record.decision.first.tolist(), strict=True))
         if first >= 0
     )
-    lacks: tuple[SkippedCandidate, ...] = ()
-    if outline.closest:
-        row = columns.index[outline.closest]
-        lacks = tuple(skipped_of(outline.closest, skip_of(entries[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
+    lacks = _lacks(outline.closest, columns, failed, entries)
     return replace(
         outline,
         verdict=verdict(outline, lacks),
@@ -138,6 +135,14 @@ def explain(
         matrix=_matrix(record, columns),
         config=config_of(policy, config),
     )
+
+
+def _lacks(closest: str, columns: Columns, failed: Flags, entries: Sequence[Evidence]) -> tuple[SkippedCandidate, ...]:
+    """Everything that the closest candidate fails; nothing where there is none."""
+    if not closest:
+        return ()
+    row = columns.index[closest]
+    return tuple(skipped_of(closest, skip_of(entries[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
 
 
 def replayable(record: Record, policy: Policy, columns: Columns) -> bool:
@@ -213,10 +218,7 @@ def shortfall(task_decision: TaskDecision[Any]) -> str:
     decision, inputs = task_decision.decision, task_decision.inputs
     columns, failed = inputs.columns, decision.failed()
     hopeless = len(columns) > 0 and bool(failed[inputs.policy.lasting].any(axis=0).all())
-    lacks: list[SkippedCandidate] = []
-    if decision.closest:
-        row, entries = columns.index[decision.closest], evidence(*inputs)
-        lacks = [skipped_of(decision.closest, skip_of(entries[i], row)) for i in np.flatnonzero(failed[:, row]).tolist()]
+    lacks = _lacks(decision.closest, columns, failed, evidence(*inputs))
     return _shortfall(len(columns), columns.noun, hopeless, decision.closest, lacks)
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, Strict
 
+from broker_site.foundation.gdpconfig.texts import thawed
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import OutsideDataError, Whole, found, problem, read
 
@@ -181,12 +182,7 @@ class Ask:
 
     def to_document(self) -> dict[str, Any]:
         """The JSON document from which `from_document` makes an equal ask."""
-        document = asdict(self)
-        for name in ("included_sites", "excluded_sites", "container_sources", "output_tokens"):
-            document[name] = list(document[name])
-        document["chunk"]["datasets"] = list(document["chunk"]["datasets"])
-        document["usage"]["full_storages"] = list(document["usage"]["full_storages"])
-        return {"format": FORMAT} | document
+        return {"format": FORMAT, **thawed(asdict(self))}
 
 
 def _given(value: Any) -> Any:

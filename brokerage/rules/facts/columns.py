@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 import numpy as np
@@ -50,12 +50,12 @@ class ColumnProperty(Generic[T]):
         if table is None:
             return self
         base = table.base_for(self.of)
-        known = base.__dict__
-        made: T = known[self.name] if self.name in known else self.make(base)
+        properties = base.__dict__
+        value: T = properties[self.name] if self.name in properties else self.make(base)
         for sharing in (base, table._base if base is not table else None, table):
             if sharing is not None:
-                sharing.__dict__[self.name] = made
-        return made
+                sharing.__dict__[self.name] = value
+        return value
 
 
 def made_of(*columns: str) -> Callable[[Callable[[Any], T]], ColumnProperty[T]]:
@@ -63,24 +63,12 @@ def made_of(*columns: str) -> Callable[[Callable[[Any], T]], ColumnProperty[T]]:
     return lambda make: ColumnProperty(make, columns)
 
 
-def text(default: str, doc: str) -> dict[str, Any]:
-    """A column of text."""
-    return {"kind": "text", "default": default, "doc": doc}
+def _column(kind: str, default: str | float, doc: str) -> Any:
+    """A field that is a column of this kind; `default`: the value of a row that gives none."""
+    return field(metadata={"kind": kind, "default": default, "doc": doc})
 
 
-def whole(default: int, doc: str) -> dict[str, Any]:
-    """A column of whole numbers."""
-    return {"kind": "int", "default": default, "doc": doc}
-
-
-def number(default: float, doc: str) -> dict[str, Any]:
-    """A column of numbers."""
-    return {"kind": "float", "default": default, "doc": doc}
-
-
-def flag(default: bool, doc: str) -> dict[str, Any]:
-    """A column of yes and no."""
-    return {"kind": "flag", "default": default, "doc": doc}
+text, whole, number, flag = (partial(_column, kind) for kind in ("text", "int", "float", "flag"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +77,7 @@ class Columns:
 
     noun: ClassVar[str] = "candidate"
 
-    name: Texts = field(metadata=text("", "unique name of the candidate"))
+    name: Texts = text("", "unique name of the candidate")  # noqa: RUF009 - a field
 
     def __post_init__(self) -> None:
         if len({len(getattr(self, f.name)) for f in fields(self)}) > 1:

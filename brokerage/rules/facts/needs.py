@@ -80,10 +80,14 @@ def size_mb(count: float | None, unit: str | None) -> float:
     return (count or 0.0) * _SIZE_MB.get((unit or "MB")[:2].lower(), 1.0)
 
 
+def output_per_event(ask: Ask) -> bool:
+    """Whether the size of the output is given per event."""
+    return (ask.out_disk_unit or "").endswith(("PerEvent", "PerEvents"))
+
+
 def output_mb(ask: Ask, n_events: int, input_mb: float) -> float:
     """Size of the output of a job, MB; it scales with events where its unit is per event, else with the input."""
-    per_event = (ask.out_disk_unit or "").endswith(("PerEvent", "PerEvents"))
-    return size_mb(ask.out_disk_count, ask.out_disk_unit) * (n_events if per_event else input_mb)
+    return size_mb(ask.out_disk_count, ask.out_disk_unit) * (n_events if output_per_event(ask) else input_mb)
 
 
 def scaled_need_mb(ask: Ask, queues: Queues, floor_mb: float) -> Floats:
@@ -106,31 +110,30 @@ def walltime_s(cpu_time: float, n_events: int, power: Figure, efficiency: float,
     return cpu_time * n_events / (power * efficiency / 100.0) + base_s
 
 
+def efficiency_and_base(ask: Ask) -> tuple[float, float]:
+    """CPU efficiency, percent, and base walltime, s; those of seed 001 where the task gives none."""
+    efficiency = CPU_EFFICIENCY if ask.cpu_efficiency is None else ask.cpu_efficiency
+    return efficiency, BASE_WALLTIME_S if ask.base_walltime is None else ask.base_walltime
+
+
 def job_walltime_s(ask: Ask, n_events: int, power: Figure) -> Figure | None:
     """Expected walltime of a job with so many events in slots of this power, s; None where the task gives no cpuTime."""
     cpu_time = hs06_s_per_event(ask.cpu_time, ask.cpu_time_unit)
     if cpu_time is None:
         return None
-    efficiency = CPU_EFFICIENCY if ask.cpu_efficiency is None else ask.cpu_efficiency
-    base_s = BASE_WALLTIME_S if ask.base_walltime is None else ask.base_walltime
-    return walltime_s(cpu_time, n_events, power, efficiency, base_s)
-
-
-def expected_walltime_s(ask: Ask, power: Floats) -> Floats | None:
-    """Expected walltime of a job of the chunk in slots of this power, s.
-
-    The task's own figure, else from its cpuTime, else None.
-    """
-    return np.full(len(power), ask.walltime_s) if ask.walltime_s else job_walltime_s(ask, ask.chunk.n_events, power)
+    return walltime_s(cpu_time, n_events, power, *efficiency_and_base(ask))
 
 
 def walltime_at(ask: Ask, queues: Queues) -> Floats | None:
-    """The same for all queues of a snapshot, computed once per need."""
-    chunk = ask.chunk.n_events
-    need = (ask.walltime_s, ask.cpu_time, ask.cpu_time_unit, ask.cpu_efficiency, ask.base_walltime, chunk, task_cores(ask))
-    return queues.derived(
-        ("walltime", need), lambda table: expected_walltime_s(ask, slot_power(ask, table)), ("corecount", "corepower")
-    )
+    """Expected walltime of a job of the chunk at each queue, s: the task's own figure, else from its cpuTime, else None."""
+    events = ask.chunk.n_events
+    need = (ask.walltime_s, ask.cpu_time, ask.cpu_time_unit, ask.cpu_efficiency, ask.base_walltime, events, task_cores(ask))
+
+    def walltime(table: Queues) -> Floats | None:
+        power = slot_power(ask, table)
+        return np.full(len(power), ask.walltime_s) if ask.walltime_s else job_walltime_s(ask, events, power)
+
+    return queues.derived(("walltime", need), walltime, ("corecount", "corepower"))
 
 
 def slot_power(ask: Ask, queues: Queues) -> Floats:

@@ -28,8 +28,8 @@ def queued_weight(files: Any, cap: float) -> Any:
 
 def throughput_weight(mbps: Any, closeness: Any) -> Any:
     """By throughput where it is known, else by closeness, else by an unknown closeness."""
-    known = np.asarray(closeness, dtype=np.float64)
-    near = np.where(np.isnan(known) | (known < 0), UNKNOWN_CLOSENESS, known)
+    distance = np.asarray(closeness, dtype=np.float64)
+    near = np.where(np.isnan(distance) | (distance < 0), UNKNOWN_CLOSENESS, distance)
     by_closeness = 1.0 + (MAX_CLOSENESS - near) / (MAX_CLOSENESS - MIN_CLOSENESS)
     by_throughput = STEP_WEIGHTS[np.searchsorted(STEPS, mbps, side="left")]
     return np.where(np.isnan(mbps), by_closeness, by_throughput)

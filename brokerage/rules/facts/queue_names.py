@@ -43,5 +43,5 @@ def _resolved(queues: Queues, names: Iterable[str]) -> set[str]:
             wanted.add(name)
             continue
         pattern = re.compile(".*".join(re.escape(part) for part in re.split(r"\*+", name)))
-        wanted.update(known for known in queues.distinct_names if pattern.fullmatch(known))
+        wanted.update(candidate for candidate in queues.distinct_names if pattern.fullmatch(candidate))
     return wanted - {""}

@@ -6,7 +6,7 @@ Names and units of the attributes are those of the CRIC queue document (facts on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf, nan
 from typing import Any, ClassVar
 
@@ -64,79 +64,75 @@ class Queues(Columns):
 
     noun: ClassVar[str] = "queue"
 
-    unified_name: Texts = field(
-        metadata=text("", "name of the unified queue that a pseudo-queue stands for; empty = the queue itself")
+    unified_name: Texts = text("", "name of the unified queue that a pseudo-queue stands for; empty = the queue itself")
+    site: Texts = text("", "site of the processors")
+    cloud: Texts = text("", "cloud of the queue, where tasks name one")
+    storage: Texts = text("", "default output storage; queues that share it are near to each other")
+    type: Texts = text("unified", "production, analysis, or unified = both")
+    status: Texts = text("online", "online, standby, brokeroff, test, offline or paused")
+    corecount: Ints = whole(0, "cores per slot; 0 = any, -1 = any")
+    corepower: Floats = number(0.0, "HS06 per core; 0 = not known, formulas take 10")
+    maxrss: Floats = number(0.0, "MB per slot; 0 = no limit")
+    minrss: Floats = number(0.0, "MB per slot that a job must need; 0 = no limit")
+    maxtime: Floats = number(0.0, "longest walltime, s; 0 = no limit")
+    mintime: Floats = number(0.0, "shortest walltime, s; 0 = no limit")
+    maxwdir: Floats = number(0.0, "scratch disk per slot, MB; 0 = no limit")
+    pledgedcpu: Floats = number(0.0, "cores that the site pledged; -1 = opportunistic, 0 = not known")
+    maxdiskio: Floats = number(0.0, "most disk I/O, kB/s per core; 0 = the configured default")
+    max_io_intensity: Floats = number(0.0, "most I/O intensity of a task, kB/s per core; 0 = no limit")
+    transferringlimit: Ints = whole(0, "most jobs in transferring; 0 = 2000")
+    fairsharepolicy: Texts = text("", "which work has a share here, `field=value:share` in a comma list")
+    wnconnectivity: Texts = text("", "connectivity#stack of the worker nodes")
+    any_release: Flags = flag(True, "the queue declares ANY in its releases: software is not checked")
+    software: Texts = text("", "JSON of what the queue publishes of its software and hardware; empty = nothing")
+    use_only_local_data: Flags = flag(False, "the queue reads no input from elsewhere")
+    direct_access_lan: Flags = flag(False, "jobs read their input from the local storage without copying it")
+    space_gb: Floats = number(nan, "free space of the default output storage, GB; not a number = not published")
+    input_space_gb: Floats = number(
+        nan, "the same of the default input storage where it is another; not a number = the same storage"
     )
-    site: Texts = field(metadata=text("", "site of the processors"))
-    cloud: Texts = field(metadata=text("", "cloud of the queue, where tasks name one"))
-    storage: Texts = field(metadata=text("", "default output storage; queues that share it are near to each other"))
-    type: Texts = field(metadata=text("unified", "production, analysis, or unified = both"))
-    status: Texts = field(metadata=text("online", "online, standby, brokeroff, test, offline or paused"))
-    corecount: Ints = field(metadata=whole(0, "cores per slot; 0 = any, -1 = any"))
-    corepower: Floats = field(metadata=number(0.0, "HS06 per core; 0 = not known, formulas take 10"))
-    maxrss: Floats = field(metadata=number(0.0, "MB per slot; 0 = no limit"))
-    minrss: Floats = field(metadata=number(0.0, "MB per slot that a job must need; 0 = no limit"))
-    maxtime: Floats = field(metadata=number(0.0, "longest walltime, s; 0 = no limit"))
-    mintime: Floats = field(metadata=number(0.0, "shortest walltime, s; 0 = no limit"))
-    maxwdir: Floats = field(metadata=number(0.0, "scratch disk per slot, MB; 0 = no limit"))
-    pledgedcpu: Floats = field(metadata=number(0.0, "cores that the site pledged; -1 = opportunistic, 0 = not known"))
-    maxdiskio: Floats = field(metadata=number(0.0, "most disk I/O, kB/s per core; 0 = the configured default"))
-    max_io_intensity: Floats = field(metadata=number(0.0, "most I/O intensity of a task, kB/s per core; 0 = no limit"))
-    transferringlimit: Ints = field(metadata=whole(0, "most jobs in transferring; 0 = 2000"))
-    fairsharepolicy: Texts = field(metadata=text("", "which work has a share here, `field=value:share` in a comma list"))
-    wnconnectivity: Texts = field(metadata=text("", "connectivity#stack of the worker nodes"))
-    any_release: Flags = field(metadata=flag(True, "the queue declares ANY in its releases: software is not checked"))
-    software: Texts = field(metadata=text("", "JSON of what the queue publishes of its software and hardware; empty = nothing"))
-    use_only_local_data: Flags = field(metadata=flag(False, "the queue reads no input from elsewhere"))
-    direct_access_lan: Flags = field(metadata=flag(False, "jobs read their input from the local storage without copying it"))
-    space_gb: Floats = field(metadata=number(nan, "free space of the default output storage, GB; not a number = not published"))
-    input_space_gb: Floats = field(
-        metadata=number(nan, "the same of the default input storage where it is another; not a number = the same storage")
-    )
-    gpu: Flags = field(metadata=flag(False, "the slots are for tasks that want a GPU"))
-    virtual: Flags = field(metadata=flag(False, "virtual placement: input is read through a cache, wherever it is"))
-    allowed_processing: Texts = field(metadata=text("", "processing types that the queue takes, separated by |; empty = all"))
-    excluded_processing: Texts = field(metadata=text("", "processing types that the queue refuses, separated by |"))
-    read_lan_ok: Flags = field(metadata=flag(True, "a local endpoint can be read by jobs"))
-    write_lan_ok: Flags = field(metadata=flag(True, "a local endpoint can be written by jobs"))
-    read_wan_ok: Flags = field(metadata=flag(True, "the output endpoint can send"))
-    write_wan_ok: Flags = field(metadata=flag(True, "the output endpoint can receive"))
-    allow_no_pilot: Flags = field(metadata=flag(False, "jobs may wait here without pilots"))
-    requests_3h: Ints = field(metadata=whole(0, "job requests and updates by pilots in the last three hours"))
-    idle_s: Floats = field(metadata=number(nan, "seconds since a job last began; not a number = none is known"))
-    disk_io: Floats = field(metadata=number(0.0, "measured disk I/O of running jobs, kB/s per core"))
-    n_batch: Ints = field(metadata=whole(0, "batch workers running and submitted"))
-    num_slots: Ints = field(metadata=whole(-1, "slots declared for jobs; 0 = as many as are starting, -1 = none declared"))
-    running_cores: Ints = field(metadata=whole(0, "cores of all running and starting jobs"))
-    at_nucleus: Flags = field(metadata=flag(False, "of the task: belongs to its nucleus or shares the storage of it"))
-    nucleus_ok: Flags = field(metadata=flag(True, "of the task: its nucleus can receive output"))
-    nucleus_files: Ints = field(metadata=whole(0, "of the task: files on their way to its nucleus from everywhere"))
-    link_files: Ints = field(metadata=whole(0, "of the task: files queued on the link to its nucleus"))
-    closeness: Floats = field(
-        metadata=number(nan, "of the task: closeness to its nucleus, 0 best; -1 = blocked; not a number = unknown")
-    )
-    mbps: Floats = field(metadata=number(nan, "of the task: latest throughput to its nucleus; not a number = none is known"))
-    source_ok: Flags = field(metadata=flag(True, "of the task: its input is here or can be read from elsewhere"))
-    available_gb: Floats = field(metadata=number(0.0, "of the task: input on local disk or in a cache, GB"))
-    missing_files: Ints = field(metadata=whole(0, "of the task: input files that are not there"))
-    tape_gb: Floats = field(metadata=number(0.0, "of the task: further input that is on local tape only, GB"))
-    tape_files: Ints = field(metadata=whole(0, "of the task: files of it"))
-    whole_datasets: Ints = field(metadata=whole(0, "of the task: input datasets that are there as a whole"))
-    task_finished: Ints = field(metadata=whole(0, "of the task: its jobs that finished there lately"))
-    task_failed: Ints = field(metadata=whole(0, "of the task: its jobs that failed there lately"))
-    task_closed: Ints = field(metadata=whole(0, "of the task: its jobs that were closed there lately"))
-    user_queued: Ints = field(metadata=whole(0, "of the task: jobs of its user that wait there"))
-    user_running: Ints = field(metadata=whole(0, "of the task: jobs of its user that run there"))
-    n_users: Ints = field(metadata=whole(0, "of the task: users whose jobs of its share are there"))
-    starts_per_hour: Floats = field(metadata=number(0.0, "of the task: jobs of its share that begin there in an hour"))
-    defined: Ints = field(metadata=whole(0, "jobs defined"))
-    assigned: Ints = field(metadata=whole(0, "jobs assigned: their input is moving"))
-    activated: Ints = field(metadata=whole(0, "jobs activated: waiting for a pilot"))
-    starting: Ints = field(metadata=whole(0, "jobs sent or starting"))
-    running: Ints = field(metadata=whole(0, "jobs running"))
-    transferring: Ints = field(metadata=whole(0, "jobs transferring, of all shares"))
-    others_waiting: Ints = field(metadata=whole(0, "jobs of other shares activated or starting"))
-    others_running: Ints = field(metadata=whole(0, "jobs of other shares running"))
+    gpu: Flags = flag(False, "the slots are for tasks that want a GPU")
+    virtual: Flags = flag(False, "virtual placement: input is read through a cache, wherever it is")
+    allowed_processing: Texts = text("", "processing types that the queue takes, separated by |; empty = all")
+    excluded_processing: Texts = text("", "processing types that the queue refuses, separated by |")
+    read_lan_ok: Flags = flag(True, "a local endpoint can be read by jobs")
+    write_lan_ok: Flags = flag(True, "a local endpoint can be written by jobs")
+    read_wan_ok: Flags = flag(True, "the output endpoint can send")
+    write_wan_ok: Flags = flag(True, "the output endpoint can receive")
+    allow_no_pilot: Flags = flag(False, "jobs may wait here without pilots")
+    requests_3h: Ints = whole(0, "job requests and updates by pilots in the last three hours")
+    idle_s: Floats = number(nan, "seconds since a job last began; not a number = none is known")
+    disk_io: Floats = number(0.0, "measured disk I/O of running jobs, kB/s per core")
+    n_batch: Ints = whole(0, "batch workers running and submitted")
+    num_slots: Ints = whole(-1, "slots declared for jobs; 0 = as many as are starting, -1 = none declared")
+    running_cores: Ints = whole(0, "cores of all running and starting jobs")
+    at_nucleus: Flags = flag(False, "of the task: belongs to its nucleus or shares the storage of it")
+    nucleus_ok: Flags = flag(True, "of the task: its nucleus can receive output")
+    nucleus_files: Ints = whole(0, "of the task: files on their way to its nucleus from everywhere")
+    link_files: Ints = whole(0, "of the task: files queued on the link to its nucleus")
+    closeness: Floats = number(nan, "of the task: closeness to its nucleus, 0 best; -1 = blocked; not a number = unknown")
+    mbps: Floats = number(nan, "of the task: latest throughput to its nucleus; not a number = none is known")
+    source_ok: Flags = flag(True, "of the task: its input is here or can be read from elsewhere")
+    available_gb: Floats = number(0.0, "of the task: input on local disk or in a cache, GB")
+    missing_files: Ints = whole(0, "of the task: input files that are not there")
+    tape_gb: Floats = number(0.0, "of the task: further input that is on local tape only, GB")
+    tape_files: Ints = whole(0, "of the task: files of it")
+    whole_datasets: Ints = whole(0, "of the task: input datasets that are there as a whole")
+    task_finished: Ints = whole(0, "of the task: its jobs that finished there lately")
+    task_failed: Ints = whole(0, "of the task: its jobs that failed there lately")
+    task_closed: Ints = whole(0, "of the task: its jobs that were closed there lately")
+    user_queued: Ints = whole(0, "of the task: jobs of its user that wait there")
+    user_running: Ints = whole(0, "of the task: jobs of its user that run there")
+    n_users: Ints = whole(0, "of the task: users whose jobs of its share are there")
+    starts_per_hour: Floats = number(0.0, "of the task: jobs of its share that begin there in an hour")
+    defined: Ints = whole(0, "jobs defined")
+    assigned: Ints = whole(0, "jobs assigned: their input is moving")
+    activated: Ints = whole(0, "jobs activated: waiting for a pilot")
+    starting: Ints = whole(0, "jobs sent or starting")
+    running: Ints = whole(0, "jobs running")
+    transferring: Ints = whole(0, "jobs transferring, of all shares")
+    others_waiting: Ints = whole(0, "jobs of other shares activated or starting")
+    others_running: Ints = whole(0, "jobs of other shares running")
 
     @made_of("status")
     def online(self) -> Flags:
@@ -207,6 +203,12 @@ class Queues(Columns):
         """Whether the queue is a part of a unified one."""
         pseudo: Flags = self.unified_name != ""
         return pseudo
+
+    @made_of("name", "unified_name")
+    def own_names(self) -> list[str]:
+        """For each row the queue under whose name its jobs are counted: of a pseudo-queue the unified one."""
+        names: list[str] = np.where(self.is_pseudo, self.unified_name, self.name).tolist()
+        return names
 
     @made_of("direct_access_lan")
     def copies_input(self) -> Floats:
@@ -365,26 +367,20 @@ class Nuclei(Columns):
 
     noun: ClassVar[str] = "site"
 
-    state: Texts = field(metadata=text("ACTIVE", "state of the site"))
-    free_gb: Floats = field(
-        metadata=number(0.0, "free plus expired space of the default output storage, GB; 0 = none or not known")
+    state: Texts = text("ACTIVE", "state of the site")
+    free_gb: Floats = number(0.0, "free plus expired space of the default output storage, GB; 0 = none or not known")
+    storages: Texts = text("", "JSON of the storages that take output: name, type, free_gb (with expired), read_wan, write_wan")
+    can_send: Flags = flag(True, "the default output storage can be read from elsewhere")
+    can_receive: Flags = flag(True, "the default output storage can be written from elsewhere")
+    files_queued: Ints = whole(0, "output files on their way to the nucleus")
+    total_rw: Floats = number(0.0, "remaining work of all tasks that have this nucleus, HS06 s")
+    ahead_rw: Floats = number(
+        nan, "of the task: remaining work here of tasks of its share and no lower priority, HS06 s; not a number = total_rw"
     )
-    storages: Texts = field(
-        metadata=text("", "JSON of the storages that take output: name, type, free_gb (with expired), read_wan, write_wan")
-    )
-    can_send: Flags = field(metadata=flag(True, "the default output storage can be read from elsewhere"))
-    can_receive: Flags = field(metadata=flag(True, "the default output storage can be written from elsewhere"))
-    files_queued: Ints = field(metadata=whole(0, "output files on their way to the nucleus"))
-    total_rw: Floats = field(metadata=number(0.0, "remaining work of all tasks that have this nucleus, HS06 s"))
-    ahead_rw: Floats = field(
-        metadata=number(
-            nan, "of the task: remaining work here of tasks of its share and no lower priority, HS06 s; not a number = total_rw"
-        )
-    )
-    able_queues: Ints = field(metadata=whole(-1, "of the task: queues here that could run its jobs; -1 = not looked at"))
-    available_gb: Floats = field(metadata=number(0.0, "of the task: its input that is there, on disk or tape, GB"))
-    available_files: Ints = field(metadata=whole(0, "of the task: input files that are there, on disk or tape"))
-    tape_only: Flags = field(metadata=flag(False, "of the task: some of its input there is on tape only"))
+    able_queues: Ints = whole(-1, "of the task: queues here that could run its jobs; -1 = not looked at")
+    available_gb: Floats = number(0.0, "of the task: its input that is there, on disk or tape, GB")
+    available_files: Ints = whole(0, "of the task: input files that are there, on disk or tape")
+    tape_only: Flags = flag(False, "of the task: some of its input there is on tape only")
 
     @made_of("ahead_rw", "total_rw")
     def work_ahead(self) -> Floats:

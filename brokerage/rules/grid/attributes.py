@@ -332,7 +332,7 @@ class Attribute:
         """What an operator writes for a value, as a document would have it. Raises BadGrid; rule json."""
         plain = text.strip()
         if self.kind == "flag":
-            return _FLAGS.get(plain.lower(), text)
+            return FLAGS.get(plain.lower(), text)
         if self.kind == "texts" and plain and not plain.startswith("["):
             return plain.split(",")
         if self.kind in ("object", "texts") and plain:
@@ -344,7 +344,7 @@ class Attribute:
         return text
 
 
-_FLAGS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
+FLAGS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
 
 Table = Mapping[str, Attribute]
 

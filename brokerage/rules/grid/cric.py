@@ -52,6 +52,17 @@ NUCLEUS = "Nucleus"
 INPUT_MARGIN_MB, LEAST_WORK_MB = 2000, 16336
 """Work area of a queue whose own is unreadable: its largest input and this much, or that much without one (facts 5.1)."""
 
+KINDS = {
+    "grid": "our own grid document",
+    "cric-sites": "CRIC: dictionary of sites",
+    "cric-storages": "CRIC: dictionary of storage endpoints",
+    "cric-queues": "CRIC: dictionary of queues (schedconfig)",
+    "software": "releases document: software and hardware of queues",
+    "network": "network metrics of links",
+    "closeness": "closeness of sites",
+}
+"""Every kind of document, and what it is, in the order in which later ones refer to earlier ones."""
+
 SIGNS: Mapping[str, tuple[str, ...]] = {
     "cric-sites": ("datapolicies", "presources", "ddmendpoints", "tier_level"),
     "cric-queues": ("atlas_site", "panda_resource", "nickname"),

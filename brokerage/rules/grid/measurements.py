@@ -184,6 +184,8 @@ class Software(Attributes):
 
 LINK, SLOT, MEASURED = attributes_of(Link), attributes_of(Slots), attributes_of(Measured)
 WORK, SOFTWARE = attributes_of(NucleusWork), attributes_of(Software)
+NO_JOBS: Mapping[str, Any] = {name: attribute.default for name, attribute in attributes_of(Jobs).items()}
+"""An entry of `jobs` that says nothing; what is known stands over it."""
 
 
 class StoredParts(Attributes):

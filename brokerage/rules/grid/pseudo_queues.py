@@ -6,7 +6,7 @@ A unified queue (capability `ucore`) stays the name under which jobs are counted
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from workqueues.rules.jobs.resource_type import RESOURCE_TYPES, ResourceType
@@ -18,11 +18,11 @@ PER_SLOT = ("maxwdir",)
 Row = Mapping[str, Any]
 
 
-def expanded(rows: Iterable[tuple[Row, str]], types: Sequence[ResourceType] = RESOURCE_TYPES) -> Iterator[Row]:
+def expanded(rows: Iterable[tuple[Row, str]]) -> Iterator[Row]:
     """Rows of `Queues`, each with its capability: a unified queue is replaced by its pseudo-queues, all others stay."""
     for row, capability in rows:
         if capability == UNIFIED:
-            yield from (pseudo_queue(row, kind) for kind in types if fits(row, kind))
+            yield from (pseudo_queue(row, kind) for kind in RESOURCE_TYPES if fits(row, kind))
         else:
             yield row
 

@@ -21,21 +21,26 @@ from brokerage.rules.grid.pseudo_queues import Row, expanded
 from brokerage.states import JOB
 
 
+def switches_in(catchall: str) -> dict[str, str]:
+    """The comma list `name` or `name=value` of a queue; a name alone has an empty value. Names are compared exactly."""
+    parts = (item.partition("=") for item in catchall.split(","))
+    return {name.strip(): value.strip() for name, _, value in parts if name.strip()}
+
+
 class Switches:
-    """What is switched on at a queue; names are compared whole, `params` come before `catchall`."""
+    """What is switched on at a queue; `params` come before `catchall`."""
 
     def __init__(self, catchall: str, params: Mapping[str, Any] | None = None) -> None:
-        parts = (item.partition("=") for item in catchall.split(","))
-        self._found: dict[str, Any] = {name.strip(): value.strip() or True for name, _, value in parts if name.strip()}
-        self._found |= dict(params or {})
+        self._values: dict[str, Any] = {name: value or True for name, value in switches_in(catchall).items()}
+        self._values |= dict(params or {})
 
     def on(self, name: str) -> bool:
         """Whether the switch is there and not off."""
-        return str(self._found.get(name, "")).lower() not in ("", "false", "0", "none")
+        return str(self._values.get(name, "")).lower() not in ("", "false", "0", "none")
 
     def text(self, name: str) -> str:
         """The value of a switch, empty where it is not there or has none."""
-        value = self._found.get(name)
+        value = self._values.get(name)
         return "" if value is None or isinstance(value, bool) else str(value)
 
     def number(self, name: str) -> float:
@@ -54,7 +59,7 @@ TO_NUCLEUS = (PRODUCTION_OUTPUT, EXPRESS)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class QueueStorages:
     """The storages in use that a queue reads and writes, the default first in each."""
 
     reads: tuple[Entry, ...]
@@ -66,7 +71,7 @@ class Places:
         return self.writes[0] if self.writes else None
 
 
-def places(grid: Grid, scope: str = "") -> Mapping[str, Places]:
+def queue_storages(grid: Grid, scope: str = "") -> Mapping[str, QueueStorages]:
     """Queue -> its storages. `scope` (as `analysis`): roles of that scope where the queue has them.
 
     A queue that gives storages for one of reading and writing only has the same for both.
@@ -75,7 +80,7 @@ def places(grid: Grid, scope: str = "") -> Mapping[str, Places]:
     by_queue = {}
     for queue in grid.queues:
         reads, writes = (_role(queue, f"{role}_lan", scope, active) for role in ("read", "write"))
-        by_queue[queue.name] = Places(reads or writes, writes or reads)
+        by_queue[queue.name] = QueueStorages(reads or writes, writes or reads)
     return by_queue
 
 
@@ -97,12 +102,16 @@ def usable_gb(storage: Entry) -> float | None:
 
 
 def queue_rows(
-    grid: Grid, facts: Facts, now: datetime, where: Mapping[str, Places], attributes: Collection[str] = (*QUEUE, *FURTHER)
+    grid: Grid,
+    facts: Facts,
+    now: datetime,
+    storages_of: Mapping[str, QueueStorages],
+    attributes: Collection[str] = (*QUEUE, *FURTHER),
 ) -> Iterator[Row]:
     """Rows of `Queues` in which nothing is said of a task, with these attributes; unified queues as their pseudo-queues."""
     busy = _Activity(facts, now)
     states = {site.name: site.columns["state"] for site in grid.sites}
-    rows = ((_queue_row(queue, where[queue.name], facts, busy, attributes), queue) for queue in grid.queues)
+    rows = ((_queue_row(queue, storages_of[queue.name], facts, busy, attributes), queue) for queue in grid.queues)
     return expanded((_closed(row, states[queue.columns["site"]]), queue.columns["capability"] or "") for row, queue in rows)
 
 
@@ -133,7 +142,7 @@ def _sums(entries: Iterable[Mapping[str, Any]], attribute: str) -> Mapping[str, 
     return sums
 
 
-def _queue_row(queue: QueueEntry, storages: Places, facts: Facts, busy: _Activity, attributes: Collection[str]) -> Row:
+def _queue_row(queue: QueueEntry, storages: QueueStorages, facts: Facts, busy: _Activity, attributes: Collection[str]) -> Row:
     columns, name = queue.columns, queue.name
     further = columns["attributes"]
     switches = Switches(columns["catchall"] or "", further.get("params"))

@@ -29,7 +29,7 @@ class ChosenQueue:
     cap: float = inf
 
     def filled(self, jobs: int) -> ChosenQueue:
-        """The place after it was given so many jobs: more queued, and a weight that is lower in proportion."""
+        """The queue after it was given so many jobs: more queued, and a weight that is lower in proportion."""
         queued = self.queued + jobs
         return replace(self, queued=queued, weight=self.weight * (self.queued + 1) / (queued + 1))
 
@@ -39,16 +39,16 @@ def block_of(kind: JobKind, config: Config) -> int:
     return int(config["SCOUTS_PER_BLOCK" if kind is JobKind.SCOUT else "JOBS_PER_BLOCK"])
 
 
-def draw(places: Sequence[ChosenQueue], dice: Random) -> ChosenQueue | None:
-    """A place with room, drawn in proportion to the weights; None when none has room."""
-    roomy = [place for place in places if place.queued < place.cap and place.weight > 0]
+def draw(queues: Sequence[ChosenQueue], dice: Random) -> ChosenQueue | None:
+    """A queue with room, drawn in proportion to the weights; None when none has room."""
+    roomy = [queue for queue in queues if queue.queued < queue.cap and queue.weight > 0]
     if not roomy:
         return None
-    left = dice.random() * sum(place.weight for place in roomy)
-    for place in roomy:
-        left -= place.weight
+    left = dice.random() * sum(queue.weight for queue in roomy)
+    for queue in roomy:
+        left -= queue.weight
         if left < 0:
-            return place
+            return queue
     return roomy[-1]
 
 
@@ -129,7 +129,7 @@ def lay_out(
     secondaries: Sequence[Secondary],
     cut: Cut,
     limits_at: Callable[[str], JobLimits],
-    places: Sequence[ChosenQueue],
+    queues: Sequence[ChosenQueue],
     most: int,
     block: int,
     dice: Random,
@@ -143,34 +143,28 @@ def lay_out(
     runs (facts on the brokerage 8.1, queues without weight). A queue for which nothing can be cut is barred until another took
     some.
     """
-    by_name = {place.name: place for place in places}
-    idle = _idle(places, dice)
+    by_name = {queue.name: queue for queue in queues}
+    idle = [queue.name for queue in queues if queue.queued == 0 and queue.cap >= 1]
+    dice.shuffle(idle)
     cursor, blocks, dropped = _PieceCursor(files, secondaries, per_job), list[Block](), list[Dropped]()
     barred: set[str] = set()
     reason, made, uses = "", 0, 0
     while made < most and cursor.at < len(files) and uses < MOST_USES:
         first = bool(idle)
-        place = by_name[idle.pop()] if first else draw([p for p in by_name.values() if p.name not in barred], dice)
-        if place is None:
+        queue = by_name[idle.pop()] if first else draw([q for q in by_name.values() if q.name not in barred], dice)
+        if queue is None:
             break
-        split = cursor.take(cut, limits_at(place.name), 1 if first else min(block, most - made))
+        split = cursor.take(cut, limits_at(queue.name), 1 if first else min(block, most - made))
         reason = split.reason
         dropped += split.dropped
         if not split.jobs:
             if not (split.unfit or split.dropped):
                 break
-            barred |= {place.name} if split.unfit else set()
+            barred |= {queue.name} if split.unfit else set()
             continue
-        blocks.append(Block(place.name, split.jobs))
+        blocks.append(Block(queue.name, split.jobs))
         barred.clear()
         made += len(split.jobs)
         uses += sum(job.n_files + sum(portion.n for portion in job.others) for job in split.jobs)
-        by_name[place.name] = place.filled(len(split.jobs))
+        by_name[queue.name] = queue.filled(len(split.jobs))
     return Layout(tuple(blocks), reason, tuple(dropped))
-
-
-def _idle(places: Sequence[ChosenQueue], dice: Random) -> list[str]:
-    """The queues where nothing waits, in random order."""
-    idle = [place.name for place in places if place.queued == 0 and place.cap >= 1]
-    dice.shuffle(idle)
-    return idle

@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from brokerage.rules.facts.ask import Ask
-from brokerage.rules.facts.needs import BASE_WALLTIME_S, CPU_EFFICIENCY, hs06_s_per_event, scaled_need_mb, size_mb, slot_power
+from brokerage.rules.facts.needs import (
+    efficiency_and_base,
+    hs06_s_per_event,
+    output_per_event,
+    scaled_need_mb,
+    size_mb,
+    slot_power,
+)
 from brokerage.rules.facts.snapshot import Queues
 from workqueues.rules.jobs.job_size import SCRATCH_FLOOR_GB, Budget, disk_budgets, size_budgets, walltime_budget
 from workqueues.splitters.protocol import JobLimits
@@ -43,9 +50,8 @@ def limits_at(ask: Ask, queues: Queues, row: int, of_task: JobLimits, *, sized: 
 def _sizes(ask: Ask) -> tuple[float, float, float]:
     """Output per input, output per event in GB, work area in GB."""
     made_mb = size_mb(ask.out_disk_count, ask.out_disk_unit)
-    per_event = (ask.out_disk_unit or "").endswith(("PerEvent", "PerEvents"))
     work_gb = size_mb(ask.work_disk_count, ask.work_disk_unit) / GB_IN_MB
-    return (0.0, made_mb / GB_IN_MB, work_gb) if per_event else (made_mb, 0.0, work_gb)
+    return (0.0, made_mb / GB_IN_MB, work_gb) if output_per_event(ask) else (made_mb, 0.0, work_gb)
 
 
 def _disk(ask: Ask, queues: Queues, row: int) -> Iterator[Budget]:
@@ -62,8 +68,7 @@ def _disk(ask: Ask, queues: Queues, row: int) -> Iterator[Budget]:
 def _walltime(ask: Ask, queues: Queues, row: int) -> Iterator[Budget]:
     """The walltime of the queue, which is kept, and the one that the task wants (maxWalltime)."""
     per_event = hs06_s_per_event(ask.cpu_time, ask.cpu_time_unit) or 0.0
-    efficiency = CPU_EFFICIENCY if ask.cpu_efficiency is None else ask.cpu_efficiency
-    base_s = BASE_WALLTIME_S if ask.base_walltime is None else ask.base_walltime
+    efficiency, base_s = efficiency_and_base(ask)
     power = float(slot_power(ask, queues)[row])
     wanted_s = (ask.max_walltime_h or 0.0) * HOUR_S
     for limit_s, hard in ((float(queues.maxtime[row]), True), (wanted_s, False)):

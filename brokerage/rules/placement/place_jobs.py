@@ -15,7 +15,7 @@ from brokerage.rules.grid.document import Entry
 from brokerage.rules.placement.distribution import Block, ChosenQueue, block_of, lay_out
 from brokerage.rules.placement.job_limits import limits_at, limits_of_task
 from brokerage.rules.placement.new_job import PlacedJob
-from brokerage.rules.placement.slots import JobGrants, SlotsAt, chosen_queues, limit_of, own_names, readable_anywhere, total_room
+from brokerage.rules.placement.slots import JobGrants, SlotsAt, chosen_queues, limit_of, readable_anywhere, total_room
 from brokerage.rules.placement.usable_input import UsableInput
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.stored_snapshot import TaskFacts
@@ -37,7 +37,7 @@ class Placement(NamedTuple):
     reason: str
 
 
-def most_jobs(snapshot: GridSnapshot, policy: Policy, ask: Ask, given: JobGrants, config: Config, room: int | None) -> int:
+def most_jobs(snapshot: GridSnapshot, policy: Policy, ask: Ask, grants: JobGrants, config: Config, room: int | None) -> int:
     """Jobs for which there is room at all queues together, and that the throttler leaves; urgent tasks have no cap at queues.
 
     `ask` of the task as far as it is known without its input; `room` of the throttler, None without limit; `config`: component
@@ -47,7 +47,7 @@ def most_jobs(snapshot: GridSnapshot, policy: Policy, ask: Ask, given: JobGrants
     queues = queue_table(snapshot, TaskFacts(), policy, ask)
     if not len(queues) or ask.urgent:
         return most
-    return min(total_room(queues, limit_of(policy.activity, ask.share, config), given, _share(policy, ask)), most)
+    return min(total_room(queues, limit_of(policy.activity, ask.share, config), grants, _share(policy, ask)), most)
 
 
 def _share(policy: Policy, ask: Ask) -> str | None:
@@ -60,7 +60,7 @@ def place_jobs(
     task_decision: TaskDecision[Queues],
     storages: Mapping[str, Entry],
     queue_ids: Mapping[str, int],
-    given: JobGrants,
+    grants: JobGrants,
     most: int,
     config: Config,
     dice: Random,
@@ -71,12 +71,12 @@ def place_jobs(
     """
     policy, ask, queues, policy_config = task_decision.inputs
     limit = None if ask.urgent else limit_of(policy.activity, ask.share, config)
-    chosen = chosen_queues(task_decision.decision.chosen, queues, limit, given, _share(policy, ask))
-    places = queues_with_input(chosen, queues, anywhere=readable_anywhere(ask, task_decision.task_facts, storages))
+    chosen = chosen_queues(task_decision.decision.chosen, queues, limit, grants, _share(policy, ask))
+    chosen = queues_with_input(chosen, queues, anywhere=readable_anywhere(ask, task_decision.task_facts, storages))
     ask, compensation = policy.prepare(ask, policy_config), policy_config.get("MEMORY_COMPENSATION", 1.0)
-    limits = limits_by_queue(usable, ask, queues, places)
+    limits = limits_by_queue(usable, ask, queues, chosen)
     block = block_of(JobKind.NORMAL, config)
-    layout = lay_out(usable.columns, usable.secondaries, usable.cut, limits.__getitem__, places, most, block, dice)
+    layout = lay_out(usable.columns, usable.secondaries, usable.cut, limits.__getitem__, chosen, most, block, dice)
     jobs = [job for block in layout.blocks for job in jobs_at_queue(block, ask, queues, queue_ids, compensation)]
     return Placement(jobs, layout.dropped, layout.reason)
 
@@ -105,6 +105,6 @@ def jobs_at_queue(
 ) -> Sequence[PlacedJob]:
     """The jobs of a block, at the queue that exists: of a pseudo-queue its unified one. `ask` as the policy prepared it."""
     row = queues.index[block.queue]
-    name, storage = own_names(queues)[row], str(queues.storage[row])
+    name, storage = queues.own_names[row], str(queues.storage[row])
     slots = SlotsAt(ask, queues, row, compensation)
     return [PlacedJob(queue_ids[name], name, storage, plan, slots.of(plan.size, plan.n_events)) for plan in block.jobs]

@@ -75,22 +75,13 @@ def total_room(queues: Queues, limit: int, grants: JobGrants, share: str | None)
 
     def free(table: Queues) -> tuple[int, dict[str, int]]:
         """All room, and that of each queue."""
-        names = own_names(table)
+        names = table.own_names
         left = np.maximum(table.cap(limit) - table.waiting_or_defined, 0).tolist()
         by_queue = dict(zip(names, left, strict=True))
         return sum(by_queue.values()), by_queue
 
     total, by_queue = queues.derived(("room", limit), free, ("name", "unified_name", *JOBS, *BUSY))
     return total - sum(min(grants.at(queue, share), by_queue.get(queue, 0)) for queue in grants.queues())
-
-
-def own_names(queues: Queues) -> list[str]:
-    """For each row the queue under whose name its jobs are counted: of a pseudo-queue the unified one."""
-    return queues.derived(
-        ("own_names",),
-        lambda table: np.where(table.is_pseudo, table.unified_name, table.name).tolist(),
-        ("name", "unified_name"),
-    )
 
 
 def chosen_queues(
@@ -102,7 +93,7 @@ def chosen_queues(
     B9). What was given meanwhile counts as waiting and lowers the weight.
     """
     by_queue: dict[str, ChosenQueue] = {}
-    names = own_names(queues)
+    names = queues.own_names
     for choice in chosen:
         queue = names[choice.row]
         if queue not in by_queue and queues.storage[choice.row]:

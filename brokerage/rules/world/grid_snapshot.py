@@ -24,7 +24,7 @@ from brokerage.rules.facts.software import container_sources
 from brokerage.rules.grid.attributes import FURTHER, QUEUE
 from brokerage.rules.grid.document import Entry, Grid
 from brokerage.rules.grid.measurements import ALL, EXPRESS, PRODUCTION_OUTPUT, Facts
-from brokerage.rules.grid.queue_columns import default_output, nucleus_rows, outputs_of, places, queue_rows, up
+from brokerage.rules.grid.queue_columns import default_output, nucleus_rows, outputs_of, queue_rows, queue_storages, up
 from brokerage.rules.world.job_counts import JobCounts
 from brokerage.rules.world.link_columns import LinkColumns, files_to_nuclei
 from brokerage.states import JOB
@@ -87,8 +87,8 @@ class GridSnapshot:
         snapshot = object.__new__(GridSnapshot)
         parts = {"_replicas": {**self._replicas, **_grouped(facts.replicas, "dataset")}} if replicas else {}
         if ended:
-            known = [job for task_id in {job["task_id"] for job in ended} for job in self._by_task.get(task_id, ())]
-            parts["_by_task"] = {**self._by_task, **_grouped((*known, *ended), "task_id")}
+            jobs = [job for task_id in {job["task_id"] for job in ended} for job in self._by_task.get(task_id, ())]
+            parts["_by_task"] = {**self._by_task, **_grouped((*jobs, *ended), "task_id")}
         snapshot.__dict__.update(self.__dict__, facts=facts, _scoped={}, **parts)
         return snapshot
 
@@ -139,28 +139,22 @@ class GridSnapshot:
         return {storage.name: storage for storage in self.grid.storages}
 
     @cached_property
-    def _places(self) -> Mapping[str, Any]:
-        return places(self.grid, self.scope)
+    def _queue_storages(self) -> Mapping[str, Any]:
+        return queue_storages(self.grid, self.scope)
 
     @cached_property
     def _base(self) -> Queues:
-        return Queues.from_rows(queue_rows(self.grid, self.facts, self.now, self._places, ATTRIBUTES))
+        return Queues.from_rows(queue_rows(self.grid, self.facts, self.now, self._queue_storages, ATTRIBUTES))
 
     @cached_property
     def _nuclei(self) -> Nuclei:
         return Nuclei.from_rows(nucleus_rows(self.grid, self.facts, files_to_nuclei(self.facts.links, self.now)))
 
     @cached_property
-    def _own_names(self) -> list[str]:
-        """For each row the queue of the document that it is, or is a part of."""
-        names: list[str] = np.where(self._base.unified_name == "", self._base.name, self._base.unified_name).tolist()
-        return names
-
-    @cached_property
     def _rows(self) -> Mapping[str, Ints]:
         """Queue of the document -> its rows: its own, or those of its pseudo-queues."""
         rows_of: dict[str, list[int]] = defaultdict(list)
-        for row, name in enumerate(self._own_names):
+        for row, name in enumerate(self._base.own_names):
             rows_of[name].append(row)
         return {name: np.array(rows, dtype=np.int64) for name, rows in rows_of.items()}
 
@@ -169,7 +163,7 @@ class GridSnapshot:
         """Storage -> rows of the queues that read it where they are."""
         readers: dict[str, list[Ints]] = defaultdict(list)
         for queue, rows in self._rows.items():
-            for storage in self._places[queue].reads:
+            for storage in self._queue_storages[queue].reads:
                 readers[storage.name].append(rows)
         return {storage: np.concatenate(rows) for storage, rows in readers.items()}
 
@@ -182,7 +176,7 @@ class GridSnapshot:
     def _jobs(self) -> JobCounts:
         names = list(self._rows)
         at = {name: i for i, name in enumerate(names)}
-        rows_at = np.array([at[name] for name in self._own_names], dtype=np.int64)
+        rows_at = np.array([at[name] for name in self._base.own_names], dtype=np.int64)
         return JobCounts(self.facts.jobs, names, rows_at, lambda nucleus: not up(self._outputs.get(nucleus), "write_wan"))
 
     @cached_property

@@ -131,6 +131,6 @@ def _ints(values: Iterable[int]) -> Ints:
 
 def _coded(values: Iterable[str]) -> tuple[list[str], Ints]:
     """The distinct texts, and for each text the place among them."""
-    known: dict[str, int] = {}
-    codes = _ints(known.setdefault(value, len(known)) for value in values)
-    return list(known), codes
+    places: dict[str, int] = {}
+    codes = _ints(places.setdefault(value, len(places)) for value in values)
+    return list(places), codes

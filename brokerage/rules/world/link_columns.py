@@ -21,7 +21,7 @@ from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.grid.document import Entry
 from brokerage.rules.grid.queue_columns import TO_NUCLEUS
 
-WINDOWS = {"1h": timedelta(hours=1), "1d": timedelta(days=1), "1w": timedelta(days=7)}
+MOST_AGE = {"1h": timedelta(hours=1), "1d": timedelta(days=1), "1w": timedelta(days=7)}
 """How old a throughput may be (decision B14)."""
 
 
@@ -51,12 +51,12 @@ class LinkColumns:
     def _link(self, source: str, nucleus: str, activity: str) -> tuple[int, float, float]:
         """Files that wait, throughput and closeness of a link; not a number where that is not known."""
         files, closeness = 0, nan
-        fresh: dict[str, float | None] = dict.fromkeys(WINDOWS)
+        fresh: dict[str, float | None] = dict.fromkeys(MOST_AGE)
         for entry in self._links.get((source, nucleus), ()):
             age = _age(entry, self.now)
-            if entry["activity"] == activity and age <= WINDOWS["1h"]:
+            if entry["activity"] == activity and age <= MOST_AGE["1h"]:
                 files = entry["files_queued"]
-            for window, oldest in WINDOWS.items():
+            for window, oldest in MOST_AGE.items():
                 if age <= oldest and (mbps := entry["mbps"].get(window)) is not None:
                     fresh[window] = float(mbps)
             closeness = closeness if entry["closeness"] is None else float(entry["closeness"])
@@ -68,7 +68,7 @@ def files_to_nuclei(links: Iterable[Mapping[str, Any]], now: datetime) -> Mappin
     """Nucleus -> output files on their way to it from everywhere, by what was measured within the hour (facts 1)."""
     files: dict[str, int] = defaultdict(int)
     for link in links:
-        if link["activity"] in TO_NUCLEUS and _age(link, now) <= WINDOWS["1h"]:
+        if link["activity"] in TO_NUCLEUS and _age(link, now) <= MOST_AGE["1h"]:
             files[link["to"]] += link["files_queued"]
     return files
 

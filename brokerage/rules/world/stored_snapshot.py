@@ -95,7 +95,7 @@ def compressed(part: bytes) -> bytes:
     return zlib.compress(part, 6)
 
 
-def unpacked(grid: bytes, links: bytes, moment: bytes, scope: str = "") -> GridSnapshot:
+def unpacked(grid: bytes, links: bytes, moment: bytes) -> GridSnapshot:
     """The snapshot of three compressed parts. Raises BadSnapshot."""
     of_grid, of_links, of_moment = _read(grid), _read(links), _read(moment)
     try:
@@ -113,7 +113,7 @@ def unpacked(grid: bytes, links: bytes, moment: bytes, scope: str = "") -> GridS
             tuple(Entry(*entry) for entry in of_grid["storages"]),
             tuple(QueueEntry(name, columns, tuple(map(tuple, roles))) for name, columns, roles in of_grid["queues"]),
         )
-        return GridSnapshot(grid_read, facts, datetime.fromisoformat(of_moment["now"]), scope)
+        return GridSnapshot(grid_read, facts, datetime.fromisoformat(of_moment["now"]))
     except (KeyError, TypeError, ValueError) as error:
         raise BadSnapshot(f"a damaged snapshot: {error}") from error
 

@@ -18,6 +18,7 @@ storable = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_cha
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | storable,
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(storable, inner, max_size=5),
+    max_leaves=12,
 )
 
 

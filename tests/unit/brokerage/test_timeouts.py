@@ -6,7 +6,8 @@ import pytest
 
 from broker_site.foundation.gdpconfig.values import Config
 from brokerage.config_keys import SERVER
-from brokerage.rules.dispatch.timeouts import QueueFacts, inactive, limit_s, silence_s, suspended, switches
+from brokerage.rules.dispatch.timeouts import QueueFacts, inactive, limit_s, silence_s, suspended
+from brokerage.rules.grid.queue_columns import switches_in
 from brokerage.states import JOB
 
 LIMITS = Config().component("job_timeout", app=SERVER)
@@ -59,9 +60,9 @@ def test_a_suspended_queue_has_no_rule(queue: QueueFacts) -> None:
 
 
 def test_switches_are_compared_exactly() -> None:
-    assert switches("a, b=2 ,disableReassignNot") == {"a": "", "b": "2", "disableReassignNot": ""}
+    assert switches_in("a, b=2 ,disableReassignNot") == {"a": "", "b": "2", "disableReassignNot": ""}
     assert not suspended(QueueFacts(catchall="disableReassignNot"))
-    assert switches(None) == {}
+    assert switches_in("") == {}
 
 
 def test_a_queue_is_inactive_after_two_hours_without_a_start() -> None:

@@ -60,6 +60,12 @@ def test_without_edits_it_is_what_the_brokerage_would_decide_now(policy: str) ->
     assert (told.after, told.edits, told.changed) == (None, (), ())
 
 
+@pytest.mark.parametrize(("word", "value"), [("on", True), ("yes", True), ("off", False), ("0", False)])
+def test_a_switch_is_said_in_the_same_words_for_a_task_and_for_the_grid(word: str, value: bool) -> None:
+    told = asked(f"avoid_vp={word}", f"queue.*.direct_access_lan={word}")
+    assert [edit.after for edit in told.edits] == [value, value]
+
+
 def test_a_task_parameter_changes_the_funnel_and_says_which_queues_changed() -> None:
     told = asked("ramCount=8000")
     assert told.after is not None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -112,44 +110,43 @@ def test_trees_that_cannot_be_used_are_refused(tree: tuple[Node, ...], why: str)
     check(TREE)
 
 
-Raw = tuple[int, tuple[Any, ...]]
-"""A node without a name: its value and what is below it."""
+def tree_of(rows: list[bytes]) -> tuple[tuple[Node, ...], dict[str, float]]:
+    """A tree and an amount for each node, three bytes a node: which earlier node (or the root) it is below, value, amount."""
+    below: dict[int, list[int]] = {i: [] for i in range(len(rows) + 1)}
+    for i, (parent, _, _) in enumerate(rows):
+        below[parent % (i + 1)].append(i + 1)
+
+    def nodes(parent: int) -> tuple[Node, ...]:
+        return tuple(Node(f"n{i}", rows[i - 1][1] % 101 * (rows[i - 1][1] < 202), nodes(i)) for i in below[parent])
+
+    return nodes(0), {f"n{i}": amount * 8.0 for i, (_, _, amount) in enumerate(rows, 1)}
 
 
-def _named(raw: Raw, names: list[str]) -> Node:
-    value, children = raw
-    names.append(f"n{len(names)}")
-    name = names[-1]
-    return Node(name, value, tuple(_named(child, names) for child in children))
+trees = st.lists(st.binary(min_size=3, max_size=3), min_size=1, max_size=20).map(tree_of)
+"""Drawn by the node: drawn number by number, trees take longer than what is tested with them."""
 
 
-raw_trees = st.recursive(
-    st.tuples(amounts, st.just(())), lambda inner: st.tuples(amounts, st.lists(inner, max_size=4).map(tuple)), max_leaves=12
-)
-
-
-@given(st.lists(raw_trees, min_size=1, max_size=4), st.integers(0, 5000), st.data())
-def test_what_leaves_may_use_is_all_that_is_wanted_or_all_there_is(raw: list[Raw], total: int, data: st.DataObject) -> None:
-    names: list[str] = []
-    tree = tuple(_named(node, names) for node in raw)
+@given(trees, st.integers(0, 5000))
+def test_what_leaves_may_use_is_all_that_is_wanted_or_all_there_is(
+    tree_and_wishes: tuple[tuple[Node, ...], dict[str, float]], total: int
+) -> None:
+    tree, wishes = tree_and_wishes
     leaves = [leaf for node in tree for leaf in node.leaves()]
-    demand = {leaf.name: float(data.draw(st.integers(0, 2000))) for leaf in leaves}
+    demand = {leaf.name: wishes[leaf.name] for leaf in leaves}
     found = entitlements(tree, total, demand)
 
     def open_to(nodes: tuple[Node, ...]) -> float:
         return sum((open_to(n.children) if n.children else demand[n.name]) for n in nodes if n.value > 0)
 
-    assert found.keys() == set(names)
+    assert found.keys() == wishes.keys()
     assert all(found[leaf.name] <= demand[leaf.name] + 1e-9 for leaf in leaves)
     assert sum(found[leaf.name] for leaf in leaves) == pytest.approx(min(total, open_to(tree)))
     summed = sums(tree, found, 0.0)
-    assert all(found[name] == pytest.approx(summed[name], abs=1e-6) for name in names)
+    assert all(found[name] == pytest.approx(summed[name], abs=1e-6) for name in wishes)
 
 
-@given(st.lists(raw_trees, min_size=1, max_size=4), st.data())
-def test_the_order_has_every_leaf_once(raw: list[Raw], data: st.DataObject) -> None:
-    names: list[str] = []
-    tree = tuple(_named(node, names) for node in raw)
+@given(trees)
+def test_the_order_has_every_leaf_once(tree_and_uses: tuple[tuple[Node, ...], dict[str, float]]) -> None:
+    tree, uses = tree_and_uses
     leaves = [leaf.name for node in tree for leaf in node.leaves()]
-    used = {name: float(data.draw(amounts)) for name in leaves}
-    assert sorted(order(tree, used)) == sorted(leaves)
+    assert sorted(order(tree, {name: uses[name] for name in leaves})) == sorted(leaves)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workqueues.rules.shares.tree import Node
@@ -60,6 +60,10 @@ rows = st.lists(
 
 
 @given(rows)
+@example(
+    [(None, False, False, 2.0, 0.0), (None, False, True, 0.0, 1.0), (None, True, False, 0.0, 2.0)]
+    + [(32, False, False, 1.0, 0.0)] * 3
+)
 def test_no_queue_is_entitled_to_more_than_it_wants_nor_all_to_more_than_there_is(
     given_rows: list[tuple[int | None, bool, bool, float, float]],
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 from math import inf
 from operator import add
 from typing import TypeVar
@@ -118,11 +119,14 @@ def _filled(nodes: Sequence[Node], amount: float, wanted: Amounts) -> dict[str, 
 
 def _level(siblings: Sequence[tuple[float, float]], amount: float) -> float:
     """The amount for each unit of value at which siblings (value, wish) together take the amount; infinite if they cannot."""
-    left, weight = amount, sum(value for value, _ in siblings)
-    for value, wish in sorted(siblings, key=lambda sibling: sibling[1] / sibling[0]):
+    ordered = sorted(siblings, key=lambda sibling: sibling[1] / sibling[0])
+    # Summed from the end: what is left of a sum, after large values are taken from it, says nothing of tiny ones.
+    weights = [*accumulate(value for value, _ in reversed(ordered))]
+    left = amount
+    for (value, wish), weight in zip(ordered, reversed(weights), strict=True):
         if wish / value * weight >= left:
             return left / weight
-        left, weight = left - wish, weight - value
+        left -= wish
     return inf
 
 

@@ -17,12 +17,13 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel import clock
 from broker_site.roof.embedded.instance import ROOT
 from broker_site.roof.embedded.place import STATE
-from brokerage.feeds.document import KINDS, from_afar, parse, read_bytes, wanted_of
+from brokerage.feeds.document import from_afar, parse, read_bytes, wanted_of
 from brokerage.feeds.fetch import FeedUnavailable, fetch
 from brokerage.feeds.refresh import limits
 from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_facts import Change
 from brokerage.queries.feeds import known_names
+from brokerage.rules.grid.cric import KINDS
 from brokerage.rules.grid.document import BadGrid
 from brokerage.rules.grid.update import GridUpdate
 
@@ -68,7 +69,7 @@ class Command(BaseCommand):
         root: Path = options["storage_root"] or ROOT / STATE / settings.ENV.instance
         read = [(file, *self._parsed(file)) for file in options["files"]]
         with transaction.atomic():
-            for file, kind, document in sorted(read, key=lambda entry: KINDS.index(entry[1])):
+            for file, kind, document in sorted(read, key=lambda entry: list(KINDS).index(entry[1])):
                 try:
                     wanted = wanted_of(kind, document, known_names(), clock.now())
                     wanted = from_afar(wanted) if "://" in file else placed(wanted, root.absolute())
@@ -90,7 +91,7 @@ class Command(BaseCommand):
             raise refused(file, bad) from bad
 
     def _imported(self, kind: str, wanted: GridUpdate, feed: str) -> list[Change]:
-        if kind == KINDS[0]:
+        if kind == "grid":
             return import_grid(wanted, source=feed)
         return import_grid(wanted, source=feed or CRIC, max_loss=gdpconfig.value("feeds", "FEED_MAX_LOSS"))
 
