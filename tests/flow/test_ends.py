@@ -161,7 +161,7 @@ def test_whatever_becomes_of_the_jobs_the_end_follows_from_the_files(queue: Comp
             inputs = [i["lfn"] for i in job_document(leased.job_id)["inputs"]]
             bad = Report("failed", missing_inputs=inputs[:1]) if random.random() < 0.3 else BAD
             end(leased, random.choice([good(leased.job_id), good(leased.job_id), bad]))
-        run_agents(1, ["feed", "generate", "command", "finish"])
+        run_agents(1, ["refine", "feed", "assign", "generate", "command", "finish"])
     assert task.status in TASK.final
 
 

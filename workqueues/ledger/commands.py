@@ -176,18 +176,16 @@ def carry_out_retry(run_id: str, task_id: int, more: int, who: str) -> None:
         return_picked(task_id)
         inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES, excluded=False)
         datasets = list(inputs.order_by("id"))
-        step = first_open_step(
-            defined=bool(datasets),
-            fed=all(d.state_check_time for d in datasets),
-            assigned=bool(task.nucleus) or activity_of(task.prod_source_label) != "production",
-        )
-        parent = Task.objects.filter(id=task.parent_tid, status__in=TASK.corrupted).exclude(id=task_id).first()
+        fed = bool(datasets) and all(d.state_check_time for d in datasets)
+        assigned = bool(task.nucleus) or activity_of(task.prod_source_label) != "production"
+        step = first_open_step(defined=bool(datasets), fed=fed, assigned=assigned)
+        parent = Task.objects.filter(id=task.parent_tid or task_id, status__in=TASK.corrupted).exclude(id=task_id).first()
         if step == "registered" and parent is not None:
             stay = f"not retried: its parent, task {parent.id}, is {parent.status}; retry that first"
-            move_task(task, task.old_status, who, stay, old_status="", **{**DONE, "error_dialog": stay})
+            move_task(task, task.old_status, who, stay, old_status="", error_dialog=stay, **DONE)
             return
         again = sum(_reopen(d, more, who) for d in datasets if d.master_id is None and d.type in MASTER_TYPES)
-        if again or step in ("registered", "defined") or task.old_status in ("exhausted", "aborted"):
+        if again or not fed or task.old_status not in TASK.settled:
             for other in (d for d in datasets if d.master_id is not None or d.type not in MASTER_TYPES):
                 _reopen(other, more, who)
             move_task(
@@ -198,7 +196,7 @@ def carry_out_retry(run_id: str, task_id: int, more: int, who: str) -> None:
         else:
             before = TaskChange.objects.filter(task_id=task_id, new=task.old_status).latest("id").why
             why = _NOTHING + before.removeprefix(_NOTHING)
-            move_task(task, task.old_status, who, why, old_status="", **{**DONE, "error_dialog": why[:510]})
+            move_task(task, task.old_status, who, why, old_status="", error_dialog=why[:510], **DONE)
 
 
 _AGAIN = """

@@ -2,7 +2,7 @@
 files stay files of their dataset, and outputs have the files and events that were made.
 """
 
-from django.db import migrations
+from django.db import migrations, models
 
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, TASK
 
@@ -27,4 +27,13 @@ class Migration(migrations.Migration):
         migrations.RunSQL(TASK.guard_sql("workqueues_task", "TRUE"), migrations.RunSQL.noop),
         migrations.RunSQL(INPUT_DATASET.guard_sql("workqueues_dataset", f"NEW.type IN {INPUT_TYPES}"), migrations.RunSQL.noop),
         migrations.RunSQL(RECOUNTED, COUNTED_BEFORE),
+        migrations.AlterField(
+            model_name="dataset",
+            name="n_files",
+            field=models.IntegerField(
+                db_default=0,
+                default=0,
+                help_text="files in the dataset, lost ones included; of an output those that are made or being made",
+            ),
+        ),
     ]
