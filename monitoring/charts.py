@@ -19,8 +19,9 @@ COLOURS = {"PASS": "done", "SKIP": "held"}
 
 
 def progress_bar(files: Files) -> SafeString:
-    """Done, failed, running, left, in this order."""
-    parts = [("done", files.finished), ("failed", files.failed), ("running", files.running), ("left", files.left)]
+    """Done, failed, lost, running, left, in this order."""
+    lost = [("lost", files.lost)] if files.lost else []
+    parts = [("done", files.finished), ("failed", files.failed), *lost, ("running", files.running), ("left", files.left)]
     return _bar(parts, ", ".join(f"{n:,} {name}" for name, n in parts) if files.total else "no files yet")
 
 

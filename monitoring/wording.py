@@ -65,6 +65,7 @@ broken   | bad  | It cannot be used.
 running  | run  | Jobs write to it.
 prepared | run  | All its files are written; it is about to be closed.
 done     | good | Closed: nothing more happens with it.
+done, empty | bad | Closed with no file in it: those that were to be made failed, or none was.
 """),
     "file": _table("""
 ready    | idle | Free to be given to a job.

@@ -103,7 +103,7 @@ stop         | rerefine paused throttled exhausted                           | f
 stopped      | finishing                                                     | passed
 reopen       | finished failed aborted exhausted                             | toretry
 carry_on     | exhausted                                                     | running scouting
-reopened     | toretry                                                       | ready finished failed aborted
+reopened     | toretry                                  | registered defined assigning ready finished failed aborted
 extend       | finished failed aborted exhausted done                        | toincexec
 extended     | toincexec                                        | rerefine finished failed aborted done
 refined      | rerefine                                                      | ready
@@ -129,7 +129,7 @@ wake     | pending                 | defined toupdate ready
 refresh  | defined ready done      | toupdate
 reread   | ready done              | defined
 break    | defined toupdate        | broken
-close    | defined toupdate ready  | done
+close    | defined toupdate ready pending | done
 reopen   | done                    | ready
 """,
     final="done broken",
@@ -287,9 +287,9 @@ TASK_SENTENCES = {
     "scouted": "The first jobs have ended; the others are made with what they needed.",
     "running": "Jobs have been made; they wait, run or end.",
     "prepared": "All inputs are settled; the task is brought to its end.",
-    "done": "Every input file was processed.",
+    "done": "Every input file was processed, and there was at least one.",
     "failed": "Nothing, or less than the goal, was processed.",
-    "finished": "Part of the input was processed; the rest was given up.",
+    "finished": "Part of the input was processed; the rest was given up or lost. Or there was no input, as the task allows.",
     "aborting": "The task is being killed; it waits until its jobs have gone.",
     "aborted": "The task was killed.",
     "finishing": "The task was told to finish; it waits until its jobs have gone.",

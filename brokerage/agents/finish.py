@@ -37,9 +37,9 @@ def finish(run: Run) -> int:
 
 
 def prepare(run: Run, task: Task) -> bool:
-    """Close the inputs of one claimed task if it is through: whether it was."""
+    """Close the inputs of one claimed task if it is through and no job of it lives: whether it was."""
     readiness = ready_to_finish(task.status, dataset_counts(task.id))
-    if readiness.target != "prepared":
+    if readiness.target != "prepared" or live_jobs(task.id):
         release(task.id, run.id)
         return False
     prepare_task(run.id, task.id, run.who, readiness.reason)
@@ -62,6 +62,7 @@ def end(run: Run, task: Task) -> bool:
         goal=task.goal,
         use_exhausted=rules.use_exhausted,
         fail_goal_unreached=rules.fail_goal_unreached,
+        allow_empty_input=rules.allow_empty_input,
     )
     if ending.status != "exhausted":
         catalogue().close(output_names(task.id))

@@ -105,7 +105,7 @@ def generate(
         if cut:
             _use_ranges(task_id, [r for j in made for r in j.ranges])
         _copy_jobs(task, made, decision_id)
-        copy_lines("brokerage_jobchange", _CHANGE, (f"{j.id}\t{NEW}\tactivated\t0\t{who}" for j in made))
+        copy_lines("brokerage_jobchange", _CHANGE, (f"{j.id}\t{NEW}\tactivated\t0\t{who}\tmade for {j.queue}" for j in made))
         for dataset_id, n in dealt:
             advance(dataset_id, n)
         outputs = ((j.id, output) for j in made for output in j.outputs)
@@ -142,7 +142,7 @@ _SPEC = (
     "software_release", "nucleus", "decision_id",
 )  # fmt: skip
 _INPUT = ("job_id", "file_id", "dataset_id", "tracked", "attempt_nr", "event_range_id")
-_CHANGE = ("job_id", "old", "new", "epoch", "who")
+_CHANGE = ("job_id", "old", "new", "epoch", "who", "why")
 _OUTPUT = ("task_id", "status", "out_job_id", "dataset_id", "type", "lfn")
 
 
@@ -222,7 +222,7 @@ def _use_inputs(task_id: int, jobs: Sequence[NewJob]) -> None:
 
 
 def _record_retries(task_id: int, jobs: Sequence[NewJob]) -> None:
-    """Old job -> new job for every input that an earlier job gave back.
+    """Old job -> new job for every master file that an earlier job gave back.
 
     The origin is the smallest one recorded for the old job.
     """

@@ -58,8 +58,8 @@ _LEASE = Prepared(
             ORDER BY ready_priority, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
         RETURNING j.id, j.epoch, j.attempt_nr, j.task_id
     ), noted AS (
-        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who)
-        SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2 FROM sent
+        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
+        SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2, 'leased by a pilot' FROM sent
     )
     SELECT id, epoch, attempt_nr, task_id FROM sent
     """,
@@ -85,7 +85,8 @@ _ADVANCE = Prepared(
             lease_until = now() + make_interval(secs => j.lease_s)
         FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch, j.kill_requested, j.lease_s
     ), noted AS (
-        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who) SELECT id, old, $3, epoch, $5 FROM moved
+        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
+        SELECT id, old, $3, epoch, $5, 'pilot reports ' || $3 FROM moved
     )
     SELECT kill_requested, lease_s FROM moved
     """,

@@ -125,13 +125,16 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
         error = f": {report.error_code} {report.error_message}" if report.error_code else ""
         if not move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]).run():
             raise Stale(f"the lease {epoch} of job {job_id} is over")
-        why = settlement.error_message or settlement.error_code
+        made = len(settlement.made)
+        why = settlement.error_message or settlement.error_code or f"{made} output{'' if made == 1 else 's'} registered"
         writes.append(move_jobs([job_id], settlement.ending, who, why, sub_status=settlement.sub_status))
         writes.append(_result(job, report, settlement))
         datasets = {o.file_id: o.dataset_name for o in job.outputs}
-        made = settlement.made.items()
         writes += registering(
-            [CatalogueEntry(datasets[id_], o.lfn, o.size, o.checksum, o.storage, o.n_events) for id_, o in made]
+            [
+                CatalogueEntry(datasets[id_], o.lfn, o.size, o.checksum, o.storage, o.n_events)
+                for id_, o in settlement.made.items()
+            ]
         )
         # In one round trip: the rows of the datasets are locked, and the ends of other jobs of the task wait for them.
         run_together(writes)

@@ -12,7 +12,7 @@ from monitoring.queries.database import alias, rows
 from monitoring.queries.tasks import Files, files_of
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
-from workqueues.states import INPUT_TYPES, MASTER_TYPES
+from workqueues.states import INPUT_TYPES, MASTER_TYPES, OUTPUT_TYPES
 
 MOST_JOBS = 100_000
 """Jobs of a task that are counted by state; beyond, numbers are lower bounds."""
@@ -45,6 +45,12 @@ class DatasetRow:
     @property
     def is_input(self) -> bool:
         return self.type in INPUT_TYPES
+
+    @property
+    def outcome(self) -> str:
+        """The status; a closed output without files is told apart."""
+        empty = self.status == "done" and self.type in OUTPUT_TYPES and not self.n_files_finished
+        return "done, empty" if empty else self.status
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +123,7 @@ def _datasets(task_id: int) -> list[DatasetRow]:
         DatasetRow(
             **{name: getattr(dataset, name) for name in SAME},
             secondary=dataset.master_id is not None,
-            n_files_wanted=dataset.n_files_to_be_used,
+            n_files_wanted=dataset.n_files,
             n_events_used=dataset.n_events_used or 0,
             dealt=dealt_out(dataset.attributes) if dataset.master_id is not None and dataset.type in MASTER_TYPES else "",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,16 +18,17 @@ from workqueues.states import MASTER_TYPES
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Input files of a task that jobs work through: how many are finished, given up, in jobs, and not yet in one."""
+    """Input files of a task that jobs work through: how many are finished, given up, in jobs, not yet in one, and lost."""
 
     finished: int = 0
     failed: int = 0
     running: int = 0
     left: int = 0
+    lost: int = 0
 
     @property
     def total(self) -> int:
-        return self.finished + self.failed + self.running + self.left
+        return self.finished + self.failed + self.running + self.left + self.lost
 
     @property
     def percent(self) -> int:
@@ -48,6 +49,7 @@ class TaskRow:
     files_failed: int
     files_running: int
     files_left: int
+    files_lost: int
     current_priority: int
     creation_date: datetime
     status_since: datetime
@@ -56,7 +58,7 @@ class TaskRow:
 
     @property
     def files(self) -> Files:
-        return Files(self.files_finished, self.files_failed, self.files_running, self.files_left)
+        return Files(self.files_finished, self.files_failed, self.files_running, self.files_left, self.files_lost)
 
 
 def visible_tasks(scope: VoScope) -> QuerySet[Task]:
@@ -70,13 +72,7 @@ def task_rows(tasks: QuerySet[Task]) -> list[TaskRow]:
                "ended_at", "error_dialog")  # fmt: skip
     stored: list[dict[str, Any]] = list(tasks.values(*columns))
     files = files_of([row["id"] for row in stored])
-    rows = []
-    for row in stored:
-        of = files.get(row["id"], Files())
-        rows.append(
-            TaskRow(**row, files_finished=of.finished, files_failed=of.failed, files_running=of.running, files_left=of.left)
-        )
-    return rows
+    return [TaskRow(**row, **{f"files_{k}": n for k, n in asdict(files.get(row["id"], Files())).items()}) for row in stored]
 
 
 def files_of(task_ids: Sequence[int]) -> dict[int, Files]:
@@ -84,13 +80,13 @@ def files_of(task_ids: Sequence[int]) -> dict[int, Files]:
     if not task_ids:
         return {}
     masters = Dataset.objects.using(alias()).filter(task_id__in=task_ids, type__in=MASTER_TYPES, master=None, excluded=False)
-    columns = ("n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed")
+    columns = ("n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_files_missing")
     counts: dict[int, list[tuple[int, ...]]] = defaultdict(list)
     for task_id, *numbers in masters.values_list("task_id", *columns):
         counts[task_id].append(tuple(numbers))
     files = {}
     for task_id, datasets in counts.items():
-        wanted, used, finished, failed = (sum(column) for column in zip(*datasets, strict=True))
+        wanted, used, finished, failed, lost = (sum(column) for column in zip(*datasets, strict=True))
         # The counters are written one after another, so for a moment they need not add up.
-        files[task_id] = Files(finished, failed, max(used - finished - failed, 0), max(wanted - used, 0))
+        files[task_id] = Files(finished, failed, max(used - finished - failed, 0), max(wanted - used, 0), lost)
     return files

@@ -105,7 +105,7 @@ def test_events_that_fail_for_good_leave_the_others_to_a_task_that_is_finished_n
     run_agents()
     task.refresh_from_db()
     assert (task.status, states()) == ("finished", ["failed"])
-    assert task.error_dialog == "no file was processed whole, but 5 events of 1 files"
+    assert task.error_dialog == "no file was processed whole, but 5 events of 1 file; 1 was given up"
     command(task.id, "retry", "user:ada")
     run_agents()
     assert run_jobs(queue) == 1
@@ -166,7 +166,7 @@ def test_a_file_that_is_lost_while_its_other_jobs_run_leaves_them_alone(queue: C
     run_agents()
     task.refresh_from_db()
     dataset = Dataset.objects.get(task_id=task.id, type="input")
-    assert (states(), dataset.n_files, dataset.n_files_missing, dataset.n_events_used) == (["lost", "finished"], 1, 1, 15)
+    assert (states(), dataset.n_files, dataset.n_files_missing, dataset.n_events_used) == (["lost", "finished"], 2, 1, 15)
     assert faults() == []
 
 

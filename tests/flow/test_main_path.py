@@ -67,7 +67,7 @@ def test_files_out_of_tries_end_the_task_without_them() -> None:
     assert run_jobs(queue, BAD) == 2
     run_agents()
     task.refresh_from_db()
-    assert (task.status, task.error_dialog) == ("failed", "none of 4 files was processed")
+    assert (task.status, task.error_dialog) == ("failed", "none of 4 files was processed: 4 were given up")
     assert set(File.objects.filter(type="input").values_list("status", "attempt_nr")) == {("failed", 1)}
 
 

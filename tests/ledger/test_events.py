@@ -247,7 +247,10 @@ def test_a_retry_gives_more_tries_to_events_that_were_given_up() -> None:
     end(good, "finished")
     run_agent("finish", looked=True)
     of.task.refresh_from_db()
-    assert (of.task.status, of.task.error_dialog) == ("finished", "no file was processed whole, but 10 events of 1 files")
+    assert (of.task.status, of.task.error_dialog) == (
+        "finished",
+        "no file was processed whole, but 10 events of 1 file; 1 was given up",
+    )
     _command(of, "retry")
     assert of.task.status == "ready"
     assert (of.file().status, of.file().max_attempt, free(of)) == ("partial", 2, [(10, 10)])

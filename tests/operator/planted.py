@@ -31,11 +31,12 @@ PLANTED: dict[str, str] = {
     "final_task_without_live_jobs": change(
         TASK, "ended_at = now()", "id IN (SELECT task_id FROM brokerage_job WHERE ended_at IS NULL)"
     ),
-    "final_task_outputs_closed": change(DATASET, "status = 'running'", f"type = 'output' AND {OF_DONE}"),
+    "final_task_datasets_closed": change(DATASET, "status = 'running'", f"type = 'output' AND {OF_DONE}"),
     "ended_task_inputs_settled": change(FILE, "status = 'ready'", f"{INPUTS} AND {OF_DONE}"),
     "done_task_complete": change(DATASET, "n_files_finished = n_files_finished - 1", f"{INPUTS} AND {OF_DONE}"),
     "input_counters": change(DATASET, "n_files_used = n_files_used - 1", f"{INPUTS} AND n_files_used > 0"),
     "output_counters": change(DATASET, "n_files_failed = n_files_failed + 1", "type = 'output'"),
+    "output_events": change(DATASET, "n_events = coalesce(n_events, 0) + 1", "type = 'output'"),
     "event_counters": change(DATASET, "n_events_used = n_events_used + 1", "n_events_used > 0"),
     "closed_input_at_rest": change(FILE, "status = 'picked'", f"{INPUTS} AND {OF_DONE}"),
     "one_live_use": f"""

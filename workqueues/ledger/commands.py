@@ -18,12 +18,15 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel.machine import NotAllowed
 from workqueues.ledger.claims import lock_claimed
+from workqueues.ledger.finish import close_datasets
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.ledger.picking import return_picked
-from workqueues.models import Dataset, Task
+from workqueues.models import Dataset, Task, TaskChange
 from workqueues.queries.ranges import GIVEN_BACK
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.task.commands import COMMANDS, Command, Right
-from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES
+from workqueues.rules.task.retry import Step, first_open_step
+from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, TASK
 
 
 def command_task(
@@ -91,9 +94,7 @@ def carry_out_kill(run_id: str, task_id: int, who: str) -> None:
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         return_picked(task_id)
-        outputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=OUTPUT_TYPES)
-        for dataset in outputs.exclude(status="done").order_by("id"):
-            move_dataset(dataset, "done", who, "the task was aborted")
+        close_datasets(task_id, who, "the task was aborted")
         move_task(task, "aborted", who, "all jobs are gone", old_status="", **DONE)
 
 
@@ -151,25 +152,52 @@ def _changed(statement: str, dataset: Dataset, who: str, **values: int) -> int:
         return int(cursor.rowcount)
 
 
+_WHY: Mapping[Step, str] = {
+    "registered": "its parameters were not read yet",
+    "defined": "its inputs were not read yet",
+    "assigning": "it had no nucleus yet",
+    "ready": "{} files to run",
+}
+_NEXT: Mapping[Step, tuple[str, ...]] = {
+    "registered": ("refine",), "defined": ("feed",), "assigning": ("assign",), "ready": ("generate", "finish"),
+}  # fmt: skip
+"""Where a retry leads: why, and the agents that go on from there."""
+
+_NOTHING = "nothing is left to run; "
+
+
 def carry_out_retry(run_id: str, task_id: int, more: int, who: str) -> None:
-    """Carry out a retry: given-up inputs get `more` tries (decision D2) and are ready again, or partial; the task is ready, or
-    what it was if nothing is left to run of its masters."""
+    """Carry out a retry: the task goes back to the first step that it had not passed (decision D19).
+
+    Given-up inputs get `more` tries (decision D2) and are ready again, or partial. A task that ended with nothing left to run of
+    its masters, or whose parent must be retried first, is what it was, with the reason.
+    """
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         return_picked(task_id)
-        inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, excluded=False)
+        inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES, excluded=False)
         datasets = list(inputs.order_by("id"))
-        again = sum(_reopen(d, more, who) for d in datasets if d.master_id is None)
-        if again or task.old_status == "exhausted":
-            for secondary in filter(lambda d: d.master_id is not None, datasets):
-                _reopen(secondary, more, who)
+        fed = bool(datasets) and all(d.state_check_time for d in datasets)
+        assigned = bool(task.nucleus) or activity_of(task.prod_source_label) != "production"
+        step = first_open_step(defined=bool(datasets), fed=fed, assigned=assigned)
+        parent = Task.objects.filter(id=task.parent_tid or task_id, status__in=TASK.corrupted).exclude(id=task_id).first()
+        if step == "registered" and parent is not None:
+            stay = f"not retried: its parent, task {parent.id}, is {parent.status}; retry that first"
+            move_task(task, task.old_status, who, stay, old_status="", error_dialog=stay, **DONE)
+            return
+        again = sum(_reopen(d, more, who) for d in datasets if d.master_id is None and d.type in MASTER_TYPES)
+        if again or not fed or task.old_status not in TASK.settled:
+            for other in (d for d in datasets if d.master_id is not None or d.type not in MASTER_TYPES):
+                _reopen(other, more, who)
             move_task(
-                task, "ready", who, f"{again} files to run", old_status="", start_time=None, frozen_time=None,
+                task, step, who, _WHY[step].format(again), old_status="", start_time=None, frozen_time=None,
                 attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), **DONE,
             )  # fmt: skip
-            look_after_commit("generate")
+            look_after_commit(*_NEXT[step])
         else:
-            move_task(task, task.old_status, who, "nothing is left to run", old_status="", **DONE)
+            before = TaskChange.objects.filter(task_id=task_id, new=task.old_status).latest("id").why
+            why = _NOTHING + before.removeprefix(_NOTHING)
+            move_task(task, task.old_status, who, why, old_status="", error_dialog=why[:510], **DONE)
 
 
 _AGAIN = """
@@ -211,12 +239,14 @@ def _reopen(dataset: Dataset, more: int, who: str) -> int:
     Dataset.objects.filter(id=dataset.id).update(
         n_files_used=F("n_files_used") - n,
         n_files_failed=F("n_files_failed") - n,
-        n_files=F("n_files") + found,
         n_files_to_be_used=F("n_files_to_be_used") + found,
         n_files_missing=F("n_files_missing") - found,
     )
     left = dataset.n_files_to_be_used - dataset.n_files_finished - dataset.n_files_failed + n + found
-    if left and dataset.status == "done":
+    if dataset.status == "done" and (left or not dataset.state_check_time):
         dataset.refresh_from_db()
-        move_dataset(dataset, "ready", who, f"{left} files to run again")
+        if dataset.state_check_time:
+            move_dataset(dataset, "ready", who, f"{left} files to run again")
+        else:
+            move_dataset(dataset, "defined", who, "its files are not read from the catalogue yet")
     return left

@@ -126,8 +126,8 @@ def put_off(run_id: str, task_id: int, seconds: float) -> None:
 def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, FileVerdict], who: str) -> bool:
     """What becomes of inputs that were looked for on storage (decisions D9, D16), by file id: whether any of them moved.
 
-    Lost and broken files leave the counts of their dataset and come back into them when they reappear; others are ready for
-    another try, or held on.
+    Lost and broken files stay files of their dataset, to be used no more until they reappear; others are ready for another try,
+    or held on.
     """
     with transaction.atomic():
         lock_claimed(task_id, run_id)
@@ -150,7 +150,7 @@ def resolve_held(run_id: str, task_id: int, verdicts: Mapping[int, FileVerdict],
             file.held, file.held_storage, file.status = "", "", verdict.status
         for dataset_id, n in gone.items():
             Dataset.objects.filter(id=dataset_id).update(
-                n_files=F("n_files") - n, n_files_to_be_used=F("n_files_to_be_used") - n, n_files_missing=F("n_files_missing") + n
+                n_files_to_be_used=F("n_files_to_be_used") - n, n_files_missing=F("n_files_missing") + n
             )
         File.objects.bulk_update(files, ["status", "held", "held_storage", "absent_since", "look_due"], batch_size=1000)
         mark_partial([f.id for f in files])

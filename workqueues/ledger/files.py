@@ -15,7 +15,7 @@ from workqueues.ledger.events import end_ranges
 from workqueues.models import FileChange
 from workqueues.queries.ranges import FileEvents
 from workqueues.rules.jobs.event_ranges import Outcome, after_try, file_status
-from workqueues.states import INPUT_FILE
+from workqueues.states import INPUT_FILE, INPUT_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,13 @@ _LOCK = Prepared(
 )
 """Locks files after their datasets: the count stands before the scan of the files, so every dataset is locked by then."""
 
+IS_INPUT = f"d.type IN ({INPUT_TYPES.sql})"
+
 _SETTLE = Prepared(
     "settle_files",
     "bigint[], text[], int[], int[], text[], bigint[], text[], int[], bool[], text[], float8[],"
     " bigint[], int[], int[], int[], bigint[]",
-    """
+    f"""
     WITH settled AS (
         UPDATE workqueues_file f SET status = v.status, attempt_nr = v.attempt_nr, failed_attempt = v.failed_attempt,
             held = v.held, fsize = v.fsize, checksum = v.checksum, n_events = v.n_events, no_output = v.no_output,
@@ -86,11 +88,15 @@ _SETTLE = Prepared(
         WHERE f.id = v.id
     )
     UPDATE workqueues_dataset d SET modification_time = now(), n_files_used = d.n_files_used + v.used,
+        n_files = d.n_files - CASE WHEN {IS_INPUT} THEN 0 ELSE v.failed END,
+        n_files_to_be_used = d.n_files_to_be_used - CASE WHEN {IS_INPUT} THEN 0 ELSE v.failed END,
+        n_events = CASE WHEN v.events = 0 OR {IS_INPUT} THEN d.n_events ELSE coalesce(d.n_events, 0) + v.events END,
         n_files_finished = d.n_files_finished + v.finished, n_files_failed = d.n_files_failed + v.failed,
         n_events_used = CASE WHEN v.events = 0 THEN d.n_events_used ELSE coalesce(d.n_events_used, 0) + v.events END
     FROM unnest($12, $13, $14, $15, $16) AS v(id, used, finished, failed, events) WHERE d.id = v.id
     """,
 )
+"""An output that failed is no file of its dataset any more, and the events of an output are those of its finished files."""
 _SETTLED = (
     "id",
     "status",

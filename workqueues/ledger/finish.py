@@ -7,6 +7,7 @@ from django.db import connection, transaction
 from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import move_dataset, move_task
+from workqueues.ledger.picking import return_picked
 from workqueues.models import Dataset
 from workqueues.rules.task.finish import Ending
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, MASTER_TYPES, OUTPUT_DATASET, TASK
@@ -31,15 +32,33 @@ def end_task(run_id: str, task_id: int, ending: Ending, who: str) -> None:
         task = lock_claimed(task_id, run_id)
         columns: dict[str, object] = {"old_status": ""}
         if ending.status in TASK.final:
-            for dataset in Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
-                if dataset.type not in INPUT_TYPES and dataset.status != "done":
-                    move_dataset(dataset, "done", who, ending.reason)
+            return_picked(task_id)
+            close_datasets(task_id, who, ending.reason)
             columns["progress"] = _progress(task_id)
         if ending.status in TASK.completed:
             columns["ami_flag"] = "READY"
         if ending.status in TASK.settled or ending.status == "exhausted":
             columns["error_dialog"] = "" if ending.status == "done" else ending.reason[:510]
         move_task(task, ending.status, who, ending.reason, **columns)
+
+
+def close_datasets(task_id: int, who: str, why: str) -> None:
+    """Close whatever is open of a task that ends: inputs with the reason of the end, outputs with what is in them.
+
+    The caller holds the lock of the task, and no job of it lives.
+    """
+    for dataset in Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
+        if dataset.status in (INPUT_DATASET if dataset.type in INPUT_TYPES else OUTPUT_DATASET).final:
+            continue
+        move_dataset(dataset, "done", who, why if dataset.type in INPUT_TYPES else _content(dataset))
+
+
+def _content(dataset: Dataset) -> str:
+    good, failed = dataset.n_files_finished, dataset.n_files_failed
+    if not (good or failed):
+        return "no file was made"
+    made = f"{good} file{'' if good == 1 else 's'} finished" if good else "no file finished"
+    return f"{made}, {failed} failed" if failed else made
 
 
 def _progress(task_id: int) -> int:

@@ -71,7 +71,7 @@ class Dataset(models.Model):
     locked_by = models.CharField(max_length=56, blank=True, default="", help_text="agent run that holds the claim")
     locked_time = models.DateTimeField(null=True, blank=True, help_text="when the claim ends")
 
-    n_files = _n("files in the dataset")
+    n_files = _n("files in the dataset, lost ones included; of an output those that are made or being made")
     n_files_wanted = models.IntegerField(null=True, blank=True, help_text="files the task asked for; null: all")
     n_files_to_be_used = _n("files that may be used")
     n_files_used = _n("files in jobs, finished or failed")

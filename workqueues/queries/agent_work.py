@@ -6,6 +6,7 @@ a place; others have those of their shares (the agent share).
 
 from __future__ import annotations
 
+from workqueues.queries.ranges import IS_LIVE
 from workqueues.rules.shares.usage import NO_LEAF, NO_TREE
 from workqueues.states import INPUT_DATASET, INPUT_FILE, MASTER_TYPES
 
@@ -18,7 +19,9 @@ WORK = {
     "inputs to look for": "EXISTS (SELECT 1 FROM workqueues_file f WHERE f.task_id = t.id AND f.look_due <= now())",
     "all inputs settled": f"""NOT EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND NOT d.excluded
         AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND d.status IN ({INPUT_DATASET.live.sql})
-        AND d.n_files_to_be_used > d.n_files_finished + d.n_files_failed)""",
+        AND (d.n_files_to_be_used > d.n_files_finished + d.n_files_failed
+            OR d.n_files_missing > 0 AND EXISTS (SELECT 1 FROM workqueues_file f JOIN workqueues_eventrange r ON r.file_id = f.id
+                WHERE f.dataset_id = d.id AND f.status IN ({INPUT_FILE.gone.sql}) AND {IS_LIVE})))""",
     "dead claim": "t.locked_by <> '' AND t.locked_time < now()",
 }
 """What a task must have for a claim to be worth it: many that have nothing to do would keep others out of every batch."""

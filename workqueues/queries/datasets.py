@@ -16,8 +16,8 @@ from workqueues.splitters.protocol import SecondaryRow
 from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES
 
 COUNTED = (
-    "type", "status", "n_files", "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_events",
-    "n_events_used", "excluded",
+    "type", "status", "n_files", "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_files_missing",
+    "n_events", "n_events_used", "excluded",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ INVARIANTS = (
             || ', used ' || d.n_files_used || ' for ' || r.used || ', finished ' || d.n_files_finished || ' for ' || r.finished
             || ', failed ' || d.n_files_failed || ' for ' || r.failed || ', missing ' || d.n_files_missing || ' for ' || r.missing
         FROM workqueues_dataset d CROSS JOIN LATERAL (
-            SELECT count(*) FILTER (WHERE status NOT IN ({INPUT_FILE.gone.sql})) AS files,
+            SELECT count(*) AS files,
                    count(*) FILTER (WHERE status IN ({INPUT_FILE.used.sql})) AS used,
                    count(*) FILTER (WHERE status = 'finished') AS finished,
                    count(*) FILTER (WHERE status = 'failed') AS failed,
@@ -24,18 +24,18 @@ INVARIANTS = (
         WHERE d.type = ANY(%(input_types)s)
           AND ((d.n_files, d.n_files_used, d.n_files_finished, d.n_files_failed, d.n_files_missing)
                <> (r.files, r.used, r.finished, r.failed, r.missing)
-               OR d.n_files_to_be_used NOT BETWEEN d.n_files_used AND d.n_files)
+               OR d.n_files_to_be_used NOT BETWEEN d.n_files_used AND d.n_files - d.n_files_missing)
         """,
     ),
     Invariant(
         "output_counters",
-        "The counters of an output (files, used, finished, failed) are its numbers of rows in such states.",
+        "The counters of an output are its rows in such states; those that failed count as used and failed, not as its files.",
         """
         SELECT 'dataset ' || d.id || ': files ' || d.n_files || ' and ' || d.n_files_to_be_used || ' for ' || r.files
             || ', used ' || d.n_files_used || ' for ' || r.used || ', finished ' || d.n_files_finished || ' for ' || r.finished
             || ', failed ' || d.n_files_failed || ' for ' || r.failed
         FROM workqueues_dataset d CROSS JOIN LATERAL (
-            SELECT count(*) AS files,
+            SELECT count(*) FILTER (WHERE status <> 'failed') AS files,
                    count(*) FILTER (WHERE status <> 'defined') AS used,
                    count(*) FILTER (WHERE status = 'finished') AS finished,
                    count(*) FILTER (WHERE status = 'failed') AS failed
@@ -58,6 +58,15 @@ INVARIANTS = (
         LEFT JOIN (SELECT r.dataset_id, sum(r.def_max_event_id - r.def_min_event_id + 1) AS events
                    FROM workqueues_eventrange r WHERE {IS_KEPT} GROUP BY r.dataset_id) c ON c.dataset_id = d.id
         WHERE coalesce(d.n_events_used, 0) <> w.events + coalesce(c.events, 0)
+        """,
+    ),
+    Invariant(
+        "output_events",
+        "The events of an output are those of its finished files.",
+        """
+        SELECT 'dataset ' || d.id || ': ' || coalesce(d.n_events, 0) || ' for ' || coalesce(d.n_events_used, 0)
+        FROM workqueues_dataset d
+        WHERE d.type <> ALL(%(input_types)s) AND coalesce(d.n_events, 0) <> coalesce(d.n_events_used, 0)
         """,
     ),
     Invariant(

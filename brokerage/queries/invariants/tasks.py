@@ -81,12 +81,12 @@ INVARIANTS = (
         """,
     ),
     Invariant(
-        "final_task_outputs_closed",
-        "The outputs of a task that has ended are done.",
+        "final_task_datasets_closed",
+        "The datasets of a task that has ended are done, inputs perhaps broken.",
         """
         SELECT 'dataset ' || d.id || ' is ' || d.status || ', its task ' || t.id || ' is ' || t.status
         FROM workqueues_dataset d JOIN workqueues_task t ON t.id = d.task_id
-        WHERE t.ended_at IS NOT NULL AND d.type <> ALL(%(input_types)s) AND d.status <> 'done'
+        WHERE t.ended_at IS NOT NULL AND d.status <> 'done' AND NOT (d.status = 'broken' AND d.type = ANY(%(input_types)s))
         """,
     ),
     Invariant(
@@ -101,12 +101,13 @@ INVARIANTS = (
     ),
     Invariant(
         "done_task_complete",
-        "A task that is done has processed every file of its inputs.",
+        "A task that is done has processed every file of its inputs, and at least one.",
         f"""
-        SELECT 'task ' || t.id || ', dataset ' || d.id || ': ' || d.n_files_finished || ' of ' || d.n_files
-        FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id
-        WHERE t.status = 'done' AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND NOT d.excluded
-          AND d.n_files_finished <> d.n_files
+        SELECT 'task ' || t.id || ': ' || coalesce(d.finished, 0) || ' of ' || coalesce(d.files, 0)
+        FROM workqueues_task t CROSS JOIN LATERAL (
+            SELECT sum(d.n_files_finished) AS finished, sum(d.n_files) AS files FROM workqueues_dataset d
+            WHERE d.task_id = t.id AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND NOT d.excluded) d
+        WHERE t.status = 'done' AND (coalesce(d.files, 0) = 0 OR d.finished <> d.files)
         """,
     ),
 )

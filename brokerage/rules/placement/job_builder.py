@@ -103,10 +103,10 @@ class JobBuilder:
             master = cut_files(usable, self._files, plan, job_id)
         else:
             master = whole_files(usable.dataset.id, usable.files[plan.start : plan.stop])
-        inputs, previous = master.inputs, master.previous
+        inputs = master.inputs
         streams = {usable.dataset.stream_name: stream_values(master.lfns, numbered=usable.dataset.type == "pseudo_input")}
         for other, portion in zip(usable.others, plan.others, strict=False):
-            previous |= _deal(other, portion, inputs, streams)
+            _deal(other, portion, inputs, streams)
         if self.seeds:
             seed = self.seeds[i]
             inputs.append(InputUse(seed.id, seed.dataset_id, seed.attempt_nr, True))
@@ -114,6 +114,7 @@ class JobBuilder:
         return NewJob(
             id=job_id,
             computing_queue_id=placed.queue_id,
+            queue=placed.queue,
             task_queue_id=task_queue_id,
             storage=placed.storage,
             inputs=inputs,
@@ -124,7 +125,7 @@ class JobBuilder:
             input_bytes=plan.size,
             n_events=plan.n_events,
             ranges=master.ranges,
-            previous_jobs=previous,
+            previous_jobs=master.previous,
         )
 
     def _texts(
@@ -163,13 +164,12 @@ class JobBuilder:
         return files
 
 
-def _deal(other: SecondaryFiles, portion: Portion, inputs: list[InputUse], streams: dict[str, list[str]]) -> set[int]:
-    """Give a job its files of a secondary dataset: the jobs that had any of them before, where they are used once."""
+def _deal(other: SecondaryFiles, portion: Portion, inputs: list[InputUse], streams: dict[str, list[str]]) -> None:
+    """Give a job its files of a secondary dataset."""
     rows = [other.rows[(portion.start + i) % len(other.rows)] for i in range(portion.n)]
     inputs += [InputUse(r.id, r.dataset_id, r.attempt_nr, r.tracked) for r in rows]
     numbered = bool(rows) and rows[0].lfn.startswith(PREFIX)
     streams.setdefault(other.stream_name, []).extend(stream_values([r.lfn for r in rows], numbered=numbered))
-    return {r.job_id for r in rows if r.tracked and r.job_id}
 
 
 def dealt_files(others: Sequence[SecondaryFiles], placed: Sequence[PlacedJob]) -> list[DealtFiles]:

@@ -73,12 +73,13 @@ class DealtFiles(NamedTuple):
 class NewJob(NamedTuple):
     """One job to make. `slot`: what it asks of a pilot; input in bytes.
 
-    `ranges`: its inputs of which it gets some events only; `inputs` are the others. `previous_jobs`: those that had any of them
-    before.
+    `ranges`: its inputs of which it gets some events only; `inputs` are the others. `previous_jobs`: those that had any of its
+    master files before.
     """
 
     id: int
     computing_queue_id: int
+    queue: str
     task_queue_id: int
     storage: str
     inputs: Sequence[InputUse]

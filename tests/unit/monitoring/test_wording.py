@@ -14,7 +14,7 @@ from workqueues.states import EVENT, INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, 
     [
         (TASK.states, wording.WORDS["task"]),
         (JOB.states, wording.WORDS["job"]),
-        (INPUT_DATASET.states + OUTPUT_DATASET.states, wording.WORDS["dataset"]),
+        ((*INPUT_DATASET.states, *OUTPUT_DATASET.states, "done, empty"), wording.WORDS["dataset"]),
         (INPUT_FILE.states + OUTPUT_FILE.states, wording.WORDS["file"]),
         (EVENT.states, wording.WORDS["range"]),
         (("live", "used", "returned"), wording.WORDS["use"]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -87,9 +89,12 @@ def test_the_end_by_counts(status: str, counts: tuple[int, int], parent: str | N
     assert ending.reason
 
 
-def test_an_empty_input_is_done_in_production() -> None:
-    assert final_status("prepared", [master(0)], activity="production").status == "done"
-    assert final_status("prepared", [master(0)], activity="generic").status == "failed"
+@pytest.mark.parametrize("activity", ["production", "analysis", "generic"])
+def test_an_empty_input_is_never_done(activity: Any) -> None:
+    assert final_status("prepared", [master(0)], activity=activity).status == "failed"
+    assert final_status("passed", [master(0)], activity=activity, allow_empty_input=True).status == "finished"
+    assert final_status("passed", [master(0, status="defined")], activity=activity, allow_empty_input=True).status == "failed"
+    assert final_status("passed", [], activity=activity, allow_empty_input=True).status == "failed"
 
 
 def test_a_parent_whose_output_may_still_grow_leaves_the_child_finished() -> None:
@@ -145,18 +150,64 @@ def test_a_goal_is_reached_early_only_when_nothing_untried_is_left() -> None:
     assert not goal_reached(900, [master(10, 9, mutable=True)], untried_files=0, output_events=0)
 
 
+FILE = st.sampled_from(["finished", "failed", "lost", "missing", "broken", "ready", "partial"])
+PARENTS = ["done", "finished", "failed", "aborted", "broken", "running", "pending", None, None, None]
+
+
+def counted(files: list[str], status: str = "ready") -> DatasetCounts:
+    """The counters that the ledger keeps of files in these states; each has 10 events, of which a partial one has 4 done."""
+    n = Counter(files)
+    gone = n["lost"] + n["missing"] + n["broken"]
+    return DatasetCounts(
+        "input",
+        status,
+        n_files=len(files),
+        n_files_to_be_used=len(files) - gone,
+        n_files_used=n["finished"] + n["failed"],
+        n_files_finished=n["finished"],
+        n_files_failed=n["failed"],
+        n_files_missing=gone,
+        n_events=10 * len(files),
+        n_events_used=10 * n["finished"] + 4 * n["partial"],
+    )
+
+
 @given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4),
-    st.sampled_from([None, "done"]),
+    st.lists(st.tuples(st.lists(FILE, max_size=6), st.booleans()), max_size=3),
+    st.sampled_from(["prepared", "passed", "tobroken", "aborting"]),
+    st.sampled_from(PARENTS),
+    st.sampled_from(["production", "analysis", "generic"]),
+    st.booleans(),
 )
-def test_done_means_all_and_failed_means_none(counts: list[tuple[int, int, int]], parent: str | None) -> None:
-    datasets = [master(ok + bad + left, ok, bad) for ok, bad, left in counts]
-    end = final_status("prepared", datasets, parent=parent).status
-    total, good = sum(sum(c) for c in counts), sum(c[0] for c in counts)
-    assert end == ("failed" if good == 0 else "done" if good == total else "finished")
+def test_the_end_and_its_sentence_follow_from_the_files(
+    inputs: list[tuple[list[str], bool]], status: str, parent: str | None, activity: Any, allow_empty: bool
+) -> None:
+    datasets = [counted(files, "ready" if files or fed else "defined") for files, fed in inputs]
+    end = final_status(status, datasets, activity=activity, parent=parent, allow_empty_input=allow_empty)
+    files = Counter(state for of, _ in inputs for state in of)
+    gone = files["lost"] + files["missing"] + files["broken"]
+    if status in ("tobroken", "aborting"):
+        assert end.status == {"tobroken": "broken", "aborting": "aborted"}[status]
+        return
+    whole = files["finished"] == files.total() > 0
+    assert (end.status == "done") == (whole and parent in (None, "done"))
+    if not files:
+        known = bool(inputs) and all(fed for _, fed in inputs)
+        assert end.status == ("finished" if allow_empty and known else "failed")
+    elif not whole:
+        assert end.status == ("finished" if files["finished"] or files["partial"] else "failed")
+        numbers = {"given up": files["failed"], "lost or damaged": gone, "not used": files["ready"] + files["partial"]}
+        told = {
+            what: int(n) for n, what in re.findall(r"(\d+) (?:is|are|was|were) (given up|lost or damaged|not used)", end.reason)
+        }
+        assert told == {what: n for what, n in numbers.items() if n}
+        assert f"{files.total()} file" in end.reason
+    elif parent not in (None, "done"):
+        assert end.status == ("failed" if parent in ("failed", "aborted", "broken") else "finished")
+        assert end.reason.endswith(f"but its parent is {parent}")
     if ready_to_finish("running", datasets).target == "prepared":
         assert all(is_through(d) for d in datasets)
-        assert all(left == 0 for _, _, left in counts)
+        assert not (files["ready"] or files["partial"])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""When a task is through, and how it ends. Source: facts on timeouts and endings 5.1, 5.2 (decision tables); decision E1.
+"""When a task is through, and how it ends. Source: facts on timeouts and endings 5.1, 5.2 (decision tables); decisions D15, E1.
 
 Here: the decisions. Not here: what happens to its datasets and children then.
 """
@@ -17,8 +17,9 @@ from workqueues.states import INPUT_DATASET, MASTER_TYPES, TASK
 class DatasetCounts:
     """The counters of one dataset of a task.
 
-    `mutable`: files may still come and are looked for. `excluded`: no longer an input of the task. Counters: facts on datasets
-    1.2.4.
+    `n_files`: what the task wants of the dataset, lost files included; `n_files_missing`: those that are lost or damaged, which
+    are not `n_files_to_be_used`. `mutable`: files may still come and are looked for. `excluded`: no longer an input of the task.
+    Counters: facts on datasets 1.2.4.
     """
 
     type: str
@@ -29,6 +30,7 @@ class DatasetCounts:
     n_files_used: int = 0
     n_files_finished: int = 0
     n_files_failed: int = 0
+    n_files_missing: int = 0
     n_events: int = 0
     n_events_used: int = 0
     mutable: bool = False
@@ -79,11 +81,11 @@ def ready_to_finish(status: str, datasets: Sequence[DatasetCounts]) -> Readiness
         return Readiness("scouted", "all scouts have ended")
     if any(d.mutable for d in inputs):
         return Readiness("defined", "all known files are through; more may come")
-    if any(d.status == "ready" and d.n_files > d.n_files_finished + d.n_files_failed for d in inputs):
+    if any(d.status == "ready" and d.n_files > d.n_files_finished + d.n_files_failed + d.n_files_missing for d in inputs):
         return Readiness(None, "some files of its inputs have not been used")
     if status == "preprocessing" and any(d.n_files == d.n_files_finished for d in inputs):
         return Readiness("registered", "the preprocessing job has finished")
-    return Readiness("prepared", "all files are finished or given up")
+    return Readiness("prepared", "all files are finished, given up or lost")
 
 
 def completeness(datasets: Iterable[DatasetCounts]) -> int:
@@ -118,15 +120,21 @@ def final_status(
     goal: int | None = None,
     use_exhausted: bool = False,
     fail_goal_unreached: bool = False,
+    allow_empty_input: bool = False,
 ) -> Ending:
     """How a task in prepared, passed, tobroken or aborting ends. `parent`: its parent's status, None without one; `goal` per
     mille.
+
+    Done is only what processed at least one file, and all that it wanted (decision D15).
     """
     if status == "tobroken":
         return Ending("broken", "it was found broken")
     if status == "aborting":
         return Ending("aborted", "it was killed")
-    raw = _by_counts(datasets, activity, parent)
+    inputs = masters(datasets)
+    if not any(d.n_files for d in inputs):
+        return _without_files(inputs, allow_empty_input)
+    raw = _by_counts(inputs, parent)
     if raw.status != "finished":
         return raw
     done = completeness(datasets)
@@ -140,22 +148,39 @@ def final_status(
     return raw
 
 
-def _by_counts(datasets: Sequence[DatasetCounts], activity: Activity, parent: str | None) -> Ending:
-    inputs = masters(datasets)
+def _without_files(inputs: Sequence[DatasetCounts], allow_empty_input: bool) -> Ending:
+    if not inputs or any(d.status == "defined" for d in inputs):
+        return Ending("failed", "nothing was processed: it ended before its input was known")
+    if allow_empty_input:
+        return Ending("finished", "its input has no files, which the task allows")
+    return Ending("failed", "its input has no files")
+
+
+def _by_counts(inputs: Sequence[DatasetCounts], parent: str | None) -> Ending:
     files, good = sum(d.n_files for d in inputs), sum(d.n_files_finished for d in inputs)
-    if files == 0 == good and activity == "generic":
-        return Ending("failed", "its input has no files")
     if files == good:
+        whole = f"all {files} files were processed" if files > 1 else "its file was processed"
         if parent is None or (parent == "done" and not any(d.mutable for d in inputs)):
-            return Ending("done", f"all {files} files were processed")
-        if parent in TASK.corrupted:
-            return Ending("failed", f"all {files} files were processed, but its parent is {parent}")
-        return Ending("finished", f"all {files} files were processed, but its parent is {parent}")
-    if good == 0:
-        if events := sum(d.n_events_used for d in inputs):
-            return Ending("finished", f"no file was processed whole, but {events} events of {files} files")
-        return Ending("failed", f"none of {files} files was processed")
-    return Ending("finished", f"{good} of {files} files were processed")
+            return Ending("done", whole)
+        return Ending("failed" if parent in TASK.corrupted else "finished", f"{whole}, but its parent is {parent}")
+    rest = _rest(inputs, files - good)
+    if good:
+        return Ending("finished", f"{good} of {files} files {'were' if good > 1 else 'was'} processed, {rest}")
+    some = f"{files} file{'s' if files > 1 else ''}"
+    if events := sum(d.n_events_used for d in inputs):
+        return Ending("finished", f"no file was processed whole, but {events} events of {some}; {rest}")
+    return Ending("failed", f"none of {some} was processed: {rest}")
+
+
+def _rest(inputs: Sequence[DatasetCounts], others: int) -> str:
+    """What became of the files that were not processed whole, of which there are so many."""
+    failed, lost = sum(d.n_files_failed for d in inputs), sum(d.n_files_missing for d in inputs)
+    parts = (
+        (failed, "was given up", "were given up"),
+        (lost, "is lost or damaged", "are lost or damaged"),
+        (others - failed - lost, "was not used", "were not used"),
+    )
+    return ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in parts if n)
 
 
 def _percent(per_mille: int) -> str:
