@@ -144,6 +144,7 @@ def lasting(ask: Ask, row: Row) -> list[tuple[str, bool]]:
     cores = row["corecount"] if row["corecount"] > 0 else max(1 if ask.core_count is None else ask.core_count, 1)
     wanted = 1 if ask.core_count is None else ask.core_count
     many = wanted > 1 or (wanted == 0 and (ask.priority >= 900 or ask.scout))
+    judges_memory = bool(ask.ram_count or ask.base_ram_count)
     memory = 0.9 * ((ask.base_ram_count or 0) + (ask.ram_count or 0) * (cores if ask.ram_unit == "MBPerCore" else 1))
     size = ask.chunk.gb * 1000
     unit = ask.out_disk_unit or ""
@@ -165,8 +166,8 @@ def lasting(ask: Ask, row: Row) -> list[tuple[str, bool]]:
         ("vp", row["virtual"] and ask.avoid_vp),
         ("overloaded_vp", row["virtual"] and heavy),
         ("gpu", row["gpu"]),
-        ("lowmemory", bool(ask.ram_count) and row["maxrss"] != 0 and memory > row["maxrss"]),
-        ("highmemory", bool(ask.ram_count) and memory < row["minrss"]),
+        ("lowmemory", judges_memory and row["maxrss"] != 0 and memory > row["maxrss"]),
+        ("highmemory", judges_memory and memory < row["minrss"]),
         ("disk", row["maxwdir"] != 0 and row["maxwdir"] / max(row["corecount"], 1) <= need),
         ("disk", (row["space_gb"] or 0) <= 200),
         ("disk", row["missing_files"] > 0 and inner is not None and inner <= 200),
@@ -200,21 +201,22 @@ def failing(ask: Ask, row: Row) -> list[str]:
     return [label for label, fails in verdicts if fails]
 
 
-TEMPORARY = {"closed", "badsite", "overloaded", "user_limit"}
+PASSING_WITH_TIME = {"badsite", "overloaded", "user_limit"}
+"""What does not lead to queues without the input; closed jobs do."""
 
 
 def without_input(ask: Ask, rows: Sequence[Row], failed: Mapping[str, list[str]]) -> set[str]:
     """The queues that are skipped as the input is not there: by the strictest test that leaves a queue; the last takes all."""
     if (ask.task_priority or 0) >= 2000:
-        return set()
+        return {row["name"] for row in rows if row["missing_files"] and row["virtual"]}
     through = not (ask.avoid_vp or ask.merge or ask.scout or ask.use_local_io)
     tests: list[Callable[[Row], bool]] = [
         lambda row: not row["missing_files"] or (row["virtual"] and through),
         lambda row: row["missing_files"] <= row["tape_files"] or (row["virtual"] and through),
         lambda row: row["whole_datasets"] > 0,
-        lambda row: True,
+        lambda row: not row["missing_files"] or not row["virtual"],
     ]
-    able = [row for row in rows if not set(failed[row["name"]]) - TEMPORARY]
+    able = [row for row in rows if not set(failed[row["name"]]) - PASSING_WITH_TIME]
     first = next((test for test in tests if any(test(row) for row in able)), tests[0])
     return {row["name"] for row in rows if not first(row)}
 

@@ -31,8 +31,8 @@ Passes = Flags | bool
 class Relaxation:
     """Verdicts that give way where they would leave nobody: the strictest, and laxer ones in order that are made if needed.
 
-    The first hold by which a candidate is left that passes all other persistent criteria; where none leaves one, the strictest.
-    Each has a verdict for each criterion of the filter.
+    The first hold by which a candidate is left that passes all other criteria that are persistent or open the next step; where
+    none leaves one, the strictest. Each has a verdict for each criterion of the filter.
     """
 
     strict: tuple[Passes, ...]
@@ -51,13 +51,14 @@ class Criterion:
     """One column of verdicts: its label, the sentence for who is skipped, and whether waiting can help.
 
     `reason` is a format over the numbers of the filter. `gap` names two of them, what is needed and what there is: their relative
-    distance says how close a skipped candidate is.
+    distance says how close a skipped candidate is. `opens`: it passes with time, but others give way to it as to a persistent one.
     """
 
     label: str
     reason: str
     kind: Kind = "persistent"
     gap: tuple[str, str] | None = None
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +207,11 @@ class BrokeragePolicy:
     """Ordered lists of rules that make a brokerage decision; a subclass sets the lists and nothing else.
 
     `prepare` says what an ask is taken for, `throttle` whether the task may have jobs at all, `candidates` who takes part;
-    `filters` come before the weights in the document, `late_filters` after them. All are evaluated for every candidate; the order
-    decides which criterion is told as the first. `components` are those of the configuration whose keys the rules read,
+    `filters` come before the weights in the document, `late_filters` after them; `further_filters` are those that only practice
+    has. All are evaluated for every candidate; the order decides which criterion is told as the first. `components` are those of the configuration whose keys the rules read,
     `app:component` where the app is another; a later one wins. `per_share`: whether the jobs counted are those of the task's
-    share, else all. `judged` are the criteria of the rules (`lasting` the persistent ones among them), `criteria` also those by
-    which the choice skips.
+    share, else all. `judged` are the criteria of the rules, `lasting` the persistent ones among them, `opening` also those that
+    open the next step, `early` those that are not late; `criteria` are also those by which the choice skips.
     """
 
     name: ClassVar[str] = ""
@@ -224,24 +225,29 @@ class BrokeragePolicy:
     filters: ClassVar[tuple[Filter, ...]] = ()
     weights: ClassVar[tuple[Weight, ...]] = ()
     late_filters: ClassVar[tuple[Filter, ...]] = ()
+    further_filters: ClassVar[tuple[Filter, ...]] = ()
     select: ClassVar[Best | Draw]
     otherwise: ClassVar[PendingFor]
 
     rules: ClassVar[tuple[Filter, ...]] = ()
     judged: ClassVar[tuple[Criterion, ...]] = ()
     lasting: ClassVar[NDArray[np.intp]]
+    opening: ClassVar[NDArray[np.intp]]
+    early: ClassVar[NDArray[np.intp]]
     criteria: ClassVar[tuple[Criterion, ...]] = ()
     keys: ClassVar[tuple[str, ...]] = ()
     version: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        cls.rules = (*cls.throttle, cls.candidates, *cls.filters, *cls.late_filters)
+        cls.rules = (*cls.throttle, cls.candidates, *cls.filters, *cls.late_filters, *cls.further_filters)
         cls.judged = tuple(chain.from_iterable(rule.criteria for rule in cls.rules))
         cls.lasting = np.flatnonzero([criterion.kind == "persistent" for criterion in cls.judged])
+        cls.opening = np.flatnonzero([criterion.kind == "persistent" or criterion.opens for criterion in cls.judged])
+        cls.early = np.flatnonzero([rule not in cls.late_filters for rule in cls.rules for _ in rule.criteria])
         cls.criteria = (*cls.judged, NO_WEIGHT, *((BELOW_MIN_WEIGHT,) if cls.select.least else ()), LOW_WEIGHT)
         read = chain.from_iterable([*(rule.keys for rule in cls.rules), *(factor.keys for factor in cls.weights)])
         cls.keys = tuple(sorted({*read, *cls.select.keys, cls.otherwise.key}))
-        parts = [f"{rule.name}:{[(c.label, c.kind) for c in rule.criteria]}" for rule in cls.rules]
+        parts = [f"{rule.name}:{[(c.label, c.kind, c.opens) for c in rule.criteria]}" for rule in cls.rules]
         parts += [factor.name for factor in cls.weights] + [repr(cls.select), repr(cls.otherwise)]
         parts += [cls.select.least] if cls.select.least else []
         cls.version = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

@@ -289,10 +289,11 @@ class Queues(Columns):
             ("link", cap), lambda table: (table.link_files <= cap) | table.at_nucleus, ("link_files", "at_nucleus")
         )
 
-    @made_of("transferring", "transferringlimit", "running", "others_running", "at_nucleus")
+    @made_of("transferring", "transferringlimit", "running", "others_running")
     def transfers_freely(self) -> Flags:
-        """Whether not too many jobs transfer their output, or nothing has to travel."""
-        return (self.transferring <= self.most_transferring) | self.at_nucleus
+        """Whether not too many jobs transfer their output."""
+        freely: Flags = self.transferring <= self.most_transferring
+        return freely
 
     @made_of("transferringlimit", "running", "others_running")
     def most_transferring(self) -> Ints:
