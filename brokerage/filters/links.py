@@ -40,7 +40,7 @@ def link_backlog(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbe
     keys=("NQUEUED_NUC_CAP_FOR_JOBS",),
 )
 def links_full(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
-    """Not over the cap of files wait for transfer to the nucleus from everywhere, for all queues. Source: seed 000; decision B20."""
+    """Not over the cap of files wait for transfer to the nucleus from everywhere, at all queues. Source: seed 000; B20."""
     cap = config["NQUEUED_NUC_CAP_FOR_JOBS"]
     numbers = {"nucleus_files": queues.nucleus_files, "cap": cap, "nucleus": ask.nucleus or ""}
     return queues.nucleus_files <= cap, numbers

@@ -81,7 +81,7 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
             first[failed[row]] = row
             passing &= kept
         row += 1
-    rows = policy.select(weights, passing, config, partial(dice, policy.name, seed))
+    rows = policy.select(columns, weights, passing, config, partial(dice, policy.name, seed))
     passing[rows] = False
     failed[row] = passing
     np.copyto(first, row, where=passing)

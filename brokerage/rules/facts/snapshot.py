@@ -11,6 +11,7 @@ from math import inf, nan
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from brokerage.rules.facts.columns import Columns, Flags, Floats, Ints, Texts, flag, made_of, number, text, whole
 from brokerage.rules.facts.network import weight_to_nucleus
@@ -68,6 +69,7 @@ class Queues(Columns):
     site: Texts = text("", "site of the processors")
     cloud: Texts = text("", "cloud of the queue, where tasks name one")
     storage: Texts = text("", "default output storage; queues that share it are near to each other")
+    output_site: Texts = text("", "site of that storage; empty = the site of the processors")
     type: Texts = text("unified", "production, analysis, or unified = both")
     status: Texts = text("online", "online, standby, brokeroff, test, offline or paused")
     corecount: Ints = whole(0, "cores per slot; 0 = any, -1 = any")
@@ -106,7 +108,7 @@ class Queues(Columns):
     n_batch: Ints = whole(0, "batch workers running and submitted")
     num_slots: Ints = whole(-1, "slots declared for jobs; 0 = as many as are starting, -1 = none declared")
     running_cores: Ints = whole(0, "cores of all running and starting jobs")
-    at_nucleus: Flags = flag(False, "of the task: belongs to its nucleus or shares the storage of it")
+    at_nucleus: Flags = flag(False, "of the task: writes at its nucleus, so that its output has no link to pass")
     nucleus_ok: Flags = flag(True, "of the task: its nucleus can receive output")
     nucleus_files: Ints = whole(0, "of the task: files on their way to its nucleus from everywhere")
     link_files: Ints = whole(0, "of the task: files queued on the link to its nucleus")
@@ -133,6 +135,11 @@ class Queues(Columns):
     transferring: Ints = whole(0, "jobs transferring, of all shares")
     others_waiting: Ints = whole(0, "jobs of other shares activated or starting")
     others_running: Ints = whole(0, "jobs of other shares running")
+
+    @made_of("site", "output_site")
+    def source_site(self) -> Texts:
+        """Where output begins its way: the site of the output storage."""
+        return np.where(self.output_site == "", self.site, self.output_site)
 
     @made_of("status")
     def online(self) -> Flags:
@@ -209,6 +216,16 @@ class Queues(Columns):
         """For each row the queue under whose name its jobs are counted: of a pseudo-queue the unified one."""
         names: list[str] = np.where(self.is_pseudo, self.unified_name, self.name).tolist()
         return names
+
+    @made_of("name", "unified_name")
+    def own_codes(self) -> Ints:
+        """For each row a number of that queue."""
+        codes: Ints = np.unique(np.array(self.own_names), return_inverse=True)[1]
+        return codes
+
+    def first_of_each(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Of these rows the first of each queue: parts of a unified one are one queue."""
+        return rows[np.sort(np.unique(self.own_codes[rows], return_index=True)[1])]
 
     @made_of("direct_access_lan")
     def copies_input(self) -> Floats:

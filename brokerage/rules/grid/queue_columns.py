@@ -91,8 +91,10 @@ def _role(queue: QueueEntry, role: str, scope: str, active: Mapping[str, Entry])
 
 
 def up(storage: Entry | None, access: str) -> bool:
-    """Whether a storage is in service for an access; what is not said is."""
-    return storage is not None and (storage.columns["status"] or {}).get(access, "ON") == "ON"
+    """Whether a storage is in use and in service for an access; what is not said is."""
+    if storage is None or storage.columns["state"] != IN_USE:
+        return False
+    return (storage.columns["status"] or {}).get(access, "ON") == "ON"
 
 
 def usable_gb(storage: Entry) -> float | None:
@@ -160,6 +162,7 @@ def _queue_row(queue: QueueEntry, storages: QueueStorages, facts: Facts, busy: _
         "site": columns["site"],
         "cloud": str(further.get("cloud") or "").split(",")[0].strip(),
         "storage": "" if output is None else output.name,
+        "output_site": "" if output is None else output.columns["site"],
         "space_gb": None if output is None else usable_gb(output),
         "input_space_gb": None if source is None or source is output else usable_gb(source),
         "max_io_intensity": switches.number("max_io_intensity"),
