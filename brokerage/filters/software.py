@@ -12,7 +12,7 @@ SoftwareVerdicts = tuple[Flags | bool, Flags | bool, Flags | bool, Flags | bool]
 
 
 @filters(
-    Criterion("regexpcmtconfig", "nothing there is of a platform like {platform}"),
+    Criterion("regexpcmtconfig", "nothing there is of a platform like {pattern}"),
     Criterion("cache", "the release {release} for {platform} is not there"),
     Criterion("cache", "the container {container} is not there"),
     Criterion("cache", "it does not offer the hardware of {architecture}, or wants tasks that name theirs"),
@@ -28,6 +28,7 @@ def software(ask: Ask, queues: Queues, _config: Config) -> tuple[SoftwareVerdict
     numbers = {
         "release": ask.release or "wanted",
         "platform": platform.text or "any platform",
+        "pattern": platform.description,
         "container": container,
         "architecture": ask.architecture or "the task",
     }

@@ -306,12 +306,6 @@ class Queues(Columns):
             ("link", cap), lambda table: (table.link_files <= cap) | table.at_nucleus, ("link_files", "at_nucleus")
         )
 
-    @made_of("transferring", "transferringlimit", "running", "others_running")
-    def transfers_freely(self) -> Flags:
-        """Whether not too many jobs transfer their output."""
-        freely: Flags = self.transferring <= self.most_transferring
-        return freely
-
     @made_of("transferringlimit", "running", "others_running")
     def most_transferring(self) -> Ints:
         """Jobs that may transfer their output: the limit of the queue (2000 if unset) or twice those that run."""

@@ -224,6 +224,8 @@ PUBLISHED = json.dumps(
         ({"architecture": "x86_64-el9-gcc9.*", "release": "Athena-25.0"}, True, IN),
         ({"architecture": "(x86_64-el9-gcc13-opt)*", "release": "Athena-25.0"}, False, "-regexpcmtconfig"),
         ({"architecture": "x86_64-slc6-gcc49-opt", "release": "Mine-1.0"}, False, IN),
+        ({"architecture": "x86_64-(centos7|el9)-gcc13-.*"}, False, IN),
+        ({"architecture": "x86_64-(centos7|slc6)-gcc13-.*"}, False, "-regexpcmtconfig"),
         ({"architecture": "x86_64-el9-gcc13-opt"}, False, IN),
         ({}, False, IN),
         ({"container_name": "docker://hub/a:1"}, False, IN),
@@ -262,3 +264,52 @@ def test_a_worked_example() -> None:
     assert reasons["SPARE_TEST"].criterion == "-test"
     assert reasons["FULL"].numbers["activated_starting"] == 21
     assert reasons["FULL"].numbers["limit"] == 20
+
+
+@pytest.mark.parametrize("pattern", ["(a|b)*", "(?=a)", "a{9}", "((a))", "(a", "a" * 129 + ".*", "(a|b)(a|b)(a|b).*.*"])
+def test_a_platform_that_cannot_be_read_says_so(pattern: str) -> None:
+    task = ask(**TASK, architecture=pattern)
+    table = Queues.from_rows([{"name": "Q", **GOOD, "any_release": False, "software": PUBLISHED}])
+    decision = decide(Production, task, table, CONFIG, "1")
+    reason = skips(decision, Production, task, table, CONFIG)["Q"].reason
+    assert reason.startswith(f"nothing there is of a platform like {pattern}, a pattern that is not read: ")
+    assert "( )" in reason
+
+
+@pytest.mark.parametrize(
+    ("wish", "offered"),
+    [("&amd", True), ("&nvidia", True), ("&intel", False), ("&nvidia-k80", True), ("&amd-k80", False), ("", True)],
+)
+def test_several_entries_for_one_kind_of_hardware_add_up(wish: str, offered: bool) -> None:
+    gpus = [{"type": "gpu", "vendor": ["nvidia"], "model": ["k80"]}, {"type": "gpu", "vendor": ["amd"], "model": ["mi200"]}]
+    published = json.dumps({"architectures": gpus})
+    task, table = ask(**TASK, architecture=wish), Queues.from_rows([{"name": "Q", **GOOD, "software": published}])
+    assert bool(decide(Production, task, table, CONFIG, "1").chosen) == offered
+
+
+@pytest.mark.parametrize(("wish", "offered"), [("#x86", False), ("#x86_64", True)])
+def test_a_text_of_an_old_document_is_one_name(wish: str, offered: bool) -> None:
+    published = json.dumps({"architectures": [{"type": "cpu", "arch": "x86_64"}]})
+    task, table = ask(**TASK, architecture=wish), Queues.from_rows([{"name": "Q", **GOOD, "software": published}])
+    assert bool(decide(Production, task, table, CONFIG, "1").chosen) == offered
+
+
+@pytest.mark.parametrize(
+    ("policy", "group", "accepted"),
+    [
+        ("group=(AP_Higgs|AP_Susy):0%", "AP_Higgs", False),
+        ("group=(AP_Higgs|AP_Susy):0%", "AP_Susy", False),
+        ("group=(AP_Higgs|AP_Susy):0%", "AP_HiggsX", True),
+        ("group=(AP_Higgs|AP_Susy):0%", None, True),
+        ("group=(AP_Higgs|AP_Susy):100%", "AP_Susy", True),
+        ("group=(AP_Higgs|AP_Susy):100%", "AP_Exot", False),
+        ("group=AP_(Higgs|Susy)*:0%", "AP_Susy7", False),
+        ("group=AP_Higgs|AP_Susy:0%", "AP_Susy", False),
+        ("group=A.:0%", "AB", True),
+        ("type=(evgensimul|reco):100%", None, True),
+    ],
+)
+def test_a_policy_names_several_groups_in_brackets(policy: str, group: str | None, accepted: bool) -> None:
+    work = {"working_group": group, "processing_type": "evgen"}
+    table = Queues.from_rows([{"name": "Q", **GOOD, "fairsharepolicy": policy}])
+    assert bool(decide(Production, ask(**TASK, **work), table, CONFIG, "1").chosen) == accepted
