@@ -16,6 +16,7 @@ import psycopg2
 import pytest
 from django.conf import settings
 from django.db import connections
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from broker_site.env import Env
@@ -37,7 +38,10 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 
-hypothesis_settings.register_profile("thorough")
+for profile in ("usual", "thorough"):
+    # Speed is measured in `benchmarks/`: how long an example takes says only how busy the machine is.
+    hypothesis_settings.register_profile(profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("usual")
 """`--hypothesis-profile thorough`: what a usual run samples is compared in full (`tests/oracles`)."""
 
 chromium_missing = pytest.StashKey[bool]()

@@ -215,7 +215,7 @@ EDITS = st.tuples(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.lists(EDITS, max_size=8))
 def test_any_series_of_edits_is_refused_with_a_message_or_kept_with_its_history(edits: list[tuple[str, object, str]]) -> None:
     with transaction.atomic():

@@ -32,7 +32,7 @@ Rows = list[dict[str, Any]]
 GRIDS = 10_000 if settings.get_current_profile_name() == "thorough" else 300
 """How many random grids the oracles compare; the profile is chosen with `--hypothesis-profile thorough`."""
 
-many = settings(max_examples=GRIDS, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=GRIDS, suppress_health_check=list(HealthCheck))
 
 
 def compare(

@@ -12,7 +12,7 @@ from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset, Usage
 from tests.unit.brokerage.grids import asks
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(asks)
 def test_an_ask_survives_its_document(asked: Ask) -> None:
     assert Ask.from_document(json.loads(json.dumps(asked.to_document()))) == asked

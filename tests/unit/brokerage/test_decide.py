@@ -24,7 +24,7 @@ GRID = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(asks, grids)
 def test_every_queue_is_chosen_or_has_a_reason_and_never_both(asked: Ask, rows: list[dict[str, Any]]) -> None:
     table = piloted(rows)
@@ -37,7 +37,7 @@ def test_every_queue_is_chosen_or_has_a_reason_and_never_both(asked: Ask, rows: 
     assert bool(decision.closest) == (decision.outcome == "pending" and bool(rows))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(asks, grids, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_changes_nothing(asked: Ask, rows: list[dict[str, Any]], shuffler: Random) -> None:
     shuffled = list(rows)

@@ -19,7 +19,7 @@ from brokerage.rules.facts.snapshot import Nuclei
 from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, piloted, random_case
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(asks, grids)
 def test_a_record_reads_back_and_replays_to_the_same_bytes(asked: Ask, rows: list[dict[str, Any]]) -> None:
     table = piloted(rows)

@@ -114,7 +114,7 @@ def test_why_not_refuses_what_it_cannot_tell() -> None:
         why_not(stored(ASK, GRID), Generic, ASK, piloted([{"name": "GOOD"}]), CONFIG, "GOOD")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(asks, grids)
 def test_every_decision_can_be_told_as_json(asked: Ask, rows: list[dict[str, Any]]) -> None:
     table = piloted(rows)

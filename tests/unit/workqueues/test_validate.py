@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.workqueues.examples import Params, analysis, constant, event_service, generation, pile_up, processing, template
@@ -445,7 +445,7 @@ items = st.lists(st.dictionaries(item_keys, item_words | json_values, max_size=6
 arbitrary_tasks = st.dictionaries(st.sampled_from(sorted(TASK_PARAMETERS)) | st.text(max_size=8), json_values, max_size=12)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(arbitrary_tasks, items, items | json_values)
 def test_no_json_makes_it_raise(params: Params, job_parameters: Any, log: Any) -> None:
     for body in (params, {**params, "jobParameters": job_parameters, "log": log}, {**processing(), **params}):
