@@ -20,7 +20,7 @@ NO_PILOT = "no pilot has asked for work in three hours"
 def inactive(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """For high priority, scouts, merging and what will be merged: jobs have begun in the last two hours, or none waits.
 
-    Where no start is known the queue is not inactive. Source: seed 000; decision B20.
+    Where no job ever began it counts since when jobs wait. Source: seed 000; decision B20.
     """
     limit, waiting = config["INACTIVE_AFTER"], queues.waiting_in_all
     numbers = {"idle_s": queues.idle_s, "limit_s": limit, "waiting": waiting}

@@ -103,7 +103,7 @@ class Queues(Columns):
     write_wan_ok: Flags = flag(True, "the output endpoint can receive")
     allow_no_pilot: Flags = flag(False, "jobs may wait here without pilots")
     requests_3h: Ints = whole(0, "job requests and updates by pilots in the last three hours")
-    idle_s: Floats = number(nan, "seconds since a job last began; not a number = none is known")
+    idle_s: Floats = number(nan, "seconds since a job last began, of none since jobs wait; not a number = not known")
     disk_io: Floats = number(0.0, "measured disk I/O of running jobs, kB/s per core")
     n_batch: Ints = whole(0, "batch workers running and submitted")
     num_slots: Ints = whole(-1, "slots declared for jobs; 0 = as many as are starting, -1 = none declared")

@@ -103,6 +103,7 @@ class Pilots(QueueFigures):
 
     requests_3h: Count = Field(0, description="Requests and updates by pilots in three hours.")
     last_start: Time | None = Field(None, description="When a job last began.")
+    waiting_since: Time | None = Field(None, description="Since when the job that has waited longest for a pilot waits.")
 
 
 class Slots(QueueFigures):
@@ -191,7 +192,7 @@ class Software(Attributes):
     architectures: list[Annotated[Hardware, BOUNDED]] = []
 
 
-LINK, SLOT, MEASURED = attributes_of(Link), attributes_of(Slots), attributes_of(Measured)
+LINK, SLOT, MEASURED, PILOTS = (attributes_of(part) for part in (Link, Slots, Measured, Pilots))
 WORK, SOFTWARE = attributes_of(NucleusWork), attributes_of(Software)
 NO_JOBS: Mapping[str, Any] = {name: attribute.default for name, attribute in attributes_of(Jobs).items()}
 """An entry of `jobs` that says nothing; what is known stands over it."""

@@ -132,8 +132,8 @@ class _Activity:
         self.running = _sums((job for job in facts.jobs if job["status"] in JOB.leased), "n")
         self.idle: dict[str, float] = {}
         for entry in facts.pilots:
-            if entry["last_start"] is not None:
-                idle = (now - entry["last_start"]).total_seconds()
+            if (since := entry["last_start"] or entry.get("waiting_since")) is not None:
+                idle = (now - since).total_seconds()
                 self.idle[entry["queue"]] = min(idle, self.idle.get(entry["queue"], idle))
 
 

@@ -301,6 +301,20 @@ def test_a_queue_is_of_the_nucleus_where_it_writes() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("pilots", "idle_s"),
+    [
+        ({"requests_3h": 1}, None),
+        ({"waiting_since": "2026-03-01T09:00:00Z"}, 3 * 3600.0),
+        ({"waiting_since": "2026-03-01T09:00:00Z", "last_start": "2026-03-01T11:59:00Z"}, 60.0),
+        ({"waiting_since": "2026-03-01T11:59:00Z", "last_start": "2026-03-01T09:00:00Z"}, 3 * 3600.0),
+    ],
+)
+def test_a_queue_without_any_start_is_idle_for_as_long_as_jobs_wait_there(pilots: dict[str, Any], idle_s: float | None) -> None:
+    idle = column(world(pilots=[{"queue": "B1", **pilots}]).queues(Ask()), "idle_s")["B1"]
+    assert idle == idle_s if idle_s is not None else isnan(idle)
+
+
 def test_queues_of_a_site_that_is_not_in_use_are_closed() -> None:
     table = world(sites={"A": {"nucleus": True}, "B": {"state": "DISABLED"}, "C": {}}).queues(Ask())
     assert {name for name, online in column(table, "online").items() if not online} == {
