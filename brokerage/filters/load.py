@@ -39,7 +39,7 @@ def _disk_io(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Nu
 def transferring(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """Not more jobs transfer than the limit (2000 if unset) or twice those that run. Source: seed 000; decision B20."""
     numbers = {"transferring": queues.transferring, "most": queues.most_transferring}
-    return queues.transferring <= queues.most_transferring, numbers
+    return queues.transfers_freely, numbers
 
 
 @filters(

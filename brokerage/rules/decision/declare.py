@@ -167,10 +167,9 @@ class Best:
         lowest = -weights[rows]
         if len(rows) > MANY * most:
             # Only those that can be among the best are sorted.
-            last = most * PARTS - 1
-            near = lowest <= np.partition(lowest, last)[last]
+            near = lowest <= np.partition(lowest, most * PARTS - 1)[most * PARTS - 1]
             rows, lowest = rows[near], lowest[near]
-        return columns.first_of_each(rows[np.argsort(lowest, kind="stable")])[:most]
+        return columns.first_of_each(rows[np.argsort(lowest, kind="stable")[: most * PARTS]])[:most]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,9 +90,7 @@ class Queues(Columns):
     use_only_local_data: Flags = flag(False, "the queue reads no input from elsewhere")
     direct_access_lan: Flags = flag(False, "jobs read their input from the local storage without copying it")
     space_gb: Floats = number(nan, "free space of the default output storage, GB; not a number = not published")
-    input_space_gb: Floats = number(
-        nan, "the same of the default input storage where it is another; not a number = the same storage"
-    )
+    input_space_gb: Floats = number(nan, "the same of the default input storage; not a number = it is the same storage")
     gpu: Flags = flag(False, "the slots are for tasks that want a GPU")
     virtual: Flags = flag(False, "virtual placement: input is read through a cache, wherever it is")
     allowed_processing: Texts = text("", "processing types that the queue takes, separated by |; empty = all")
@@ -217,15 +215,12 @@ class Queues(Columns):
         names: list[str] = np.where(self.is_pseudo, self.unified_name, self.name).tolist()
         return names
 
-    @made_of("name", "unified_name")
-    def own_codes(self) -> Ints:
-        """For each row a number of that queue."""
-        codes: Ints = np.unique(np.array(self.own_names), return_inverse=True)[1]
-        return codes
-
     def first_of_each(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Of these rows the first of each queue: parts of a unified one are one queue."""
-        return rows[np.sort(np.unique(self.own_codes[rows], return_index=True)[1])]
+        names, first = self.own_names, dict[str, int]()
+        for row in rows.tolist():
+            first.setdefault(names[row], row)
+        return np.array([*first.values()], dtype=np.intp)
 
     @made_of("direct_access_lan")
     def copies_input(self) -> Floats:
@@ -305,6 +300,11 @@ class Queues(Columns):
         return self.derived(
             ("link", cap), lambda table: (table.link_files <= cap) | table.at_nucleus, ("link_files", "at_nucleus")
         )
+
+    @made_of("transferring", "transferringlimit", "running", "others_running")
+    def transfers_freely(self) -> Flags:
+        """Whether not too many jobs transfer their output."""
+        return np.less_equal(self.transferring, self.most_transferring)
 
     @made_of("transferringlimit", "running", "others_running")
     def most_transferring(self) -> Ints:

@@ -94,7 +94,8 @@ def up(storage: Entry | None, access: str) -> bool:
     """Whether a storage is in use and in service for an access; what is not said is."""
     if storage is None or storage.columns["state"] != IN_USE:
         return False
-    return (storage.columns["status"] or {}).get(access, "ON") == "ON"
+    status: Mapping[str, str] = storage.columns["status"] or {}
+    return status.get(access, "ON") == "ON"
 
 
 def usable_gb(storage: Entry) -> float | None:
