@@ -70,7 +70,8 @@ _NOT_READ = re.compile(r"[(){}\\]")
 _MOST_REPEATS, _LONGEST = 4, 128
 FITS_NOTHING = r"(?!)"
 READ_AS = (
-    f"at most {_LONGEST} characters and {_MOST_REPEATS} of * + ? and ( ), nothing repeated or nested in ( ), no {{ }} nor \\"
+    f"at most {_LONGEST} characters and {_MOST_REPEATS} of * + ? and ( ), "
+    "nothing repeated or nested in ( ), no curly brackets nor \\"
 )
 """What a pattern may be."""
 
