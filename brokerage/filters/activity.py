@@ -20,11 +20,11 @@ NO_PILOT = "no pilot has asked for work in three hours"
 def inactive(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """For high priority, scouts, merging and what will be merged: jobs have begun in the last two hours, or none waits.
 
-    Where no start is known the queue is not inactive. Not where the task names its queues. Source: seed 000; facts 2.3 row 6.
+    Where no job ever began it counts since when jobs wait. Source: seed 000; decision B20.
     """
     limit, waiting = config["INACTIVE_AFTER"], queues.waiting_in_all
     numbers = {"idle_s": queues.idle_s, "limit_s": limit, "waiting": waiting}
-    if ask.preassigned or not (ask.high or ask.merge or ask.merge_output):
+    if not (ask.high or ask.merge or ask.merge_output):
         return True, numbers
     return ~((queues.idle_s > limit) & (waiting > 0)), numbers
 
@@ -33,9 +33,15 @@ def inactive(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Nu
 def nopilot(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """Pilots asked for work in the last three hours, or the queue declares that it needs none.
 
-    Not for the label test unless express, nor where the task names its queues. Source: seed 000; facts 2.3 row 24.
+    Not for the label test unless express. Source: seed 000; facts on the brokerage 2.3 row 24; decision B20.
     """
     return _piloted(ask, queues)
+
+
+@filter("nopilot", NO_PILOT, kind="temporary")
+def nopilot_generic(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+    """The same for VOs without rules of their own, but not where the task names its queues. Source: facts on the brokerage 4."""
+    return (True, {"requests_3h": queues.requests_3h}) if ask.preassigned else _piloted(ask, queues)
 
 
 @filter("nopilot", NO_PILOT)
@@ -45,6 +51,6 @@ def nopilot_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags |
 
 
 def _piloted(ask: Ask, queues: Queues) -> tuple[Flags | bool, Numbers]:
-    if ask.preassigned or ("test" in ask.prod_source_label and not ask.urgent):
+    if "test" in ask.prod_source_label and not ask.urgent:
         return True, {"requests_3h": queues.requests_3h}
     return queues.piloted, {"requests_3h": queues.requests_3h}

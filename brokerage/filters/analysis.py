@@ -31,7 +31,7 @@ def analysis_candidates(ask: Ask, queues: Queues, _config: Config) -> tuple[Verd
     Source: seed 000, analysis; facts on the brokerage 3.2, 3.3.
     """
     site = ask.chunk.site or ask.site or ""
-    included = tuple(name for name in ask.included_sites if name != AUTO)
+    included = _included(ask)
     numbers = {"type": queues.type, "excluded": ", ".join(ask.excluded_sites), "included": ", ".join(included), "site": site}
     outside = ~named(queues, ask.excluded_sites) if ask.excluded_sites else True
     inside = named(queues, included) if included else True
@@ -46,10 +46,19 @@ def analysis_candidates(ask: Ask, queues: Queues, _config: Config) -> tuple[Verd
     return others if AUTO in ask.included_sites else strict, numbers
 
 
+def _included(ask: Ask) -> tuple[str, ...]:
+    """The names in includedSite without AUTO, which names no queue."""
+    return tuple(name for name in ask.included_sites if name != AUTO)
+
+
 @filter("status", "its status is {status}, not online")
 def status_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
-    """The status is online, unless the task names or includes the queue. Source: seed 000, analysis."""
-    return True if ask.preassigned or ask.included_sites else queues.online, {"status": queues.status}
+    """The status is online, unless the task names or includes the queue; AUTO includes none. Source: seed 000, analysis."""
+    numbers = {"status": queues.status}
+    if ask.preassigned:
+        return True, numbers
+    included = _included(ask)
+    return queues.online | named(queues, included) if included else queues.online, numbers
 
 
 @filter("gpu", "its slots are for tasks that want a GPU, and {platform} is not there")
@@ -108,7 +117,7 @@ def blacklist(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Number
 
 
 @filters(
-    Criterion("closed", "{closed} jobs of the task were closed there lately", "temporary"),
+    Criterion("closed", "{closed} jobs of the task were closed there lately", "temporary", opens=True),
     Criterion(
         "badsite", "{bad} jobs of the task failed or were closed there, fewer than {most} may", "temporary", ("bad", "most")
     ),

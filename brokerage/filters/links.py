@@ -1,4 +1,7 @@
-"""Whether output can travel from a queue to the nucleus of the task. A queue of the nucleus itself always passes."""
+"""Whether output can travel from a queue to the nucleus of the task.
+
+A queue that writes at the nucleus has no link to pass; what waits for the nucleus from everywhere holds for it too.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,10 @@ def link_backlog(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbe
     keys=("NQUEUED_NUC_CAP_FOR_JOBS",),
 )
 def links_full(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
-    """Not over the cap of files wait for transfer to the nucleus from everywhere. Source: seed 000."""
+    """Not over the cap of files wait for transfer to the nucleus from everywhere, at all queues. Source: seed 000; B20."""
     cap = config["NQUEUED_NUC_CAP_FOR_JOBS"]
     numbers = {"nucleus_files": queues.nucleus_files, "cap": cap, "nucleus": ask.nucleus or ""}
-    return (queues.nucleus_files <= cap) | queues.at_nucleus, numbers
+    return queues.nucleus_files <= cap, numbers
 
 
 @filter("dest_blacklisted", "{nucleus} cannot receive output", kind="temporary")

@@ -37,7 +37,7 @@ def _disk_io(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Nu
     "transferring", "{transferring} jobs transfer their output, {most} at most", kind="temporary", gap=("transferring", "most")
 )
 def transferring(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
-    """Not more jobs transfer than the limit (2000 if unset) or twice those that run; free at the nucleus. Source: seed 000."""
+    """Not more jobs transfer than the limit (2000 if unset) or twice those that run. Source: seed 000; decision B20."""
     numbers = {"transferring": queues.transferring, "most": queues.most_transferring}
     return queues.transfers_freely, numbers
 
@@ -71,12 +71,12 @@ CAP_QUEUED = Criterion("cap_queued", "{queued} jobs wait, {limit} at most", "tem
 
 
 @filters(CAP_ACTIVATED, CAP_QUEUED, keys=("NQUEUELIMITSITE", "NQUEUELIMITSITE_<gshare>"))
-def queue_caps(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+def queue_caps(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags, Flags], Numbers]:
     """Waiting jobs are not more than twice those that run, nor than the lower bound; assigned jobs count where input must move.
 
-    Not for express tasks. Source: seed 000, further filters; decisions A2, B9, B17.
+    Source: seed 000, further filters; decisions A2, B9, B17, B20.
     """
     of_share = config.get(f"NQUEUELIMITSITE_{ask.share}")
     limit = queues.cap(config["NQUEUELIMITSITE"] if of_share is None else of_share)
     numbers = {"activated_starting": queues.waiting, "queued": queues.queued, "limit": limit}
-    return (True, True) if ask.urgent else (queues.waiting <= limit, queues.queued <= limit), numbers
+    return (queues.waiting <= limit, queues.queued <= limit), numbers

@@ -30,20 +30,25 @@ def wants_local_input(ask: Ask, config: Config) -> bool:
 def locality(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
     """All input is there on disk, or the queue reads it through a cache.
 
-    Where nobody has it so, tape counts too, then one whole dataset of several, and last queues without input: the second pass.
-    Source: seed 000, analysis; facts on the brokerage 3.2.
+    Where nobody has it so, tape counts too, then one whole dataset of several, and last queues without input: the second pass,
+    in which no queue reads through a cache. Source: seed 000, analysis; facts on the brokerage 3.2.
     """
     numbers = {"missing_files": queues.missing_files}
     if not wants_local_input(ask, config):
-        return (True,), numbers
+        return (_without_cache(queues),), numbers
     copied = ask.avoid_vp or ask.merge or ask.scout or ask.use_local_io  # never read through a cache (facts 3.2)
     at_hand = queues.local if copied else queues.local | queues.virtual
     laxer = (
         lambda: (at_hand | (queues.missing_files <= queues.tape_files),),
         lambda: (queues.whole_datasets > 0,),
-        lambda: (True,),
+        lambda: (_without_cache(queues),),
     )
     return Relaxation((at_hand,), laxer), numbers
+
+
+def _without_cache(queues: Queues) -> Flags | bool:
+    """Queues wherever the input is, but a queue of virtual placement only where it has all of it."""
+    return queues.local | ~queues.virtual if queues.virtual.any() else True
 
 
 @filters(

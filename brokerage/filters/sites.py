@@ -75,9 +75,9 @@ ONLY_NUCLEUS = -1.0
 
 @filter("not_nucleus", "{what} run only at {nucleus}")
 def not_nucleus(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
-    """Priority 800 and more, and scouts, only at queues of the nucleus; not where the task names its queues. Source: seed 000."""
+    """Priority 800 and more, and scouts, only at queues of the nucleus. Source: seed 000; decision B20."""
     what = "scouts" if ask.scout else f"tasks of priority {ask.priority}"
-    judged = ask.high and ask.nucleus and not ask.preassigned
+    judged = ask.high and ask.nucleus
     return queues.at_nucleus if judged else True, {"what": what, "nucleus": ask.nucleus or ""}
 
 

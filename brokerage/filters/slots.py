@@ -52,8 +52,8 @@ HIGH = Criterion("highmemory", "a job needs {need_mb:.0f} MB, the slots are for 
 def memory_uncompensated(ask: Ask, queues: Queues, _config: Config) -> MemoryVerdicts:
     """base + ram x cores of the slot is within minrss and maxrss, 0 = no limit; without the factor 0.9.
 
-    A task that gives no ram sets no condition; nor does one that names where it runs. Source: facts on the brokerage 4; decision
-    B4.
+    A task that gives neither sets no condition; nor does one that names where it runs. Source: facts on the brokerage 4;
+    decisions B4, B23.
     """
     verdicts, numbers = _memory(ask, queues, 1.0)
     return (True, True) if ask.preassigned else verdicts, numbers
@@ -61,9 +61,9 @@ def memory_uncompensated(ask: Ask, queues: Queues, _config: Config) -> MemoryVer
 
 @filters(LOW, HIGH, keys=("MEMORY_COMPENSATION",))
 def memory(ask: Ask, queues: Queues, config: Config) -> MemoryVerdicts:
-    """(base + ram x cores of the slot) x compensation is within minrss and maxrss, 0 = no limit. Source: seed 000; decision B4.
+    """(base + ram x cores of the slot) x compensation is within minrss and maxrss, 0 = no limit.
 
-    A task that gives no ram sets no condition.
+    A task that gives neither sets no condition. Source: seed 000; decisions B4, B23.
     """
     return _memory(ask, queues, config["MEMORY_COMPENSATION"])
 
@@ -71,6 +71,6 @@ def memory(ask: Ask, queues: Queues, config: Config) -> MemoryVerdicts:
 def _memory(ask: Ask, queues: Queues, compensation: float) -> MemoryVerdicts:
     need = memory_mb(ask, cores_at(ask, queues)) * compensation
     numbers = {"need_mb": need, "maxrss": queues.maxrss, "minrss": queues.minrss}
-    if not ask.ram_count:
+    if not ask.ram_count and not ask.base_ram_count:
         return (True, True), numbers
     return (need <= queues.most_memory, need >= queues.minrss), numbers

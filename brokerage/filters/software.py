@@ -12,7 +12,7 @@ SoftwareVerdicts = tuple[Flags | bool, Flags | bool, Flags | bool, Flags | bool]
 
 
 @filters(
-    Criterion("regexpcmtconfig", "nothing there is of a platform like {platform}"),
+    Criterion("regexpcmtconfig", "nothing there is of a platform like {pattern}"),
     Criterion("cache", "the release {release} for {platform} is not there"),
     Criterion("cache", "the container {container} is not there"),
     Criterion("cache", "it does not offer the hardware of {architecture}, or wants tasks that name theirs"),
@@ -28,6 +28,7 @@ def software(ask: Ask, queues: Queues, _config: Config) -> tuple[SoftwareVerdict
     numbers = {
         "release": ask.release or "wanted",
         "platform": platform.text or "any platform",
+        "pattern": platform.description,
         "container": container,
         "architecture": ask.architecture or "the task",
     }
@@ -39,15 +40,14 @@ def software(ask: Ask, queues: Queues, _config: Config) -> tuple[SoftwareVerdict
 
 def _software_verdicts(ask: Ask, wished: Architecture, platform: Platform, queues: Queues) -> SoftwareVerdicts:
     unchecked, published, container = queues.any_release, queues.published, ask.container_name
-    if unchecked.all() and not wished.wishes_hardware and not container:
+    if unchecked.all() and not wished.wishes_hardware:
         return True, True, True, True
     project, version = split_release(ask.release)
     pattern = True if platform.pattern is None else published.resolving(platform) | unchecked
     release = True if container else published.release(platform, project, version, ask.nightly) | unchecked
     image: Flags | bool = True
     if container:
-        image = published.container(container, ask.only_tags_for_fc, ask.container_sources)
-        image = image if ask.only_tags_for_fc else image | unchecked
+        image = published.container(container, ask.only_tags_for_fc, ask.container_sources) | unchecked
     offered = published.hardware(wished)
     return pattern, release, image, offered if wished.wishes_hardware else offered | unchecked
 
@@ -70,10 +70,10 @@ def accepts(queue: str | None, task: str | None) -> bool:
 
 @filter("network", "the task wants {wanted}, its nodes have {wnconnectivity}")
 def connectivity(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
-    """wnconnectivity suits the ipConnectivity of the task, if it sets any; not where it names its one queue. Source: seed 000."""
+    """wnconnectivity suits the ipConnectivity of the task, if it sets any. Source: seed 000; decisions B7, B20."""
     wanted = f"{ask.ip_connectivity or ''}{f'#{ask.ip_stack}' if ask.ip_stack else ''}"
     numbers = {"wanted": wanted, "wnconnectivity": queues.wnconnectivity}
-    if not wanted or ask.bound_to_one:
+    if not wanted:
         return True, numbers
     accepting = queues.where_text("wnconnectivity", wanted, lambda offered: accepts(offered, wanted))
     return accepting, numbers

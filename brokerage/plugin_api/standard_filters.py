@@ -1,6 +1,6 @@
 """GridBroker's own filters, for policies of other packages; `manage.py criteria` tells what each asks."""
 
-from brokerage.filters.activity import inactive, nopilot, nopilot_analysis
+from brokerage.filters.activity import inactive, nopilot, nopilot_analysis, nopilot_generic
 from brokerage.filters.analysis import (
     analysis_candidates,
     blacklist,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerage.filters.activity import nopilot
+from brokerage.filters.activity import nopilot_generic
 from brokerage.filters.disk import output_space, scratch_unscaled
 from brokerage.filters.sites import nonpreassigned, processing_type, site_lists, status
 from brokerage.filters.slots import cpucore, memory_uncompensated
@@ -26,7 +26,7 @@ class Generic(BrokeragePolicy):
         cpucore,
         memory_uncompensated,
         processing_type,
-        nopilot,
+        nopilot_generic,
     )
     weights = (running_over_waiting,)
     select, otherwise = Best("BEST_GENERIC"), PendingFor("PENDING_GENERIC")

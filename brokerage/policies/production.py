@@ -1,6 +1,6 @@
 """The production job broker: one task, one chunk of its input, its nucleus known. Source: seed 000, production job brokerage.
 
-First the filters in the order of the document, then those that only practice has (facts on the brokerage 2.3).
+The filters in the order of the document, its late cuts, then those that only practice has (facts on the brokerage 2.3).
 """
 
 from __future__ import annotations
@@ -51,13 +51,8 @@ class Production(BrokeragePolicy):
         t1weight,
         nopilot,
         low_network_weight,
-        dest_blacklisted,
-        opportunistic,
-        longwalltime,
-        non_pledged,
-        max_io_intensity,
-        non_local,
     )
     weights = (running_over_queued, data_availability, t1, network)
     late_filters = (queue_caps,)
+    further_filters = (dest_blacklisted, opportunistic, longwalltime, non_pledged, max_io_intensity, non_local)
     select, otherwise = Best("BEST_PRODUCTION", least="MIN_WEIGHT"), PendingFor("PENDING_PRODUCTION")

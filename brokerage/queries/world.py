@@ -18,7 +18,7 @@ from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Queu
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
-from brokerage.rules.grid.measurements import ALL, NO_JOBS, SLOT, WINDOWS, WORK, Facts
+from brokerage.rules.grid.measurements import ALL, NO_JOBS, PILOTS, SLOT, WINDOWS, WORK, Facts
 from brokerage.rules.grid.storage_root import access_left
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.states import JOB
@@ -80,7 +80,7 @@ def load_facts(grid: Grid) -> Facts:
         now=None,
         links=_links(),
         jobs=counts.jobs,
-        pilots=_pilots(),
+        pilots=_pilots(counts.waiting_since),
         slots=_slots(),
         measured=_measured(counts.starts),
         users=counts.users,
@@ -95,13 +95,14 @@ _NOBODY: Mapping[str, Any] = {"name": "", "group": "", "quota_exceeded": False, 
 _JOBS = """
 WITH grouped AS MATERIALIZED (
     SELECT computing_queue_id, task_id, resource_type, status, count(*) AS n, sum(core_count) AS cores,
-        count(*) FILTER (WHERE status = 'running' AND status_since > now() - interval '6 hours') AS started
+        count(*) FILTER (WHERE status = 'running' AND status_since > now() - interval '6 hours') AS started,
+        min(status_since) FILTER (WHERE status = 'activated') AS waiting_since
     FROM brokerage_job WHERE ended_at IS NULL GROUP BY 1, 2, 3, 4
 )
 SELECT q.name, coalesce(t.gshare, ''), g.resource_type, g.status, coalesce(t.nucleus, ''),
     CASE WHEN t.prod_source_label = ANY (%(users)s) THEN t.user_name ELSE '' END,
     CASE WHEN t.prod_source_label = ANY (%(users)s) THEN t.working_group ELSE '' END,
-    sum(g.n)::bigint, sum(g.cores)::bigint, sum(g.started)::bigint
+    sum(g.n)::bigint, sum(g.cores)::bigint, sum(g.started)::bigint, min(g.waiting_since)
 FROM grouped g JOIN brokerage_computingqueue q ON q.id = g.computing_queue_id LEFT JOIN workqueues_task t ON t.id = g.task_id
 GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
 """
@@ -112,23 +113,30 @@ STARTS_H = 6
 
 
 class _JobCounts(NamedTuple):
-    """Jobs by queue, share, class of resources, status and nucleus, those of users by user too; what each user has; starts."""
+    """Jobs by queue, share, class of resources, status and nucleus, those of users by user too; what each user has; starts.
+
+    And since when jobs wait for a pilot at each queue.
+    """
 
     jobs: tuple[Mapping[str, Any], ...]
     users: tuple[Mapping[str, Any], ...]
     starts: Mapping[str, float]
+    waiting_since: Mapping[str, datetime]
 
 
 def _job_counts(sites: set[str]) -> _JobCounts:
     counts: dict[tuple[str, str, str, str, str, str], int] = defaultdict(int)
     used: dict[tuple[str, str], dict[str, int]] = {}
     starts: dict[str, float] = defaultdict(float)
+    waiting: dict[str, datetime] = {}
     with connection.cursor() as cursor:
         cursor.execute(_JOBS, {"users": list(ANALYSIS_LABELS)})
-        for queue, share, kind, status, nucleus, user, group, n, cores, started in cursor:
+        for queue, share, kind, status, nucleus, user, group, n, cores, started, since in cursor:
             counts[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
             if started:
                 starts[queue] += started / STARTS_H
+            if since:
+                waiting[queue] = min(since, waiting.get(queue, since))
             if user and status not in JOB.delivering:
                 who = ("group", group) if group else ("name", user)
                 sums = used.setdefault(who, dict.fromkeys((f"{state}_{what}" for what in ("jobs", "cores") for state in USED), 0))
@@ -138,11 +146,11 @@ def _job_counts(sites: set[str]) -> _JobCounts:
     users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))
     names = ("queue", "share", "resource_type", "status", "nucleus", "user")
     jobs = ({**NO_JOBS, **dict(zip(names, place, strict=True)), "n": n} for place, n in counts.items())
-    return _JobCounts(tuple(jobs), tuple(users), starts)
+    return _JobCounts(tuple(jobs), tuple(users), starts, waiting)
 
 
-def _pilots() -> tuple[Mapping[str, Any], ...]:
-    """Queues with the pilots that asked within three hours, and when a job last began."""
+def _pilots(waiting_since: Mapping[str, datetime]) -> tuple[Mapping[str, Any], ...]:
+    """Queues with the pilots that asked within three hours, when a job last began, and since when jobs wait."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -150,10 +158,11 @@ def _pilots() -> tuple[Mapping[str, Any], ...]:
             FROM brokerage_computingqueue q LEFT JOIN (
                 SELECT queue_id, count(*) AS n FROM brokerage_pilot WHERE last_seen >= now() - interval '3 hours' GROUP BY 1
             ) p ON p.queue_id = q.id
-            WHERE p.n > 0 OR q.last_start IS NOT NULL ORDER BY 1
-            """
+            WHERE p.n > 0 OR q.last_start IS NOT NULL OR q.name = ANY (%s) ORDER BY 1
+            """,
+            [list(waiting_since)],
         )
-        return tuple({"queue": name, "requests_3h": n, "last_start": start} for name, n, start in cursor)
+        return tuple(dict(zip(PILOTS, (*row, waiting_since.get(row[0])), strict=True)) for row in cursor)
 
 
 def _links() -> tuple[Mapping[str, Any], ...]:

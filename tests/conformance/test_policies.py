@@ -99,7 +99,7 @@ class TakesAll:
     def least_weight(self, _ask: Ask, _config: Any) -> float:
         return 0.0
 
-    def __call__(self, weights: Any, _passing: Any, _config: Any, _dice: Any) -> Any:
+    def __call__(self, _columns: Any, weights: Any, _passing: Any, _config: Any, _dice: Any) -> Any:
         return np.arange(len(weights))
 
 

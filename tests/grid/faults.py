@@ -95,6 +95,21 @@ FAULTS: list[tuple[Callable[[Document], None], str, str]] = [
     (put("software", value={"WEST": {}}), "software.WEST", "reference"),
     (put("software", value={"NORTH": {"cvmfs": "atlas"}}), "software.NORTH.cvmfs", "type"),
     (put("software", value={"NORTH": {"tags": [{"sources": {}}]}}), "software.NORTH.tags[0].sources", "type"),
+    (put("software", value={"NORTH": {"tags": [{"sources": "img"}]}}), "software.NORTH.tags[0].sources", "type"),
+    (put("software", value={"NORTH": {"tags": [{"release": ["1"]}]}}), "software.NORTH.tags[0].release", "type"),
+    (
+        put("software", value={"NORTH": {"architectures": [{"type": "cpu", "arch": "x86_64"}]}}),
+        "software.NORTH.architectures[0].arch",
+        "type",
+    ),
+    (put("software", value={"NORTH": {"architectures": [{"type": ["cpu"]}]}}), "software.NORTH.architectures[0].type", "type"),
+    (put("queues", "NORTH", "releases", value="ANY"), "queues.NORTH.releases", "type"),
+    (put("queues", "NORTH", "fairsharepolicy", value=["type=any"]), "queues.NORTH.fairsharepolicy", "type"),
+    (put("queues", "NORTH", "fairsharepolicy", value="group=(A|B:0%"), "queues.NORTH.fairsharepolicy", "format"),
+    (put("queues", "NORTH", "fairsharepolicy", value="group=A)B(:0%"), "queues.NORTH.fairsharepolicy", "format"),
+    (put("queues", "NORTH", "fairsharepolicy", value="grp=A:0%"), "queues.NORTH.fairsharepolicy", "format"),
+    (put("queues", "NORTH", "fairsharepolicy", value="priority~5:0%"), "queues.NORTH.fairsharepolicy", "format"),
+    (put("queues", "NORTH", "fairsharepolicy", value="type=evgen:none"), "queues.NORTH.fairsharepolicy", "format"),
 ]
 
 SCHEMA_CANNOT_TELL = {"reference", "characters", "duplicate", "time"}

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from brokerage.rules.facts.ask import Ask, Usage
-from tests.oracles.generic import megabytes, merged, walltime
+from tests.oracles.generic import means, megabytes, merged, walltime
 from tests.oracles.production import DAY, running
 
 Row = Mapping[str, Any]
 
 MANY: dict[str, list[Any]] = {
+    "site": ["A"],
     "type": ["unified"] * 5 + ["production"],
     "status": ["online"] * 8 + ["test"],
     "storage": ["", "D1", "D2"],
@@ -64,7 +65,7 @@ TASKS: dict[str, list[Any]] = {
     "priority": [500, 900],
     "task_priority": [1000, 1000, 2000],
     "cloud": [None, None, "DE"],
-    "included_sites": [(), (), ("Q*",)],
+    "included_sites": [(), (), ("Q*",), ("*1", "*2", "AUTO"), ("AUTO",)],
     "core_count": [None, 0, 1, 8],
     "merge_core_count": [None, None, 8],
     "merge_ram_count": [None, None, 3000],
@@ -139,11 +140,27 @@ def limit_of_user(row: Row) -> float:
     return float(max(5, 0.05 * runs, max(100, 2 * runs, 12 * rate) * part))
 
 
+def included(ask: Ask, row: Row) -> bool:
+    """Whether the task names the queue among those that it allows."""
+    return means([name for name in ask.included_sites if name != "AUTO"], row)
+
+
+def not_included(ask: Ask, rows: Sequence[Row], failed: Mapping[str, list[str]]) -> set[str]:
+    """The queues that are skipped as others are named; with AUTO only where a named one with the input can take the task."""
+    if not set(ask.included_sites) - {"AUTO"}:
+        return set()
+    others = {row["name"] for row in rows if not included(ask, row)}
+    far = {row["name"] for row in rows if not steps(ask)[0](row)}
+    able = {row["name"] for row in rows if not set(failed[row["name"]]) - PASSING_WITH_TIME} - far
+    return set() if "AUTO" in ask.included_sites and able and able <= others else others
+
+
 def lasting(ask: Ask, row: Row) -> list[tuple[str, bool]]:
     """The checks for persistent issues of the document but that of the input."""
     cores = row["corecount"] if row["corecount"] > 0 else max(1 if ask.core_count is None else ask.core_count, 1)
     wanted = 1 if ask.core_count is None else ask.core_count
     many = wanted > 1 or (wanted == 0 and (ask.priority >= 900 or ask.scout))
+    judges_memory = bool(ask.ram_count or ask.base_ram_count)
     memory = 0.9 * ((ask.base_ram_count or 0) + (ask.ram_count or 0) * (cores if ask.ram_unit == "MBPerCore" else 1))
     size = ask.chunk.gb * 1000
     unit = ask.out_disk_unit or ""
@@ -158,15 +175,15 @@ def lasting(ask: Ask, row: Row) -> list[tuple[str, bool]]:
     heavy = waiting(row) > 2 * max(20, running(row))
     return [
         ("type", row["type"] == "production"),
-        ("status", row["status"] != "online" and not ask.included_sites),
+        ("status", row["status"] != "online" and not included(ask, row)),
         ("diskIO", row["disk_io"] > disk_limit and disk_io > disk_limit),
         ("cpucore", row["corecount"] <= 1 if many else wanted == 1 and row["corecount"] > 1),
         ("max_cpucore", ask.max_core_count is not None and row["corecount"] > ask.max_core_count),
         ("vp", row["virtual"] and ask.avoid_vp),
         ("overloaded_vp", row["virtual"] and heavy),
         ("gpu", row["gpu"]),
-        ("lowmemory", bool(ask.ram_count) and row["maxrss"] != 0 and memory > row["maxrss"]),
-        ("highmemory", bool(ask.ram_count) and memory < row["minrss"]),
+        ("lowmemory", judges_memory and row["maxrss"] != 0 and memory > row["maxrss"]),
+        ("highmemory", judges_memory and memory < row["minrss"]),
         ("disk", row["maxwdir"] != 0 and row["maxwdir"] / max(row["corecount"], 1) <= need),
         ("disk", (row["space_gb"] or 0) <= 200),
         ("disk", row["missing_files"] > 0 and inner is not None and inner <= 200),
@@ -200,35 +217,44 @@ def failing(ask: Ask, row: Row) -> list[str]:
     return [label for label, fails in verdicts if fails]
 
 
-TEMPORARY = {"closed", "badsite", "overloaded", "user_limit"}
+PASSING_WITH_TIME = {"badsite", "overloaded", "user_limit"}
+"""What does not lead to queues without the input; closed jobs do."""
 
 
 def without_input(ask: Ask, rows: Sequence[Row], failed: Mapping[str, list[str]]) -> set[str]:
     """The queues that are skipped as the input is not there: by the strictest test that leaves a queue; the last takes all."""
+    tests = steps(ask)
+    able = [row for row in rows if not set(failed[row["name"]]) - PASSING_WITH_TIME]
+    first = next((test for test in tests if any(test(row) for row in able)), tests[0])
+    return {row["name"] for row in rows if not first(row)}
+
+
+def steps(ask: Ask) -> list[Callable[[Row], bool]]:
+    """Whether the input is near enough, from the strictest test on."""
+    anywhere: Callable[[Row], bool] = lambda row: not row["missing_files"] or not row["virtual"]  # noqa: E731
     if (ask.task_priority or 0) >= 2000:
-        return set()
+        return [anywhere]
     through = not (ask.avoid_vp or ask.merge or ask.scout or ask.use_local_io)
-    tests: list[Callable[[Row], bool]] = [
+    return [
         lambda row: not row["missing_files"] or (row["virtual"] and through),
         lambda row: row["missing_files"] <= row["tape_files"] or (row["virtual"] and through),
         lambda row: row["whole_datasets"] > 0,
-        lambda row: True,
+        anywhere,
     ]
-    able = [row for row in rows if not set(failed[row["name"]]) - TEMPORARY]
-    first = next((test for test in tests if any(test(row) for row in able)), tests[0])
-    return {row["name"] for row in rows if not first(row)}
 
 
 def decide(ask: Ask, rows: Sequence[Row], caps: Mapping[str, int | None]) -> tuple[list[tuple[str, float]], dict[str, list[str]]]:
     """The ten best with their weights, and the failing labels of every other queue."""
     ask = merged(ask)
     own = {row["name"]: failing(ask, row) for row in rows}
+    outside = not_included(ask, rows, own)
+    own = {name: [*labels, *(["notincluded"] if name in outside else [])] for name, labels in own.items()}
     far = without_input(ask, rows, own)
     common = throttled(ask, caps)
     failed = {}
     for row in rows:
         labels = own[row["name"]]
-        before = [label for label in ("type", "status") if label in labels]
+        before = [label for label in ("type", "notincluded", "status") if label in labels]
         rest = [label for label in labels if label not in before]
         failed[row["name"]] = [*common, *before, *(["locality"] if row["name"] in far else []), *rest]
     weights = {row["name"]: (running(row) + 1) / (waiting(row) + 1) for row in rows}

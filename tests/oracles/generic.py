@@ -54,7 +54,7 @@ def failing(ask: Ask, row: Row) -> list[str]:
     slots = row["corecount"]
     cores = slots if slots > 0 else max(wanted, 1)
     memory = (ask.base_ram_count or 0) + (ask.ram_count or 0) * (cores if ask.ram_unit == "MBPerCore" else 1)
-    judges_memory = bool(ask.ram_count) and not assigned
+    judges_memory = bool(ask.ram_count or ask.base_ram_count) and not assigned
     time = walltime(ask, row)
     disk = megabytes(ask.out_disk_count, ask.out_disk_unit) + megabytes(ask.work_disk_count, ask.work_disk_unit)
     disk += 0 if row["direct_access_lan"] else ask.chunk.gb * 1000

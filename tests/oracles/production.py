@@ -163,17 +163,17 @@ def failing_all(ask: Ask, rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def last(ask: Ask, row: Row) -> list[tuple[str, bool]]:
-    """The checks that only practice has, and the late cuts."""
-    limit = 1e9 if ask.priority >= 1000 or ask.processing_type == "urgent" else max(20, 2 * running(row))
+    """The late cuts, and the checks that only practice has."""
+    limit = max(20, 2 * running(row))
     waiting = row["activated"] + row["starting"]
     queued = waiting + row["defined"] + (row["assigned"] if row["missing_files"] else 0)
     return [
+        ("cap_activated", waiting > limit),
+        ("cap_queued", queued > limit),
         ("dest_blacklisted", not row["nucleus_ok"] and not row["at_nucleus"]),
         ("longwalltime", (walltime(ask, row) or 0) < row["mintime"]),
         ("max_io_intensity", not ask.merge and 0 < row["max_io_intensity"] < (ask.io_intensity or 0)),
         ("non_local", row["use_only_local_data"] and row["missing_files"] > 0),
-        ("cap_activated", waiting > limit),
-        ("cap_queued", queued > limit),
     ]
 
 
@@ -187,6 +187,7 @@ def failing(ask: Ask, row: Row) -> list[str]:
     wanted = 1 if ask.core_count is None else ask.core_count
     many = wanted > 1 or (wanted == 0 and (ask.priority >= 900 or ask.scout))
     cores = row["corecount"] if row["corecount"] > 0 else max(wanted, 1)
+    judges_memory = bool(ask.ram_count or ask.base_ram_count)
     memory = 0.9 * ((ask.base_ram_count or 0) + (ask.ram_count or 0) * (cores if ask.ram_unit == "MBPerCore" else 1))
     time = walltime(ask, row)
     short = 0 < row["maxtime"] < DAY
@@ -201,19 +202,16 @@ def failing(ask: Ask, row: Row) -> list[str]:
         ("status", not named and row["status"] != "online"),
         ("link_unusable", row["closeness"] == -1 and not nucleus),
         ("link_full", row["link_files"] > 300 and not nucleus),
-        ("links_full", row["nucleus_files"] > 10000 and not nucleus),
-        ("not_nucleus", high and not nucleus and not named),
-        (
-            "inactive",
-            (high or ask.merge) and not named and row["idle_s"] is not None and row["idle_s"] > 2 * HOUR and all_waiting > 0,
-        ),
+        ("links_full", row["nucleus_files"] > 10000),
+        ("not_nucleus", high and not nucleus),
+        ("inactive", (high or ask.merge) and row["idle_s"] is not None and row["idle_s"] > 2 * HOUR and all_waiting > 0),
         ("zeroshare", row["fairsharepolicy"] == "type=evgensimul:100%" and ask.processing_type not in ("evgen", "simul")),
         ("io", far(ask, row, tape=False)),
         ("diskIO", row["disk_io"] > disk_limit and disk_io > disk_limit),
         ("cpucore", not single and (row["corecount"] <= 1 if many else wanted == 1 and row["corecount"] > 1)),
         ("max_cpucore", not single and ask.max_core_count is not None and row["corecount"] > ask.max_core_count),
-        ("lowmemory", bool(ask.ram_count) and row["maxrss"] != 0 and memory > row["maxrss"]),
-        ("highmemory", bool(ask.ram_count) and memory < row["minrss"]),
+        ("lowmemory", judges_memory and row["maxrss"] != 0 and memory > row["maxrss"]),
+        ("highmemory", judges_memory and memory < row["minrss"]),
         ("remoteio", ask.direct_access_only and not row["direct_access_lan"] and not ask.merge),
         ("disk", row["maxwdir"] != 0 and row["maxwdir"] / slots <= need_mb(ask, row)),
         ("space", (row["space_gb"] or 0) <= 200),
@@ -225,10 +223,10 @@ def failing(ask: Ask, row: Row) -> list[str]:
         ("scout_walltime", ask.scout and short and not single),
         ("min_walltime", (ask.merge or not ask.cpu_time) and short),
         ("shortwalltime", time is not None and row["maxtime"] != 0 and time >= row["maxtime"]),
-        ("network", row["wnconnectivity"] == "none" and ask.ip_connectivity == "http" and not single),
-        ("transferring", row["transferring"] > max(row["transferringlimit"] or 2000, 2 * all_running) and not nucleus),
+        ("network", row["wnconnectivity"] == "none" and ask.ip_connectivity == "http"),
+        ("transferring", row["transferring"] > max(row["transferringlimit"] or 2000, 2 * all_running)),
         ("t1weight", ask.t1_weight == -1 and not ask.merge and not nucleus),
-        ("nopilot", not named and row["requests_3h"] == 0 and not row["allow_no_pilot"]),
+        ("nopilot", row["requests_3h"] == 0 and not row["allow_no_pilot"]),
         ("lowNetworkWeight", urgent and network(row) < 1.7),
         *last(ask, row),
     ]

@@ -156,6 +156,7 @@ PRODUCTION: dict[Named, Sentence] = ALIKE | {
 CAPPED = {"HIGG": "HIGG", None: "the user"}
 
 ANALYSIS: dict[Named, Sentence] = ALIKE | {
+    ("notincluded", 0): lambda a, r: f"the task allows only {', '.join(name for name in a.included_sites if name != 'AUTO')}",
     ("cap_running_jobs", 0): lambda a, r: f"{CAPPED[a.working_group]} has {a.usage.running_jobs} running jobs, 10 at most",
     ("cap_queued_cores", 0): lambda a, r: f"jobs of {CAPPED[a.working_group]} for {a.usage.queued_cores} cores wait, 20 at most",
     ("disk_quota", 0): lambda a, r: f"the disk quota of {CAPPED[a.working_group]} is used up",

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pytest
 from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.kernel.clock import now
+from brokerage.filters.activity import inactive
 from brokerage.ledger.lease import lease
 from brokerage.models import ComputingQueue, DeclaredSlots, Job, Link, Measured, Site, Software, StorageEndpoint
 from brokerage.queries.waiting import WAITING
 from brokerage.queries.what_if import NothingToDecide, current_request
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.facts.ask import Ask
+from brokerage.rules.facts.snapshot import Queues
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, run_jobs, take
 from workqueues.models import Task
@@ -70,6 +74,24 @@ def test_jobs_whose_output_is_on_the_way_are_not_waiting_jobs_of_their_user(stat
     Job.objects.filter(status="running").update(status=state, lease_until=None, lease_holder=None, epoch=F("epoch") + 1)
     usage = load_snapshot().completed(Ask(user="ada")).usage
     assert (usage.running_jobs, usage.queued_jobs, usage.queued_cores) == (0, 3, 3)
+
+
+def takes_urgent_work(queues: Queues) -> list[bool]:
+    """Which queues are not inactive."""
+    verdicts, _ = inactive(Ask(priority=800), queues, {"INACTIVE_AFTER": 7200.0})
+    assert isinstance(verdicts, tuple)
+    return np.broadcast_to(verdicts[0], len(queues)).tolist()
+
+
+def test_a_queue_where_jobs_wait_for_hours_and_none_ever_began_takes_no_urgent_work() -> None:
+    working()
+    ComputingQueue.objects.update(last_start=None)
+    Job.objects.filter(status="activated").update(status_since=now() - timedelta(hours=3))
+    queues = load_snapshot().queues(Ask())
+    assert queues.idle_s[0] == pytest.approx(3 * 3600, abs=60)
+    assert takes_urgent_work(queues) == [False]
+    Job.objects.filter(status="activated").update(status_since=now() - timedelta(hours=1))
+    assert takes_urgent_work(load_snapshot().queues(Ask())) == [True]
 
 
 def test_remaining_work_counts_at_the_nucleus_of_the_task() -> None:

@@ -80,13 +80,22 @@ def job_broker_inputs(request: DecisionRequest) -> DecisionInputs[Queues]:
 
 
 def without_nucleus(ask: Ask, queues: Queues) -> tuple[Ask, Queues]:
-    """What the job broker judges while no nucleus is chosen: every queue is taken as one of it."""
-    return replace(ask, nucleus=None), queues.with_columns(at_nucleus=np.ones(len(queues), dtype=np.bool_))
+    """What the job broker judges while no nucleus is chosen: every queue is taken as one of it, and as one that has the input.
+
+    Where the input of a whole task is says nothing of the files that one job gets (decision B21).
+    """
+    count = len(queues)
+    input_there = {
+        "available_gb": np.full(count, ask.chunk.gb),
+        "missing_files": np.zeros(count, dtype=np.int64),
+        "source_ok": np.ones(count, dtype=np.bool_),
+    }
+    return replace(ask, nucleus=None), queues.with_columns(at_nucleus=np.ones(count, dtype=np.bool_), **input_there)
 
 
 def able_queues(policy: Policy, ask: Ask, queues: Queues, config: Config) -> Mapping[str, int]:
-    """Site -> how many of its queues pass the job broker; 0 for any other site (facts on the brokerage 2.2, 5)."""
-    return Counter(queues.site[able(policy, ask, queues, config)].tolist())
+    """Site -> how many queues that write there pass the job broker; 0 for any other site (facts on the brokerage 2.2, 5)."""
+    return Counter(queues.source_site[able(policy, ask, queues, config)].tolist())
 
 
 def candidates(snapshot: GridSnapshot, task_facts: TaskFacts, policy: Policy, ask: Ask) -> Queues | Nuclei:

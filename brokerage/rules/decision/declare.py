@@ -20,6 +20,7 @@ from broker_site.foundation.kernel.registry import Registry, UnknownName
 from broker_site.foundation.kernel.verdict import Kind
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns, Flags, Floats
+from workqueues.rules.jobs.resource_type import RESOURCE_TYPES
 
 Numbers = Mapping[str, Any]
 """What a filter compared: name to one value, or to one value per candidate."""
@@ -31,8 +32,8 @@ Passes = Flags | bool
 class Relaxation:
     """Verdicts that give way where they would leave nobody: the strictest, and laxer ones in order that are made if needed.
 
-    The first hold by which a candidate is left that passes all other persistent criteria; where none leaves one, the strictest.
-    Each has a verdict for each criterion of the filter.
+    The first hold by which a candidate is left that passes all other criteria that last or open the next step; where none
+    leaves one, the strictest. Each has a verdict for each criterion of the filter.
     """
 
     strict: tuple[Passes, ...]
@@ -51,13 +52,14 @@ class Criterion:
     """One column of verdicts: its label, the sentence for who is skipped, and whether waiting can help.
 
     `reason` is a format over the numbers of the filter. `gap` names two of them, what is needed and what there is: their relative
-    distance says how close a skipped candidate is.
+    distance says how close a skipped candidate is. `opens`: it passes with time, but others give way to it as to one that lasts.
     """
 
     label: str
     reason: str
     kind: Kind = "persistent"
     gap: tuple[str, str] | None = None
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +132,13 @@ def _declared(judge: AnyJudge, criteria: tuple[Criterion, ...], keys: tuple[str,
 
 MANY = 50
 """From so many candidates for each place on those that cannot be among the best are left out before sorting."""
+PARTS = len(RESOURCE_TYPES)
+"""A unified queue has no more parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """Take the candidates with the highest weights, as many as the key says; ties by name.
+    """Take the candidates with the highest weights, as many as the key says; ties by name. Of parts of one queue the best counts.
 
     `least` names a key `least_<label>` or `least_<label>_<gshare>`, by which lower weights are not taken at all.
     """
@@ -154,16 +158,18 @@ class Best:
                 return float(value)
         return 0.0
 
-    def __call__(self, weights: Floats, passing: Flags, config: Config, _dice: Callable[[], Random]) -> NDArray[np.intp]:
+    def __call__(
+        self, columns: Columns, weights: Floats, passing: Flags, config: Config, _dice: Callable[[], Random]
+    ) -> NDArray[np.intp]:
         """Rows of the chosen, best first; rows are in the order of names, so a stable sort settles ties."""
         rows = np.flatnonzero(passing)
         most = config[self.key]
         lowest = -weights[rows]
         if len(rows) > MANY * most:
             # Only those that can be among the best are sorted.
-            near = lowest <= np.partition(lowest, most - 1)[most - 1]
+            near = lowest <= np.partition(lowest, most * PARTS - 1)[most * PARTS - 1]
             rows, lowest = rows[near], lowest[near]
-        return rows[np.argsort(lowest, kind="stable")[:most]]
+        return columns.first_of_each(rows[np.argsort(lowest, kind="stable")[: most * PARTS]])[:most]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +183,9 @@ class Draw:
         """Every weight will do."""
         return 0.0
 
-    def __call__(self, weights: Floats, passing: Flags, _config: Config, dice: Callable[[], Random]) -> NDArray[np.intp]:
+    def __call__(
+        self, _columns: Columns, weights: Floats, passing: Flags, _config: Config, dice: Callable[[], Random]
+    ) -> NDArray[np.intp]:
         """The row of the one that is drawn; none if there is no candidate."""
         rows = np.flatnonzero(passing)
         if not len(rows):
@@ -206,11 +214,12 @@ class BrokeragePolicy:
     """Ordered lists of rules that make a brokerage decision; a subclass sets the lists and nothing else.
 
     `prepare` says what an ask is taken for, `throttle` whether the task may have jobs at all, `candidates` who takes part;
-    `filters` come before the weights in the document, `late_filters` after them. All are evaluated for every candidate; the order
-    decides which criterion is told as the first. `components` are those of the configuration whose keys the rules read,
+    `filters` come before the weights in the document, `late_filters` after them, and `further_filters` are those that only
+    practice has. All are evaluated for every candidate; the order decides which criterion is told as the first.
+    `components` are those of the configuration whose keys the rules read,
     `app:component` where the app is another; a later one wins. `per_share`: whether the jobs counted are those of the task's
-    share, else all. `judged` are the criteria of the rules (`lasting` the persistent ones among them), `criteria` also those by
-    which the choice skips.
+    share, else all. `judged` are the criteria of the rules, `lasting` the persistent ones among them, `opening` also those that
+    open the next step, `early` those that are not late; `criteria` are also those by which the choice skips.
     """
 
     name: ClassVar[str] = ""
@@ -224,24 +233,29 @@ class BrokeragePolicy:
     filters: ClassVar[tuple[Filter, ...]] = ()
     weights: ClassVar[tuple[Weight, ...]] = ()
     late_filters: ClassVar[tuple[Filter, ...]] = ()
+    further_filters: ClassVar[tuple[Filter, ...]] = ()
     select: ClassVar[Best | Draw]
     otherwise: ClassVar[PendingFor]
 
     rules: ClassVar[tuple[Filter, ...]] = ()
     judged: ClassVar[tuple[Criterion, ...]] = ()
     lasting: ClassVar[NDArray[np.intp]]
+    opening: ClassVar[NDArray[np.intp]]
+    early: ClassVar[NDArray[np.intp]]
     criteria: ClassVar[tuple[Criterion, ...]] = ()
     keys: ClassVar[tuple[str, ...]] = ()
     version: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        cls.rules = (*cls.throttle, cls.candidates, *cls.filters, *cls.late_filters)
+        cls.rules = (*cls.throttle, cls.candidates, *cls.filters, *cls.late_filters, *cls.further_filters)
         cls.judged = tuple(chain.from_iterable(rule.criteria for rule in cls.rules))
         cls.lasting = np.flatnonzero([criterion.kind == "persistent" for criterion in cls.judged])
+        cls.opening = np.flatnonzero([criterion.kind == "persistent" or criterion.opens for criterion in cls.judged])
+        cls.early = np.flatnonzero([rule not in cls.late_filters for rule in cls.rules for _ in rule.criteria])
         cls.criteria = (*cls.judged, NO_WEIGHT, *((BELOW_MIN_WEIGHT,) if cls.select.least else ()), LOW_WEIGHT)
         read = chain.from_iterable([*(rule.keys for rule in cls.rules), *(factor.keys for factor in cls.weights)])
         cls.keys = tuple(sorted({*read, *cls.select.keys, cls.otherwise.key}))
-        parts = [f"{rule.name}:{[(c.label, c.kind) for c in rule.criteria]}" for rule in cls.rules]
+        parts = [f"{rule.name}:{[(c.label, c.kind, c.opens) for c in rule.criteria]}" for rule in cls.rules]
         parts += [factor.name for factor in cls.weights] + [repr(cls.select), repr(cls.otherwise)]
         parts += [cls.select.least] if cls.select.least else []
         cls.version = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

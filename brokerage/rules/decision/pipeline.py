@@ -81,7 +81,7 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
             first[failed[row]] = row
             passing &= kept
         row += 1
-    rows = policy.select(weights, passing, config, partial(dice, policy.name, seed))
+    rows = policy.select(columns, weights, passing, config, partial(dice, policy.name, seed))
     passing[rows] = False
     failed[row] = passing
     np.copyto(first, row, where=passing)
@@ -133,11 +133,10 @@ def _relative_gap(need: Any, limit: Any, count: int) -> Floats:
 
 
 def able(policy: Policy, ask: Ask, columns: Columns, config: Config) -> Flags:
-    """Who passes everything that comes before the weights: a hint, no decision."""
-    before = len(policy.judged) - sum(len(rule.criteria) for rule in policy.late_filters)
+    """Who passes everything but the late cuts: a hint, no decision."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         failed = _judged(policy, policy.prepare(ask, config), columns, config)[0]
-    return np.logical_not(failed[:before].any(axis=0))
+    return np.logical_not(failed[policy.early].any(axis=0))
 
 
 def _judged(policy: Policy, ask: Ask, columns: Columns, config: Config) -> tuple[Flags, list[Numbers], tuple[int, ...]]:
@@ -168,7 +167,7 @@ def _give_way(policy: Policy, passed: Flags, row: int, verdicts: Relaxation) -> 
     The strictest stand there already.
     """
     rows = range(row, row + len(verdicts.strict))
-    others = policy.lasting[(policy.lasting < rows.start) | (policy.lasting >= rows.stop)]
+    others = policy.opening[(policy.opening < rows.start) | (policy.opening >= rows.stop)]
     open_to = passed.take(others, axis=0).all(axis=0)
     if (open_to & passed[rows.start : rows.stop].all(axis=0)).any():
         return range(0)

@@ -91,6 +91,10 @@ class Columns:
         """Name to row."""
         return {name: i for i, name in enumerate(self.name.tolist())}
 
+    def first_of_each(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Of these rows the first of each that counts as one candidate in a choice; here each row is one."""
+        return rows
+
     @made_of("name")
     def fingerprint(self) -> str:
         """A digest of the names, in order: equal where rows stand for the same candidates."""

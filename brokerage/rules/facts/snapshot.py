@@ -11,6 +11,7 @@ from math import inf, nan
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from brokerage.rules.facts.columns import Columns, Flags, Floats, Ints, Texts, flag, made_of, number, text, whole
 from brokerage.rules.facts.network import weight_to_nucleus
@@ -68,6 +69,7 @@ class Queues(Columns):
     site: Texts = text("", "site of the processors")
     cloud: Texts = text("", "cloud of the queue, where tasks name one")
     storage: Texts = text("", "default output storage; queues that share it are near to each other")
+    output_site: Texts = text("", "site of that storage; empty = the site of the processors")
     type: Texts = text("unified", "production, analysis, or unified = both")
     status: Texts = text("online", "online, standby, brokeroff, test, offline or paused")
     corecount: Ints = whole(0, "cores per slot; 0 = any, -1 = any")
@@ -88,9 +90,7 @@ class Queues(Columns):
     use_only_local_data: Flags = flag(False, "the queue reads no input from elsewhere")
     direct_access_lan: Flags = flag(False, "jobs read their input from the local storage without copying it")
     space_gb: Floats = number(nan, "free space of the default output storage, GB; not a number = not published")
-    input_space_gb: Floats = number(
-        nan, "the same of the default input storage where it is another; not a number = the same storage"
-    )
+    input_space_gb: Floats = number(nan, "the same of the default input storage; not a number = it is the same storage")
     gpu: Flags = flag(False, "the slots are for tasks that want a GPU")
     virtual: Flags = flag(False, "virtual placement: input is read through a cache, wherever it is")
     allowed_processing: Texts = text("", "processing types that the queue takes, separated by |; empty = all")
@@ -101,12 +101,12 @@ class Queues(Columns):
     write_wan_ok: Flags = flag(True, "the output endpoint can receive")
     allow_no_pilot: Flags = flag(False, "jobs may wait here without pilots")
     requests_3h: Ints = whole(0, "job requests and updates by pilots in the last three hours")
-    idle_s: Floats = number(nan, "seconds since a job last began; not a number = none is known")
+    idle_s: Floats = number(nan, "seconds since a job last began, of none since jobs wait; not a number = not known")
     disk_io: Floats = number(0.0, "measured disk I/O of running jobs, kB/s per core")
     n_batch: Ints = whole(0, "batch workers running and submitted")
     num_slots: Ints = whole(-1, "slots declared for jobs; 0 = as many as are starting, -1 = none declared")
     running_cores: Ints = whole(0, "cores of all running and starting jobs")
-    at_nucleus: Flags = flag(False, "of the task: belongs to its nucleus or shares the storage of it")
+    at_nucleus: Flags = flag(False, "of the task: writes at its nucleus, so that its output has no link to pass")
     nucleus_ok: Flags = flag(True, "of the task: its nucleus can receive output")
     nucleus_files: Ints = whole(0, "of the task: files on their way to its nucleus from everywhere")
     link_files: Ints = whole(0, "of the task: files queued on the link to its nucleus")
@@ -133,6 +133,11 @@ class Queues(Columns):
     transferring: Ints = whole(0, "jobs transferring, of all shares")
     others_waiting: Ints = whole(0, "jobs of other shares activated or starting")
     others_running: Ints = whole(0, "jobs of other shares running")
+
+    @made_of("site", "output_site")
+    def source_site(self) -> Texts:
+        """Where output begins its way: the site of the output storage."""
+        return np.where(self.output_site == "", self.site, self.output_site)
 
     @made_of("status")
     def online(self) -> Flags:
@@ -209,6 +214,13 @@ class Queues(Columns):
         """For each row the queue under whose name its jobs are counted: of a pseudo-queue the unified one."""
         names: list[str] = np.where(self.is_pseudo, self.unified_name, self.name).tolist()
         return names
+
+    def first_of_each(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Of these rows the first of each queue: parts of a unified one are one queue."""
+        names, first = self.own_names, dict[str, int]()
+        for row in rows.tolist():
+            first.setdefault(names[row], row)
+        return np.array([*first.values()], dtype=np.intp)
 
     @made_of("direct_access_lan")
     def copies_input(self) -> Floats:
@@ -289,10 +301,10 @@ class Queues(Columns):
             ("link", cap), lambda table: (table.link_files <= cap) | table.at_nucleus, ("link_files", "at_nucleus")
         )
 
-    @made_of("transferring", "transferringlimit", "running", "others_running", "at_nucleus")
+    @made_of("transferring", "transferringlimit", "running", "others_running")
     def transfers_freely(self) -> Flags:
-        """Whether not too many jobs transfer their output, or nothing has to travel."""
-        return (self.transferring <= self.most_transferring) | self.at_nucleus
+        """Whether not too many jobs transfer their output."""
+        return np.less_equal(self.transferring, self.most_transferring)
 
     @made_of("transferringlimit", "running", "others_running")
     def most_transferring(self) -> Ints:

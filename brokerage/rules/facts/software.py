@@ -65,21 +65,28 @@ def split_release(release: str | None) -> tuple[str, str]:
 _PATTERN = re.compile(r"[*+?\[\]|^$(){}\\]")
 """What makes a platform a pattern; a dot alone does not."""
 
-_GROUPS = re.compile(r"[(){}\\]")
+_GROUP = re.compile(r"\((?!\?)[^()]*\)(?![*+?])")
+_NOT_READ = re.compile(r"[(){}\\]")
 _MOST_REPEATS, _LONGEST = 4, 128
 FITS_NOTHING = r"(?!)"
+READ_AS = (
+    f"at most {_LONGEST} characters and {_MOST_REPEATS} of * + ? and ( ), "
+    "nothing repeated or nested in ( ), no curly brackets nor \\"
+)
+"""What a pattern may be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Platform:
     """The software platform that a task wants: a name, or a pattern that the platforms of a queue are compared with.
 
-    Patterns come from users and are compared in every cycle: without groups and with few repetitions, so that none takes long.
-    `pattern` is None for a name; one that cannot be used fits nothing.
+    Patterns come from users and are compared in every cycle: with few repetitions and groups, so that none takes long. `pattern`
+    is None for a name; one that is not `read` fits nothing.
     """
 
     text: str
     pattern: re.Pattern[str] | None
+    read: bool = True
 
     @classmethod
     @lru_cache(maxsize=1024)
@@ -87,11 +94,19 @@ class Platform:
         """The platform that a text means."""
         if not _PATTERN.search(text):
             return cls(text, None)
-        usable = not _GROUPS.search(text) and len(text) <= _LONGEST and sum(map(text.count, "*+?")) <= _MOST_REPEATS
+        plain, groups = _GROUP.subn("", text)
+        few = len(text) <= _LONGEST and groups + sum(map(text.count, "*+?")) <= _MOST_REPEATS
         try:
-            return cls(text, re.compile(text if usable else FITS_NOTHING))
+            if few and not _NOT_READ.search(plain):
+                return cls(text, re.compile(text))
         except re.error:
-            return cls(text, re.compile(FITS_NOTHING))
+            pass
+        return cls(text, re.compile(FITS_NOTHING), read=False)
+
+    @property
+    def description(self) -> str:
+        """The text, and what it would have to be where it is not read."""
+        return self.text if self.read else f"{self.text}, a pattern that is not read: {READ_AS}"
 
     def among(self, names: Iterable[str]) -> bool:
         """Whether a platform of these names is the wanted one."""
@@ -100,9 +115,16 @@ class Platform:
         return any(self.pattern.fullmatch(name) for name in names)
 
 
+Offer = Mapping[str, tuple[str, ...]]
+"""Attribute to published values of one piece of hardware; those not published are not there."""
+
+
 @dataclass(frozen=True, slots=True)
 class SoftwareDocument:
-    """One published document, ready to be asked. `releases` are the names that the queue declares itself."""
+    """One published document, ready to be asked. `releases` are the names that the queue declares itself.
+
+    `cpu` and `gpu` have an entry for each piece of hardware of the kind, none where nothing is published.
+    """
 
     cvmfs: frozenset[str]
     containers: tuple[str, ...]
@@ -110,8 +132,8 @@ class SoftwareDocument:
     releases: frozenset[str]
     tags: frozenset[tuple[str, str, str]]
     images: frozenset[str]
-    cpu: Mapping[str, Sequence[str]] | None
-    gpu: Mapping[str, Sequence[str]] | None
+    cpu: tuple[Offer, ...]
+    gpu: tuple[Offer, ...]
 
 
 @lru_cache(maxsize=8192)
@@ -120,17 +142,25 @@ def published(text: str) -> SoftwareDocument:
     document: Mapping[str, Any] = json.loads(text) if text else {}
     tags: Sequence[Mapping[str, Any]] = document.get("tags") or ()
     hardware: Sequence[Mapping[str, Any]] = document.get("architectures") or ()
-    kinds = {str(part.get("type", "")).lower(): part for part in hardware}
+    kinds: dict[str, list[Offer]] = defaultdict(list)
+    for part in hardware:
+        offer = {name: _texts(value) for name, value in part.items() if value and name != "type"}
+        kinds[str(part.get("type", "")).lower()].append(offer)
     return SoftwareDocument(
         cvmfs=frozenset(document.get("cvmfs") or ()),
         containers=tuple(document.get("containers") or ()),
         cmtconfigs=frozenset(document.get("cmtconfigs") or ()),
         releases=frozenset(document.get("releases") or ()),
         tags=frozenset((tag.get("cmtconfig") or "", tag.get("project") or "", tag.get("release") or "") for tag in tags),
-        images=frozenset(name for tag in tags for name in (tag.get("container_name"), *(tag.get("sources") or ())) if name),
-        cpu=kinds.get("cpu"),
-        gpu=kinds.get("gpu"),
+        images=frozenset(name for tag in tags for name in (tag.get("container_name"), *_texts(tag.get("sources") or ())) if name),
+        cpu=tuple(kinds["cpu"]),
+        gpu=tuple(kinds["gpu"]),
     )
+
+
+def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
+    """The texts of a list; documents stored before they were read strictly may have one text instead."""
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def container_sources(tags: Iterable[Mapping[str, Any]]) -> Mapping[str, tuple[str, ...]]:
@@ -138,7 +168,7 @@ def container_sources(tags: Iterable[Mapping[str, Any]]) -> Mapping[str, tuple[s
     sources: dict[str, tuple[str, ...]] = defaultdict(tuple)
     for tag in tags:
         if name := tag.get("container_name"):
-            sources[name] += tuple(tag.get("sources") or ())
+            sources[name] += _texts(tag.get("sources") or ())
     return sources
 
 
@@ -206,10 +236,11 @@ def _container(document: SoftwareDocument, name: str, only_tags: bool, sources: 
     return any(path.startswith(entry) for path in (name, *sources) for entry in document.containers if entry)
 
 
-def _offers(offered: Mapping[str, Sequence[str]] | None, attributes: Sequence[str], wished: Wish) -> bool:
-    if offered is None:
+def _offers(offers: Sequence[Offer], attributes: Sequence[str], wished: Wish) -> bool:
+    """Whether one of the pieces of hardware is what is wished; where none is published nothing may be wished."""
+    if not offers:
         return not wished
-    return all(_accepts(offered.get(name), wished.get(name)) for name in attributes)
+    return any(all(_accepts(offer.get(name), wished.get(name)) for name in attributes) for offer in offers)
 
 
 def _accepts(values: Sequence[str] | None, wanted: str | None) -> bool:

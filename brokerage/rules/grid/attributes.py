@@ -48,6 +48,7 @@ from broker_site.foundation.outside_data import (
     parts,
     problems,
 )
+from brokerage.rules.grid.fair_share import policy_fault
 
 QueueStatus = Literal["online", "standby", "brokeroff", "test", "offline", "paused"]
 QueueType = Literal["production", "analysis", "unified"]
@@ -139,6 +140,12 @@ def _texts(value: object) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise fault("type", f"expected a list of texts, found {found(value)}")
     return list(dict.fromkeys(stripped for text in value if (stripped := text.strip())))
+
+
+def _policy(policy: str) -> str:
+    if wrong := policy_fault(policy):
+        raise fault("format", wrong)
+    return policy
 
 
 def _no_parent(path: str) -> str:
@@ -257,7 +264,9 @@ class QueueFurther(Attributes):
     direct_access_lan: Flag | None = Field(None, description="Jobs read from the local storage without copying.")
     direct_access_wan: Flag | None = Field(None, description="Jobs read from other storages without copying.")
     is_cvmfs: Flag | None = Field(None, description="Software from CVMFS.")
-    fairsharepolicy: str | None = Field(None, description="Shares that the queue does not take.")
+    fairsharepolicy: Annotated[str, AfterValidator(_policy)] | None = Field(
+        None, description="Which work has a share: a comma list of field=value[:field=value]:share, `(A|B)` for one of several."
+    )
     wnconnectivity: str | None = Field(None, description="connectivity#stack, as full#IPv6.")
     jobseed: Literal["std", "es", "eshigh", "all"] | None = Field(None, description="Kinds of event-service jobs.")
     releases: Texts | None = Field(None, description="AUTO, ANY, or names of releases.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, ValidationInfo
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import AS_GIVEN, BOUNDED, LARGEST, WHOLE, Flag, fault, found, problems
@@ -53,12 +53,6 @@ def _status(status: str) -> str:
     return status
 
 
-def _text_or_texts(value: object) -> object:
-    if not (value is None or isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))):
-        raise fault("type", f"expected a text or a list of texts, found {found(value)}")
-    return value
-
-
 def _queue_or_all(name: str, info: ValidationInfo) -> str:
     if info.context is not None and name != ALL and name not in info.context.queues:
         raise fault("reference", f"{info.context.lacking} queue {found(name)}")
@@ -67,12 +61,6 @@ def _queue_or_all(name: str, info: ValidationInfo) -> str:
 
 Share = Annotated[str, Field(max_length=64, description="Global share.")]
 ResourceClass = Annotated[str, Field(max_length=32, description="Class of resources.")]
-Member = Annotated[
-    Any,
-    BeforeValidator(_text_or_texts),
-    BOUNDED,
-    WithJsonSchema({"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "string"}}]}),
-]
 
 
 class Link(Attributes):
@@ -115,6 +103,7 @@ class Pilots(QueueFigures):
 
     requests_3h: Count = Field(0, description="Requests and updates by pilots in three hours.")
     last_start: Time | None = Field(None, description="When a job last began.")
+    waiting_since: Time | None = Field(None, description="Since when the job that has waited longest for a pilot waits.")
 
 
 class Slots(QueueFigures):
@@ -172,17 +161,38 @@ class NucleusWork(Attributes):
     rw: Work = Field(0, description="Remaining work of the tasks, HS06 s.")
 
 
+class Tag(Attributes):
+    """One release or container that a queue has."""
+
+    cmtconfig: str = ""
+    project: str = ""
+    release: str = ""
+    container_name: str = ""
+    sources: Texts = []
+    tag: str = ""
+
+
+class Hardware(Attributes):
+    """Processors of one kind; what is not listed is not published."""
+
+    type: str = Field("", description="cpu or gpu.")
+    arch: Texts = []
+    vendor: Texts = []
+    instr: Texts = []
+    model: Texts = []
+
+
 class Software(Attributes):
     """What a queue publishes."""
 
     cmtconfigs: Texts = []
     containers: Texts = []
     cvmfs: Texts = []
-    tags: list[Annotated[dict[str, Member], BOUNDED]] = []
-    architectures: list[Annotated[dict[str, Member], BOUNDED]] = []
+    tags: list[Annotated[Tag, BOUNDED]] = []
+    architectures: list[Annotated[Hardware, BOUNDED]] = []
 
 
-LINK, SLOT, MEASURED = attributes_of(Link), attributes_of(Slots), attributes_of(Measured)
+LINK, SLOT, MEASURED, PILOTS = (attributes_of(part) for part in (Link, Slots, Measured, Pilots))
 WORK, SOFTWARE = attributes_of(NucleusWork), attributes_of(Software)
 NO_JOBS: Mapping[str, Any] = {name: attribute.default for name, attribute in attributes_of(Jobs).items()}
 """An entry of `jobs` that says nothing; what is known stands over it."""

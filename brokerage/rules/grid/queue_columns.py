@@ -91,8 +91,11 @@ def _role(queue: QueueEntry, role: str, scope: str, active: Mapping[str, Entry])
 
 
 def up(storage: Entry | None, access: str) -> bool:
-    """Whether a storage is in service for an access; what is not said is."""
-    return storage is not None and (storage.columns["status"] or {}).get(access, "ON") == "ON"
+    """Whether a storage is in use and in service for an access; what is not said is."""
+    if storage is None or storage.columns["state"] != IN_USE:
+        return False
+    status: Mapping[str, str] = storage.columns["status"] or {}
+    return status.get(access, "ON") == "ON"
 
 
 def usable_gb(storage: Entry) -> float | None:
@@ -130,8 +133,8 @@ class _Activity:
         self.running = _sums((job for job in facts.jobs if job["status"] in JOB.leased), "n")
         self.idle: dict[str, float] = {}
         for entry in facts.pilots:
-            if entry["last_start"] is not None:
-                idle = (now - entry["last_start"]).total_seconds()
+            if (since := entry["last_start"] or entry.get("waiting_since")) is not None:
+                idle = (now - since).total_seconds()
                 self.idle[entry["queue"]] = min(idle, self.idle.get(entry["queue"], idle))
 
 
@@ -160,6 +163,7 @@ def _queue_row(queue: QueueEntry, storages: QueueStorages, facts: Facts, busy: _
         "site": columns["site"],
         "cloud": str(further.get("cloud") or "").split(",")[0].strip(),
         "storage": "" if output is None else output.name,
+        "output_site": "" if output is None else output.columns["site"],
         "space_gb": None if output is None else usable_gb(output),
         "input_space_gb": None if source is None or source is output else usable_gb(source),
         "max_io_intensity": switches.number("max_io_intensity"),

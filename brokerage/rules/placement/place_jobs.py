@@ -38,14 +38,14 @@ class Placement(NamedTuple):
 
 
 def most_jobs(snapshot: GridSnapshot, policy: Policy, ask: Ask, grants: JobGrants, config: Config, room: int | None) -> int:
-    """Jobs for which there is room at all queues together, and that the throttler leaves; urgent tasks have no cap at queues.
+    """Jobs for which there is room at all queues together, and that the throttler leaves.
 
     `ask` of the task as far as it is known without its input; `room` of the throttler, None without limit; `config`: component
     jobbroker.
     """
     most = MOST_JOBS if room is None else min(room, MOST_JOBS)
     queues = queue_table(snapshot, TaskFacts(), policy, ask)
-    if not len(queues) or ask.urgent:
+    if not len(queues):
         return most
     return min(total_room(queues, limit_of(policy.activity, ask.share, config), grants, _share(policy, ask)), most)
 
@@ -70,7 +70,7 @@ def place_jobs(
     `storages` and `queue_ids` by name; `config`: component jobbroker.
     """
     policy, ask, queues, policy_config = task_decision.inputs
-    limit = None if ask.urgent else limit_of(policy.activity, ask.share, config)
+    limit = limit_of(policy.activity, ask.share, config)
     chosen = chosen_queues(task_decision.decision.chosen, queues, limit, grants, _share(policy, ask))
     chosen = queues_with_input(chosen, queues, anywhere=readable_anywhere(ask, task_decision.task_facts, storages))
     ask, compensation = policy.prepare(ask, policy_config), policy_config.get("MEMORY_COMPENSATION", 1.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -85,9 +84,9 @@ def total_room(queues: Queues, limit: int, grants: JobGrants, share: str | None)
 
 
 def chosen_queues(
-    chosen: Iterable[Choice], queues: Queues, limit: int | None, grants: JobGrants, share: str | None
+    chosen: Iterable[Choice], queues: Queues, limit: int, grants: JobGrants, share: str | None
 ) -> list[ChosenQueue]:
-    """The chosen queues that can take outputs, with what waits there and how much may; `limit` None: no cap.
+    """The chosen queues that can take outputs, with what waits there and how much may.
 
     Of several parts of one unified queue the best. Jobs whose input moves count where that of the task must move too (decision
     B9). What was given meanwhile counts as waiting and lowers the weight.
@@ -98,7 +97,7 @@ def chosen_queues(
         queue = names[choice.row]
         if queue not in by_queue and queues.storage[choice.row]:
             waiting = int(queues.queued[choice.row])
-            cap = inf if limit is None else float(queues.cap(limit)[choice.row])
+            cap = float(queues.cap(limit)[choice.row])
             by_queue[queue] = ChosenQueue(choice.name, choice.weight, waiting, cap).filled(grants.at(queue, share))
     return list(by_queue.values())
 

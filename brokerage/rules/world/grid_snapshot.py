@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brokerage.rules.facts.ask import Ask, ChunkDataset, Usage
-from brokerage.rules.facts.columns import Flags, Ints
+from brokerage.rules.facts.columns import Ints
 from brokerage.rules.facts.snapshot import Nuclei, Queues
 from brokerage.rules.facts.software import container_sources
 from brokerage.rules.grid.attributes import FURTHER, QUEUE
@@ -164,7 +164,8 @@ class GridSnapshot:
         readers: dict[str, list[Ints]] = defaultdict(list)
         for queue, rows in self._rows.items():
             for storage in self._queue_storages[queue].reads:
-                readers[storage.name].append(rows)
+                if up(storage, "read_lan"):
+                    readers[storage.name].append(rows)
         return {storage: np.concatenate(rows) for storage, rows in readers.items()}
 
     @cached_property
@@ -181,7 +182,7 @@ class GridSnapshot:
 
     @cached_property
     def _links(self) -> LinkColumns:
-        return LinkColumns(self.facts.links, self._base, self.storages, self.now)
+        return LinkColumns(self.facts.links, self._base, self.now)
 
     def _view(self, ask: Ask, per_share: bool) -> Queues:
         share = (ask.share or None) if per_share else None
@@ -224,7 +225,7 @@ class GridSnapshot:
             open_to = slot["share"] in ("", "ANY", share) and slot["resource_type"] in ("", "ANY", resource_type)
             if (share is None or open_to) and (slot["expires"] is None or slot["expires"] > self.now):
                 rows = self._rows[slot["queue"]]
-                declared[rows] = np.maximum(declared[rows], slot["n"])
+                declared[rows] = np.maximum(declared[rows], 0) + slot["n"]
         return declared
 
     @cached_property
@@ -238,10 +239,8 @@ class GridSnapshot:
         """What lies between each queue and a nucleus."""
         if ("nucleus", nucleus, activity) not in self._views:
             base, output = self._base, self._outputs.get(nucleus)
-            at_site: Flags = base.site == nucleus
-            shared = np.unique(base.storage[at_site])
             self._views["nucleus", nucleus, activity] = {
-                "at_nucleus": at_site | np.isin(base.storage, shared[shared != ""]),
+                "at_nucleus": base.source_site == nucleus,
                 "nucleus_ok": np.full(len(base), output is None or up(output, "write_wan")),
                 **self._links.to(nucleus, activity),
             }
@@ -295,7 +294,7 @@ class GridSnapshot:
             for entry in self._replicas.get(dataset.name, ()):
                 storage = self.storages[entry["storage"]]
                 row = names.get(storage.columns["site"])
-                if row is not None:
+                if row is not None and (up(storage, "read_lan") or up(storage, "read_wan")):
                     copies = tape if storage.columns["is_tape"] else disk
                     copies[row] = max(copies[row], min(entry["files"], dataset.files))
             files += np.maximum(disk, tape)

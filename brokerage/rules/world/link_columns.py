@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from brokerage.rules.facts.network import latest
 from brokerage.rules.facts.snapshot import Queues
-from brokerage.rules.grid.document import Entry
 from brokerage.rules.grid.queue_columns import TO_NUCLEUS
 
 MOST_AGE = {"1h": timedelta(hours=1), "1d": timedelta(days=1), "1w": timedelta(days=7)}
@@ -28,15 +27,13 @@ MOST_AGE = {"1h": timedelta(hours=1), "1d": timedelta(days=1), "1w": timedelta(d
 class LinkColumns:
     """The links of a grid document, for the queues of a table."""
 
-    def __init__(self, links: Iterable[Mapping[str, Any]], queues: Queues, storages: Mapping[str, Entry], now: datetime) -> None:
+    def __init__(self, links: Iterable[Mapping[str, Any]], queues: Queues, now: datetime) -> None:
         self.now = now
         self._links: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
         for link in links:
             self._links[link["from"], link["to"]].append(link)
         self._queued = files_to_nuclei(chain.from_iterable(self._links.values()), now)
-        sites = {name: str(storage.columns["site"]) for name, storage in storages.items()}
-        pairs = zip(queues.storage.tolist(), queues.site.tolist(), strict=True)
-        self._sources, self._at = np.unique([sites.get(storage, site) for storage, site in pairs], return_inverse=True)
+        self._sources, self._at = np.unique(queues.source_site, return_inverse=True)
 
     def to(self, nucleus: str, activity: str) -> dict[str, NDArray[Any]]:
         """The columns for one nucleus and one activity of transfers."""

@@ -22,7 +22,7 @@ from brokerage.states import JOB
 VERSION = 1
 """Of the form of the bytes; a reader refuses any other."""
 
-TIMES = frozenset({"at", "last_start", "expires"})
+TIMES = frozenset({"at", "last_start", "waiting_since", "expires"})
 MOMENT = ("jobs", "pilots", "slots", "workers", "measured", "users", "work")
 """Parts that change from cycle to cycle."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from brokerage.policies.analysis import Analysis
 from brokerage.policies.nucleus import Nucleus
 from brokerage.policies.production import Production
 from brokerage.rules.decision.assembly import able_queues, without_nucleus
@@ -135,3 +136,28 @@ def test_the_job_broker_tells_where_a_task_could_run() -> None:
     able = able_queues(Production, *without_nucleus(task, queues), CONFIG)
     assert dict(able) == {"A": 2}
     assert able["B"] == 0
+
+
+def test_the_hint_asks_for_one_job_and_not_for_the_input_of_the_whole_task() -> None:
+    near = {"requests_3h": 1, "space_gb": 5000}
+    queues = Queues.from_rows(
+        [
+            {"name": "ALL", "site": "N1", **near, "available_gb": 1000.0},
+            {"name": "MOST", "site": "N0", **near, "available_gb": 950.0, "missing_files": 50},
+            {"name": "LOCAL", "site": "N2", **near, "available_gb": 950.0, "missing_files": 50, "use_only_local_data": True},
+            {"name": "ONLY", "site": "N3", **near, "available_gb": 950.0, "missing_files": 50, "source_ok": False},
+            {"name": "SMALL", "site": "N4", **near, "maxwdir": 100},
+            {"name": "EMPTY", "site": "N5", **near | {"requests_3h": 0}, "available_gb": 1000.0},
+            {"name": "SHORT", "site": "N6", **near, "mintime": 9999},
+        ]
+    )
+    task = ask(cpu_time=1, events=1, io_intensity=300, gb=1000.0, files=1000, job_gb=1.0)
+    assert dict(able_queues(Production, *without_nucleus(task, queues), CONFIG)) == dict.fromkeys(("N0", "N1", "N2", "N3"), 1)
+    assert able_queues(Analysis, *without_nucleus(task, queues), CONFIG)["N0"] == 1
+
+
+def test_a_queue_is_able_for_the_site_where_it_writes() -> None:
+    good = {"requests_3h": 1, "space_gb": 5000, "site": "A"}
+    queues = Queues.from_rows([{"name": "A1", **good}, {"name": "A2", **good, "output_site": "B"}])
+    able = able_queues(Production, *without_nucleus(ask(cpu_time=1, events=1), queues), CONFIG)
+    assert dict(able) == {"A": 1, "B": 1}

@@ -33,14 +33,19 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"link_files": 301, "at_nucleus": True}, IN),
     ({}, {"nucleus_files": 10_000}, IN),
     ({}, {"nucleus_files": 10_001}, "-links_full"),
+    ({}, {"nucleus_files": 10_001, "at_nucleus": True}, "-links_full"),
     ({"priority": 799}, {}, IN),
     ({"priority": 800}, {}, "-not_nucleus"),
     ({"priority": 800}, {"at_nucleus": True}, IN),
     ({"scout": True}, {}, "-not_nucleus"),
+    ({"priority": 800, "site": "Q"}, {}, "-not_nucleus"),
+    ({"priority": 800, "site": "Q"}, {"at_nucleus": True}, IN),
     ({"priority": 800, "nucleus": None}, {}, IN),
     ({"merge": True}, {"idle_s": 7201, "activated": 1, "running": 1}, "-inactive"),
     ({"merge": True}, {"idle_s": 7200, "activated": 1, "running": 1}, IN),
     ({"merge": True}, {"idle_s": 7201}, IN),
+    ({"merge": True, "chunk_site": "Q"}, {"idle_s": 7201, "activated": 1, "running": 1}, "-inactive"),
+    ({"merge": True, "site": "Q"}, {"idle_s": 7201, "activated": 1, "running": 1}, "-inactive"),
     ({"merge_output": True}, {"idle_s": 7201, "others_waiting": 1}, "-inactive"),
     ({}, {"idle_s": 7201, "activated": 1}, IN),
     ({"processing_type": "reco"}, {"fairsharepolicy": "type=evgensimul:100%"}, "-zeroshare"),
@@ -95,9 +100,12 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"cpu_time": None}, {"mintime": 1}, "-longwalltime"),
     ({"ip_connectivity": "http"}, {"wnconnectivity": "none"}, "-network"),
     ({"ip_stack": "IPv6"}, {"wnconnectivity": "full#IPv4"}, "-network"),
+    ({"site": "Q", "ip_connectivity": "http"}, {"wnconnectivity": "none"}, "-network"),
+    ({"ip_connectivity": "http"}, {}, IN),
     ({"ip_connectivity": "http", "ip_stack": "IPv6"}, {"wnconnectivity": "full#IPv6"}, IN),
     ({}, {"transferring": 2000}, IN),
     ({}, {"transferring": 2001}, "-transferring"),
+    ({}, {"transferring": 2001, "at_nucleus": True}, "-transferring"),
     ({}, {"transferring": 11, "transferringlimit": 10}, "-transferring"),
     ({}, {"transferring": 12, "transferringlimit": 10, "running": 6}, IN),
     ({}, {"transferring": 12, "transferringlimit": 10, "others_running": 6}, IN),
@@ -115,6 +123,9 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"t1_weight": -1}, {}, "-t1weight"),
     ({"t1_weight": -1}, {"at_nucleus": True}, IN),
     ({}, {"requests_3h": 0}, "-nopilot"),
+    ({"site": "Q"}, {"requests_3h": 0}, "-nopilot"),
+    ({"merge": True, "chunk_site": "Q"}, {"requests_3h": 0}, "-nopilot"),
+    ({"merge": True, "chunk_site": "NEAR", "skipped_s": 86_400}, {NEAR: {"requests_3h": 0}}, IN),
     ({}, {"requests_3h": 0, "allow_no_pilot": True}, IN),
     ({"prod_source_label": "test"}, {"requests_3h": 0}, IN),
     ({"processing_type": "urgent"}, {"mbps": 20, "closeness": 0}, "-lowNetworkWeight"),
@@ -127,7 +138,10 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"activated": 15, "starting": 6, "running": 10}, "-cap_activated"),
     ({}, {"activated": 20, "assigned": 9}, IN),
     ({}, {"activated": 12, "assigned": 9, "missing_files": 1}, "-cap_queued"),
-    ({"processing_type": "urgent"}, {"activated": 900, "at_nucleus": True}, IN),
+    ({"processing_type": "urgent"}, {"activated": 21, "at_nucleus": True}, "-cap_activated"),
+    ({"priority": 1000}, {"defined": 21, "at_nucleus": True}, "-cap_queued"),
+    ({"walltime_s": 10}, {"mintime": 100, "activated": 21}, "-cap_activated"),
+    ({"gb": 1.0}, {"use_only_local_data": True, "missing_files": 1, "activated": 21}, "-cap_activated"),
 ]
 
 
@@ -210,12 +224,14 @@ PUBLISHED = json.dumps(
         ({"architecture": "x86_64-el9-gcc9.*", "release": "Athena-25.0"}, True, IN),
         ({"architecture": "(x86_64-el9-gcc13-opt)*", "release": "Athena-25.0"}, False, "-regexpcmtconfig"),
         ({"architecture": "x86_64-slc6-gcc49-opt", "release": "Mine-1.0"}, False, IN),
+        ({"architecture": "x86_64-(centos7|el9)-gcc13-.*"}, False, IN),
+        ({"architecture": "x86_64-(centos7|slc6)-gcc13-.*"}, False, "-regexpcmtconfig"),
         ({"architecture": "x86_64-el9-gcc13-opt"}, False, IN),
         ({}, False, IN),
         ({"container_name": "docker://hub/a:1"}, False, IN),
         ({"container_name": "docker://other/a:1"}, False, "-cache"),
         ({"container_name": "docker://other/a:1"}, True, IN),
-        ({"container_name": "docker://other/a:1", "only_tags_for_fc": True}, True, "-cache"),
+        ({"container_name": "docker://other/a:1", "only_tags_for_fc": True}, True, IN),
         ({"architecture": "x86_64-el9-gcc13-opt#x86_64"}, True, IN),
         ({"architecture": "x86_64-el9-gcc13-opt#arm64"}, True, "-cache"),
         ({"architecture": "x86_64-el9-gcc13-opt&nvidia"}, True, "-cache"),
@@ -248,3 +264,52 @@ def test_a_worked_example() -> None:
     assert reasons["SPARE_TEST"].criterion == "-test"
     assert reasons["FULL"].numbers["activated_starting"] == 21
     assert reasons["FULL"].numbers["limit"] == 20
+
+
+@pytest.mark.parametrize("pattern", ["(a|b)*", "(?=a)", "a{9}", "((a))", "(a", "a" * 129 + ".*", "(a|b)(a|b)(a|b).*.*"])
+def test_a_platform_that_cannot_be_read_says_so(pattern: str) -> None:
+    task = ask(**TASK, architecture=pattern)
+    table = Queues.from_rows([{"name": "Q", **GOOD, "any_release": False, "software": PUBLISHED}])
+    decision = decide(Production, task, table, CONFIG, "1")
+    reason = skips(decision, Production, task, table, CONFIG)["Q"].reason
+    assert reason.startswith(f"nothing there is of a platform like {pattern}, a pattern that is not read: ")
+    assert "( )" in reason
+
+
+@pytest.mark.parametrize(
+    ("wish", "offered"),
+    [("&amd", True), ("&nvidia", True), ("&intel", False), ("&nvidia-k80", True), ("&amd-k80", False), ("", True)],
+)
+def test_several_entries_for_one_kind_of_hardware_add_up(wish: str, offered: bool) -> None:
+    gpus = [{"type": "gpu", "vendor": ["nvidia"], "model": ["k80"]}, {"type": "gpu", "vendor": ["amd"], "model": ["mi200"]}]
+    published = json.dumps({"architectures": gpus})
+    task, table = ask(**TASK, architecture=wish), Queues.from_rows([{"name": "Q", **GOOD, "software": published}])
+    assert bool(decide(Production, task, table, CONFIG, "1").chosen) == offered
+
+
+@pytest.mark.parametrize(("wish", "offered"), [("#x86", False), ("#x86_64", True)])
+def test_a_text_of_an_old_document_is_one_name(wish: str, offered: bool) -> None:
+    published = json.dumps({"architectures": [{"type": "cpu", "arch": "x86_64"}]})
+    task, table = ask(**TASK, architecture=wish), Queues.from_rows([{"name": "Q", **GOOD, "software": published}])
+    assert bool(decide(Production, task, table, CONFIG, "1").chosen) == offered
+
+
+@pytest.mark.parametrize(
+    ("policy", "group", "accepted"),
+    [
+        ("group=(AP_Higgs|AP_Susy):0%", "AP_Higgs", False),
+        ("group=(AP_Higgs|AP_Susy):0%", "AP_Susy", False),
+        ("group=(AP_Higgs|AP_Susy):0%", "AP_HiggsX", True),
+        ("group=(AP_Higgs|AP_Susy):0%", None, True),
+        ("group=(AP_Higgs|AP_Susy):100%", "AP_Susy", True),
+        ("group=(AP_Higgs|AP_Susy):100%", "AP_Exot", False),
+        ("group=AP_(Higgs|Susy)*:0%", "AP_Susy7", False),
+        ("group=AP_Higgs|AP_Susy:0%", "AP_Susy", False),
+        ("group=A.:0%", "AB", True),
+        ("type=(evgensimul|reco):100%", None, True),
+    ],
+)
+def test_a_policy_names_several_groups_in_brackets(policy: str, group: str | None, accepted: bool) -> None:
+    work = {"working_group": group, "processing_type": "evgen"}
+    table = Queues.from_rows([{"name": "Q", **GOOD, "fairsharepolicy": policy}])
+    assert bool(decide(Production, ask(**TASK, **work), table, CONFIG, "1").chosen) == accepted

@@ -63,3 +63,11 @@ def test_a_task_goes_to_the_pseudo_queue_of_its_needs(need: dict[str, Any], take
     table = Queues.from_rows({**row, "requests_3h": 1, "space_gb": 500} for row in expanded([(EIGHT, "ucore")]))
     task = ask(**need, ram_unit="MBPerCore", cpu_time=1, events=1)
     assert [choice.name for choice in decide(Production, task, table, CONFIG, "1").chosen] == taken
+
+
+def test_the_ten_best_are_ten_queues_and_not_parts_of_three() -> None:
+    rows = [{"requests_3h": 9, "space_gb": 5000, **EIGHT, "name": f"Q{i:02}", "running": i, "defined": 1} for i in range(12)]
+    table = Queues.from_rows(expanded((row, "ucore") for row in rows))
+    decision = decide(Production, ask(cpu_time=1, events=1, core_count=0, ram_count=0), table, CONFIG, "1")
+    assert [table.unified_name[choice.row] for choice in decision.chosen] == [f"Q{i:02}" for i in range(11, 1, -1)]
+    assert {choice.name.partition("/")[2] for choice in decision.chosen} == {"MCORE"}, "the first by name of equal ones"

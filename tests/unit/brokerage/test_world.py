@@ -108,6 +108,20 @@ def test_slots_count_for_their_share_and_class_until_they_expire(slot: dict[str,
     }
 
 
+def test_all_slots_declared_for_a_queue_add_up() -> None:
+    slots = [
+        {"queue": "B1", "n": 30, "share": "MC"},
+        {"queue": "B1", "n": 12, "resource_type": "MCORE"},
+        {"queue": "B1", "n": 5, "share": "Group"},
+        {"queue": "A1", "n": 0},
+    ]
+    found = world(slots=slots)
+    assert column(found.queues(Ask(share="MC", resource_type="MCORE")), "num_slots")["B1"] == 42
+    assert column(found.queues(Ask(share="MC", resource_type="SCORE")), "num_slots")["B1"] == 30
+    assert column(found.queues(Ask(share="MC")), "num_slots")["A1"] == 0
+    assert column(found.queues(Ask(), per_share=False), "num_slots")["B1"] == 47
+
+
 def test_the_way_to_the_nucleus() -> None:
     links = [
         {"from": "B", "to": "A", "files_queued": 12, "mbps": {"1h": None, "1d": 40}, "closeness": 3},
@@ -242,6 +256,63 @@ def test_attributes_and_switches_of_a_queue() -> None:
     )
     assert (json.loads(row["software"]), row["any_release"]) == ({"releases": ["Athena-25.0.1"]}, False)
     assert (row["cloud"], row["requests_3h"], row["idle_s"]) == ("DE", 4, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("disk", "at_queue", "at_site"),
+    [
+        ({}, 4, 4),
+        ({"state": "INACTIVE"}, 0, 0),
+        ({"status": {"read_lan": "OFF"}}, 0, 4),
+        ({"status": {"read_wan": "OFF"}}, 4, 4),
+        ({"status": {"read_lan": "OFF", "read_wan": "OFF"}}, 0, 0),
+    ],
+)
+def test_only_a_storage_that_is_in_use_and_can_be_read_holds_input(disk: dict[str, Any], at_queue: int, at_site: int) -> None:
+    parts = document()
+    parts["storages"]["A_DISK"] |= disk
+    parts["storages"]["C_DISK"] = storage("C")
+    parts["queues"]["C1"] = queue("C", "C_DISK")
+    found = world(
+        storages=parts["storages"],
+        queues=parts["queues"],
+        replicas=[{"dataset": "d", "storage": "A_DISK", "files": 4, "gb": 4.0}],
+    )
+    asked = Ask(chunk=chunk(("d", 4, 4.0)))
+    table, sites = found.queues(asked), found.nuclei(asked)
+    assert column(table, "missing_files")["A1"] == 4 - at_queue
+    assert column(table, "available_gb")["A1"] == float(at_queue)
+    assert column(sites, "available_files")["A"] == at_site
+    sends = "state" not in disk and disk.get("status", {}).get("read_wan", "ON") == "ON"
+    assert column(table, "source_ok")["C1"] == sends
+
+
+def test_a_queue_is_of_the_nucleus_where_it_writes() -> None:
+    parts = document()
+    parts["storages"]["A_SPARE"] = storage("A")
+    parts["queues"]["B3"] = queue("B", "A_SPARE")
+    parts["queues"]["A2"] = queue("A", "B_DISK")
+    parts["queues"]["A3"] = {"atlas_site": "A"}
+    found = world(storages=parts["storages"], queues=parts["queues"], links=[{"from": "B", "to": "A", "closeness": -1}])
+    table = found.queues(Ask(nucleus="A"))
+    assert {name for name, there in column(table, "at_nucleus").items() if there} == {"A1", "A3", "B3", "C1"}
+    assert [name for name, is_open in column(table, "link_open").items() if not is_open] == [
+        name for name in table.name.tolist() if name == "A2" or (name.startswith("B") and name != "B3")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pilots", "idle_s"),
+    [
+        ({"requests_3h": 1}, None),
+        ({"waiting_since": "2026-03-01T09:00:00Z"}, 3 * 3600.0),
+        ({"waiting_since": "2026-03-01T09:00:00Z", "last_start": "2026-03-01T11:59:00Z"}, 60.0),
+        ({"waiting_since": "2026-03-01T11:59:00Z", "last_start": "2026-03-01T09:00:00Z"}, 3 * 3600.0),
+    ],
+)
+def test_a_queue_without_any_start_is_idle_for_as_long_as_jobs_wait_there(pilots: dict[str, Any], idle_s: float | None) -> None:
+    idle = column(world(pilots=[{"queue": "B1", **pilots}]).queues(Ask()), "idle_s")["B1"]
+    assert idle == idle_s if idle_s is not None else isnan(idle)
 
 
 def test_queues_of_a_site_that_is_not_in_use_are_closed() -> None:

@@ -16,11 +16,11 @@ from broker_site.roof.conformance.families.one_queue import (
     verdicts_of,
 )
 from broker_site.roof.conformance.registry import Answer, Given, family
-from brokerage.filters.shares import Work, accepts
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.network import fast_enough, latest, network_weight, queued_weight, throughput_weight
 from brokerage.rules.facts.snapshot import JOBS, Queues, effective_running, many_assigned
 from brokerage.rules.facts.software import Architecture, container_sources, parse_architecture
+from brokerage.rules.grid.fair_share import Work, accepts
 
 NOT_KNOWN = float("nan")
 NO_SLOTS = -1
