@@ -99,8 +99,7 @@ class Drill:
                 lost = self._wait(watch, lambda seen: seen.finished_files >= STOP_AT * self.campaign.files)
             watch.close()
             self.mark("lost")
-            self._restore(servers)
-            orphans = self._remove_orphans(dsn)
+            environment = self._restore(servers)
             watch = Watch(dsn)
             restored = watch.progress()
             self.mark("restored")
@@ -108,6 +107,8 @@ class Drill:
                 last = self._wait(watch, lambda seen: seen.open == 0)
                 self._wait_for_clean_journals()
                 self.mark("ended")
+                orphans = len(list(self._orphans(dsn)))
+                commands(block("check_storage"), self.campaign.folder, environment)
             watch.close()
             checked = check(dsn, self.campaign.folder / "none.jsonl")
             left = len(list(self._orphans(dsn)))
@@ -120,7 +121,7 @@ class Drill:
             "finished": last.finished_files,
             "doubled": last.doubled,
             "open": last.open,
-            "orphans_removed": orphans,
+            "orphans": orphans,
             "orphans_left": left,
             **checked,
         }
@@ -180,14 +181,16 @@ class Drill:
             seen = watch.progress()
         return seen
 
-    def _restore(self, servers: Instance) -> None:
-        """The steps of the page."""
+    def _restore(self, servers: Instance) -> Mapping[str, str]:
+        """The steps of the page until the system is started; what its commands had in their environment."""
         assert servers.postgres
         password = str(read_private(servers.folder / "secrets.json")["admin_password"])
         admin = f"postgresql://{ADMIN}:{quote(password)}@127.0.0.1:{servers.postgres.access.port}/postgres"
         urls = {"ADMIN_URL": admin, **servers.services.environment(), "GRIDBROKER_PROFILE": "local"}
         commands(block("pg_restore"), self.campaign.folder, urls)
-        commands(block("after_restore"), self.campaign.folder, {**urls, "GRIDBROKER_INSTANCE": self.instance})
+        environment = {**urls, "GRIDBROKER_INSTANCE": self.instance}
+        commands(block("after_restore"), self.campaign.folder, environment)
+        return environment
 
     def _orphans(self, dsn: str) -> Iterator[Path]:
         """Whole files on storage that no table knows, found by SQL of our own and not by the application's."""
@@ -204,13 +207,6 @@ class Drill:
             for path in root.rglob("*"):
                 if path.is_file() and path not in known and not path.name.startswith("."):
                     yield path
-
-    def _remove_orphans(self, dsn: str) -> int:
-        """Step 5 of the page; how many there were."""
-        orphans = list(self._orphans(dsn))
-        for path in orphans:
-            path.unlink(missing_ok=True)
-        return len(orphans)
 
     def _wait_for_clean_journals(self) -> None:
         end = time.monotonic() + 10.0
