@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,7 +16,7 @@ from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.api.test_commands import page
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
-from tests.flow.steps import BAD, end, good, run_agents, run_jobs, take, try_take
+from tests.flow.steps import BAD, end, good, let_confirm, mark_storages, run_agents, run_jobs, take, try_take
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.commands import command
 from workqueues.ledger.define import break_task
@@ -26,8 +27,10 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def queue() -> ComputingQueue:
-    return grid("ALPHA")[0]
+def queue(tmp_path: Path) -> ComputingQueue:
+    made = grid("ALPHA", path=str(tmp_path))[0]
+    mark_storages(tmp_path)
+    return made
 
 
 def faults() -> list[str]:
@@ -41,8 +44,15 @@ def ended(task: Task) -> tuple[str, str, int]:
 
 
 def missing(*numbers: int) -> Report:
-    """The report of a job that did not find these files of in.data; the catalogue has them on no disk either."""
+    """The report of a job that did not find these files of in.data; they are on no disk."""
     return Report("failed", missing_inputs=[f"in.data.{i:06d}" for i in numbers], error_code="INPUT")
+
+
+def confirm_losses() -> None:
+    """The files are looked for twice, the second time long after."""
+    run_agents()
+    let_confirm()
+    run_agents()
 
 
 def path(task: Task) -> list[str]:
@@ -57,7 +67,8 @@ def test_a_task_whose_inputs_are_all_lost_has_failed_and_says_so(queue: Computin
     task = submitted(reading("t", "in.data"))
     run_agents()
     end(take(queue), missing(0, 1))
-    run_agents(3)
+    confirm_losses()
+    run_agents()
     assert ended(task) == ("failed", "none of 2 files was processed: 2 are lost or damaged", 0)
     dataset = Dataset.objects.get(type="input")
     assert (dataset.n_files, dataset.n_files_to_be_used, dataset.n_files_missing) == (2, 0, 2)
@@ -74,7 +85,8 @@ def test_lost_files_count_against_progress_and_the_task_is_finished_and_not_done
         end(take(queue), report)
     run_agents()
     end(take(queue), BAD)
-    run_agents(3)
+    confirm_losses()
+    run_agents()
     assert ended(task) == ("finished", "2 of 4 files were processed, 1 was given up, 1 is lost or damaged", 50)
     assert faults() == []
 
@@ -85,7 +97,7 @@ def test_a_lost_file_takes_nothing_from_a_sound_job_that_has_other_events_of_it(
     run_agents()
     sound, bad = take(queue), take(queue)
     end(bad, missing(0))
-    run_agents(3)
+    confirm_losses()
     assert File.objects.get(type="input").status == "lost"
     assert (ended(task)[0], Job.objects.get(id=sound.job_id).kill_requested) == ("running", False)
     assert end(sound) == "finished"
@@ -161,6 +173,7 @@ def test_whatever_becomes_of_the_jobs_the_end_follows_from_the_files(queue: Comp
             inputs = [i["lfn"] for i in job_document(leased.job_id)["inputs"]]
             bad = Report("failed", missing_inputs=inputs[:1]) if random.random() < 0.3 else BAD
             end(leased, random.choice([good(leased.job_id), good(leased.job_id), bad]))
+        let_confirm()
         run_agents(1, ["refine", "feed", "assign", "generate", "command", "finish"])
     assert task.status in TASK.final
 
