@@ -15,5 +15,5 @@ def test_the_reference_has_a_line_for_every_key_without_a_database() -> None:
     lines = out.getvalue().splitlines()
     rows = [line for line in lines if line.startswith("| `")]
     assert len(rows) == len(list(KEYS))
-    assert all(line.replace(r"\|", "").count("|") == 7 for line in rows)
+    assert all(line.replace(r"\|", "").count("|") == 6 for line in rows)
     assert "| `CACHE_PERIOD` | duration | `1s` | from 0s to 2s |" in out.getvalue()

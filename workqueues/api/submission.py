@@ -117,7 +117,7 @@ def _twin(params: Mapping[str, Any], owner: str) -> list[Problem]:
     if twin is None or twin.status == "broken":
         return []
     if twin.status in TASK.final or twin.status == "exhausted":
-        message = f"task {twin.id} of this name is {twin.status}; running it again with new input is not supported yet (row J23)"
+        message = f"task {twin.id} of this name is {twin.status}; running it again with new input is not supported yet"
         return [problem("uniqueTaskName", "not_supported_yet", message)]
     return [problem("uniqueTaskName", "unique", f"task {twin.id} of this name is {twin.status}")]
 

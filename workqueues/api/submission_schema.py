@@ -69,7 +69,7 @@ def _items() -> str:
 
 
 def _later() -> str:
-    return "\n".join(["| parameter | row |", "|---|---|", *(f"| {name} | {row} |" for name, row in not_yet().items())])
+    return ", ".join(f"`{name}`" for name in not_yet())
 
 
 SUBMIT = f"""The body is PanDA's task parameters. A body that breaks rules is answered with 422 and every fault at once, each
@@ -89,7 +89,7 @@ An item of `jobParameters` or `log` has the `type` `constant`, or the `type` `te
 
 ### Known, not supported yet
 
-A task that uses one of these is refused with the rule `not_supported_yet` and the row whose issue builds it.
+A task that uses one of these is refused with the rule `not_supported_yet`.
 
 {_later()}
 """

@@ -65,11 +65,11 @@ def test_a_length_fault_names_column_and_limit() -> None:
     assert fault.message == "33 characters, the limit of the column working_group is 32"
 
 
-@pytest.mark.parametrize(("name", "row"), sorted(not_yet().items()))
-def test_every_feature_that_is_not_built_is_refused_with_its_row(name: str, row: str) -> None:
+@pytest.mark.parametrize("name", sorted(not_yet()))
+def test_every_feature_that_is_not_built_is_refused(name: str) -> None:
     for value in (True, 3, "x", "runonce", "eventsAlignment", "only", "on", {"a": 1}):
         answers = [p for p in validate({**processing(), name: value}) if p.field == name]
-        assert any(p.rule == "not_supported_yet" and f"row {row}" in p.message for p in answers)
+        assert any(p.rule == "not_supported_yet" and p.message.endswith("Not supported yet") for p in answers)
         if len(answers) == 1:
             return
     pytest.fail("no value has the type of this parameter")

@@ -198,7 +198,7 @@ def _bad_name(kind: ItemType, name: str) -> tuple[str, str] | None:
     if kind == "pseudo_input" and name not in PSEUDO_NAMES:
         return "choice", f"expected {' or '.join(PSEUDO_NAMES)}, found {found(name)}"
     if name == "DBR_LATEST":
-        return "not_supported_yet", "DBR_LATEST is not supported yet (row J26)"
+        return "not_supported_yet", "DBR_LATEST is not supported yet"
     if len(name) > DATASET["dataset_name"]:
         return "length", f"{len(name)} characters, the limit of a dataset name is {DATASET['dataset_name']}"
     if len(name) < 2 or not re.fullmatch(documents.DATASET_NAME, name):

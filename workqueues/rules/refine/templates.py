@@ -93,7 +93,7 @@ def _inputs(items: Sequence[Item], task: TaskParameters) -> Faults:
         return
     for name in ("nFiles", "nEvents"):
         if len(inputs[0].names) > 1 and getattr(task, name) and not task.noInput:
-            yield name, "not_supported_yet", f"{name} over several input datasets is not supported yet (row J26)"
+            yield name, "not_supported_yet", f"{name} over several input datasets is not supported yet"
     first: dict[str, Item] = {}
     owner: dict[str, Item] = {}
     for item in inputs:
@@ -298,7 +298,7 @@ def _texts(items: Sequence[Item], task: TaskParameters) -> Faults:
                 yield (
                     f"{item.path}.value",
                     "not_supported_yet",
-                    f"{mark.text}: the form /{mark.form} is not supported yet (row J26)",
+                    f"{mark.text}: the form /{mark.form} is not supported yet",
                 )
                 continue
             unknown = [name for name in mark.names if name not in known]
@@ -312,8 +312,8 @@ def _texts(items: Sequence[Item], task: TaskParameters) -> Faults:
 
 
 def _unknown(name: str, known: Iterable[str]) -> tuple[str, str]:
-    if row := row_of(name):
-        return "not_supported_yet", f"the placeholder {name} is not supported yet (row {row})"
+    if row_of(name):
+        return "not_supported_yet", f"the placeholder {name} is not supported yet"
     if name == "SEQNUMBER":
         return "template", "SEQNUMBER needs an item for the dataset seq_number"
     near = nearest(name, known)

@@ -54,7 +54,7 @@ class Parameter:
 
     def refusal(self, path: str) -> Problem:
         """What is answered to a wish that nothing fulfils yet."""
-        return problem(path + self.name, "not_supported_yet", f"{self.doc} Not supported yet (row {self.row})")
+        return problem(path + self.name, "not_supported_yet", f"{self.doc} Not supported yet")
 
 
 @lru_cache

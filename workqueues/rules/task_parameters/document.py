@@ -294,9 +294,9 @@ def find(name: str) -> Parameter | None:
     return TASK_PARAMETERS.get(name) or (EXTRA_DATASETS if _EXTRA.fullmatch(name) else None)
 
 
-def not_yet() -> Mapping[str, str]:
-    """Name to row for what a task cannot use yet."""
-    return {p.name: p.row for p in TASK_PARAMETERS.values() if not p.supported}
+def not_yet() -> tuple[str, ...]:
+    """What a task cannot use yet."""
+    return tuple(p.name for p in TASK_PARAMETERS.values() if not p.supported)
 
 
 def read_parameters(params: Mapping[str, object]) -> tuple[TaskParameters, list[Problem]]:

@@ -209,14 +209,13 @@ def _default(key: Key) -> str:
 
 
 def _described(key: Key) -> SafeString:
-    """The head of the form: documentation, default, form of the value, source."""
+    """The head of the form: documentation, default, form of the value."""
     return format_html(
-        "<strong>{}</strong> (app {}, {})<br>{}<br>Default: <code>{}</code>. Value: {}.{}",
+        "<strong>{}</strong> (app {}, {})<br>{}<br>Default: <code>{}</code>. Value: {}.",
         f"{key.component}.{key.name}",
         key.app,
         key.type,
         key.doc,
         _default(key),
         key.bounds,
-        f" Source: {key.source}." if key.source else "",
     )

@@ -28,11 +28,11 @@ def reference(declared: Iterable[Key]) -> Iterator[str]:
         yield ""
         yield f"## {component}" if app == APP else f"## {component} (app {app})"
         yield ""
-        yield "| key | type | default | range | meaning | source |"
-        yield "|---|---|---|---|---|---|"
+        yield "| key | type | default | range | meaning |"
+        yield "|---|---|---|---|---|"
         for key in group:
             kind = f"{key.type}, {key.unit}" if key.unit else key.type
-            cells = (f"`{key.name}`", kind, f"`{key.write(key.default)}`", key.bounds, key.doc, key.source)
+            cells = (f"`{key.name}`", kind, f"`{key.write(key.default)}`", key.bounds, key.doc)
             yield f"| {' | '.join(' '.join(cell.replace('|', chr(92) + '|').split()) for cell in cells)} |"
 
 
