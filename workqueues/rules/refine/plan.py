@@ -171,9 +171,9 @@ def notes(document: TaskDocument) -> tuple[Problem, ...]:
     task = document.parameters
     listed = [problem(name, "note", p.note) for name, p in TASK_PARAMETERS.items() if p.note and getattr(task, name)]
     if not task.skipScout:
-        listed.append(problem("", "note", "scouts are not built yet (row J20), so every task runs without"))
+        listed.append(problem("", "note", "scouts are not built yet, so every task runs without"))
     listed += [
-        problem(f"{item.path}.attributes", "note", f"{shown(word)}: a hint without effect yet (row J17)")
+        problem(f"{item.path}.attributes", "note", f"{shown(word)}: a hint without effect yet")
         for item in input_items(document.items)
         for word in item.attributes.split(",")
         if word in ("manytime", "cvmfs")

@@ -244,7 +244,7 @@ class TaskParameters(BaseModel):
     hpoWorkflow: Flag = flag("Hyper-parameter optimisation.", row="J27", code="HO")
     hpoRequestData: dict[str, Any] | None = parameter("Its request.", row="J27")
     skipScout: Flag = flag(
-        "No scout jobs.", code="US", note="accepted; scouts are not built yet (row J20), so every task runs without"
+        "No scout jobs.", code="US", note="accepted; scouts are not built yet, so every task runs without"
     )
     scoutSuccessRate: Amount = number("Tenths of scouts that must succeed.", row="J20", code="SS")
     maxNumJobs: Amount = number("Most jobs of an optimisation task.", row="J27", code="MN")

@@ -49,4 +49,5 @@ def _row(*cells: str) -> str:
 
 
 def _one_line(doc: str | None) -> str:
-    return " ".join((doc or "").split())
+    """What a rule does, without its source."""
+    return " ".join((doc or "").split()).partition(" Source:")[0]
