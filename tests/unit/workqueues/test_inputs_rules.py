@@ -87,6 +87,7 @@ def test_events_that_count() -> None:
     assert [f.n_events for f in feeding.counted(files, None, real=True)] == [10, None]
     assert [f.n_events for f in feeding.counted(files, 25, real=False)] == [25, 25]
     assert [f.n_events for f in feeding.counted(files, 25, real=True)] == [10, 25]
+    assert [f.n_events for f in feeding.counted(made(0), 25, real=True)] == [0], "an empty file gets no job"
 
 
 def test_first_events_follow_the_files_before_until_one_is_not_known() -> None:
@@ -232,7 +233,25 @@ def test_arithmetic(text: str, value: int, result: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "+", "#+", "(#", "#)", "##", "# #", "2**3", "a", "#;1", "1.5", "#" * 101, "(" * 30 + "#" + ")" * 30]
+    "text",
+    [
+        "",
+        "+",
+        "#+",
+        "(#",
+        "#)",
+        "##",
+        "# #",
+        "2**3",
+        "a",
+        "#;1",
+        "1.5",
+        "#/0",
+        "#%(2-2)",
+        "3//0+#",
+        "#" * 101,
+        "(" * 30 + "#" + ")" * 30,
+    ],
 )
 def test_what_is_no_formula_is_refused(text: str) -> None:
     with pytest.raises(MalformedFormula):

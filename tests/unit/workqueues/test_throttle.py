@@ -30,6 +30,8 @@ from workqueues.rules.throttle.throttler import PRACTICE, Counts, Limits, thrott
         (Counts(running=1, activated=9000), Limits(unthrottled=True), "PASS", "unthrottled", None, False),
         (Counts(running=10, activated=30), Limits(ratio=3), "PASS", "pass", 250, True),
         (Counts(running=10, activated=31), Limits(ratio=3), "SKIP", "ratio", 0, False),
+        (Counts(running=90, activated=63), Limits(ratio=0.7), "PASS", "pass", 250, True),
+        (Counts(running=90, activated=64), Limits(ratio=0.7), "SKIP", "ratio", 0, False),
         # Rules of practice, each off unless asked for.
         (Counts(running=4000, defined=2401), Limits(), "PASS", "pass", 300, True),
         (Counts(running=4000, defined=2401), Limits(practice=PRACTICE), "SKIP", "brokerage_stuck", 0, False),

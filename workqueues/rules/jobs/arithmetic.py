@@ -76,7 +76,11 @@ class _Reader:
     def _chain(self, operators: tuple[str, ...], part: Callable[[int], _Step], depth: int) -> _Step:
         left = part(depth)
         while self.tokens and self.tokens[0] in operators:
-            left = _applied(_OPERATORS[self.tokens.pop(0)], left, part(depth))
+            operator, values = self.tokens.pop(0), self.tokens.count("#")
+            right = part(depth)
+            if operator not in ("+", "-", "*") and values == self.tokens.count("#") and right(Fraction(0)) == 0:
+                raise MalformedFormula("the formula divides by 0, whatever the value is")
+            left = _applied(_OPERATORS[operator], left, right)
         return left
 
     def _value(self, depth: int) -> _Step:

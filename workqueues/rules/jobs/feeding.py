@@ -34,7 +34,7 @@ def counted(files: Sequence[NewFile], per_file: int | None, real: bool) -> list[
     """The files with the events that count: `per_file`, if given, else those of the catalogue; the other way round if `real`."""
     if not per_file:
         return list(files)
-    return [f._replace(n_events=(f.n_events or per_file) if real else per_file) for f in files]
+    return [f._replace(n_events=per_file if f.n_events is None or not real else f.n_events) for f in files]
 
 
 def ordered(files: Sequence[NewFile], rules: SplitRules, shuffle: Random | None = None) -> list[NewFile]:

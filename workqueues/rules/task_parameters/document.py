@@ -243,9 +243,7 @@ class TaskParameters(BaseModel):
     preproSpec: dict[str, Any] | None = parameter("A job whose result fills in parameters.", row="J26", code="UP")
     hpoWorkflow: Flag = flag("Hyper-parameter optimisation.", row="J27", code="HO")
     hpoRequestData: dict[str, Any] | None = parameter("Its request.", row="J27")
-    skipScout: Flag = flag(
-        "No scout jobs.", code="US", note="accepted; scouts are not built yet, so every task runs without"
-    )
+    skipScout: Flag = flag("No scout jobs.", code="US", note="accepted; scouts are not built yet, so every task runs without")
     scoutSuccessRate: Amount = number("Tenths of scouts that must succeed.", row="J20", code="SS")
     maxNumJobs: Amount = number("Most jobs of an optimisation task.", row="J27", code="MN")
     totNumJobs: Amount = number("Most jobs of the task.", row="J27", code="TJ")

@@ -6,6 +6,7 @@ A unit is a work queue or leaf share, times a resource type. Not here: counting 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 PRACTICE = frozenset({"limit", "brokerage_stuck", "waiting", "walltime", "high_priority"})
@@ -143,7 +144,7 @@ def _reasons_to_skip(counts: Counts, limits: Limits, at_cap: Counts) -> list[tup
     enough = limits.lower if limits.lower is not None else 4 * _bunch(counts, limits)
     lower = enough if "limit" in on else limits.lower
     short = "walltime" in on and counts.walltime_s is not None and counts.walltime_s <= LONG_WORK_S
-    if queued > limits.ratio * running and not (lower is not None and queued < lower) and not short:
+    if queued > exactly(limits.ratio) * running and not (lower is not None and queued < lower) and not short:
         allowed = "" if lower is None else f", and {lower} may always wait"
         reasons.append(("ratio", f"{queued} jobs wait, more than {limits.ratio:g} x {running} that run{allowed}"))
     if "brokerage_stuck" in on and counts.defined > enough:
@@ -168,7 +169,7 @@ def _high_enough(counts: Counts, task_priority: int | None) -> int | None:
 def _passed(counts: Counts, limits: Limits, least_priority: int | None = None) -> Verdict:
     jobs = _bunch(counts, limits) // 2 if limits.cap is None else max(limits.cap // 5, 1)
     lock = True
-    if limits.lower is not None and counts.queued < NEARLY * limits.lower:
+    if limits.lower is not None and counts.queued < exactly(NEARLY) * limits.lower:
         jobs, lock = max(limits.lower // 20, jobs), False
     if least_priority is not None:
         return Verdict("PASS", jobs, lock, "high_priority", f"tasks of priority {least_priority} and more pass", least_priority)
@@ -176,7 +177,12 @@ def _passed(counts: Counts, limits: Limits, least_priority: int | None = None) -
     return Verdict("PASS", jobs, lock, "pass", reason)
 
 
+def exactly(ratio: float) -> Fraction:
+    """A ratio as it is written: 0.7 x 90 is 63, which the product of floating-point numbers is not (decision H2)."""
+    return Fraction(str(ratio))
+
+
 def _bunch(counts: Counts, limits: Limits) -> int:
     """Jobs that would fill the unit up, within what is made at once."""
-    room = limits.ratio * counts.running - (counts.not_running if "limit" in limits.practice else counts.queued)
+    room = exactly(limits.ratio) * counts.running - (counts.not_running if "limit" in limits.practice else counts.queued)
     return int(min(max(room, LEAST_BUNCH), MOST_BUNCH))
