@@ -130,6 +130,6 @@ LEFT JOIN brokerage_decision x ON x.id = s.decision_id AND x.task_id = j.task_id
 SELECT d.id FROM workqueues_dataset d LEFT JOIN workqueues_file f ON f.dataset_id = d.id GROUP BY d.id
 HAVING d.n_files_finished <> count(f.id) FILTER (WHERE f.status = 'finished')
     OR d.n_files_failed <> count(f.id) FILTER (WHERE f.status = 'failed')
-    OR d.n_files <> count(f.id) FILTER (WHERE f.status NOT IN ('lost', 'broken', 'missing'))
+    OR d.n_files <> count(f.id) FILTER (WHERE d.type IN ('input', 'pseudo_input', 'random_seed') OR f.status <> 'failed')
     OR d.n_files_used <> count(f.id) FILTER (WHERE d.type NOT IN ('input', 'pseudo_input', 'random_seed')
                                                 OR f.status IN ('picked', 'running', 'finished', 'failed'));
