@@ -50,6 +50,8 @@ HOLDS: Mapping[str, tuple[str, float]] = {
 }
 """What somebody else's session does and for how many seconds it then does nothing."""
 STANDSTILLS = (*FREEZES, *HOLDS)
+SMOKE_STANDSTILLS = 3
+"""How many of them the smoke test has, other ones with each seed."""
 
 
 def victims(system: System, kind: str) -> list[int]:
@@ -141,10 +143,18 @@ class Faults:
 
     @classmethod
     def planned(
-        cls, system: System, history: History, dice: random.Random, stop_s: float, kills: Mapping[str, int], stops: int
+        cls,
+        system: System,
+        history: History,
+        dice: random.Random,
+        stop_s: float,
+        kills: Mapping[str, int],
+        stops: int,
+        standstills: int,
     ) -> Faults:
-        """So many kills of each kind and so many stops, and each standstill once, shuffled."""
-        kinds = [*(kind for kind, n in kills.items() for _ in range(n)), *[STOP] * stops, *STANDSTILLS]
+        """So many kills of each kind, so many stops, and so many different standstills, shuffled."""
+        still = dice.sample(STANDSTILLS, min(standstills, len(STANDSTILLS)))
+        kinds = [*(kind for kind, n in kills.items() for _ in range(n)), *[STOP] * stops, *still]
         dice.shuffle(kinds)
         return cls(system, history, dice, stop_s, kinds, last_at=time.monotonic())
 

@@ -26,7 +26,7 @@ from broker_site.roof.embedded.place import STATE, make_folder
 from broker_site.roof.embedded.users import own_user
 from broker_site.roof.supervisor import Pilot, System, running
 from tests.chaos.campaign import QUEUES, Campaign
-from tests.chaos.faults import SMOKE, STANDSTILLS, STOP, STOPS, Faults
+from tests.chaos.faults import SMOKE, SMOKE_STANDSTILLS, STANDSTILLS, STOP, STOPS, Faults
 from tests.chaos.history import History
 from tests.chaos.sleeping import Sleepers
 from tests.chaos.storage_faults import StorageFaults
@@ -113,12 +113,19 @@ class Run:
         self.mark("started")
         watch = Watch(system.services.database_url)
         submitter = Submitter(system.url, self.token, self.campaign, self.history)
+        outages = 0 if self.mutant else self.outages
         faults = Faults.planned(
-            system, self.history, random.Random(self.campaign.seed), self.campaign.lease_s + 2, self.kills, STOPS
+            system,
+            self.history,
+            random.Random(self.campaign.seed),
+            self.campaign.lease_s + 2,
+            self.kills,
+            STOPS,
+            SMOKE_STANDSTILLS * outages,
         )
         sleepers = Sleepers(system, self.campaign, self.history, watch)
         sleepers.start()
-        storages = StorageFaults.planned(self.campaign, self.history, 0 if self.mutant else self.outages)
+        storages = StorageFaults.planned(self.campaign, self.history, outages)
         invariants = Invariants()
         while not self._over(submitter.done, faults, sleepers, storages):
             time.sleep(TICK_S)
@@ -243,7 +250,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="order of the faults; the same seed, the same order")
     parser.add_argument("--jobs", type=int, default=500)
     parser.add_argument("--lease", type=float, default=10.0, metavar="S", help="length of a job's lease")
-    parser.add_argument("--times", type=int, default=1, metavar="N", help="N times the kills and outages of the smoke test")
+    parser.add_argument("--times", type=int, default=1, metavar="N", help="N times the faults of the smoke test")
     parser.add_argument("--mutant", action="store_true", help="switch the fences off: a double use must show")
     options = parser.parse_args()
     seed = random.randrange(10**6) if options.seed is None else options.seed

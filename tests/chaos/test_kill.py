@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.chaos import checker
-from tests.chaos.faults import SMOKE, STANDSTILLS, STOPS
+from tests.chaos.faults import SMOKE, SMOKE_STANDSTILLS, STOPS
 from tests.chaos.storage_faults import WAYS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,7 +71,7 @@ def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed_frozen_or_l
     assert result["jobs"] >= 500
     assert result["kills"] == dict(sorted(SMOKE.items()))
     assert result["stopped"] == STOPS
-    assert result["standstills"] == sorted(STANDSTILLS)
+    assert len(result["standstills"]) == SMOKE_STANDSTILLS
     assert result["outages"] == dict.fromkeys(sorted(WAYS), 1)
     assert result["written"] == [], "nothing is written where a storage ought to be and is not"
     assert result["late"] >= 2, "reports of leases that were over must have been tried"

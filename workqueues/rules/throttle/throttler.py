@@ -185,4 +185,4 @@ def exactly(ratio: float) -> Fraction:
 def _bunch(counts: Counts, limits: Limits) -> int:
     """Jobs that would fill the unit up, within what is made at once."""
     room = exactly(limits.ratio) * counts.running - (counts.not_running if "limit" in limits.practice else counts.queued)
-    return int(min(max(room, LEAST_BUNCH), MOST_BUNCH))
+    return min(max(int(room), LEAST_BUNCH), MOST_BUNCH)
