@@ -113,7 +113,7 @@ class Run:
         self.mark("started")
         watch = Watch(system.services.database_url)
         submitter = Submitter(system.url, self.token, self.campaign, self.history)
-        outages = 0 if self.mutant else self.outages
+        rounds = 0 if self.mutant else self.outages
         faults = Faults.planned(
             system,
             self.history,
@@ -121,11 +121,11 @@ class Run:
             self.campaign.lease_s + 2,
             self.kills,
             STOPS,
-            SMOKE_STANDSTILLS * outages,
+            SMOKE_STANDSTILLS * rounds,
         )
         sleepers = Sleepers(system, self.campaign, self.history, watch)
         sleepers.start()
-        storages = StorageFaults.planned(self.campaign, self.history, outages)
+        storages = StorageFaults.planned(self.campaign, self.history, rounds)
         invariants = Invariants()
         while not self._over(submitter.done, faults, sleepers, storages):
             time.sleep(TICK_S)
