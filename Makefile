@@ -1,6 +1,6 @@
 # GridBroker. Needs Python 3.11 or 3.12 and a network that reaches a Python package registry; everything else is built here.
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint bench lock clean
+.PHONY: help demo up test soak lint bench lock clean
 SHELL := /bin/sh
 # A run starts dozens of Python processes, and each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -32,6 +32,9 @@ up: $(ENV) ## the same system, kept running; Ctrl-C stops it, data is kept
 
 test: $(ENV) ## all tests, on private servers; PYTEST_ARGS="-k name" chooses
 	@$(PY) -m pytest $(PYTEST_ARGS)
+
+soak: $(ENV) ## the long forms of tests, one after the other: chaos, benchmarks and oracles at size (an hour)
+	@$(PY) -m pytest -n 0 -m long --hypothesis-profile thorough
 
 lint: $(ENV) ## every static check
 	$(PY) -m ruff format --check .

@@ -42,7 +42,7 @@ for profile in ("usual", "thorough"):
     # Speed is measured in `benchmarks/`: how long an example takes says only how busy the machine is.
     hypothesis_settings.register_profile(profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("usual")
-"""`--hypothesis-profile thorough`: what a usual run samples is compared in full (`tests/oracles`)."""
+"""`--hypothesis-profile thorough`: what a usual run samples is tried many more times; such tests are marked `long` then."""
 
 chromium_missing = pytest.StashKey[bool]()
 

@@ -18,7 +18,9 @@ from broker_site.foundation.access.credentials import ensure_user, issue_enrolme
 from broker_site.foundation.access.tokens import mint_job_token
 from tests.builders import grid, parameters, submitted
 
-pytestmark = pytest.mark.django_db
+THOROUGH = settings.get_current_profile_name() == "thorough"
+
+pytestmark = [pytest.mark.django_db, *([pytest.mark.long] if THOROUGH else ())]
 
 NASTY = (
     *(
@@ -138,7 +140,7 @@ def callers(db: None) -> list[Client]:
 
 
 @settings(
-    max_examples=250,
+    max_examples=10_000 if THOROUGH else 250,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -82,6 +82,19 @@ def test_every_benchmark_says_its_figures_and_sizes_last(services: Services, red
         assert faults(name, words, last) == [], last
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("arguments", ALL, ids=" ".join)
+def test_every_benchmark_ends_at_size(arguments: tuple[str, ...], services: Services, redis_url: str) -> None:
+    environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
+    environment.pop("DJANGO_SETTINGS_MODULE", None)
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=3000)
+    assert ran.returncode == 0, ran.stderr
+    name, *words = arguments
+    *_, last = map(json.loads, ran.stdout.strip().splitlines())
+    assert faults(name, words, last) == [], last
+
+
 def faults(name: str, words: list[str], line: dict[str, Any]) -> list[str]:
     """What the last line of a run lacks."""
     parser = parser_of(name)

@@ -30,6 +30,7 @@ class Campaign:
     tasks: int = 5
     lease_s: float = 10.0
     claim_s: float = 5.0
+    outage_s: float = 4.0
 
     @property
     def files(self) -> int:

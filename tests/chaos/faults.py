@@ -152,9 +152,9 @@ class Faults:
         stops: int,
         standstills: int,
     ) -> Faults:
-        """So many kills of each kind, so many stops, and so many different standstills, shuffled."""
-        still = dice.sample(STANDSTILLS, min(standstills, len(STANDSTILLS)))
-        kinds = [*(kind for kind, n in kills.items() for _ in range(n)), *[STOP] * stops, *still]
+        """So many kills of each kind, so many stops, and so many standstills, as different as they can be, shuffled."""
+        still = [kind for _ in range(0, standstills, len(STANDSTILLS)) for kind in dice.sample(STANDSTILLS, len(STANDSTILLS))]
+        kinds = [*(kind for kind, n in kills.items() for _ in range(n)), *[STOP] * stops, *still[:standstills]]
         dice.shuffle(kinds)
         return cls(system, history, dice, stop_s, kinds, last_at=time.monotonic())
 

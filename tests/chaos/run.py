@@ -38,6 +38,7 @@ CALM_S = 60.0
 CLEAN_S = 10.0
 """How much longer pilots may take to remove what dead ones left on storage."""
 LONGEST_S = 400.0
+"""How long a run may take for each time that the faults of the smoke test are done."""
 SHORTEST_GAP_S, LONGEST_GAP_S = 1.0, 5.0
 """Faults are spread over the work, but come no more and no less often than this."""
 MUTANT_GAP_S = 4.0
@@ -61,9 +62,8 @@ class Run:
 
     campaign: Campaign
     mutant: bool
-    kills: Mapping[str, int]
     history: History
-    outages: int = 1
+    times: int = 1
     began: float = field(default_factory=time.monotonic)
     marks: dict[str, float] = field(default_factory=dict)
     token: str = ""
@@ -113,14 +113,14 @@ class Run:
         self.mark("started")
         watch = Watch(system.services.database_url)
         submitter = Submitter(system.url, self.token, self.campaign, self.history)
-        rounds = 0 if self.mutant else self.outages
+        rounds = 0 if self.mutant else self.times
         faults = Faults.planned(
             system,
             self.history,
             random.Random(self.campaign.seed),
             self.campaign.lease_s + 2,
-            self.kills,
-            STOPS,
+            {kind: n * self.times for kind, n in SMOKE.items()},
+            STOPS * self.times,
             SMOKE_STANDSTILLS * rounds,
         )
         sleepers = Sleepers(system, self.campaign, self.history, watch)
@@ -166,7 +166,7 @@ class Run:
 
     def _over(self, submitted: bool, faults: Faults, sleepers: Sleepers, storages: StorageFaults) -> bool:
         """Whether there is nothing left to do, or no hope."""
-        if time.monotonic() - self.began > LONGEST_S:
+        if time.monotonic() - self.began > LONGEST_S * self.times:
             return True
         if self.mutant:
             return self.seen is not None and self.seen.doubled > 0
@@ -191,7 +191,7 @@ class Run:
             "seed": self.campaign.seed,
             "seconds": round(time.monotonic() - self.began, 1),
             "marks": self.marks,
-            "kills": {kind: n for kind, n in sorted(faults.done.items()) if kind in self.kills},
+            "kills": {kind: n for kind, n in sorted(faults.done.items()) if kind in SMOKE},
             "standstills": sorted(set(STANDSTILLS) & set(faults.done)),
             "stopped": faults.done[STOP],
             "late": sleepers.late,
@@ -230,11 +230,11 @@ def own_instance(first: str) -> Iterator[str]:
     raise RuntimeError(f"nine runs are going on in {ROOT / STATE}")
 
 
-def run(campaign: Campaign, instance: str, *, mutant: bool, kills: Mapping[str, int], outages: int = 1) -> dict[str, Any]:
+def run(campaign: Campaign, instance: str, *, mutant: bool, times: int = 1) -> dict[str, Any]:
     """Run a campaign on an empty instance."""
     shutil.rmtree(campaign.folder, ignore_errors=True)
     campaign.folder.mkdir(parents=True)
-    one = Run(campaign, mutant, kills, History(campaign.folder / "history.jsonl"), outages)
+    one = Run(campaign, mutant, History(campaign.folder / "history.jsonl"), times)
     planted = {"DJANGO_SETTINGS_MODULE": "tests.chaos.mutants.settings"} if mutant else {}
     with running(
         instance, prepare=one.prepare, fresh=True, environment=planted, quiet_s=QUIET_S, frozen_s=FROZEN_S, say=one.say
@@ -250,6 +250,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="order of the faults; the same seed, the same order")
     parser.add_argument("--jobs", type=int, default=500)
     parser.add_argument("--lease", type=float, default=10.0, metavar="S", help="length of a job's lease")
+    parser.add_argument("--outage", type=float, default=4.0, metavar="S", help="how long the root of a storage is away")
     parser.add_argument("--times", type=int, default=1, metavar="N", help="N times the faults of the smoke test")
     parser.add_argument("--mutant", action="store_true", help="switch the fences off: a double use must show")
     options = parser.parse_args()
@@ -259,9 +260,10 @@ def main() -> int:
     os.environ["GRIDBROKER_PROFILE"] = "local"
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # through the blocks that stop everything
     with own_instance("unfenced" if options.mutant else "chaos") as instance:
-        campaign = Campaign(ROOT / STATE / instance / "campaign", seed, options.jobs, lease_s=options.lease)
-        kills = {kind: n * options.times for kind, n in SMOKE.items()}
-        result = run(campaign, instance, mutant=options.mutant, kills=kills, outages=options.times)
+        campaign = Campaign(
+            ROOT / STATE / instance / "campaign", seed, options.jobs, lease_s=options.lease, outage_s=options.outage
+        )
+        result = run(campaign, instance, mutant=options.mutant, times=options.times)
         (campaign.folder / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
     print(json.dumps(result))
     return 1 if result["violations"] else 0

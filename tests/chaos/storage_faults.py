@@ -13,9 +13,6 @@ from brokerage.pilot.storage_root import MARKER
 from tests.chaos.campaign import QUEUES, Campaign, endpoint
 from tests.chaos.history import History, wall_time
 
-AWAY_S = 4.0
-"""How long a root is away: many heartbeats, less than a loss takes to be confirmed."""
-
 
 @dataclass(frozen=True, slots=True)
 class Outage:
@@ -59,7 +56,7 @@ class StorageFaults:
         kind = self.kinds.pop(0)
         root = self.campaign.storage / endpoint(self.dice.choice(list(QUEUES)))
         restore = WAYS[kind](self, root)
-        self._outage, self.last_at = Outage(root, time.monotonic() + AWAY_S, restore), time.monotonic()
+        self._outage, self.last_at = Outage(root, time.monotonic() + self.campaign.outage_s, restore), time.monotonic()
         self.done[kind] += 1
         self.history.add("fault", f"storage {kind}", root=root.name, sent=wall_time())
 

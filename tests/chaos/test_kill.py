@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.chaos import checker
-from tests.chaos.faults import SMOKE, SMOKE_STANDSTILLS, STOPS
+from tests.chaos.faults import SMOKE, SMOKE_STANDSTILLS, STANDSTILLS, STOPS
 from tests.chaos.storage_faults import WAYS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,13 +27,13 @@ STOP_S = 30.0
 STANDARD = {"psycopg2", *sys.stdlib_module_names}
 
 
-def chaos(*arguments: str) -> dict[str, Any]:
+def chaos(*arguments: str, longest_s: float = LONGEST_S) -> dict[str, Any]:
     """The result of one run."""
     seed = os.environ.get("CHAOS_SEED")
     command = [sys.executable, "-m", "tests.chaos.run", *arguments, *(("--seed", seed) if seed else ())]
     ran = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        answer, said = ran.communicate(timeout=LONGEST_S)
+        answer, said = ran.communicate(timeout=longest_s)
     except subprocess.TimeoutExpired:
         ran.terminate()  # it stops all that it has started
         answer, said = ran.communicate(timeout=STOP_S)
@@ -59,20 +59,24 @@ def line(name: str, result: dict[str, Any]) -> str:
 
 
 @pytest.mark.chaos
+@pytest.mark.parametrize(
+    ("times", "jobs", "outage_s"),
+    [pytest.param(1, 250, 4, id="smoke"), pytest.param(10, 5000, 15, id="size", marks=pytest.mark.long)],
+)
 def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed_frozen_or_locked(
-    record_property: Callable[[str, object], None],
+    times: int, jobs: int, outage_s: int, record_property: Callable[[str, object], None]
 ) -> None:
-    result = chaos()
+    result = chaos("--times", str(times), "--jobs", str(jobs), "--outage", str(outage_s), longest_s=times * LONGEST_S)
     record_property("told", line("chaos", result))
     assert result["violations"] == [], f"see .gridbroker/chaos; again with --seed {result['seed']}"
     assert (result["broken"], result["looks"] > 1) == ([], True), "the invariants hold at every moment"
     assert (result["lost"], result["doubled"], result["stuck"]) == (0, 0, 0)
-    assert result["finished"] == result["files"] == 2000
-    assert result["jobs"] >= 500
-    assert result["kills"] == dict(sorted(SMOKE.items()))
-    assert result["stopped"] == STOPS
-    assert len(result["standstills"]) == SMOKE_STANDSTILLS
-    assert result["outages"] == dict.fromkeys(sorted(WAYS), 1)
+    assert result["finished"] == result["files"] == jobs * 4
+    assert result["jobs"] >= jobs
+    assert result["kills"] == {kind: n * times for kind, n in sorted(SMOKE.items())}
+    assert result["stopped"] == STOPS * times
+    assert len(result["standstills"]) == min(SMOKE_STANDSTILLS * times, len(STANDSTILLS))
+    assert result["outages"] == dict.fromkeys(sorted(WAYS), times)
     assert result["written"] == [], "nothing is written where a storage ought to be and is not"
     assert result["late"] >= 2, "reports of leases that were over must have been tried"
     assert result["looked_at"]["reports answered 409"] >= 2

@@ -1,7 +1,7 @@
 """Each policy against a second one in plain Python, on random grids: the same verdicts, sentences, choice and weights.
 
-A usual run compares a few hundred grids per policy; `pytest tests/oracles --hypothesis-profile thorough`
-compares 10,000. Software, which has tests of its own, and options are not among the values.
+A usual run compares a few hundred grids per policy, `make soak` 10,000. Software, which has tests of its own, and options are
+not among the values.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ from tests.unit.brokerage.grids import ASKS, CONFIG, ROWS, random_grids, random_
 
 Rows = list[dict[str, Any]]
 
-GRIDS = 10_000 if settings.get_current_profile_name() == "thorough" else 300
+THOROUGH = settings.get_current_profile_name() == "thorough"
+GRIDS = 10_000 if THOROUGH else 300
 """How many random grids the oracles compare; the profile is chosen with `--hypothesis-profile thorough`."""
+
+pytestmark = pytest.mark.long if THOROUGH else ()
 
 many = settings(max_examples=GRIDS, suppress_health_check=list(HealthCheck))
 
