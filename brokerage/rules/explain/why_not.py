@@ -87,7 +87,7 @@ def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: 
         chosen=first < 0,
         weight=finite(entries[-1][1]["weight"][row].item()),
         factors={factor: finite(value) for factor, value in factors.items()},
-        first=skipped_of(name, skip_of(entries[first], row)) if first >= 0 else None,
+        first=skipped_of(name, entries[first], row) if first >= 0 else None,
         checks=tuple(checks),
     )
 
