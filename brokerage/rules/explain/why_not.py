@@ -16,7 +16,7 @@ from brokerage.rules.decision.declare import Filter, Policy
 from brokerage.rules.decision.pipeline import Evidence, at, evidence, skip_of
 from brokerage.rules.decision.record import Record
 from brokerage.rules.explain.explanation import SkippedCandidate, about, finite, plain, replayable, skipped_of
-from brokerage.rules.explain.remedies import Remedy, remedies
+from brokerage.rules.explain.remedies import FailedCheck, Remedy, remedies
 from brokerage.rules.explain.rule_inputs import RuleInputs, rule_inputs
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
@@ -76,8 +76,8 @@ def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: 
         if bad and rule is not None:
             if rule.name not in inputs:
                 inputs[rule.name] = rule_inputs(rule, prepared, columns, config)
-            depends = remedies(entry[0], inputs[rule.name], prepared, columns, config, row, check.numbers)
-            check = replace(check, depends_on=depends)
+            failed_check = FailedCheck(rule, entry[0], prepared, columns, config, row, check.numbers)
+            check = replace(check, depends_on=remedies(failed_check, inputs[rule.name]))
         checks.append(check)
     first = int(record.decision.first[row])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
