@@ -139,6 +139,7 @@ def text(task: Task, decisions: Sequence[Decision], verdicts: dict[int, WhyNot])
     status = task_status(task)
     yield f"  since {task.status_since:%Y-%m-%d %H:%M:%S} UTC: {headline(status)}"
     yield from (f"  {reason.kind}: {reason.message}" for reason in reasons(status))
+    yield from (f"  errors: {sentence}" for sentence in status.errors.sentences())
     if status.next_look_at is not None:
         yield f"  next look at {status.next_look_at:%Y-%m-%d %H:%M:%S} UTC"
     if not decisions:
