@@ -55,9 +55,26 @@ class WhyNot:
     first: SkippedCandidate | None
     checks: tuple[Check, ...]
 
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """What the candidate fails, in the order of the policy."""
+        return tuple(check for check in self.checks if not check.passed)
+
+    @property
+    def passed(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.passed)
+
     def to_document(self) -> dict[str, Any]:
         """The same as JSON data."""
         return asdict(self)
+
+
+def candidates_named(columns: Columns, name: str) -> tuple[str, ...]:
+    """The candidate of this name, or all parts of the unified queue of this name; none where there are none."""
+    if name in columns.index:
+        return (name,)
+    unified = getattr(columns, "unified_name", None)
+    return () if unified is None or not name else tuple(columns.name[unified == name].tolist())
 
 
 def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: Config, name: str) -> WhyNot:
