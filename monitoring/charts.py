@@ -15,14 +15,17 @@ from monitoring.queries.throttle import RIBBON_H, Spell
 WIDTH, HEIGHT = 100.0, 8
 LEAST_PART, LEAST_SPELL = 1.5, 1.0
 """Width that a part or a spell has at least, of 100: one failed file in a million is still seen."""
+IN_WORDS = {"running": "in jobs"}
+"""Part of a bar by its colour -> what it is called, where that differs: a job that has files may wait or run."""
 COLOURS = {"PASS": "done", "SKIP": "held"}
 
 
 def progress_bar(files: Files) -> SafeString:
-    """Done, failed, lost, running, left, in this order."""
+    """Done, failed, lost, in jobs, left, in this order."""
     lost = [("lost", files.lost)] if files.lost else []
-    parts = [("done", files.finished), ("failed", files.failed), *lost, ("running", files.running), ("left", files.left)]
-    return _bar(parts, ", ".join(f"{n:,} {name}" for name, n in parts) if files.total else "no files yet")
+    parts = [("done", files.finished), ("failed", files.failed), *lost, ("running", files.in_jobs), ("left", files.left)]
+    words = ", ".join(f"{n:,} {IN_WORDS.get(name, name)}" for name, n in parts)
+    return _bar(parts, words if files.total else "no files yet")
 
 
 def share_bar(part: float, whole: float, name: str = "running") -> SafeString:

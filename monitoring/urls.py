@@ -7,6 +7,7 @@ from itertools import chain
 from django.urls import URLPattern, path, re_path
 
 from monitoring.views.details import home, job, queue, task
+from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.visitor import appearance, login, logout
@@ -30,6 +31,8 @@ urlpatterns = [
     path("tasks/<int:task_id>/brokerage/what-if/", what_if, name="page-task-what-if"),
     path("queues/<str:name>/", queue, name="page-queue"),
     path("jobs/<int:job_id>/", job, name="page-job"),
+    path("jobs/<int:job_id>/log/", job_log, name="page-job-log"),
+    path("jobs/<int:job_id>/outputs/<int:file_id>/", job_output, name="page-job-output"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
     path("appearance/", appearance, name="appearance"),

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, pretty, row
 from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec, Pilot, TaskQueue
+from brokerage.rules.dispatch.settlement import first_line
 
 
 class OfJob(ReadOnlyAdmin):
@@ -91,7 +92,7 @@ class JobResultAdmin(OfJob):
 
     @admin.display(description="message")
     def message(self, result: JobResult) -> str:
-        return cut(result.error_message)
+        return cut(first_line(result.error_message))
 
     @admin.display(description="metrics")
     def measured(self, result: JobResult) -> SafeString:

@@ -24,7 +24,9 @@ from workqueues.api.tasks import visible_task
 from workqueues.models import Task
 
 READ = "decision:read"
-QUEUE = OpenApiParameter("queue", str, description="also tell every verdict on this candidate: why it was chosen or not")
+QUEUE = OpenApiParameter(
+    "queue", str, description="also tell every verdict on this candidate, or on each part of this unified queue"
+)
 
 
 @extend_schema(tags=["brokerage"])
@@ -72,11 +74,11 @@ class DecisionsView(viewsets.GenericViewSet[Decision]):
         return decision
 
 
-def _why_not(decision: Decision, name: str) -> dict[str, Any] | None:
+def _why_not(decision: Decision, name: str) -> list[dict[str, Any]] | None:
     if not name:
         return None
     try:
-        return why_not_of(decision, name).to_document()
+        return [verdicts.to_document() for verdicts in why_not_of(decision, name)]
     except NotACandidate as unknown:
         raise Refused(404, "Not a candidate", f"{unknown}.") from None
     except NotReproducible as gone:

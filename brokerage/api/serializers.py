@@ -142,8 +142,11 @@ class DecisionWhole(DecisionShown):
         allow_null=True,
         help_text="verdict, funnel, chosen with weights and factors, skipped with reasons, matrix",
     )
-    why_not = serializers.DictField(
-        read_only=True, allow_null=True, help_text="every verdict on the candidate named by `queue`; null without it"
+    why_not = serializers.ListField(
+        child=serializers.DictField(),
+        read_only=True,
+        allow_null=True,
+        help_text="every verdict on the candidate named by `queue`, or on each part of that unified queue; null without it",
     )
 
     class Meta:

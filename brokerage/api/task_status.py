@@ -25,6 +25,15 @@ class ReasonShown(serializers.Serializer[Any]):
     task_id = serializers.IntegerField(allow_null=True, help_text="the task to look at, where it is another one")
 
 
+class ErrorsShown(serializers.Serializer[Any]):
+    """Jobs of the task that ended with one error code, among the newest ones that ended."""
+
+    code = serializers.CharField()
+    n_jobs = serializers.IntegerField()
+    message = serializers.CharField(help_text="the commonest one: the line that tells")
+    job_id = serializers.IntegerField(help_text="the newest of the jobs")
+
+
 class TaskStatusShown(serializers.Serializer[Any]):
     """Where a task stands."""
 
@@ -32,6 +41,7 @@ class TaskStatusShown(serializers.Serializer[Any]):
     headline = serializers.CharField(help_text="the one line")
     next_look_at = serializers.DateTimeField(allow_null=True)
     reasons = ReasonShown(many=True, help_text="the most telling first; empty once it has ended")
+    errors = ErrorsShown(many=True, help_text="with what its jobs ended that did not finish, the most frequent code first")
 
 
 @extend_schema(tags=["tasks"])

@@ -44,7 +44,7 @@ def nopilot_generic(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | 
     return (True, {"requests_3h": queues.requests_3h}) if ask.preassigned else _piloted(ask, queues)
 
 
-@filter("nopilot", NO_PILOT)
+@filter("nopilot", NO_PILOT, returns=True)
 def nopilot_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The same for analysis, where it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3."""
     return _piloted(ask, queues)

@@ -51,7 +51,7 @@ def _included(ask: Ask) -> tuple[str, ...]:
     return tuple(name for name in ask.included_sites if name != AUTO)
 
 
-@filter("status", "its status is {status}, not online")
+@filter("status", "its status is {status}, not online", returns=True)
 def status_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The status is online, unless the task names or includes the queue; AUTO includes none. Source: seed 000, analysis."""
     numbers = {"status": queues.status}
@@ -89,9 +89,13 @@ def scratch_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, 
         "disk",
         "its output storage has {space_gb:.0f} GB free, more than {output_gb:.0f} are wanted",
         gap=("output_gb", "space_gb"),
+        returns=True,
     ),
     Criterion(
-        "disk", "its input storage has {inner_gb:.0f} GB free, more than {input_gb:.0f} are wanted", gap=("input_gb", "inner_gb")
+        "disk",
+        "its input storage has {inner_gb:.0f} GB free, more than {input_gb:.0f} are wanted",
+        gap=("input_gb", "inner_gb"),
+        returns=True,
     ),
     keys=("STORAGE_MIN_FREE_SIZE_OUTPUT", "STORAGE_MIN_FREE_SIZE"),
 )
@@ -110,7 +114,7 @@ def storage_space_analysis(_ask: Ask, queues: Queues, config: Config) -> tuple[t
     return (queues.known_space_gb > config["STORAGE_MIN_FREE_SIZE_OUTPUT"], takes_input), numbers
 
 
-@filter("blacklist", "a storage endpoint that its jobs need is out of service")
+@filter("blacklist", "a storage endpoint that its jobs need is out of service", returns=True)
 def blacklist(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """No endpoint is blacklisted for any access, and the input can be had. Source: seed 000, analysis; facts 3.3."""
     return queues.all_endpoints_up & queues.source_ok, {}
@@ -164,7 +168,7 @@ def user_queue_limit(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | 
     return True if ask.merge else queues.user_queued <= limit, numbers
 
 
-@filter("local_quota", "the user's quota at {storage} is used up")
+@filter("local_quota", "the user's quota at {storage} is used up", returns=True)
 def local_quota(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The output storage is none where the quota of the user is used up. Source: facts on the brokerage 3.3."""
     full = ask.usage.full_storages
@@ -179,7 +183,7 @@ def cloud_mismatch(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | b
     return True if wanted in ANY_CLOUD else (queues.cloud == wanted) | (queues.cloud == ""), numbers
 
 
-@filters(Criterion("hospital", "it is for jobs that failed elsewhere, and others are left"))
+@filters(Criterion("hospital", "it is for jobs that failed elsewhere, and others are left", returns=True))
 def hospital(_ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, Numbers]:
     """A hospital queue only where no other is left. Source: facts on the brokerage 3.3."""
     return Relaxation((~queues.is_hospital,), (lambda: (True,),)) if queues.is_hospital.any() else (True,), {}

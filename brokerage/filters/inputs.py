@@ -13,6 +13,7 @@ from brokerage.rules.facts.snapshot import Queues
         "io",
         "{missing_gb:.1f} GB in {missing_files} files of its input are missing, less than {size_gb:g} GB and {files} files may",
         gap=("missing_gb", "size_gb"),
+        returns=True,
     ),
     keys=("IO_INTENSITY_CUTOFF", "SIZE_CUTOFF_TO_MOVE_INPUT", "NUM_CUTOFF_TO_MOVE_INPUT"),
 )
@@ -41,7 +42,7 @@ def remoteio(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, N
     return queues.direct_access_lan if judged else True, {"direct_access_lan": queues.direct_access_lan}
 
 
-@filter("non_local", "{missing_files} files of the input are not there, and the queue reads only local data")
+@filter("non_local", "{missing_files} files of the input are not there, and the queue reads only local data", returns=True)
 def non_local(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """A queue that reads only local data needs all the input there. Source: facts on the brokerage 2.6."""
     return queues.reads_elsewhere | queues.local, {"missing_files": queues.missing_files}

@@ -12,7 +12,7 @@ from brokerage.rules.facts.network import fast_enough, least_if_urgent
 from brokerage.rules.facts.snapshot import Queues
 
 
-@filter("link_unusable", "the link to {nucleus} is blocked")
+@filter("link_unusable", "the link to {nucleus} is blocked", returns=True)
 def link_unusable(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """The link to the nucleus is not blocked; an unknown link passes. Source: seed 000; facts on the brokerage 1, 2.3 row 4."""
     return queues.link_open, {"nucleus": ask.nucleus or ""}

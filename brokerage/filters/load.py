@@ -20,7 +20,7 @@ def disk_io(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Num
     return _disk_io(ask, queues, config)
 
 
-@filter("diskIO", DISK_IO, gap=("wanted", "most"), keys=("MAX_DISKIO_DEFAULT",))
+@filter("diskIO", DISK_IO, gap=("wanted", "most"), keys=("MAX_DISKIO_DEFAULT",), returns=True)
 def disk_io_analysis(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
     """The same for analysis, where it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3."""
     return _disk_io(ask, queues, config)
@@ -43,8 +43,10 @@ def transferring(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Num
 
 
 @filters(
-    Criterion("non_pledged", "its cores are opportunistic, and there is too little work for others"),
-    Criterion("over_pledged", "{running_cores} cores run, {pledged:.0f} are pledged", gap=("running_cores", "pledged")),
+    Criterion("non_pledged", "its cores are opportunistic, and there is too little work for others", returns=True),
+    Criterion(
+        "over_pledged", "{running_cores} cores run, {pledged:.0f} are pledged", gap=("running_cores", "pledged"), returns=True
+    ),
     keys=("WORK_SHORTAGE",),
 )
 def non_pledged(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:

@@ -26,7 +26,7 @@ def wants_local_input(ask: Ask, config: Config) -> bool:
     return priority < ANYWHERE_PRIORITY and not little and not tired
 
 
-@filters(Criterion("locality", "{missing_files} files of the input are not there"), keys=LOCALITY_KEYS)
+@filters(Criterion("locality", "{missing_files} files of the input are not there", returns=True), keys=LOCALITY_KEYS)
 def locality(ask: Ask, queues: Queues, config: Config) -> tuple[Verdicts, Numbers]:
     """All input is there on disk, or the queue reads it through a cache.
 
@@ -53,7 +53,7 @@ def _without_cache(queues: Queues) -> Flags | bool:
 
 @filters(
     Criterion("vp", "it reads through a cache, which the task avoids"),
-    Criterion("overloaded_vp", "it reads through a cache, and {queued} jobs wait"),
+    Criterion("overloaded_vp", "it reads through a cache, and {queued} jobs wait", returns=True),
     keys=OVERLOAD_KEYS,
 )
 def virtual_placement(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
@@ -64,7 +64,7 @@ def virtual_placement(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[F
     return (~queues.virtual if ask.avoid_vp else True, ~(queues.virtual & overloaded(queues, config))), numbers
 
 
-@filter("fileunavailable", "{missing_files} files of the input are not there, and the queue reads only local data")
+@filter("fileunavailable", "{missing_files} files of the input are not there, and the queue reads only local data", returns=True)
 def file_unavailable(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """A queue that reads only local data needs all the input there. Source: facts on the brokerage 3.3."""
     return queues.reads_elsewhere | queues.local, {"missing_files": queues.missing_files}

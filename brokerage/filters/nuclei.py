@@ -22,7 +22,7 @@ def nonpreassigned_nucleus(ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[F
     return (nuclei.name == ask.nucleus) if ask.nucleus else True, {"nucleus": ask.nucleus or ""}
 
 
-@filter("status", "the site is {state}, not ACTIVE")
+@filter("status", "the site is {state}, not ACTIVE", returns=True)
 def nucleus_status(_ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags, Numbers]:
     """The site is ACTIVE. Source: seed 001, task brokerage."""
     return nuclei.state == "ACTIVE", {"state": nuclei.state}
@@ -61,12 +61,16 @@ def _space_gb(ask: Ask, nuclei: Nuclei) -> Floats:
 
 @filters(
     Criterion(
-        "insize", "{available_gb:.1f} GB of the input are there, {least_gb:.1f} are wanted", gap=("least_gb", "available_gb")
+        "insize",
+        "{available_gb:.1f} GB of the input are there, {least_gb:.1f} are wanted",
+        gap=("least_gb", "available_gb"),
+        returns=True,
     ),
     Criterion(
         "innum",
         "{available_files} files of the input are there, {least_files:.0f} are wanted",
         gap=("least_files", "available_files"),
+        returns=True,
     ),
     keys=(
         *("INPUT_SIZE_THRESHOLD", "INPUT_SIZE_FRACTION", "INPUT_NUM_THRESHOLD", "INPUT_NUM_FRACTION"),

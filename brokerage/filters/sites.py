@@ -55,7 +55,7 @@ def site_lists(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags |
     return (allowed, inside), numbers
 
 
-@filter("status", "its status is {status}, not online")
+@filter("status", "its status is {status}, not online", returns=True)
 def status(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The status is online, unless the task itself names the queue. Source: seed 000; facts on the brokerage 4."""
     return True if ask.preassigned else queues.online, {"status": queues.status}

@@ -13,7 +13,16 @@ from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.ledger.moves import move_jobs
 from brokerage.models import JobInput, JobResult
-from brokerage.rules.dispatch.settlement import Ending, ExpectedOutput, JobOrder, Report, ReportedOutput, Settlement, settle
+from brokerage.rules.dispatch.settlement import (
+    Ending,
+    ExpectedOutput,
+    JobOrder,
+    Report,
+    ReportedOutput,
+    Settlement,
+    first_line,
+    settle,
+)
 from workqueues.ledger.files import Hold, JobOutcome, MadeFile, settling
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import CatalogueEntry, registering
@@ -31,7 +40,8 @@ _SEE = Prepared(
     SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text,
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
         s.storage, (1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)))::bigint, u.whole, u.cut,
-        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, 'an' = ANY (string_to_array(d.attributes, ',')))
+        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, 'an' = ANY (string_to_array(d.attributes, ',')),
+                f.type = 'log')
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id)
     FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     LEFT JOIN brokerage_jobspec s ON s.job_id = j.id LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
@@ -62,11 +72,11 @@ _USES = Prepared(
 )
 _RESULT = Prepared(
     "write_result",
-    "bigint, text, uuid, text, timestamptz, timestamptz, int, text, text, jsonb",
+    "bigint, text, uuid, text, timestamptz, timestamptz, int, text, text, jsonb, text",
     """
     INSERT INTO brokerage_jobresult (job_id, reported_status, pilot_id, host, start_time, end_time, exit_code, error_code,
-        error_message, metrics)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+        error_message, metrics, log_end)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     """,
 )
 
@@ -122,11 +132,13 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
         settlement = settle(report, order, job.kill_requested, job.kill_outcome)
         outcome: Outcome = "untried" if settlement.down else FILE_OUTCOME[settlement.ending]
         writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement))
-        error = f": {report.error_code} {report.error_message}" if report.error_code else ""
+        error = f": {report.error_code} {first_line(report.error_message)}" if report.error_code else ""
         if not move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]).run():
             raise Stale(f"the lease {epoch} of job {job_id} is over")
         made = len(settlement.made)
-        why = settlement.error_message or settlement.error_code or f"{made} output{'' if made == 1 else 's'} registered"
+        why = (
+            first_line(settlement.error_message) or settlement.error_code or f"{made} output{'' if made == 1 else 's'} registered"
+        )
         writes.append(move_jobs([job_id], settlement.ending, who, why, sub_status=settlement.sub_status))
         writes.append(_result(job, report, settlement))
         datasets = {o.file_id: o.dataset_name for o in job.outputs}
@@ -228,4 +240,5 @@ def _result(job: _Job, report: Report, settlement: Settlement) -> Call:
         settlement.error_code[:40],
         settlement.error_message[:500],
         json.dumps(dict(report.metrics)),
+        "" if settlement.ending == "finished" or settlement.made else report.log_end,
     )

@@ -187,8 +187,11 @@ class JobResult(models.Model):
     end_time = models.DateTimeField(null=True, blank=True, help_text="when the payload ended on the node")
     exit_code = models.IntegerField(null=True, blank=True)
     error_code = models.CharField(max_length=40, default="", db_default="")
-    error_message = models.CharField(max_length=500, default="", db_default="")
+    error_message = models.CharField(max_length=500, default="", db_default="", help_text="the line that tells first")
     metrics = models.JSONField(default=dict, db_default={})
+    log_end = models.TextField(
+        default="", db_default="", blank=True, help_text="end of the log of a job that failed, where that could not be stored"
+    )
 
     def __str__(self) -> str:
         return f"result of {self.job_id}"

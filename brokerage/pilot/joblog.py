@@ -15,6 +15,10 @@ from pathlib import Path
 from brokerage.pilot.clocks import wall_time
 
 MESSAGE_LIMIT = 500
+LINE_LIMIT = 250
+"""Characters of the line that tells, the last one of a stream."""
+STREAM_LIMIT = 380
+"""Characters of a message that are left to the stream; the others say how the payload ended."""
 TAIL_BYTES = 1_000_000
 """At most this much of each stream goes into the log archive: its end."""
 
@@ -54,18 +58,38 @@ def read_tail(path: Path, size: int) -> bytes:
 
 
 def last_lines(path: Path) -> str:
-    """The last lines of a stream that fit into a report (at most 500 characters, joined by ` | `), whatever bytes it has."""
-    lines = read_tail(path, 4 * MESSAGE_LIMIT).decode("utf-8", "replace").splitlines()
-    kept: list[str] = []
-    room = MESSAGE_LIMIT
-    for line in reversed([text for line in lines if (text := " ".join(printable(line).split()))]):
-        if len(line) > room:
+    """The end of a stream as a report has it: its last line first, which mostly tells, then the lines before it, in order.
+
+    Whatever bytes it has; blank lines are left out.
+    """
+    text = read_tail(path, 4 * MESSAGE_LIMIT).decode("utf-8", "replace")
+    lines = [line for raw in text.splitlines() if (line := " ".join(printable(raw).split()))]
+    if not lines:
+        return ""
+    last, before = lines[-1][:LINE_LIMIT], list[str]()
+    room = STREAM_LIMIT - len(last)
+    for line in reversed(lines[:-1]):
+        room -= len(line) + 1
+        if room < 0:
             break
-        kept.append(line)
-        room -= len(line) + len(" | ")
-    if not kept and lines:
-        kept = [" ".join(printable(lines[-1]).split())[-MESSAGE_LIMIT:]]
-    return " | ".join(reversed(kept))
+        before.insert(0, line)
+    return "\n".join([last, *before])
+
+
+def ends(members: dict[str, Path], size: int) -> str:
+    """The ends of the files `members` (name -> path) as one text of about `size` bytes at most; long ones get what short ones
+    leave.
+    """
+    contents = {}
+    for name, path in members.items():
+        with contextlib.suppress(OSError):
+            contents[name] = read_tail(path, size)
+    for left, name in zip(range(len(contents), 0, -1), sorted(contents, key=lambda name: len(contents[name])), strict=True):
+        contents[name] = contents[name][-(size // left) :]
+        size -= len(contents[name])
+    texts = {name: content.decode("utf-8", "replace").rstrip() for name, content in contents.items()}
+    clean = {name: "".join(c if c.isprintable() or c in "\n\t" else " " for c in text) for name, text in texts.items()}
+    return "".join(f"--- {name} ---\n{text}\n" for name, text in clean.items() if text)
 
 
 def pack(archive: Path, members: dict[str, Path]) -> None:

@@ -51,20 +51,24 @@ def report(
     started: str | None = None,
     outcome: PayloadOutcome | None = None,
     written: Iterable[StoredOutput] = (),
+    log_end: str = "",
 ) -> Message:
-    """A job has ended; `started` and `outcome` where its payload began."""
+    """A job has ended; `started` and `outcome` where its payload began. `written`: all outputs, or the log of one that failed;
+    `log_end`: the end of that log where it could not be stored.
+    """
     outcome = outcome or PayloadOutcome("none", 0)
     body = {
         "status": "finished" if failure is None else "failed",
         "start_time": started,
         "end_time": wall_time(),
         "exit_code": outcome.exit_code,
-        "error": None if failure is None else {"code": failure.code, "message": printable(failure.message)[:MESSAGE_LIMIT]},
+        "error": None if failure is None else {"code": failure.code, "message": _message(failure)},
         "killed": failure is not None and failure.code == "KILLED",
         "missing_inputs": [] if failure is None else list(failure.missing),
         "corrupt_inputs": [] if failure is None else list(failure.corrupt),
         "down_storages": [] if failure is None else list(failure.down),
         "outputs": [entry.as_report() for entry in written],
+        "log_end": log_end,
         "metrics": {
             "cpu_s": round(outcome.cpu_s, 3),
             "max_rss_mb": round(outcome.max_rss_mb, 1),
@@ -72,6 +76,11 @@ def report(
         },
     }
     return f"/api/v1/jobs/{job_id}/report/", body
+
+
+def _message(failure: Failure) -> str:
+    """Its lines, whatever characters they had."""
+    return "\n".join(map(printable, failure.message.split("\n")))[:MESSAGE_LIMIT]
 
 
 def settled(attempts: Iterable[tuple[int, int]]) -> Message:

@@ -197,7 +197,7 @@ class Keeper:
 def describe(outcome: PayloadOutcome, program: Program, last_words: str, free: int | None = None) -> Failure | None:
     """What an outcome means: None for success, else the failure to report.
 
-    last_words: the end of its standard error; free: bytes left where it wrote, None where that is not known.
+    last_words: the end of its standard error, the last line first; free: bytes left where it wrote, None where that is not known.
     """
     if outcome.reason == "exit" and outcome.exit_code == 0:
         return None
@@ -220,7 +220,8 @@ def describe(outcome: PayloadOutcome, program: Program, last_words: str, free: i
         return Failure("PAYLOAD_DISK", _joined(f"no space left on the disk of the worker node ({how})", last_words))
     if _out_of_memory(outcome, program, last_words):
         return Failure("PAYLOAD_MEMORY", _joined(f"ran out of memory ({how}; limit {program.memory_mb} MB)", last_words))
-    return Failure("PAYLOAD_EXIT", _joined(how, last_words))
+    last, _, before = last_words.partition("\n")
+    return Failure("PAYLOAD_EXIT", f"{last} ({how})\n{before}".rstrip() if last else how)
 
 
 def _out_of_memory(outcome: PayloadOutcome, program: Program, last_words: str) -> bool:
@@ -233,4 +234,4 @@ def _out_of_memory(outcome: PayloadOutcome, program: Program, last_words: str) -
 
 
 def _joined(text: str, last_words: str) -> str:
-    return ": ".join(part for part in (text, last_words) if part)[:500]
+    return ": ".join(part for part in (text, last_words) if part)

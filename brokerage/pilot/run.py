@@ -18,7 +18,7 @@ from brokerage.pilot import confinement, ticket
 from brokerage.pilot.clocks import Wake, now, wall_time
 from brokerage.pilot.guardian import PayloadOutcome, Program
 from brokerage.pilot.job import Failure, Job, LeaseLost, Ticket
-from brokerage.pilot.joblog import Log, last_lines, pack
+from brokerage.pilot.joblog import Log, ends, last_lines, pack
 from brokerage.pilot.journal import Journal
 from brokerage.pilot.lease import Lease
 from brokerage.pilot.messages import Message, report
@@ -29,8 +29,8 @@ from brokerage.pilot.stage_out import StoredOutput, stage_out
 
 REPORT_GRACE_S = 3.5
 """How long after a request to stop the report is still tried."""
-KEPT_LOGS = 20
-"""Log archives of failed jobs that a slot keeps, in its work folder."""
+LOG_END_BYTES = 65_536
+"""So much of a log comes with the report where the log cannot be stored."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,12 @@ class Run:
                 KILL_GRACE_S if failure.code == "KILLED" else STOP_GRACE_S if failure.code == "PILOT_STOPPED" else 0.0
             )
             self._withdraw()
-            self._keep_log(failure)
+            self.log.say(f"job {self.job.name} fails: {failure.code}: {failure.message}")
+            logs = self._store_logs(failure)
             if not self.lease.holds():
                 raise LeaseLost from failure
-            return report(self.job.id, failure, self.started, self.outcome)
+            log_end = "" if logs else ends(self._streams(), LOG_END_BYTES)
+            return report(self.job.id, failure, self.started, self.outcome, logs, log_end)
         if not self.lease.holds():
             raise LeaseLost
         return report(self.job.id, None, self.started, self.outcome, written)
@@ -194,6 +196,8 @@ class Run:
 
         Whether the server answered.
 
+        Of a failed job only the log stands there, which the server has registered with the report.
+
         An answer other than 200 with a state and 409 leaves in doubt whether an earlier, unanswered report was taken: the journal
         stays and the clean-up asks for the outcome.
         """
@@ -215,7 +219,7 @@ class Run:
             return answer is not None
         if answer is None or recorded is None or answer.status not in (200, 409):
             self.journal.leave()
-        elif recorded == "finished":
+        elif recorded == "finished" or (answer.status == 200 and error):
             self.journal.settle()
         else:
             self._withdraw()
@@ -247,25 +251,42 @@ class Run:
             finally:
                 os.close(fd)
 
+    def _streams(self) -> dict[str, Path]:
+        """What the log of the job is made of."""
+        return {name: self.base / name for name in ("pilot.log", "stdout", "stderr")}
+
     def _pack_log(self, archive: Path, owner: int | None = None) -> None:
-        members = {name: self.base / name for name in ("stdout", "stderr", "pilot.log")}
         try:
-            pack(archive, members)
+            pack(archive, self._streams())
             if owner is not None:
                 os.chown(archive, owner, owner, follow_symlinks=False)
         except OSError as problem:
             raise Failure("STAGEOUT_FAILED", f"log: {problem.strerror or problem}") from problem
 
-    def _keep_log(self, failure: Failure) -> None:
-        """Failed jobs leave no file on storage; their last logs stay with the slot, for who looks for the reason."""
-        self.log.say(f"job {self.job.name} fails: {failure.code}: {failure.message}")
-        folder = self.place.work / "failed"
-        with contextlib.suppress(Failure, OSError):
-            folder.mkdir(exist_ok=True)
-            self._pack_log(folder / f"{self.job.name}.log.tgz")
-            kept = sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime_ns)
-            for entry in kept[:-KEPT_LOGS]:
-                entry.unlink()
+    def _store_logs(self, failure: Failure) -> list[StoredOutput]:
+        """Bring the log of a job that failed to its storage; nothing where that cannot be. Raises LeaseLost.
+
+        A pilot that is told to stop has no time for it. The working folder goes first: it may have filled the disk.
+        """
+        logs = [output for output in self.job.outputs if output.is_log]
+        if not logs or failure.code == "PILOT_STOPPED":
+            return []
+        folder = self.base / "log"
+        try:
+            remove_folder(self.folder)
+            folder.mkdir()
+            for output in logs:
+                self._pack_log(folder / output.lfn)
+            self.journal = Journal(self.place.journal, self.job.name)
+            return stage_out(logs, folder, self.job.name, self.journal, self._check_lease)
+        except (Failure, OSError) as problem:
+            self._withdraw()
+            self.log.say(f"the log of job {self.job.name} cannot be stored: {problem}")
+            return []
+
+    def _check_lease(self) -> None:
+        if not self.lease.holds():
+            raise LeaseLost
 
 
 def remove_folder(path: Path) -> None:

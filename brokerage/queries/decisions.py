@@ -16,7 +16,7 @@ from brokerage.rules.decision.declare import POLICIES, Policy
 from brokerage.rules.decision.policy_config import component_of
 from brokerage.rules.decision.record import BadRecord, Record, decode
 from brokerage.rules.explain.explanation import Explanation, explain
-from brokerage.rules.explain.why_not import WhyNot, why_not
+from brokerage.rules.explain.why_not import WhyNot, candidates_named, why_not
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
 from brokerage.rules.world.grid_snapshot import GridSnapshot
@@ -119,15 +119,19 @@ def explanation_of(row: Decision) -> Explanation | None:
     return explain(facts.record, facts.policy, facts.ask, facts.columns(), facts.config, row.last_at)
 
 
-def why_not_of(row: Decision, name: str) -> WhyNot:
-    """Every verdict on one candidate. Raises NotACandidate, NotReproducible."""
+def why_not_of(row: Decision, name: str) -> tuple[WhyNot, ...]:
+    """Every verdict on one candidate, or on each part of a unified queue. Raises NotACandidate, NotReproducible."""
     facts = decision_facts(row)
-    columns = facts.columns()
+    return verdicts_on(facts, facts.columns(), name)
+
+
+def verdicts_on(facts: DecisionFacts, columns: Columns | None, name: str) -> tuple[WhyNot, ...]:
+    """The same from what was read before."""
     if facts.record is None or facts.policy is None or facts.ask is None or columns is None:
         raise NotReproducible("the snapshot on which the decision was taken is no longer kept")
-    if name not in columns.index:
+    if not (names := candidates_named(columns, name)):
         raise NotACandidate(f"the decision knew no {columns.noun} {name!r}")
     try:
-        return why_not(facts.record, facts.policy, facts.ask, columns, facts.config, name)
+        return tuple(why_not(facts.record, facts.policy, facts.ask, columns, facts.config, each) for each in names)
     except ValueError as changed:
         raise NotReproducible(str(changed)) from changed

@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef
 
 from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint
 from brokerage.pilot.storage_root import StorageRoot
+from workqueues.models import File
 
 FRESH_S = 1.0
 """How old the kept facts of queues may be: a queue taken offline hands out jobs no longer than this."""
@@ -65,19 +66,23 @@ def storage_roots() -> dict[str, StorageRoot]:
 
 
 def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, object]]:
-    """For each (job, epoch) of the queue: finished under that epoch, live while that lease runs, else gone."""
+    """For each (job, epoch) of the queue: finished, if what was reported under that epoch is registered, be it only the log; live
+    while that lease runs; else gone.
+    """
     jobs = Job.objects.filter(id__in=[job_id for job_id, _ in pairs], computing_queue__name=queue)
     by_id = {j.id: j for j in jobs.only("id", "epoch", "status", "ended_at")}
+    ended = [job_id for job_id, job in by_id.items() if job.ended_at and job.status != "finished"]
+    with_log = set(File.objects.filter(out_job_id__in=ended, status="finished").values_list("out_job_id", flat=True))
     return [
-        {"job_id": job_id, "epoch": epoch, "outcome": _outcome(by_id[job_id], epoch)}
+        {"job_id": job_id, "epoch": epoch, "outcome": _outcome(by_id[job_id], epoch, job_id in with_log)}
         for job_id, epoch in pairs
         if job_id in by_id
     ]
 
 
-def _outcome(job: Job, epoch: int) -> str:
+def _outcome(job: Job, epoch: int, log_registered: bool) -> str:
     if job.epoch != epoch:
         return "gone"
     if job.ended_at is None:
         return "live"
-    return "finished" if job.status == "finished" else "gone"
+    return "finished" if job.status == "finished" or log_registered else "gone"

@@ -9,6 +9,7 @@ from django.db import connections
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.duties import AgentDuty, Health, agent_of, health
 from broker_site.foundation.kernel import clock
+from brokerage.queries.job_errors import job_errors
 from brokerage.rules.explain.task_status_text import ParentTask, QueueLoad, SuspectFiles, TaskStatus
 from workqueues.models import Task
 from workqueues.queries.units import throttle_reason
@@ -20,9 +21,9 @@ MOST_QUEUES = 20
 
 
 def task_status(task: Task, using: str = "default") -> TaskStatus:
-    """What is known of where the task stands. A task that has ended waits for nothing, so nothing else is read."""
+    """What is known of where the task stands. A task that has ended waits for nothing: only the errors of its jobs are read."""
     if task.status in TASK.final:
-        return TaskStatus(task.status, task.error_dialog)
+        return TaskStatus(task.status, task.error_dialog, errors=job_errors(task.id, using))
     duty = agent_of(task.status)
     parent, suspect, agent = surroundings(task.id, task.vo, task.parent_tid or 0, duty.name if duty else "", using)
     return TaskStatus(
@@ -37,6 +38,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         suspect=suspect,
         loads=queue_loads(task.id, using),
         agent=(duty, _health(duty, *agent)) if duty else None,
+        errors=job_errors(task.id, using),
     )
 
 

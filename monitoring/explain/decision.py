@@ -10,9 +10,10 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from brokerage.queries.decisions import NotACandidate, NotReproducible, verdicts_on
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.explain.explanation import Explanation, SkippedCandidate, about, explain
-from brokerage.rules.explain.why_not import Check, WhyNot, why_not
+from brokerage.rules.explain.why_not import WhyNot
 from monitoring.explain.matrix_filter import SIZE, MatrixFilter
 from monitoring.queries.decisions import DecisionPage
 
@@ -64,8 +65,8 @@ class Column:
 class DecisionPanel:
     """A decision as its page shows it. `fault`: why it cannot be read, in words; then there is no `story`.
 
-    `matrix` are the candidates of this page, `shown` how many there are on all pages; `why_not`: every verdict on one candidate;
-    `config`: the values that the decision read.
+    `matrix` are the candidates of this page, `shown` how many there are on all pages; `why_not`: every verdict on one candidate,
+    or on each part of a unified queue; `config`: the values that the decision read.
     """
 
     fault: str = ""
@@ -77,17 +78,8 @@ class DecisionPanel:
     shown: int = 0
     pages: int = 1
     matrix_filter: MatrixFilter = field(default_factory=MatrixFilter)
-    why_not: WhyNot | None = None
+    why_not: tuple[WhyNot, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def failed(self) -> tuple[Check, ...]:
-        """What the candidate asked for fails, in the order of the policy."""
-        return tuple(check for check in self.why_not.checks if not check.passed) if self.why_not is not None else ()
-
-    @property
-    def passed(self) -> tuple[Check, ...]:
-        return tuple(check for check in self.why_not.checks if check.passed) if self.why_not is not None else ()
 
 
 def decision_panel(stored: DecisionPage, candidate: str = "", matrix_filter: MatrixFilter | None = None) -> DecisionPanel:
@@ -109,20 +101,17 @@ def decision_panel(stored: DecisionPage, candidate: str = "", matrix_filter: Mat
         shown=len(ranked),
         pages=pages,
         matrix_filter=replace(matrix_filter, page=page),
-        why_not=_why_not(stored, candidate) if candidate else None,
+        why_not=_why_not(stored, candidate) if candidate else (),
         config=dict(sorted(facts.config.items())),
     )
 
 
-def _why_not(stored: DecisionPage, name: str) -> WhyNot | None:
-    """Every verdict on one candidate; None where it took no part or the decision can no longer be read in full."""
-    facts, columns = stored.facts, stored.columns
-    if facts.record is None or facts.policy is None or facts.ask is None or columns is None or name not in columns.index:
-        return None
+def _why_not(stored: DecisionPage, name: str) -> tuple[WhyNot, ...]:
+    """Every verdict on the candidate; none where it took no part or the decision can no longer be read in full."""
     try:
-        return why_not(facts.record, facts.policy, facts.ask, columns, facts.config, name)
-    except ValueError:
-        return None
+        return verdicts_on(stored.facts, stored.columns, name)
+    except (NotACandidate, NotReproducible):
+        return ()
 
 
 def _ranked(story: Explanation, matrix_filter: MatrixFilter) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.db.models import Q
 
@@ -18,9 +19,16 @@ MOST_FILES = 500
 MOST_TRIES = 100
 
 
+class Copy(NamedTuple):
+    """A copy of a file: its storage endpoint, and where it lies below the root of that."""
+
+    storage: str
+    path: str
+
+
 @dataclass(frozen=True, slots=True)
 class OutputRow:
-    """One output of the job with the storage endpoints that have a copy."""
+    """One output of the job with its copies."""
 
     file_id: int
     lfn: str
@@ -30,7 +38,7 @@ class OutputRow:
     fsize: int | None
     checksum: str
     n_events: int | None
-    storages: tuple[str, ...]
+    copies: tuple[Copy, ...]
     no_output: bool
     lost_at: datetime | None
 
@@ -57,35 +65,35 @@ def find_job(job_id: int, scope: VoScope) -> Job | None:
     return Job.objects.using(alias()).select_related(*related).filter(scope.q("task_queue__vo"), id=job_id).first()
 
 
-def job_outputs(job_id: int) -> list[OutputRow]:
-    """Outputs of a job, at most MOST_FILES; two statements."""
-    files = list(
-        File.objects.using(alias()).filter(out_job_id=job_id).select_related("dataset").order_by("type", "id")[:MOST_FILES]
-    )
+def job_outputs(job_id: int, **only: Any) -> list[OutputRow]:
+    """Outputs of a job, at most MOST_FILES, or those of them that `only` says; two statements."""
+    chosen = File.objects.using(alias()).filter(out_job_id=job_id, **only).select_related("dataset")
+    files = list(chosen.order_by("type", "id")[:MOST_FILES])
     copies = _copies(files)
     return [
         OutputRow(
             **{name: getattr(f, name) for name in SAME},
             file_id=f.id,
             dataset_name=f.dataset.dataset_name,
-            storages=tuple(copies[f.dataset.dataset_name, f.lfn]),
+            copies=tuple(copies[f.dataset.dataset_name, f.lfn]),
         )
         for f in sorted(files, key=lambda f: f.type != "output")
     ]
 
 
-def _copies(files: list[File]) -> dict[tuple[str, str], list[str]]:
-    """(dataset, LFN) -> storage endpoints with a copy, by name."""
-    storages: dict[tuple[str, str], list[str]] = defaultdict(list)
+def _copies(files: list[File]) -> dict[tuple[str, str], list[Copy]]:
+    """(dataset, LFN) -> its copies, by storage endpoint."""
+    copies: dict[tuple[str, str], list[Copy]] = defaultdict(list)
     if not files:
-        return storages
+        return copies
     known = CatalogueFile.objects.filter(
         lfn__in=[f.lfn for f in files], dataset__name__in={f.dataset.dataset_name for f in files}
     )
-    copies = Replica.objects.using(alias()).filter(file__in=known)
-    for dataset, lfn, storage in copies.order_by("storage").values_list("file__dataset__name", "file__lfn", "storage"):
-        storages[dataset, lfn].append(storage)
-    return storages
+    replicas = Replica.objects.using(alias()).filter(file__in=known)
+    columns = ("file__dataset__name", "file__lfn", "storage", "path")
+    for dataset, lfn, storage, path in replicas.order_by("storage").values_list(*columns):
+        copies[dataset, lfn].append(Copy(storage, path or lfn))
+    return copies
 
 
 def pilot_of(job: Job) -> Pilot | None:

@@ -75,6 +75,16 @@ class JobCounts:
     def live(self) -> int:
         return sum(n for state, n in self.by_state.items() if state not in JOB.final)
 
+    @property
+    def waiting(self) -> int:
+        """Those that no pilot has."""
+        return sum(n for state, n in self.by_state.items() if state in JOB.waiting)
+
+    @property
+    def running(self) -> int:
+        """Those that a pilot has, and those whose outputs are under way."""
+        return self.live - self.waiting
+
 
 @dataclass(frozen=True, slots=True)
 class TaskSummary:

@@ -18,17 +18,19 @@ from workqueues.states import MASTER_TYPES
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Input files of a task that jobs work through: how many are finished, given up, in jobs, not yet in one, and lost."""
+    """Input files of a task that jobs work through: how many are finished, given up, in jobs (which may wait or run), not yet in
+    one, and lost.
+    """
 
     finished: int = 0
     failed: int = 0
-    running: int = 0
+    in_jobs: int = 0
     left: int = 0
     lost: int = 0
 
     @property
     def total(self) -> int:
-        return self.finished + self.failed + self.running + self.left + self.lost
+        return self.finished + self.failed + self.in_jobs + self.left + self.lost
 
     @property
     def percent(self) -> int:
@@ -47,7 +49,7 @@ class TaskRow:
     progress: int
     files_finished: int
     files_failed: int
-    files_running: int
+    files_in_jobs: int
     files_left: int
     files_lost: int
     current_priority: int
@@ -58,7 +60,7 @@ class TaskRow:
 
     @property
     def files(self) -> Files:
-        return Files(self.files_finished, self.files_failed, self.files_running, self.files_left, self.files_lost)
+        return Files(self.files_finished, self.files_failed, self.files_in_jobs, self.files_left, self.files_lost)
 
 
 def visible_tasks(scope: VoScope) -> QuerySet[Task]:

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from broker_site.foundation.access.trace import trace_id as current_trace_id
 from broker_site.foundation.kernel import clock
+from brokerage.rules.dispatch.settlement import first_line
 from monitoring.charts import progress_bar, share_bar, throttle_ribbon
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
@@ -83,6 +84,18 @@ def lasting(seconds: float | None) -> str:
         if seconds >= least:
             return f"{int(seconds // size):,}{THIN}{unit}"
     return NOTHING
+
+
+@register.filter
+def line_that_tells(error_message: str) -> str:
+    """The first line of an error."""
+    return first_line(error_message)
+
+
+@register.filter
+def further_lines(error_message: str) -> str:
+    """The lines of an error after the first."""
+    return error_message.partition("\n")[2]
 
 
 @register.filter

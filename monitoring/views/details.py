@@ -63,6 +63,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "task": row,
         "facts": task_facts(row, scope),
         "headline": headline(status),
+        "errors": status.errors,
         "throttled": bool(status.throttle),
         "waits": any(reason.tone in ("wait", "bad") for reason in reasons(status)),
         "word": WORDS["task"][row.status],
@@ -97,15 +98,17 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
     list_rows = job_rows(visible_jobs(scope).filter(id=job_id))
     if not list_rows:
         raise Http404(f"Job {job_id} has just been removed.")
+    outputs, result = job_outputs(job_id), getattr(row, "result", None)
     context = {
         "job": row,
         "row": list_rows[0],
         "spec": getattr(row, "spec", None),
-        "result": getattr(row, "result", None),
+        "result": result,
         "final": row.status in JOB.final,
         "moves": job_moves(job_id),
         "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
-        "outputs": job_outputs(job_id),
+        "outputs": outputs,
+        "has_log": (result is not None and result.log_end) or any(o.type == "log" and o.copies for o in outputs),
         "pilot": pilot_of(row),
         "tries": tries_of(job_id),
     }

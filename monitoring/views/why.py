@@ -41,6 +41,7 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "task": row,
         "final": row.status in TASK.final,
         "headline": headline(status),
+        "errors": status.errors,
         "word": WORDS["task"][row.status],
         "reasons": reasons(status),
         "decisions": decisions,

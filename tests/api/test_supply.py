@@ -116,7 +116,7 @@ def test_a_decision_tells_why_each_queue_was_chosen_or_not(ada: Person, worked: 
     assert told["explanation"]["chosen"][0]["name"] == "ALPHA"
     assert [(s["name"], s["criterion"]) for s in told["explanation"]["skipped"]] == [("BETA", "-status")]
     assert (told["why_not"], told["ask"]["task_id"]) == (None, worked.id)
-    why = ada.get(f"decisions/{decision['id']}/", queue="BETA").json()["why_not"]
+    why = ada.get(f"decisions/{decision['id']}/", queue="BETA").json()["why_not"][0]
     assert (why["chosen"], why["first"]["criterion"]) == (False, "-status")
     assert set(why["checks"][0]) == {
         "criterion", "about", "passed", "reason", "numbers", "kind", "need", "limit", "depends_on"

@@ -90,7 +90,7 @@ def test_its_own_reason_is_what_the_task_waits_with() -> None:
     choose()
     task = brokered()
     assert (task.status, policies()) == ("pending", {"lab-production"})
-    assert "the only queue did not pass; the closest is ALPHA" in task.error_dialog
+    assert "the only queue does not pass now; the closest is ALPHA" in task.error_dialog
 
 
 @pytest.mark.usefixtures("plugin")

@@ -14,7 +14,17 @@ from django.test.utils import CaptureQueriesContext
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
-from brokerage.models import ComputingQueue, Decision, Job, JobRetryHistory, JobSpec, LocalOverride, Pilot, StoredSnapshot
+from brokerage.models import (
+    ComputingQueue,
+    Decision,
+    Job,
+    JobResult,
+    JobRetryHistory,
+    JobSpec,
+    LocalOverride,
+    Pilot,
+    StoredSnapshot,
+)
 from tests.monitoring.answers import MOST_STATEMENTS, counted, text
 from tests.pages.scene import Scene, make_scene, visitor
 from workqueues.models import Task
@@ -81,13 +91,35 @@ class Details(TestCase):
 
     def test_a_task_shows_its_progress_datasets_jobs_history_and_parameters(self) -> None:
         page = self.page(f"/tasks/{self.scene.running.id}/")
-        self.assertIn('aria-label="2 done, 0 failed, 28 running, 0 left"', page)
+        self.assertIn('aria-label="2 done, 0 failed, 28 in jobs, 0 left"', page)
+        self.assertRegex(page, r"28 in jobs: \d+ jobs wait, \d+ runs?<")
         for part in ("mc23.evgen.0002.EVT", "pseudo_input", "30 jobs made", "agent:generate", "--seed ${RNDMSEED}", "grace"):
             self.assertIn(part, page)
         self.assertEqual(
             page.count('href="/jobs/'),
             30 + 1 + len({*Job.objects.filter(task_id=self.scene.running.id).values_list("status")}) + 1,
         )
+
+    def test_a_task_that_failed_tells_the_errors_of_its_jobs_by_code_on_every_way(self) -> None:
+        page = self.page(f"/tasks/{self.scene.failed.id}/")
+        sentence = "3 of 3 jobs ended with PAYLOAD_EXIT: exit code 1"
+        self.assertIn(sentence, page)
+        self.assertRegex(page, r'(?s)id="errors".*>PAYLOAD_EXIT</th><td class="num">3</td><td class="name">exit code 1</td>')
+        self.assertIn(sentence, self.page(f"/tasks/{self.scene.failed.id}/brokerage/"))
+        answer = self.client.get(f"/api/v1/tasks/{self.scene.failed.id}/waiting/").json()
+        self.assertIn(sentence, answer["headline"])
+        self.assertEqual([(e["code"], e["n_jobs"], e["message"]) for e in answer["errors"]], [("PAYLOAD_EXIT", 3, "exit code 1")])
+
+    def test_the_line_that_tells_stands_in_lists_and_the_others_at_the_job(self) -> None:
+        job = Job.objects.filter(task_id=self.scene.failed.id).latest("id")
+        message = "ValueError: no events (exit code 1)\nTraceback (most recent call last):\nFile a.py"
+        JobResult.objects.filter(job_id=job.id).update(error_message=message, log_end="--- stderr ---\nall <b>of it\n")
+        row = re.findall(r"<strong>PAYLOAD_EXIT</strong> ([^<]*)<", self.page(f"/jobs/?task={job.task_id}"))
+        self.assertIn("ValueError: no events (exit code 1)", row)
+        page = self.page(f"/jobs/{job.id}/")
+        self.assertIn("Traceback (most recent call last):\nFile a.py</pre>", page)
+        self.assertIn(f'href="/jobs/{job.id}/log/"', page)
+        self.assertIn("all &lt;b&gt;of it", self.page(f"/jobs/{job.id}/log/"))
 
     def test_a_task_with_many_jobs_shows_them_page_by_page(self) -> None:
         row = Job.objects.filter(task_id=self.scene.running.id).latest("id")
@@ -147,7 +179,7 @@ class Details(TestCase):
         self.assertRegex(page, r"Pending until \d\d:\d\d:\d\d UTC: none of 4 queues can ever take it")
         self.assertEqual(page.count('class="mark first lasting"') - 1, 4)  # one more in the legend
         self.assertIn("4 → 3 → 0", page)
-        self.assertIn("no: every queue fails something lasting", page)
+        self.assertIn("no: every queue fails something that no waiting can mend", page)
         self.assertRegex(page, r"<dt>Grid that it saw</dt><dd><time")
         columns = re.findall(r'<th scope="col" title="([^"]+)"><span>(-disk(?: \d)?)</span>', page)
         self.assertEqual([label for _, label in columns], ["-disk", "-disk 2", "-disk 3"])
@@ -299,10 +331,10 @@ class Details(TestCase):
             cursor.execute("UPDATE workqueues_task SET status = 'defined' WHERE id = %s", [fresh.id])
             cursor.execute("UPDATE workqueues_task SET status = 'assigning' WHERE id = %s", [fresh.id])
         self.assertNotIn(f'<a href="/tasks/{fresh.id}/">', self.page("/"), "it was not looked at yet")
-        Task.objects.filter(pk=fresh.id).update(error_dialog="the only site did not pass")
+        Task.objects.filter(pk=fresh.id).update(error_dialog="the only site does not pass now")
         page = self.page("/")
         self.assertIn(f'<a href="/tasks/{fresh.id}/">', page)
-        self.assertIn("the only site did not pass", page)
+        self.assertIn("the only site does not pass now", page)
 
     def test_pilots_texts_are_shown_as_text(self) -> None:
         job = Job.objects.filter(status="failed").earliest("id")

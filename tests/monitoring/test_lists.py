@@ -77,8 +77,8 @@ class Lists(TestCase):
     def test_rows_say_how_far_a_task_is(self) -> None:
         (row,) = self.rows("/tasks.json?task_name=mc23.evgen.0002")
         self.assertEqual(
-            {k: row[k] for k in ("status", "user_name", "vo", "files_finished", "files_failed", "files_running", "files_left")},
-            {"status": "running", "user_name": "grace", "vo": "demo", "files_finished": 2, "files_failed": 0, "files_running": 28,
+            {k: row[k] for k in ("status", "user_name", "vo", "files_finished", "files_failed", "files_in_jobs", "files_left")},
+            {"status": "running", "user_name": "grace", "vo": "demo", "files_finished": 2, "files_failed": 0, "files_in_jobs": 28,
              "files_left": 0},
         )  # fmt: skip
         self.assertRegex(row["creation_date"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")

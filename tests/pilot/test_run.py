@@ -19,6 +19,11 @@ def code(slot: Slot, job: int) -> str:
     return str(error["code"])
 
 
+def unpacked(archive: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        return {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
+
+
 def test_a_job_reads_its_inputs_and_leaves_checked_outputs_and_a_log(slot: Slot, peer: Peer) -> None:
     slot.program("join", 'cat "$1" "$2" > "$3"; echo said; echo complained >&2')
     log = {"lfn": "job.log.tgz", "storage": "DISK", "path": str(slot.storage / "job.log.tgz"), "type": "log"}
@@ -36,8 +41,7 @@ def test_a_job_reads_its_inputs_and_leaves_checked_outputs_and_a_log(slot: Slot,
     assert report["outputs"][0] == {"lfn": "all.txt", "size": len(written), "checksum": adler(written), "storage": "DISK"}
     archive = (slot.storage / "job.log.tgz").read_bytes()
     assert report["outputs"][1] == {"lfn": "job.log.tgz", "size": len(archive), "checksum": adler(archive), "storage": "DISK"}
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        texts = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
+    texts = unpacked(archive)
     assert texts["stdout"] == b"said\n"
     assert texts["stderr"] == b"complained\n"
     assert b"staged in 2 files" in texts["pilot.log"]
@@ -78,13 +82,63 @@ def test_a_failing_payload_is_reported_with_its_last_words_and_leaves_no_file(sl
     assert code(slot, bad) == "PAYLOAD_EXIT"
     assert slot.report(bad)["exit_code"] == 7
     message = slot.report(bad)["error"]["message"]
-    assert message == "exit code 7: first | nul byte \ufffd [31mred | last"
+    assert message == "last (exit code 7)\nfirst\nnul byte \ufffd [31mred"
     assert slot.report(bad)["killed"] is False
     assert code(slot, signalled) == "PAYLOAD_EXIT"
     assert slot.report(signalled)["exit_code"] == 128 + 11
-    assert len(slot.report(long)["error"]["message"]) == 500
+    assert slot.report(long)["error"]["message"] == "x" * 250 + " (exit code 1)"
     assert slot.files() == []
-    assert len(list((slot.work / "failed").iterdir())) == 3
+
+
+TRACEBACK = """import sys
+print("reading 3 files")
+def read(name):
+    raise ValueError(f"no events in {name}")
+read("a.root")
+"""
+
+
+def test_a_python_failure_is_told_by_its_last_line_and_its_log_is_stored_and_reported(slot: Slot, peer: Peer) -> None:
+    (slot.software / "read.py").write_text(TRACEBACK)
+    (slot.software / "fill.py").write_text("open('out', 'wb').write(bytes(3_000_000))")
+    entries = [
+        {"lfn": n, "storage": "DISK", "path": str(slot.storage / "logs" / n), "type": t}
+        for n, t in (("out", "output"), ("l.tgz", "log"))
+    ]
+    job = peer.offer("read.py", outputs=entries)
+    more = [entry | {"lfn": f"2.{entry['lfn']}", "path": f"{entry['path']}.2"} for entry in entries]
+    too_large = peer.offer("fill.py", outputs=more, disk_mb=1)
+    slot.run()
+    report = slot.report(job)
+    first, *before = report["error"]["message"].split("\n")
+    assert first == "ValueError: no events in a.root (exit code 1)"
+    assert before[0] == "Traceback (most recent call last):"
+    archive = (slot.storage / "logs" / "l.tgz").read_bytes()
+    assert report["outputs"] == [{"lfn": "l.tgz", "size": len(archive), "checksum": adler(archive), "storage": "DISK"}]
+    assert report["log_end"] == ""
+    texts = unpacked(archive)
+    assert texts["stdout"] == b"reading 3 files\n"
+    assert texts["stderr"].endswith(b"ValueError: no events in a.root\n")
+    assert b"fails: PAYLOAD_EXIT" in texts["pilot.log"]
+    assert [entry["lfn"] for entry in slot.report(too_large)["outputs"]] == ["2.l.tgz"]
+    assert sorted(entry.name for entry in (slot.storage / "logs").iterdir()) == ["l.tgz", "l.tgz.2"]
+    assert list(slot.journal.iterdir()) == []
+
+
+def test_the_end_of_a_log_that_cannot_be_stored_comes_with_the_report(slot: Slot, peer: Peer) -> None:
+    slot.program("bad", r"seq 1 20000; printf 'nul\0 \377 \033[31mred\nlast\n' >&2; exit 7")
+    log = {"lfn": "l.tgz", "storage": "DISK", "path": str(slot.storage / "l.tgz"), "type": "log"}
+    (slot.storage / "taken").write_text("of somebody else")
+    without = peer.offer("bad")
+    taken = peer.offer("bad", outputs=[log | {"path": str(slot.storage / "taken")}])
+    slot.run()
+    for job in (without, taken):
+        text = slot.report(job)["log_end"]
+        assert text.endswith("20000\n--- stderr ---\nnul  \ufffd  [31mred\nlast\n")
+        assert "fails: PAYLOAD_EXIT: last (exit code 7)" in text
+        assert 40_000 < len(text) < 66_000
+        assert slot.report(job)["outputs"] == []
+    assert slot.files() == ["taken"]
 
 
 def test_outputs_that_were_not_written_fail_the_job_unless_they_are_optional(slot: Slot, peer: Peer) -> None:

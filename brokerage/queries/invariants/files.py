@@ -117,11 +117,12 @@ INVARIANTS = (
     ),
     Invariant(
         "output_follows_its_job",
-        "An output file is running while its job lives, finished when the job finished, else failed.",
+        "An output file is running while its job lives, finished when the job finished, else failed; a log may be finished too.",
         """
         SELECT 'file ' || f.id || ' is ' || f.status || ', job ' || f.out_job_id || ' is ' || coalesce(j.status, 'not there')
         FROM workqueues_file f LEFT JOIN brokerage_job j ON j.id = f.out_job_id
-        WHERE f.out_job_id IS NOT NULL AND f.status IS DISTINCT FROM
+        WHERE f.out_job_id IS NOT NULL AND NOT (f.type = 'log' AND f.status = 'finished' AND j.ended_at IS NOT NULL)
+          AND f.status IS DISTINCT FROM
             CASE WHEN j.status = 'finished' THEN 'finished' WHEN j.ended_at IS NOT NULL THEN 'failed'
                  WHEN j.id IS NOT NULL THEN 'running' END
         """,

@@ -53,6 +53,8 @@ class Criterion:
 
     `reason` is a format over the numbers of the filter. `gap` names two of them, what is needed and what there is: their relative
     distance says how close a skipped candidate is. `opens`: it passes with time, but others give way to it as to one that lasts.
+    `returns`: of a persistent one, that the queue, link, pilot, room or file which it misses may be there another time, without a
+    change of the task, of what the queue offers, or of the configuration.
     """
 
     label: str
@@ -60,6 +62,12 @@ class Criterion:
     kind: Kind = "persistent"
     gap: tuple[str, str] | None = None
     opens: bool = False
+    returns: bool = False
+
+    @property
+    def lasts(self) -> bool:
+        """Whether who fails it can never pass unless somebody changes the task, the queue or the configuration (decision B22)."""
+        return self.kind == "persistent" and not self.returns
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +111,17 @@ WEIGHTS: Registry[Weight] = Registry("weight")
 
 
 def filter(
-    label: str, reason: str, *, kind: Kind = "persistent", gap: tuple[str, str] | None = None, keys: tuple[str, ...] = ()
+    label: str,
+    reason: str,
+    *,
+    kind: Kind = "persistent",
+    gap: tuple[str, str] | None = None,
+    keys: tuple[str, ...] = (),
+    returns: bool = False,
 ) -> Callable[[Judge], Filter]:
     """Declare a filter with one criterion; `keys` are the configuration keys that it reads."""
 
-    return lambda judge: _declared(judge, (Criterion(label, reason, kind, gap),), keys)
+    return lambda judge: _declared(judge, (Criterion(label, reason, kind, gap, returns=returns),), keys)
 
 
 def filters(*criteria: Criterion, keys: tuple[str, ...] = ()) -> Callable[[JudgeMany], Filter]:
@@ -218,8 +232,8 @@ class BrokeragePolicy:
     practice has. All are evaluated for every candidate; the order decides which criterion is told as the first.
     `components` are those of the configuration whose keys the rules read,
     `app:component` where the app is another; a later one wins. `per_share`: whether the jobs counted are those of the task's
-    share, else all. `judged` are the criteria of the rules, `lasting` the persistent ones among them, `opening` also those that
-    open the next step, `early` those that are not late; `criteria` are also those by which the choice skips.
+    share, else all. `judged` are the criteria of the rules, `lasting` those among them that last, `opening` the persistent ones
+    and those that open the next step, `early` those that are not late; `criteria` are also those by which the choice skips.
     """
 
     name: ClassVar[str] = ""
@@ -249,7 +263,7 @@ class BrokeragePolicy:
     def __init_subclass__(cls) -> None:
         cls.rules = (*cls.throttle, cls.candidates, *cls.filters, *cls.late_filters, *cls.further_filters)
         cls.judged = tuple(chain.from_iterable(rule.criteria for rule in cls.rules))
-        cls.lasting = np.flatnonzero([criterion.kind == "persistent" for criterion in cls.judged])
+        cls.lasting = np.flatnonzero([criterion.lasts for criterion in cls.judged])
         cls.opening = np.flatnonzero([criterion.kind == "persistent" or criterion.opens for criterion in cls.judged])
         cls.early = np.flatnonzero([rule not in cls.late_filters for rule in cls.rules for _ in rule.criteria])
         cls.criteria = (*cls.judged, NO_WEIGHT, *((BELOW_MIN_WEIGHT,) if cls.select.least else ()), LOW_WEIGHT)

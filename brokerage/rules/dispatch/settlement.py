@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Literal, NamedTuple
 
@@ -16,6 +16,8 @@ from brokerage.states import STORAGE_DOWN
 LARGEST = 2**31 - 1
 MOST_ENTRIES = 1000
 """The longest list of a message."""
+LONGEST_LOG_END = 65_536
+"""Characters kept of the log that comes with a report."""
 ADLER32 = re.compile(r"(?:ad:)?([0-9a-fA-F]{8})")
 
 Ending = Literal["finished", "failed", "closed", "cancelled"]
@@ -68,6 +70,11 @@ def _part_of_error(name: str, most: int) -> BeforeValidator:
     return BeforeValidator(part)
 
 
+def _log_end(value: object) -> str:
+    """The last of it; what is no text says nothing."""
+    return value[-LONGEST_LOG_END:] if isinstance(value, str) else ""
+
+
 Names = Annotated[list[str], Field(max_length=MOST_ENTRIES)]
 Time = Annotated[datetime, BeforeValidator(_time)]
 
@@ -85,7 +92,10 @@ class ReportedOutput:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A pilot's final report. Code and message come as an object `error`."""
+    """A pilot's final report. Code and message come as an object `error`; the first line of the message is the one that tells.
+
+    `log_end`: the end of the log of a job that failed, where it could not be stored.
+    """
 
     status: Literal["finished", "failed"]
     outputs: Annotated[list[ReportedOutput], Field(max_length=MOST_ENTRIES)] = field(default_factory=list)
@@ -99,6 +109,12 @@ class Report:
     start_time: Time | None = None
     end_time: Time | None = None
     metrics: Annotated[dict[str, object], BeforeValidator(_metrics)] = field(default_factory=dict)
+    log_end: Annotated[str, BeforeValidator(_log_end)] = ""
+
+
+def first_line(message: str) -> str:
+    """The line of an error that tells: lists, histories and sentences show this one."""
+    return message.partition("\n")[0]
 
 
 class ExpectedOutput(NamedTuple):
@@ -108,6 +124,7 @@ class ExpectedOutput(NamedTuple):
     lfn: str
     dataset_name: str
     optional: bool
+    is_log: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +143,7 @@ class JobOrder:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """The end of a job: final state, sub-status, error, and the outputs that count, by file id.
+    """The end of a job: final state, sub-status, error, and the outputs that count, by file id; of a job that failed its log.
 
     `down`: the storage endpoint that was not there, for whose return the inputs wait; then it was no try of them.
     """
@@ -146,10 +163,24 @@ def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: 
     could not read close the job (decision D9): it is no failure of the payload; nor is a storage that is down (decision D16), nor
     an output whose name a file has that an earlier try left behind: the next try has another name. A pilot that stops by itself
     closes it too (sub-status pilot_closed). A finished job must bring every output that is not optional, at the storage that it
-    was given; one that does not has failed.
+    was given; one that does not has failed. The log of a job that did not finish counts too (decision I4).
     """
     if report.status == "finished":
         return _finished(report, order)
+    return replace(_not_finished(report, order, kill_requested, kill_outcome), made=_logs(report, order))
+
+
+def _logs(report: Report, order: JobOrder) -> dict[int, ReportedOutput]:
+    """The logs among the reported outputs, where they lie as the job was told."""
+    logs = {e.lfn: e.file_id for e in order.outputs if e.is_log}
+    return {
+        logs[o.lfn]: o
+        for o in report.outputs
+        if o.lfn in logs and o.storage == order.storage and (order.space is None or o.size <= order.space)
+    }
+
+
+def _not_finished(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: str) -> Settlement:
     if report.killed and kill_requested:
         return Settlement("closed" if kill_outcome == "closed" else "cancelled", "killed", "KILLED", "killed on request")
     if report.error_code == "STORAGE_DOWN":

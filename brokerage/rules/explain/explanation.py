@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from broker_site.foundation.kernel.verdict import Kind, Skip
+from broker_site.foundation.kernel.verdict import Kind
 from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, able_queues, job_broker_inputs
 from brokerage.rules.decision.declare import Criterion, Policy
 from brokerage.rules.decision.pipeline import Evidence, decide, evidence, skip_of, skips
@@ -60,13 +60,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SkippedCandidate:
-    """One skipped candidate with the first criterion that skipped it."""
+    """One skipped candidate with the first criterion that skipped it; `lasts`: it can never pass unless somebody changes the
+    task, the queue or the configuration.
+    """
 
     name: str
     criterion: str
     kind: Kind
     reason: str
     numbers: Mapping[str, Any]
+    lasts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def explain(
     entries = evidence(policy, ask, columns, config)
     failed = record.decision.failed()
     skipped = tuple(
-        skipped_of(name, skip_of(entries[first], row))
+        skipped_of(name, entries[first], row)
         for row, (name, first) in enumerate(zip(columns.name.tolist(), record.decision.first.tolist(), strict=True))
         if first >= 0
     )
@@ -142,7 +145,7 @@ def _lacks(closest: str, columns: Columns, failed: Flags, entries: Sequence[Evid
     if not closest:
         return ()
     row = columns.index[closest]
-    return tuple(skipped_of(closest, skip_of(entries[i], row)) for i in np.flatnonzero(failed[:, row]).tolist())
+    return tuple(skipped_of(closest, entries[i], row) for i in np.flatnonzero(failed[:, row]).tolist())
 
 
 def replayable(record: Record, policy: Policy, columns: Columns) -> bool:
@@ -160,8 +163,8 @@ def about(policy: Policy, criterion: Criterion) -> str:
 
 def _outline(record: Record, policy: Policy | None, noun: str, decided_at: datetime | None) -> Explanation:
     decision = record.decision
-    funnel, further = _steps(record, policy if policy is not None and policy.version == decision.version else None)
-    lasting = np.array([kind == "persistent" for kind in record.kinds])
+    policy = policy if policy is not None and policy.version == decision.version else None
+    funnel, further = _steps(record, policy)
     pending = decision.outcome == "pending"
     outline = Explanation(
         verdict="",
@@ -178,7 +181,7 @@ def _outline(record: Record, policy: Policy | None, noun: str, decided_at: datet
         eased=tuple(dict.fromkeys(f"-{record.labels[i]}" for i in decision.eased)),
         noun=noun,
         until=decided_at + timedelta(seconds=decision.wait_s) if pending and decided_at is not None else None,
-        hopeless=pending and len(decision.first) > 0 and bool(decision.failed()[lasting].any(axis=0).all()),
+        hopeless=pending and policy is not None and hopeless(policy, decision.failed()),
         further=tuple(further),
     )
     return replace(outline, verdict=verdict(outline, ()))
@@ -217,26 +220,30 @@ def shortfall(task_decision: TaskDecision[Any]) -> str:
     """Why a decision that was just taken found nobody: the sentence that is left with the task, and that its decision says."""
     decision, inputs = task_decision.decision, task_decision.inputs
     columns, failed = inputs.columns, decision.failed()
-    hopeless = len(columns) > 0 and bool(failed[inputs.policy.lasting].any(axis=0).all())
     lacks = _lacks(decision.closest, columns, failed, evidence(*inputs))
-    return _shortfall(len(columns), columns.noun, hopeless, decision.closest, lacks)
+    return _shortfall(len(columns), columns.noun, hopeless(inputs.policy, failed), decision.closest, lacks)
 
 
-def _shortfall(count: int, noun: str, hopeless: bool, closest: str, lacks: Sequence[SkippedCandidate]) -> str:
+def hopeless(policy: Policy, failed: Flags) -> bool:
+    """Whether there are candidates, and each fails something that only a change of task, queue or configuration can mend."""
+    return failed.shape[1] > 0 and bool(failed[policy.lasting].any(axis=0).all())
+
+
+def _shortfall(count: int, noun: str, never: bool, closest: str, lacks: Sequence[SkippedCandidate]) -> str:
     if not count:
         return f"there is no {noun} at all"
     if count == 1:
-        passed = f"the only {noun} {'can never take it' if hopeless else 'did not pass'}"
+        passed = f"the only {noun} {'can never take it' if never else 'does not pass now'}"
     else:
-        passed = f"none of {count} {noun}s can ever take it" if hopeless else f"0 of {count} {noun}s passed"
-    return f"{passed}; the closest is {closest}{_lacking(lacks, hopeless)}"
+        passed = f"none of {count} {noun}s can ever take it" if never else f"0 of {count} {noun}s pass now"
+    return f"{passed}; the closest is {closest}{_lacking(lacks, never)}"
 
 
-def _lacking(lacks: Sequence[SkippedCandidate], hopeless: bool) -> str:
+def _lacking(lacks: Sequence[SkippedCandidate], never: bool) -> str:
     """What the closest candidate fails: the first in words, what lasts before what passes, the others by name."""
     if not lacks:
         return ""
-    first = next((lack for lack in lacks if not hopeless or lack.kind == "persistent"), lacks[0])
+    first = next((lack for lack in lacks if not never or lack.lasts), lacks[0])
     others = list(dict.fromkeys(lack.criterion for lack in lacks if lack is not first))
     more = f", and it fails {', '.join(others)}" if others else ""
     return f": {first.reason} ({first.criterion}){more}"
@@ -260,9 +267,10 @@ def _matrix(record: Record, columns: Columns) -> dict[str, str]:
     }
 
 
-def skipped_of(name: str, skip: Skip) -> SkippedCandidate:
-    """A skip of this candidate as JSON can hold it."""
-    return SkippedCandidate(name, skip.criterion, skip.kind, skip.reason, plain(skip.numbers))
+def skipped_of(name: str, entry: Evidence, row: int) -> SkippedCandidate:
+    """The skip of the candidate in this row by a criterion, as JSON can hold it."""
+    skip = skip_of(entry, row)
+    return SkippedCandidate(name, skip.criterion, skip.kind, skip.reason, plain(skip.numbers), entry[0].lasts)
 
 
 def plain(numbers: Mapping[str, Any]) -> dict[str, Any]:

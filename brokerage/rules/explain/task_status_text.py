@@ -6,7 +6,7 @@ The command line, REST and the pages say these same sentences. Pure: the facts c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,9 @@ from workqueues.states import TASK, TASK_SENTENCES
 
 COMMANDED = {command.target: command.during for command in COMMANDS.values()}
 """States in which the command agent carries out what somebody asked for."""
+
+BAD_ENDS = ("finished", "failed", "exhausted")
+"""States of tasks that did not get all of their work done, for which their jobs may be the reason."""
 
 AGENT_FAULTS = {"off": "is switched off", "failing": "fails at the moment", "late": "is late", "never": "has not run yet"}
 
@@ -49,9 +52,34 @@ class QueueLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Jobs of a task that ended with one error code: how many, the commonest line of their messages, and the newest of them."""
+
+    code: str
+    n_jobs: int
+    message: str
+    job_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobErrors:
+    """Errors among the newest ended jobs of a task, the most frequent code first; `n_ended`: how many jobs were looked at."""
+
+    groups: Sequence[ErrorGroup] = ()
+    n_ended: int = 0
+
+    def sentences(self) -> list[str]:
+        """One for each code."""
+        return [
+            f"{g.n_jobs:,} of {_count(self.n_ended, 'job', 'jobs')} ended with {g.code}{f': {g.message}' if g.message else ''}"
+            for g in self.groups
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class TaskStatus:
     """What is known of where a task stands. `reason`: what the last agent left with it; `throttle`: why no jobs are made for its
-    share or work queue, where that is so; `agent`: who works on it next, with that agent's health.
+    share or work queue, where that is so; `agent`: who works on it next, with that agent's health; `errors` of its jobs.
     """
 
     status: str
@@ -65,6 +93,7 @@ class TaskStatus:
     suspect: SuspectFiles = SuspectFiles()
     loads: Sequence[QueueLoad] = ()
     agent: tuple[AgentDuty, Health] | None = None
+    errors: JobErrors = JobErrors()
 
     def to_document(self) -> dict[str, Any]:
         """As JSON: the line, and what the task waits for."""
@@ -73,6 +102,7 @@ class TaskStatus:
             "headline": headline(self),
             "next_look_at": self.next_look_at,
             "reasons": [{"kind": r.kind, "message": r.message, "task_id": r.task_id} for r in reasons(self)],
+            "errors": [asdict(group) for group in self.errors.groups],
         }
 
 
@@ -89,11 +119,14 @@ class Reason:
 def headline(task: TaskStatus) -> str:
     """The one line: why no jobs are made, else the reason that was left with the task, else what its state means.
 
-    A task all of whose jobs wait does not run, whatever its state is called: then the line is what they wait for.
+    A task all of whose jobs wait does not run, whatever its state is called: then the line is what they wait for. One that ended
+    badly tells with which error most of its jobs did.
     """
     stuck = next((r.message for r in _jobs(task)), "") if not any(load.leased for load in task.loads) else ""
     meaning = TASK_SENTENCES.get(task.status, "This state is not known.")
     text = task.throttle or task.reason or stuck or f"{meaning[0].lower()}{meaning[1:]}"
+    if task.status in BAD_ENDS and task.errors.groups:
+        text = f"{text.rstrip('.')}; {task.errors.sentences()[0]}"
     return f"{task.status.capitalize()}: {text}"
 
 

@@ -16,7 +16,7 @@ from brokerage.rules.decision.declare import Filter, Policy
 from brokerage.rules.decision.pipeline import Evidence, at, evidence, skip_of
 from brokerage.rules.decision.record import Record
 from brokerage.rules.explain.explanation import SkippedCandidate, about, finite, plain, replayable, skipped_of
-from brokerage.rules.explain.remedies import Remedy, remedies
+from brokerage.rules.explain.remedies import FailedCheck, Remedy, remedies
 from brokerage.rules.explain.rule_inputs import RuleInputs, rule_inputs
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
@@ -55,9 +55,26 @@ class WhyNot:
     first: SkippedCandidate | None
     checks: tuple[Check, ...]
 
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """What the candidate fails, in the order of the policy."""
+        return tuple(check for check in self.checks if not check.passed)
+
+    @property
+    def passed(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.passed)
+
     def to_document(self) -> dict[str, Any]:
         """The same as JSON data."""
         return asdict(self)
+
+
+def candidates_named(columns: Columns, name: str) -> tuple[str, ...]:
+    """The candidate of this name, or all parts of the unified queue of this name; none where there are none."""
+    if name in columns.index:
+        return (name,)
+    unified = getattr(columns, "unified_name", None)
+    return () if unified is None or not name else tuple(columns.name[unified == name].tolist())
 
 
 def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: Config, name: str) -> WhyNot:
@@ -76,8 +93,8 @@ def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: 
         if bad and rule is not None:
             if rule.name not in inputs:
                 inputs[rule.name] = rule_inputs(rule, prepared, columns, config)
-            depends = remedies(entry[0], inputs[rule.name], prepared, columns, config, row, check.numbers)
-            check = replace(check, depends_on=depends)
+            failed_check = FailedCheck(rule, entry[0], prepared, columns, config, row, check.numbers)
+            check = replace(check, depends_on=remedies(failed_check, inputs[rule.name]))
         checks.append(check)
     first = int(record.decision.first[row])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -87,7 +104,7 @@ def why_not(record: Record, policy: Policy, ask: Ask, columns: Columns, config: 
         chosen=first < 0,
         weight=finite(entries[-1][1]["weight"][row].item()),
         factors={factor: finite(value) for factor, value in factors.items()},
-        first=skipped_of(name, skip_of(entries[first], row)) if first >= 0 else None,
+        first=skipped_of(name, entries[first], row) if first >= 0 else None,
         checks=tuple(checks),
     )
 

@@ -14,6 +14,8 @@ from workqueues.rules.jobs.resource_type import RESOURCE_TYPES, ResourceType
 UNIFIED = "ucore"
 PER_SLOT = ("maxwdir",)
 """Columns that a smaller slot gets a part of."""
+RESIZED = (*PER_SLOT, "corecount", "minrss", "maxrss")
+"""Columns that a pseudo-queue has otherwise than its queue."""
 
 Row = Mapping[str, Any]
 

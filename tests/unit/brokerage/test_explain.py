@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from brokerage.policies.analysis import Analysis
 from brokerage.policies.generic import Generic
-from brokerage.rules.decision.declare import BrokeragePolicy
+from brokerage.policies.nucleus import Nucleus
+from brokerage.policies.production import Production
+from brokerage.rules.decision.declare import BrokeragePolicy, Policy
 from brokerage.rules.decision.pipeline import decide
 from brokerage.rules.decision.record import Record, decode, encode
 from brokerage.rules.explain.explanation import explain
 from brokerage.rules.explain.why_not import why_not
 from brokerage.rules.facts.ask import Ask
-from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.facts.snapshot import BLOCKED, Queues
 from tests.unit.brokerage.grids import CONFIG, ask, asks, grids, piloted
 
 GRID = piloted(
@@ -69,7 +72,7 @@ def test_when_waiting_can_help_the_verdict_does_not_say_that_none_fits() -> None
     table = piloted([{"name": "FULL", "space_gb": 150}])
     told = explain(stored(ask(), table), Generic, ask(), table, CONFIG)
     assert told.verdict == (
-        "Pending for 20 min: the only queue did not pass; the closest is FULL: "
+        "Pending for 20 min: the only queue does not pass now; the closest is FULL: "
         "its output storage has 150 GB free, 200 are wanted (-disk)"
     )
 
@@ -140,13 +143,30 @@ def test_the_funnel_says_what_each_criterion_alone_would_win() -> None:
 
 
 def test_a_hopeless_task_names_what_lasts_first_and_the_rest_by_name() -> None:
-    table = piloted([{"name": "FULL", "space_gb": 150, "maxrss": 1000}, {"name": "OFF", "status": "offline"}])
+    table = piloted([{"name": "FULL", "space_gb": 150, "maxrss": 1000}, {"name": "OFF", "status": "offline", "maxrss": 900}])
     told = explain(stored(ASK, table), Generic, ASK, table, CONFIG)
     assert told.hopeless
     assert told.verdict == (
         "Pending for 20 min: none of 2 queues can ever take it; the closest is FULL: "
         "a job needs 2000 MB, a slot gives 1000 (-lowmemory), and it fails -disk"
     )
+
+
+def test_none_ever_is_only_said_where_the_task_or_a_queue_must_be_changed() -> None:
+    away = [{"name": "OFF", "status": "offline"}, {"name": "BLOCKED", "closeness": BLOCKED}, {"name": "SMALL", "maxrss": 1000}]
+    asked = ask(ram_count=2000, ram_unit="MB", nucleus="N", core_count=1)
+    table = piloted(away)
+    told = explain(decode(encode(decide(Production, asked, table, CONFIG, "1"), Production)), Production, asked, table, CONFIG)
+    assert not told.hopeless
+    assert "0 of 3 queues pass now; the closest is" in told.verdict
+
+
+@pytest.mark.parametrize("policy", [Production, Analysis, Generic, Nucleus])
+def test_what_people_monitoring_and_data_bring_back_never_makes_never(policy: Policy) -> None:
+    lasting = {policy.judged[i].label for i in policy.lasting.tolist()}
+    passing = {"status", "link_unusable", "nopilot", "locality", "non_local", "fileunavailable", "blacklist", "insize", "innum"}
+    assert not lasting & (passing | {"hospital", "local_quota", "over_pledged", "overloaded_vp", "diskIO", "closed", "badsite"})
+    assert lasting & {"lowmemory", "match"}
 
 
 def test_what_would_change_a_verdict_comes_with_the_value_that_would_just_do() -> None:

@@ -8,7 +8,16 @@ from datetime import UTC, datetime
 import pytest
 
 from broker_site.foundation.agency.duties import AGENTS, Health, agent_of
-from brokerage.rules.explain.task_status_text import ParentTask, QueueLoad, SuspectFiles, TaskStatus, headline, reasons
+from brokerage.rules.explain.task_status_text import (
+    ErrorGroup,
+    JobErrors,
+    ParentTask,
+    QueueLoad,
+    SuspectFiles,
+    TaskStatus,
+    headline,
+    reasons,
+)
 from workqueues.states import TASK
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,6 +53,19 @@ def test_held_files_are_counted_with_a_reason() -> None:
     assert "3 input files are held back: reported missing at ALPHA." in said(
         replace(CALM, suspect=SuspectFiles(3, "reported missing at ALPHA"))
     )
+
+
+ERRORS = JobErrors((ErrorGroup("PAYLOAD_EXIT", 3, "ValueError: no events", 9), ErrorGroup("WALLTIME", 1, "", 7)), 4)
+
+
+def test_a_task_that_ended_badly_tells_with_what_its_jobs_ended() -> None:
+    task = replace(CALM, status="failed", reason="none of 2 files was processed", errors=ERRORS)
+    line = "Failed: none of 2 files was processed; 3 of 4 jobs ended with PAYLOAD_EXIT: ValueError: no events"
+    assert headline(task) == line
+    assert ERRORS.sentences()[1] == "1 of 4 jobs ended with WALLTIME"
+    assert task.to_document()["errors"][0]["job_id"] == 9
+    assert "PAYLOAD_EXIT" not in headline(replace(task, status="running"))
+    assert "PAYLOAD_EXIT" not in headline(replace(task, status="done", reason=""))
 
 
 def test_jobs_without_pilots_are_the_trouble() -> None:

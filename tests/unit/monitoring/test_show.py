@@ -63,7 +63,7 @@ def test_a_badge_is_a_symbol_and_a_word_and_an_unknown_state_is_not_hidden() -> 
 
 def test_the_bar_of_a_task_says_its_numbers_and_shows_also_a_single_failure() -> None:
     bar = progress_bar(Files(finished=999_999, failed=1))
-    assert 'aria-label="999,999 done, 1 failed, 0 running, 0 left"' in bar
+    assert 'aria-label="999,999 done, 1 failed, 0 in jobs, 0 left"' in bar
     widths = {name: float(width) for name, width in re.findall(r'class="(\w+)" x="[\d.]+" y="0" width="([\d.]+)"', bar)}
     assert set(widths) == {"done", "failed"} and widths["failed"] > 1 and sum(widths.values()) == pytest.approx(100, abs=0.02)
     assert "style=" not in bar

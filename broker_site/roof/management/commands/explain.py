@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ from brokerage.rules.explain.edits import BadEdits, read_edits
 from brokerage.rules.explain.task_status_text import headline, reasons
 from brokerage.rules.explain.why_not import WhyNot
 from workqueues.models import Task
+
+Verdicts = Mapping[int, Sequence[WhyNot]]
+"""Decision -> what it said of the candidate asked for; of a unified queue, of each of its parts."""
 
 
 class Command(BaseCommand):
@@ -113,9 +116,9 @@ class Command(BaseCommand):
             return
         raise CommandError(f"no decision about task {task.id} can be exported: none is stored, or its snapshot is no longer kept")
 
-    def _verdicts(self, decisions: Sequence[Decision], name: str) -> dict[int, WhyNot]:
-        """Decision to its verdicts on the candidate, for those that knew it."""
-        verdicts: dict[int, WhyNot] = {}
+    def _verdicts(self, decisions: Sequence[Decision], name: str) -> Verdicts:
+        """Decision to its verdicts on the candidate or its parts, for those that knew it."""
+        verdicts: dict[int, Sequence[WhyNot]] = {}
         faults = [] if decisions else ["no decision has been taken for the task yet"]
         for decision in decisions:
             try:
@@ -134,11 +137,12 @@ def _task(task_id: int) -> Task:
     return task
 
 
-def text(task: Task, decisions: Sequence[Decision], verdicts: dict[int, WhyNot]) -> Iterator[str]:
+def text(task: Task, decisions: Sequence[Decision], verdicts: Verdicts) -> Iterator[str]:
     yield f"Task {task.id} {task.task_name} of {task.user_name} ({task.vo})"
     status = task_status(task)
     yield f"  since {task.status_since:%Y-%m-%d %H:%M:%S} UTC: {headline(status)}"
     yield from (f"  {reason.kind}: {reason.message}" for reason in reasons(status))
+    yield from (f"  errors: {sentence}" for sentence in status.errors.sentences())
     if status.next_look_at is not None:
         yield f"  next look at {status.next_look_at:%Y-%m-%d %H:%M:%S} UTC"
     if not decisions:
@@ -148,10 +152,14 @@ def text(task: Task, decisions: Sequence[Decision], verdicts: dict[int, WhyNot])
             continue
         yield ""
         yield head(decision)
-        yield from against(verdicts[decision.id]) if verdicts else story(explanation_of(decision))
+        if verdicts:
+            for each in verdicts[decision.id]:
+                yield from against(each)
+        else:
+            yield from story(explanation_of(decision))
 
 
-def document(task: Task, decisions: Sequence[Decision], verdicts: dict[int, WhyNot]) -> dict[str, Any]:
+def document(task: Task, decisions: Sequence[Decision], verdicts: Verdicts) -> dict[str, Any]:
     return {
         "task_id": task.id,
         "task_name": task.task_name,
@@ -162,7 +170,7 @@ def document(task: Task, decisions: Sequence[Decision], verdicts: dict[int, WhyN
     }
 
 
-def _decision(decision: Decision, why_not: WhyNot | None) -> dict[str, Any]:
+def _decision(decision: Decision, why_not: Sequence[WhyNot] | None) -> dict[str, Any]:
     story_of = explanation_of(decision)
     return {
         "id": decision.id,
@@ -172,5 +180,9 @@ def _decision(decision: Decision, why_not: WhyNot | None) -> dict[str, Any]:
         "first_at": decision.first_at.isoformat(),
         "last_at": decision.last_at.isoformat(),
         "config_revision": decision.config_revision,
-        **({"why_not": why_not.to_document()} if why_not else {"explanation": story_of.to_document() if story_of else None}),
+        **(
+            {"why_not": [each.to_document() for each in why_not]}
+            if why_not
+            else {"explanation": story_of.to_document() if story_of else None}
+        ),
     }

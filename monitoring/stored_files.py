@@ -1,0 +1,118 @@
+"""Outputs of jobs as they lie on storage, for pages: logs in pieces, small files whole.
+
+Read as pilots read: through the root of an endpoint whose mark is there, and never through a link. A storage that hangs holds one
+thread of a server process, not more.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from brokerage.models import StorageEndpoint
+from brokerage.pilot.storage_root import StorageRoot
+from monitoring.queries.database import alias
+from monitoring.queries.job import OutputRow
+from monitoring.templatetags.show import size as in_words
+
+LARGEST = 10_000_000
+"""Bytes of a file that the server passes on; larger ones are for those who reach the storage."""
+PIECE = 64_000
+"""Bytes of each stream of a log that a page shows: its end."""
+LARGEST_STREAM = 2_000_000
+MOST_STREAMS = 10
+
+_READING = threading.BoundedSemaphore()
+
+
+class Unreadable(Exception):
+    """The server cannot read the file; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One file of a log: the text at its end, and how many bytes before it are left out."""
+
+    name: str
+    text: str
+    left_out: int = 0
+
+
+def content(output: OutputRow) -> bytes:
+    """A whole file. Raises Unreadable."""
+    with _opened(output) as file:
+        if (there := os.fstat(file.fileno()).st_size) > LARGEST:
+            raise Unreadable(f"It has {in_words(there)}; the server passes on {in_words(LARGEST)} at most.")
+        return file.read(LARGEST)
+
+
+def log_streams(output: OutputRow) -> list[Stream]:
+    """What is in the archive of a log, standard error first. Raises Unreadable."""
+    streams = []
+    with _opened(output) as file, tarfile.open(fileobj=file, mode="r|gz") as archive:
+        for entry in archive:
+            if len(streams) == MOST_STREAMS or entry.size > LARGEST_STREAM:
+                break
+            if (stream := archive.extractfile(entry)) is not None:
+                text = stream.read()
+                streams.append(Stream(entry.name, text[-PIECE:].decode("utf-8", "replace"), max(len(text) - PIECE, 0)))
+    return sorted(streams, key=lambda each: (each.name != "stderr", each.name != "stdout"))
+
+
+@contextmanager
+def _opened(output: OutputRow) -> Iterator[IO[bytes]]:
+    """The first copy that can be opened; what goes wrong with reading it is Unreadable too."""
+    if not _READING.acquire(timeout=2.0):
+        raise Unreadable("Another file is being read just now; try again in a moment.")
+    try:
+        with _first_copy(output) as file:
+            yield file
+    except (OSError, tarfile.TarError, EOFError) as problem:
+        raise Unreadable(f"{output.lfn} cannot be read: {problem}.") from problem
+    finally:
+        _READING.release()
+
+
+def _first_copy(output: OutputRow) -> IO[bytes]:
+    reasons = []
+    known = StorageEndpoint.objects.using(alias()).in_bulk([copy.storage for copy in output.copies])
+    for copy in output.copies:
+        endpoint = known.get(copy.storage)
+        if endpoint is None or not endpoint.path:
+            reasons.append(f"{copy.storage} is not reached as a directory")
+        elif endpoint.root_state == "down":
+            reasons.append(f"storage {copy.storage} is down: {endpoint.root_fault}")
+        else:
+            try:
+                with StorageRoot(endpoint.name, Path(endpoint.path), endpoint.mark).opened() as folder:
+                    return os.fdopen(_open_below(folder, copy.path), "rb")
+            except OSError as problem:
+                reasons.append(problem.strerror or str(problem))
+    raise Unreadable(f"{'; '.join(reasons)}." if reasons else "No storage has a copy of it.")
+
+
+def _open_below(folder: Path, path: str) -> int:
+    """A descriptor of the regular file at `path` below a folder; no part of the path may be a link."""
+    *folders, name = Path(path).parts
+    if ".." in Path(path).parts or Path(path).is_absolute():
+        raise OSError(f"not below the root: {path}")
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in folders:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+            os.close(at)
+            at = below
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+    finally:
+        os.close(at)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(f"not a regular file: {path}")
+    return file
