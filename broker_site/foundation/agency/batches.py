@@ -20,7 +20,7 @@ R = TypeVar("R")
 LOCKED = frozenset({"55P03", "40P01", "40001"})
 """PostgreSQL's codes for what other transactions are to blame for: a row that stays locked, a deadlock, a lost race."""
 TOO_LONG = "57014"
-OF_THE_SERVER = ("08", "53", "57", "58", "XX")
+OF_THE_SERVER = ("08", "53", "57", "58")
 """Classes of codes that say nothing of the data."""
 PATIENCE_S = 20.0
 """Time after which a run tries nothing more of a batch that failed: the rest is left for the next run."""
