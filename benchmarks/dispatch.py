@@ -45,7 +45,7 @@ class Client:
     def __init__(self, number: int, queue_id: int, url: str) -> None:
         from brokerage.rules.dispatch.matching import Resource
 
-        self.queue_id, self.pilot = queue_id, uuid.uuid4()
+        self.queue_id = queue_id
         self.offer = Resource(filling.QUEUE, 8, 8000, 20000, 86400)
         register_uuid()
         connection = psycopg2.connect(url)
@@ -54,16 +54,17 @@ class Client:
         self.cursor.execute(CLAIM)
 
     def ours(self, n: int) -> None:
-        """Take `n` jobs with the verb that the server uses."""
+        """Take `n` jobs with the verb that the server uses, each for another pilot, since one holds one job."""
         from broker_site.foundation.access.tokens import mint_job_token
-        from brokerage.ledger.lease import lease
+        from brokerage.ledger.lease import HeldAtMost, lease
         from brokerage.queries.waiting import WAITING
 
+        one = HeldAtMost(8, 1)
         for _ in range(n):
             leased = None
             for fresh in (False, True):
                 offers = (waiting.id for waiting in WAITING.offers(self.queue_id, self.offer, fresh=fresh))
-                leased = lease(offers, self.pilot, uuid.uuid4(), LEASE_S)
+                leased = lease(offers, uuid.uuid4(), uuid.uuid4(), LEASE_S, one)
                 if leased is not None:
                     break
             assert leased is not None
@@ -72,7 +73,7 @@ class Client:
     def reference(self, n: int) -> None:
         """Take `n` rows of the bare table."""
         for _ in range(n):
-            self.cursor.execute("EXECUTE claim (%s)", (self.pilot,))
+            self.cursor.execute("EXECUTE claim (%s)", (uuid.uuid4(),))
             assert self.cursor.fetchone() is not None
 
 
@@ -115,7 +116,12 @@ def run(options: Namespace) -> Iterator[Line]:
         queue_id = stock.place.queue_id
         if options.http:
             take = partial(stock.take, "brokerage_job", n)
-            yield from http.measured("dispatch", server, queue_id, sizes, "match", n, options.rounds, lambda crew: take())
+
+            def ready(crew: Crew) -> None:
+                take()
+                server.execute(http.FREE)
+
+            yield from http.measured("dispatch", server, queue_id, sizes, "match", n, options.rounds, ready)
             return
         with Crew(options.clients, Client, queue_id, server.url) as crew:
 

@@ -29,6 +29,9 @@ from brokerage.pilot import messages
 
 CONNECTIONS = 16
 LEASE_S = 7200.0
+PILOTS = 64
+FREE = "UPDATE brokerage_job SET lease_holder = gen_random_uuid() WHERE lease_holder IS NOT NULL"
+"""What the pilots hold is taken from them between rounds: nothing ends here, and none would hold hundreds of jobs."""
 
 OFFER = messages.Resources(cores=8, memory_mb=8000, disk_mb=20000, walltime_s=86000)
 
@@ -126,7 +129,12 @@ class Client:
 
     def match(self, n: int) -> None:
         """`n` times a pilot asks for a job."""
-        self.load.run(n, lambda connection: request(self.host, *messages.match(OFFER), self.pilots[connection][0]))
+
+        def ask(connection: int) -> bytes:
+            self.turn += 1
+            return request(self.host, *messages.match(OFFER), self.pilots[self.turn % len(self.pilots)][0])
+
+        self.load.run(n, ask)
 
     def heartbeat(self, n: int) -> None:
         """`n` times a job says that it runs."""
@@ -183,16 +191,19 @@ def bare(system: System) -> Iterator[str]:
 
 
 def pilots(queue_id: int) -> list[tuple[str, int]]:
-    """A registered pilot for each connection: its token, and the id of its credential."""
+    """Registered pilots: the token of each, and the id of its credential. They hold jobs without end, and ask without pause."""
     from broker_site.foundation.access.authentication import principal_of_token
     from broker_site.foundation.access.credentials import issue_enrolment, issue_pilot_token
+    from broker_site.foundation.gdpconfig import set_override
     from brokerage.ledger.lease import register
     from brokerage.models import Pilot
 
+    for key, value in (("LEASES_PER_SLOT", 0), ("MATCH_RATE", 1e6)):
+        set_override("dispatch", key, value, who="benchmark", why="few pilots make the load of many")
     enrolment = principal_of_token(issue_enrolment(filling.QUEUE).text)
     made = []
-    for number in range(CONNECTIONS):
-        pilot = Pilot(id=uuid.uuid4(), queue_id=queue_id, host="bench", slot=f"slot{number}", core_count=8, memory_mb=8000)
+    for number in range(PILOTS):
+        pilot = Pilot(id=uuid.uuid4(), queue_id=queue_id, host="bench", slot=f"slot{number}", core_count=32_000, memory_mb=8000)
         register(pilot)
         issued = issue_pilot_token(enrolment, pilot.id)
         made.append((issued.text, issued.credential.pk))

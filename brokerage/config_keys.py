@@ -167,6 +167,17 @@ CAP_RUNNING_GROUP_CORES | int cores | unset | 0.. zero_is_unset | seed 000; fact
 [dispatch]
 POLL | duration | 1s | 50ms..1h | reliability 4; facts on matching
     How long a pilot that got no job waits before it asks again.
+LEASES_PER_SLOT | int jobs | 1 | 0..10000 | reliability S15
+    Jobs that a pilot may hold at a time, within its cores. 0 = as many as its cores take.
+REGISTER_RATE | float | 20 | 0..1e6 | reliability S26
+    Registrations a second with one enrolment secret, once REGISTER_BURST came at once; each web process counts by itself.
+    0 = no limit.
+REGISTER_BURST | int | 1000 | 1..1000000 | reliability S26
+    Registrations with one enrolment secret that may come at once.
+MATCH_RATE | float | 5 | 0..1e6 | reliability S26
+    Asks for work a second of one pilot, twice as many at once; at least 2 in each POLL; each web process counts by itself.
+REPORT_RATE | float | 10 | 0..1e6 | reliability S26
+    Heartbeats and reports a second of one job, four times as many at once; each web process counts by itself. 0 = no limit.
 """,
     {"PROCESSING_GROUPS": {"check": _bad_groups}},
 )

@@ -8,6 +8,7 @@ Rules: required, type, range, length, choice, format, unknown, json; a validator
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
@@ -85,6 +86,45 @@ def read(kind: type[T], data: object, path: str = "", noun: str = "part") -> T:
     except ValidationError as error:
         raise OutsideDataError(problems(error, kind, path, noun)) from None
     return value
+
+
+def read_leaving_out(kind: type[T], data: object) -> tuple[T, list[Problem]]:
+    """What is right in the data, and what is wrong with the rest, of which as little as possible is left out.
+
+    A part that breaks a rule is left out, and with it what cannot be without it: a member of a list, an optional field. Raises
+    OutsideDataError, with all that is wrong, where nothing is left.
+    """
+    try:
+        return _reader(kind).validate_python(data), []  # type: ignore[arg-type]  # a type is hashable
+    except ValidationError as error:
+        last, told = error, list(problems(error, kind))
+    if (more := last.error_count() - MOST_PROBLEMS) > 0:
+        told.append(problem("", "more", f"at least {more} problems more"))
+    data = copy.deepcopy(data)
+    while _leave_out(data, last):
+        try:
+            return _reader(kind).validate_python(data), told  # type: ignore[arg-type]  # a type is hashable
+        except ValidationError as error:
+            last = error
+    raise OutsideDataError(told)
+
+
+def _leave_out(data: object, error: ValidationError) -> bool:
+    """Take out of the data the innermost part at each place of an error; False where that is the whole."""
+    members: dict[int, tuple[Any, set[int | str]]] = {}
+    for detail in error.errors(include_url=False, include_context=False, include_input=False):
+        holder, key, at = None, None, data
+        for part in detail["loc"]:
+            if not ((isinstance(at, dict) and part in at) or (isinstance(at, list) and isinstance(part, int))):
+                break
+            holder, key, at = at, part, at[part]
+        if holder is None or key is None:
+            return False
+        members.setdefault(id(holder), (holder, set()))[1].add(key)
+    for holder, keys in members.values():
+        for key in sorted(keys, reverse=True):  # type: ignore[type-var]  # of one holder all are numbers, or all are texts
+            del holder[key]
+    return True
 
 
 def read_partly(model: type[M], data: Mapping[str, object], path: str = "", noun: str = "part") -> tuple[M, list[Problem]]:

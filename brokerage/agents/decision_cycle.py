@@ -5,15 +5,19 @@ Not here: what follows for the task (`assign`, `generate`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.batches import in_halves
 from broker_site.foundation.agency.run import Run
 from brokerage.ledger.decisions import CycleDecisions
+from brokerage.queries.chunks import joined, load_batch
 from brokerage.queries.decision_requests import DecisionRequests
+from brokerage.queries.world import load_snapshot
 from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task
+from brokerage.rules.decision.policy_config import BrokerConfig
+from workqueues.agents.each import set_aside
 from workqueues.models import Task
 
 
@@ -32,7 +36,19 @@ class DecisionCycle:
         return decision
 
 
-def begin(run: Run, tasks: Sequence[Task], *, whole: bool = False) -> DecisionCycle:
-    """Load what the run needs for these tasks. `whole`: sizes of masters too."""
-    requests = DecisionRequests.load(tasks, run.now, whole=whole)
-    return DecisionCycle(requests, CycleDecisions(requests.snapshot, gdpconfig.revision()))
+def begin(run: Run, tasks: list[Task], *, whole: bool = False) -> DecisionCycle:
+    """Load what the run needs for these tasks. `whole`: sizes of masters too.
+
+    A task whose facts cannot be loaded is set aside, and is not among `tasks` any more.
+    """
+    snapshot = load_snapshot(run.now)
+    faulty: set[int] = set()
+
+    def leave(task: Task, error: Exception) -> None:
+        set_aside(run, task, error)
+        faulty.add(task.id)
+
+    batches = in_halves(tasks, lambda batch: load_batch(batch, whole=whole), leave)
+    tasks[:] = [task for task in tasks if task.id not in faulty]
+    requests = DecisionRequests(snapshot, joined(batches), BrokerConfig(gdpconfig.component))
+    return DecisionCycle(requests, CycleDecisions(snapshot, gdpconfig.revision()))

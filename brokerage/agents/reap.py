@@ -5,15 +5,19 @@ Next: generate. Credentials that expired long ago go too, now and then.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from itertools import chain
 from math import inf
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.credentials import forget_expired
+from broker_site.foundation.agency.batches import LOCKED, NotTried, code_of, in_words, one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import Limit, end_overdue, expire_leases
 from brokerage.models import ComputingQueue
+from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.dispatch.timeouts import ENDINGS, QueueFacts, limit_s, suspended
 from brokerage.rules.facts.ask import Config
+from workqueues.ledger.holds import note_reason
 
 BATCH = 1000
 DAY_S = 86400.0
@@ -38,12 +42,22 @@ CLEANUP = CredentialCleanup()
 
 @agent("reap")
 def reap(run: Run) -> int:
-    """End what is over: how many jobs."""
+    """End what is over: how many jobs. One that cannot be ended is left, with the reason on its task."""
+
+    def leave_queue(queue: ComputingQueue, error: Exception) -> None:
+        run.leave(f"the time limits of queue {queue.name}", error)
+
+    def leave(job: JobVersion, error: Exception) -> None:
+        run.leave(f"job {job.id} of task {job.task_id}", error)
+        if code_of(error) not in LOCKED and not isinstance(error, NotTried):
+            note_reason(job.task_id, f"job {job.id} cannot be ended: {in_words(error)}")
+
     config = gdpconfig.component("job_timeout", app="pandaserver")
     queues = list(ComputingQueue.objects.all())
-    limits = [limit for queue in queues for limit in queue_limits(run, queue, config)]
+    limits = list(chain.from_iterable(one_by_one(queues, lambda queue: queue_limits(run, queue, config), leave_queue)))
     resting = [queue.id for queue in queues if suspended(QueueFacts(queue.status, queue.catchall))]
-    ended = expire_leases(run.who, BATCH, resting) + end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH)
+    ended = expire_leases(run.who, BATCH, resting, leave)
+    ended += end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH, leave)
     CLEANUP.run(run.now)
     return ended
 

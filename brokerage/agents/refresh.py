@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.kernel import clock
 from brokerage.feeds.refresh import refresh_feed
@@ -26,9 +27,10 @@ def refresh(run: Run) -> int:
     changed, began = end_expired(run.now), time.monotonic()
     period_s = gdpconfig.value("feeds", "FEED_PERIOD")
     waiting = Feed.objects.filter(due(run.now, period_s)).defer("copy").order_by("name")
-    for feed in sorted(waiting, key=lambda feed: list(KINDS).index(feed.kind)):
-        if time.monotonic() - began > LONGEST_S:
-            break
-        if claim(feed, run.now, period_s):
-            changed += refresh_feed(feed, clock.now())
-    return changed
+
+    def read(feed: Feed) -> int:
+        in_time = time.monotonic() - began <= LONGEST_S
+        return refresh_feed(feed, clock.now()) if in_time and claim(feed, run.now, period_s) else 0
+
+    feeds = sorted(waiting, key=lambda feed: list(KINDS).index(feed.kind))
+    return changed + sum(one_by_one(feeds, read, lambda feed, error: run.leave(f"feed {feed.name}", error)))

@@ -3,9 +3,12 @@ Next: generate, and pilots that ask."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 
+from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.queries.share_use import share_use
 from workqueues.ledger.standings import note_queue_standings, note_standings
@@ -20,21 +23,32 @@ from workqueues.rules.throttle.units import RESOURCE
 @agent("share")
 def share(run: Run) -> int:
     """Count what each has. Always 0: an agent that handled rows is run again at once, and here nothing is ever left."""
-    use = share_use()
-    note_standings((s for vo, tree in trees().items() for s in of_tree(tree.nodes, use.shares.get(vo, {}))), run.now)
-    note_queue_standings(dict(_queues(use.queues)), run.now)
+    use, forest = share_use(), trees()
+    leave = partial(_leave, run)
+    shares = one_by_one(sorted(forest), lambda vo: list(of_tree(forest[vo].nodes, use.shares.get(vo, {}))), leave)
+    note_standings(chain.from_iterable(shares), run.now)
+    note_queue_standings(dict(_queues(use.queues, leave)), run.now)
     return 0
 
 
-def _queues(use_by_queue: Mapping[str, Mapping[int, Use]]) -> Iterator[tuple[str, list[UnitStanding]]]:
+def _leave(run: Run, vo: str, error: Exception) -> None:
+    run.leave(f"the shares of VO {vo}", error)
+
+
+def _queues(
+    use_by_queue: Mapping[str, Mapping[int, Use]], leave: Callable[[str, Exception], None]
+) -> list[tuple[str, list[UnitStanding]]]:
     """VO -> where its work queues stand: all where they drive it, else those that are units beside the shares, without place."""
     units, active = Units.load(), active_queues()
     rows = list(WorkQueue.objects.filter(status="active").order_by("queue_order"))
-    for vo in sorted({*active, *use_by_queue, *(row.vo for row in rows if row.vo not in ("", "*"))}):
-        of_vo = use_by_queue.get(vo, {})
-        queues = shared_queues(vo, rows, {*active.get(vo, ()), *of_vo})
-        standings = of_queues(queues, {str(id_): use for id_, use in of_vo.items()})
+
+    def of_vo(vo: str) -> tuple[str, list[UnitStanding]]:
+        use = use_by_queue.get(vo, {})
+        queues = shared_queues(vo, rows, {*active.get(vo, ()), *use})
+        standings = of_queues(queues, {str(id_): of_queue for id_, of_queue in use.items()})
         if units.model(vo) == "global":
             resource = {str(row.id) for row in rows if row.queue_function == RESOURCE}
             standings = [replace(s, place=None, above=False) for s in standings if s.name in resource]
-        yield vo, standings
+        return vo, standings
+
+    return one_by_one(sorted({*active, *use_by_queue, *(row.vo for row in rows if row.vo not in ("", "*"))}), of_vo, leave)

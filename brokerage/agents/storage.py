@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.feeds.storage_roots import look_at
 from brokerage.ledger.storages import note_root
@@ -21,11 +22,15 @@ logger = logging.getLogger(__name__)
 def storage(run: Run) -> int:
     """Look at the root of every endpoint: how many changed their state."""
     full_below_gb = gdpconfig.value("storage", "FULL_BELOW")
-    roots, changed = storage_roots(), 0
-    for endpoint in StorageEndpoint.objects.filter(name__in=roots).order_by("name"):
+    roots = storage_roots()
+
+    def judge(endpoint: StorageEndpoint) -> bool:
         look = look_at(roots[endpoint.name])
         verdict = judge_root(endpoint.mark, look, full_below_gb)
-        if note_root(endpoint, verdict, look.size_gb or endpoint.root_gb):
+        changed = note_root(endpoint, verdict, look.size_gb or endpoint.root_gb)
+        if changed:
             logger.warning("storage %s is %s: %s", endpoint.name, verdict.state, verdict.fault or "its mark is found")
-            changed += 1
-    return changed
+        return bool(changed)
+
+    endpoints = StorageEndpoint.objects.filter(name__in=roots).order_by("name")
+    return sum(one_by_one(endpoints, judge, lambda endpoint, error: run.leave(f"storage {endpoint.name}", error)))

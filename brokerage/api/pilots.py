@@ -6,7 +6,9 @@ epoch).
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -17,28 +19,43 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.credentials import PILOT_SECONDS, issue_pilot_token
 from broker_site.foundation.access.guards import requires
 from broker_site.foundation.access.jsonbody import read_object
+from broker_site.foundation.access.pace import Pace
 from broker_site.foundation.access.principal import JobClaim, Principal
-from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.problems import Refused, not_authenticated
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import OutsideDataError
-from brokerage.ledger.lease import Lease, advance, lease, lease_again, note_seen, note_start, register, renew
+from brokerage.ledger.lease import (
+    ROTATE_S,
+    HeldAtMost,
+    Lease,
+    LeaseState,
+    advance,
+    is_replaced,
+    lease,
+    lease_again,
+    note_seen,
+    note_start,
+    register,
+    renew,
+)
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.job_document import job_document
-from brokerage.queries.pilots import QUEUES, PilotQueue, local_storages, outcomes
+from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
-from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message
-from brokerage.rules.dispatch.settlement import Report
+from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message, read_report
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
 T = TypeVar("T")
 BROKEN_RULES = "The message breaks rules"
-OVERLAP_S = 60.0
+MARGIN_S = 60.0 + ROTATE_S
 """How much longer than its lease a job token lives: a late report is refused by its epoch, with a reason that says so."""
+REGISTERING, MATCHING, REPORTING = Pace(), Pace(), Pace()
+"""Heartbeats and reports have a budget of their own, so that no ask for work takes it away."""
 SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
 
 
@@ -47,6 +64,7 @@ SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
 def register_pilot(request: HttpRequest) -> HttpResponse:
     """A pilot begins: it gets its token and learns its storage. A pilot may only serve the queue of its enrolment."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
+    REGISTERING.check(principal.key, gdpconfig.value("dispatch", "REGISTER_RATE"), gdpconfig.value("dispatch", "REGISTER_BURST"))
     registration = _read(request, Registration)
     if principal.queue and registration.queue != principal.queue:
         raise Refused(403, "Another queue", f"The enrolment is for {principal.queue}, not for {registration.queue}.")
@@ -54,6 +72,8 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
     if queue is None:
         message = f"there is no computing queue {registration.queue}"
         raise Refused(422, BROKEN_RULES, message, [Problem("queue", "exists", message)])
+    if 0 < queue.corecount < registration.cores:  # others give whole nodes
+        _too_many_cores(registration.cores, queue.corecount, f"a slot of {queue.name} has")
     pilot_id = uuid4()
     with transaction.atomic():
         issued = issue_pilot_token(principal, pilot_id)
@@ -86,17 +106,22 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
 def match(request: HttpRequest) -> HttpResponse:
     """A pilot asks for a job: 200 with one, or 204 when nothing suits it."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    ask = _read(request, JobRequest)
-    queue = QUEUES.named(principal.queue)
     if (pilot_id := principal.subject) is None:
         raise Refused(403, "No pilot", "The token names no pilot.")
-    if queue is None or queue.storage_down or queue.status not in ("online", "brokeroff", "test"):
+    rate = max(gdpconfig.value("dispatch", "MATCH_RATE"), 2 / gdpconfig.value("dispatch", "POLL"))
+    MATCHING.check(pilot_id, rate, 2 * rate)
+    ask, cores = _read(request, JobRequest), PILOT_CORES.of(pilot_id)
+    queue = QUEUES.named(principal.queue)
+    if cores is not None and ask.cores > cores:
+        _too_many_cores(ask.cores, cores, "the pilot registered with")
+    if cores is None or queue is None or queue.storage_down or queue.status not in ("online", "brokeroff", "test"):
         return _nothing()
-    job_lease = _lease(queue, pilot_id, ask, principal.vo) or lease_again(pilot_id, ask.request)
+    most = HeldAtMost(cores, gdpconfig.value("dispatch", "LEASES_PER_SLOT"))
+    job_lease = _lease(queue, pilot_id, ask, principal.vo, most) or lease_again(pilot_id, ask.request)
     if job_lease is None:
         note_seen(pilot_id)
         return _nothing()
-    token = mint_job_token(job_lease.job_id, job_lease.epoch, job_lease.lease_s + OVERLAP_S, pilot=principal.credential or 0)
+    token = _job_token(job_lease.job_id, job_lease.epoch, job_lease, principal.credential or 0)
     lease_facts = {"epoch": job_lease.epoch, "token": token, "lease_s": job_lease.lease_s}
     return JsonResponse({"job": job_document(job_lease.job_id) | lease_facts})
 
@@ -104,30 +129,35 @@ def match(request: HttpRequest) -> HttpResponse:
 @require_POST
 @requires("job:report")
 def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
-    """A sign of life prolongs the lease and carries the state; the answer carries the next token and a kill."""
+    """A sign of life prolongs the lease and carries the state; the answer carries the token that counts and a kill."""
     claim = _claim(request)
     status = _read(request, Heartbeat).status
-    lease_state = renew(job_id, claim.epoch)
+    lease_state = renew(job_id, claim.epoch, claim.issued)
     if lease_state is not None and lease_state.status != status:
         moved = advance(job_id, claim.epoch, status, SOURCES[status], f"job:{job_id}")
         if moved is not None and status == "running":
             note_start(job_id)
         lease_state = moved or lease_state
     if lease_state is None:
-        raise _over(job_id)
-    token = mint_job_token(job_id, claim.epoch, lease_state.lease_s + OVERLAP_S, pilot=claim.pilot)
+        raise _over(claim)
+    shown = request.META["HTTP_AUTHORIZATION"].split()[-1]
+    token = shown if claim.issued == lease_state.issued else _job_token(job_id, claim.epoch, lease_state, claim.pilot)
     return JsonResponse({"token": token, "lease_s": lease_state.lease_s, "command": "tobekilled" if lease_state.kill else None})
 
 
 @require_POST
 @requires("job:report")
 def report(request: HttpRequest, job_id: int) -> HttpResponse:
-    """The pilot's last word: the job ends. Said again, it gets the same answer."""
+    """The pilot's last word: the job ends. Said again, it gets the same answer.
+
+    A part that breaks a rule is left out and noted with the job; only without a status there is no end.
+    """
     claim = _claim(request)
+    message, notes = _in_words(read_report, read_object(request))
     try:
-        status = settle_job(job_id, claim.epoch, _read(request, Report), f"job:{job_id}")
+        status = settle_job(job_id, claim.epoch, message, f"job:{job_id}", notes, claim.issued)
     except Stale:
-        raise _over(job_id) from None
+        raise _over(claim) from None
     return JsonResponse({"status": status})
 
 
@@ -143,14 +173,32 @@ def settled(request: HttpRequest) -> HttpResponse:
 
 
 def _read(request: HttpRequest, kind: type[T]) -> T:
+    return _in_words(partial(read_message, kind), read_object(request))
+
+
+def _in_words(read: Callable[[dict[str, Any]], T], body: dict[str, Any]) -> T:
+    """The body as `read` reads it. Refused with all that is wrong."""
     try:
-        return read_message(kind, read_object(request))
+        return read(body)
     except OutsideDataError as bad:
         raise Refused(422, BROKEN_RULES, str(bad), bad.problems) from None
 
 
-def _over(job_id: int) -> Refused:
-    return Refused(409, "The lease is over", f"Job {job_id} is not held under this token any more; stop its payload.")
+def _over(claim: JobClaim) -> Refused:
+    """Why a job token is worth nothing: it was replaced, or its lease is over."""
+    if is_replaced(claim.job_id, claim.epoch, claim.issued):
+        return not_authenticated("The job token was replaced by a newer one, which the answer to a heartbeat brought.")
+    detail = f"Job {claim.job_id} is not held under this token any more; stop its payload."
+    return Refused(409, "The lease is over", detail)
+
+
+def _too_many_cores(wanted: int, most: int, whose: str) -> NoReturn:
+    message = f"{wanted} cores, but {whose} {most}"
+    raise Refused(422, BROKEN_RULES, message, [Problem("cores", "range", message)])
+
+
+def _job_token(job_id: int, epoch: int, lease: Lease | LeaseState, pilot: int) -> str:
+    return mint_job_token(job_id, epoch, lease.lease_s + MARGIN_S, pilot=pilot, issued=lease.issued)
 
 
 def _nothing() -> HttpResponse:
@@ -165,16 +213,18 @@ def _claim(request: HttpRequest) -> JobClaim:
     principal: Principal = request.principal  # type: ignore[attr-defined]
     if principal.job is None:
         raise Refused(403, "No job", "The token names no job.")
+    rate = gdpconfig.value("dispatch", "REPORT_RATE")
+    REPORTING.check(principal.job.job_id, rate, 4 * rate)
     return principal.job
 
 
-def _lease(queue: PilotQueue, pilot_id: UUID, ask: JobRequest, vo: str) -> Lease | None:
+def _lease(queue: PilotQueue, pilot_id: UUID, ask: JobRequest, vo: str, most: HeldAtMost) -> Lease | None:
     """The first job of the best task queue that has one for the pilot; `vo`: the only one whose work it may do, if any."""
     offer = Resource(queue.name, ask.cores, ask.memory_mb, ask.disk_mb, ask.walltime_s, vo)
     watcher = gdpconfig.component("watcher", app="pandaserver")
     for fresh in (False, True):
         for waiting in WAITING.offers(queue.id, offer, fresh=fresh):
             seconds = lease_s(waiting.label, queue.workflow, watcher)
-            if (job_lease := lease([waiting.id], pilot_id, ask.request, seconds)) is not None:
+            if (job_lease := lease([waiting.id], pilot_id, ask.request, seconds, most)) is not None:
                 return job_lease
     return None

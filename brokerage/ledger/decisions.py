@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import DataError, connection, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -22,7 +22,7 @@ KEPT_SNAPSHOTS = 50
 """How many of the newest snapshots are kept whatever refers to them."""
 
 
-UNSTORABLE = (DataError, TypeError, ValueError)
+UNSTORABLE = (DataError, IntegrityError, TypeError, ValueError)
 """What a decision raises that the database or JSON cannot hold, as one of a plugin may be."""
 
 logger = logging.getLogger(__name__)

@@ -1,56 +1,105 @@
 """Ending jobs in bulk: leases that ran out, states that lasted too long, commands.
 
-One job that moved meanwhile does not hold up the rest.
+One job that moved meanwhile, that is locked or that cannot be ended does not hold up the rest.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
 
+from broker_site.foundation.agency.batches import LOCKED, code_of, in_halves, in_words
 from brokerage.ledger.settle import end_jobs
 from brokerage.rules.dispatch.settlement import Ending, JobVersion
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
 BATCH = 200
+logger = logging.getLogger(__name__)
 SUB_STATUS: dict[Ending, str] = {"closed": "toreassign", "failed": "timeout", "cancelled": "", "finished": ""}
 """What the sub-status says of a job that was ended for staying too long."""
 
 
-def end_seen(jobs: Sequence[JobVersion], ending: Ending, who: str, why: str, *, sub_status: str = "", only: str = "any") -> int:
-    """End those of `jobs` that are still as seen: how many. In batches; a batch with a job that moved is done one by one."""
-    total = 0
-    ordered = sorted(jobs, key=lambda j: j.id)
-    batches = deque(ordered[at : at + BATCH] for at in range(0, len(ordered), BATCH))
-    while batches:
-        batch = batches.popleft()
+Leave = Callable[[JobVersion, Exception], None]
+"""What becomes of a job that cannot be ended now."""
+
+
+def log_left(job: JobVersion, error: Exception) -> None:
+    """Say so in the log, where nobody else is to be told."""
+    logger.warning("job %s cannot be ended: %s", job.id, in_words(error))
+
+
+def end_seen(
+    jobs: Sequence[JobVersion],
+    ending: Ending,
+    who: str,
+    why: str,
+    *,
+    sub_status: str = "",
+    only: str = "any",
+    leave: Leave = log_left,
+) -> int:
+    """End those of `jobs` that are still as seen: how many. In batches, of which one that cannot be ended stops no other."""
+
+    def end(batch: Sequence[JobVersion]) -> int:
         ids, epochs = [j.id for j in batch], [j.epoch for j in batch]
         sources = sorted({j.status for j in batch})
-        try:
-            end_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, only=only)
-            total += len(batch)
-        except Stale:
-            batches.extend([job] for job in batch if len(batch) > 1)
+        end_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, only=only)
+        return len(batch)
+
+    locked: dict[int, Exception] = {}
+
+    def leave_unless_moved(job: JobVersion, error: Exception) -> None:
+        if not isinstance(error, Stale):  # else somebody else has it by now
+            leave(job, error)
+        if code_of(error) in LOCKED:
+            locked[job.task_id] = error
+
+    total, ordered = 0, sorted(jobs, key=lambda j: j.id)
+    for at in range(0, len(ordered), BATCH):
+        batch = ordered[at : at + BATCH]
+        for job in batch:
+            if job.task_id in locked:  # its rows were waited for once, that is enough
+                leave(job, locked[job.task_id])
+        batch = [job for job in batch if job.task_id not in locked]
+        total += sum(in_halves(batch, end, leave_unless_moved, group=lambda j: j.task_id))
     return total
 
 
-def expire_leases(who: str, limit: int, suspended: Sequence[int] = ()) -> int:
-    """Fail the jobs whose lease ran out by the database's clock, but not at the `suspended` queues: how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT j.id, j.epoch, j.status FROM brokerage_job j
-            WHERE j.lease_holder IS NOT NULL AND j.lease_until < now() AND j.computing_queue_id <> ALL(%s)
-            ORDER BY j.id LIMIT %s
-            """,
-            [list(suspended), limit],
-        )
-        expired = [JobVersion(*row) for row in cursor.fetchall()]
-    return end_seen(expired, "failed", who, "no sign of life within the lease", sub_status="lost_heartbeat", only="lease over")
+def expire_leases(who: str, limit: int, suspended: Sequence[int] = (), leave: Leave = log_left) -> int:
+    """Fail the jobs whose lease ran out by the database's clock, but not at the `suspended` queues: how many.
+
+    `limit` at a time; where some could not be ended, those behind them come in the same run.
+    """
+    why = {"why": "no sign of life within the lease", "sub_status": "lost_heartbeat", "only": "lease over"}
+    return _page_by_page(
+        """
+        SELECT j.id, j.epoch, j.status, j.task_id FROM brokerage_job j
+        WHERE j.lease_holder IS NOT NULL AND j.lease_until < now() AND j.computing_queue_id <> ALL(%(suspended)s)
+            AND j.id > %(after)s ORDER BY j.id LIMIT %(limit)s
+        """,
+        {"suspended": list(suspended)},
+        limit,
+        lambda expired: end_seen(expired, "failed", who, leave=leave, **why),
+    )
+
+
+def _page_by_page(sql: str, values: Mapping[str, object], limit: int, end: Callable[[Sequence[JobVersion]], int]) -> int:
+    """End the jobs of a statement, `limit` at a time, on to the next ones while some of a page stay as they are: how many."""
+    total, after = 0, 0
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, {**values, "after": after, "limit": limit})
+            page = [JobVersion(*row) for row in cursor.fetchall()]
+        ended = end(page) if page else 0
+        total += ended
+        if ended == len(page) or len(page) < limit:
+            return total
+        after = page[-1].id
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,40 +112,54 @@ class Limit:
     high_s: float
 
 
-def end_overdue(limits: Sequence[Limit], high_priority: int, endings: Mapping[str, Ending], who: str, batch: int) -> int:
+def end_overdue(
+    limits: Sequence[Limit],
+    high_priority: int,
+    endings: Mapping[str, Ending],
+    who: str,
+    batch: int,
+    leave: Leave = log_left,
+) -> int:
     """End jobs that stayed in their state for longer than allowed, as `endings` says per state: how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT j.id, j.epoch, j.status
-            FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[])
-                AS l(queue, state, low, high)
-            JOIN brokerage_job j ON j.computing_queue_id = l.queue AND j.status = l.state AND j.ended_at IS NULL
-            WHERE j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s THEN l.high ELSE l.low END)
-            ORDER BY j.id LIMIT %(batch)s
-            """,
-            {
-                "queues": [x.queue_id for x in limits],
-                "states": [x.status for x in limits],
-                "lows": [x.low_s for x in limits],
-                "highs": [x.high_s for x in limits],
-                "urgent": high_priority,
-                "batch": batch,
-            },
-        )
+
+    def end(jobs: Sequence[JobVersion]) -> int:
         overdue: dict[str, list[JobVersion]] = defaultdict(list)
-        for job_id, epoch, status in cursor.fetchall():
-            overdue[status].append(JobVersion(job_id, epoch, status))
-    return sum(
-        end_seen(jobs, endings[status], who, f"too long in {status}", sub_status=SUB_STATUS[endings[status]])
-        for status, jobs in overdue.items()
+        for job in jobs:
+            overdue[job.status].append(job)
+        return sum(
+            end_seen(
+                of_status, endings[status], who, f"too long in {status}", sub_status=SUB_STATUS[endings[status]], leave=leave
+            )
+            for status, of_status in overdue.items()
+        )
+
+    values = {
+        "queues": [x.queue_id for x in limits],
+        "states": [x.status for x in limits],
+        "lows": [x.low_s for x in limits],
+        "highs": [x.high_s for x in limits],
+        "urgent": high_priority,
+    }
+    return _page_by_page(
+        """
+        SELECT j.id, j.epoch, j.status, j.task_id
+        FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[])
+            AS l(queue, state, low, high)
+        JOIN brokerage_job j ON j.computing_queue_id = l.queue AND j.status = l.state AND j.ended_at IS NULL
+        WHERE j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s THEN l.high ELSE l.low END)
+            AND j.id > %(after)s
+        ORDER BY j.id LIMIT %(limit)s
+        """,
+        values,
+        batch,
+        end,
     )
 
 
 def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = "cancelled") -> int:
     """Kill jobs: those that no pilot holds end at once, for the others the next heartbeat is answered with the kill.
 
-    How many were new.
+    How many were new. One that is locked at this moment is left for the next time.
     """
     waiting = [j for j in jobs if j.status not in JOB.leased]
     held = [j.id for j in jobs if j.status in JOB.leased]
@@ -106,7 +169,7 @@ def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = 
             UPDATE brokerage_job SET kill_requested = true, kill_outcome = %s
             WHERE id IN (
                 SELECT id FROM brokerage_job WHERE id = ANY(%s) AND NOT kill_requested AND ended_at IS NULL
-                ORDER BY id FOR NO KEY UPDATE)
+                ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
             """,
             [outcome, held],
         )

@@ -33,6 +33,8 @@ from workqueues.rules.jobs.split_rule import parse
 from workqueues.splitters.protocol import Dropped
 
 MOST_FILES = 50_000
+MOST_BYTES = 2**63 - 1
+"""As many as a column holds: files of the catalogue may claim to be larger together."""
 
 
 def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int) -> UsableInput:
@@ -174,7 +176,7 @@ def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None) -> N
         (
             f"{j.id}\t{escaped(j.storage)}\t{escaped(j.parameters)}\t{j.slot.ram_mb}\t{j.slot.disk_mb}\t{j.slot.walltime_s}"
             f"\t{len(j.inputs) + len(j.ranges)}"
-            f"\t{j.input_bytes}\t{j.n_events}\t{name}.{j.id}\t{constant}"
+            f"\t{min(j.input_bytes, MOST_BYTES)}\t{j.n_events}\t{name}.{j.id}\t{constant}"
             for j in jobs
         ),
     )

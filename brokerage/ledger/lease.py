@@ -14,112 +14,173 @@ from django.db import IntegrityError, connection
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.models import Pilot
 
+ROTATE_S = 120
+"""A heartbeat replaces a job token that is older; a younger one stays, so that tokens are few."""
+OVERLAP_S = 60
+"""How long a replaced token still works: the answer that brought the new one may have been lost."""
+ANY_TOKEN = 2**40
+"""For callers inside of the server, which show no token."""
+GOOD_TOKEN = (
+    "token_since IS NULL OR token_since <= to_timestamp({}::float8)"
+    f" OR token_since > now() - make_interval(secs => {OVERLAP_S})"
+)
+"""The condition that a job token issued at this second is the newest of its lease, or was replaced just now."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A job that a pilot holds from now on, for `lease_s` seconds unless renewed; `epoch` fences everything it reports."""
+    """A job that a pilot holds from now on, for `lease_s` seconds unless renewed; `epoch` fences everything it reports.
+
+    `issued`: when its job token was issued, seconds since 1970.
+    """
 
     job_id: int
     epoch: int
     attempt_nr: int
     task_id: int
     lease_s: float
+    issued: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """The answer to a heartbeat: the job's state, whether it is to be killed, and how long the lease is from now (seconds)."""
+    """The answer to a heartbeat: the job's state, whether it is to be killed, and how long the lease is from now (seconds).
+
+    `issued`: when the job token that counts was issued, seconds since 1970.
+    """
 
     status: str
     kill: bool
     lease_s: float
+    issued: int = 0
 
+
+@dataclass(frozen=True, slots=True)
+class HeldAtMost:
+    """What a pilot may hold at a time: cores, and leases (0: as many as its cores take)."""
+
+    cores: int = 10_000
+    leases: int = 0
+
+
+_ISSUED = "extract(epoch FROM {}token_since)::bigint"
 
 _AGAIN = Prepared(
     "lease_again",
     "uuid, uuid",
-    """
+    f"""
     UPDATE brokerage_job SET lease_until = now() + make_interval(secs => lease_s), last_seen = now()
-    WHERE lease_holder = $1 AND lease_request = $2 AND status = 'sent' RETURNING id, epoch, attempt_nr, task_id, lease_s
+    WHERE lease_holder = $1 AND lease_request = $2 AND status = 'sent'
+    RETURNING id, epoch, attempt_nr, task_id, lease_s, {_ISSUED.format("")}
     """,
 )
 
+# The place that a lease gets among those of its pilot is free as far as this statement sees, and unique by an index: of two asks
+# at once that count the same leases and cores one is refused.
 _LEASE = Prepared(
     "lease",
-    "int, uuid, uuid, float8",
-    """
-    WITH sent AS (
+    "int, uuid, uuid, float8, int, int",
+    f"""
+    WITH place AS MATERIALIZED (
+        SELECT coalesce(max(lease_slot) + 1, 0) AS slot FROM brokerage_job WHERE lease_holder = $2
+        HAVING NOT coalesce(bool_or(lease_request = $3), false) AND ($6 = 0 OR count(*) < $6)
+            AND coalesce(sum(core_count), 0) + (SELECT core_count FROM brokerage_taskqueue WHERE id = $1) <= $5
+    ), sent AS (
         UPDATE brokerage_job j
         SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = $2,
-            lease_request = $3, lease_until = now() + make_interval(secs => $4), lease_s = $4, last_seen = now()
+            lease_request = $3, lease_slot = place.slot, lease_until = now() + make_interval(secs => $4), lease_s = $4,
+            last_seen = now(), token_since = date_trunc('second', now())
+        FROM place
         WHERE j.id = (
             SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
-                AND NOT EXISTS (SELECT FROM brokerage_job WHERE lease_holder = $2 AND lease_request = $3)
+                AND EXISTS (SELECT FROM place)
             ORDER BY ready_priority, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
-        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id
+        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, {_ISSUED.format("j.")} AS issued
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
         SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2, 'leased by a pilot' FROM sent
     )
-    SELECT id, epoch, attempt_nr, task_id FROM sent
+    SELECT id, epoch, attempt_nr, task_id, issued FROM sent
     """,
 )
 
 _RENEW = Prepared(
     "renew",
-    "bigint, int",
-    """
-    UPDATE brokerage_job SET last_seen = now(), lease_until = now() + make_interval(secs => lease_s)
-    WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL RETURNING status, kill_requested, lease_s
+    "bigint, int, bigint",
+    f"""
+    UPDATE brokerage_job SET last_seen = now(), lease_until = now() + make_interval(secs => lease_s),
+        token_since = CASE WHEN token_since > now() - make_interval(secs => {ROTATE_S}) THEN token_since
+            ELSE date_trunc('second', now()) END
+    WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND ({GOOD_TOKEN.format("$3")})
+    RETURNING status, kill_requested, lease_s, {_ISSUED.format("")}
     """,
 )
 
 _ADVANCE = Prepared(
     "advance",
     "bigint, int, text, text[], text",
-    """
+    f"""
     WITH seen AS (
         SELECT id, status FROM brokerage_job WHERE id = $1 AND epoch = $2 AND status = ANY($4) FOR NO KEY UPDATE
     ), moved AS (
         UPDATE brokerage_job j SET status = $3, status_since = now(), last_seen = now(),
             lease_until = now() + make_interval(secs => j.lease_s)
-        FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch, j.kill_requested, j.lease_s
+        FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch, j.kill_requested, j.lease_s, j.token_since
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
         SELECT id, old, $3, epoch, $5, 'pilot reports ' || $3 FROM moved
     )
-    SELECT kill_requested, lease_s FROM moved
+    SELECT kill_requested, lease_s, {_ISSUED.format("")} FROM moved
     """,
+)
+
+
+_REPLACED = Prepared(
+    "replaced_token",
+    "bigint, int, bigint",
+    f"SELECT 1 FROM brokerage_job WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND NOT ({GOOD_TOKEN.format('$3')})",
 )
 
 
 def lease_again(pilot: UUID, request: UUID) -> Lease | None:
     """The job that this very ask got before, if its answer was lost and the job is still only sent."""
-    for job_id, epoch, attempt_nr, task_id, lease_s in _AGAIN.run(pilot, request):
-        return Lease(job_id, epoch, attempt_nr, task_id, lease_s)
+    for row in _AGAIN.run(pilot, request):
+        return Lease(*row)
     return None
 
 
-def lease(task_queues: Iterable[int], pilot: UUID, request: UUID, lease_s: float) -> Lease | None:
-    """Give the pilot the first ready job of the first of `task_queues` that has one.
+def lease(
+    task_queues: Iterable[int], pilot: UUID, request: UUID, lease_s: float, most: HeldAtMost = HeldAtMost()
+) -> Lease | None:
+    """Give the pilot the first ready job of the first of `task_queues` that has one, within what it may hold at `most`.
 
     None when none has, or when this very ask got a job before (`lease_again`): one ask never gets two.
     """
     holder, ask = str(pilot), str(request)
     try:
         for task_queue in task_queues:
-            for job_id, epoch, attempt_nr, task_id in _LEASE.run(task_queue, holder, ask, lease_s):
-                return Lease(job_id, epoch, attempt_nr, task_id, lease_s)
+            for job_id, epoch, attempt_nr, task_id, issued in _LEASE.run(
+                task_queue, holder, ask, lease_s, most.cores, most.leases
+            ):
+                return Lease(job_id, epoch, attempt_nr, task_id, lease_s, issued)
     except IntegrityError:
-        return None  # the same ask has just got its job through another process
+        return None  # this ask, or another of the same pilot, has just got its job through another process
     return None
 
 
-def renew(job_id: int, epoch: int) -> LeaseState | None:
-    """Prolong the lease; None when it is over (another epoch, or the job ended)."""
-    for status, kill, lease_s in _RENEW.run(job_id, epoch):
-        return LeaseState(status, kill, lease_s)
+def renew(job_id: int, epoch: int, token: int = ANY_TOKEN) -> LeaseState | None:
+    """Prolong the lease; None when it is over (another epoch, or the job ended), or the token was replaced.
+
+    `token`: when the job token of the caller was issued. One that is older than ROTATE_S is replaced.
+    """
+    for row in _RENEW.run(job_id, epoch, token):
+        return LeaseState(*row)
     return None
+
+
+def is_replaced(job_id: int, epoch: int, token: int) -> bool:
+    """Whether the lease goes on under a newer token."""
+    return bool(_REPLACED.run(job_id, epoch, token))
 
 
 def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: str) -> LeaseState | None:
@@ -127,8 +188,8 @@ def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: s
 
     None when it is in none of them.
     """
-    for kill, lease_s in _ADVANCE.run(job_id, epoch, status, list(sources), who):
-        return LeaseState(status, kill, lease_s)
+    for kill, lease_s, issued in _ADVANCE.run(job_id, epoch, status, list(sources), who):
+        return LeaseState(status, kill, lease_s, issued)
     return None
 
 

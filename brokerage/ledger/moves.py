@@ -22,7 +22,8 @@ WITH seen AS (
         ready_priority = CASE WHEN $4 = 'activated' THEN -j.priority END,
         lease_until = CASE WHEN $8 THEN j.lease_until END,
         lease_holder = CASE WHEN $8 THEN j.lease_holder END,
-        lease_request = CASE WHEN $8 THEN j.lease_request END
+        lease_request = CASE WHEN $8 THEN j.lease_request END,
+        lease_slot = CASE WHEN $8 THEN j.lease_slot END
     FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch
 ), noted AS (
     INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why) SELECT id, old, $4, epoch, $9, $10 FROM moved

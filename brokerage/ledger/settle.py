@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from django.db import transaction
@@ -11,8 +12,11 @@ from django.db import transaction
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
+from brokerage.ledger.lease import ANY_TOKEN, OVERLAP_S
 from brokerage.ledger.moves import move_jobs
 from brokerage.models import JobInput, JobResult
+from brokerage.models.job import NOTES
+from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
 from brokerage.rules.dispatch.settlement import (
     Ending,
     ExpectedOutput,
@@ -39,10 +43,11 @@ _SEE = Prepared(
     """
     SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text,
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
-        s.storage, (1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)))::bigint, u.whole, u.cut,
+        s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint, u.whole, u.cut,
         ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, 'an' = ANY (string_to_array(d.attributes, ',')),
                 f.type = 'log')
-            FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id)
+            FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
+        coalesce(s.created_at, j.status_since), now(), j.token_since
     FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     LEFT JOIN brokerage_jobspec s ON s.job_id = j.id LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
     CROSS JOIN LATERAL (
@@ -62,6 +67,14 @@ _SOURCES = Prepared(
     WHERE i.job_id = $1
     """,
 )
+_BEGUN = Prepared(
+    "begin_of_payload",
+    "bigint, int",
+    """
+    SELECT at FROM brokerage_jobchange WHERE job_id = $1 AND epoch = $2 AND new IN ('sent', 'starting', 'running')
+    ORDER BY id DESC LIMIT 1
+    """,
+)
 _USES = Prepared(
     "end_uses",
     "bigint[], text[]",
@@ -72,11 +85,11 @@ _USES = Prepared(
 )
 _RESULT = Prepared(
     "write_result",
-    "bigint, text, uuid, text, timestamptz, timestamptz, int, text, text, jsonb, text",
+    "bigint, text, uuid, text, timestamptz, timestamptz, int, text, text, jsonb, text, text",
     """
     INSERT INTO brokerage_jobresult (job_id, reported_status, pilot_id, host, start_time, end_time, exit_code, error_code,
-        error_message, metrics, log_end)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+        error_message, metrics, log_end, notes)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
     """,
 )
 
@@ -85,7 +98,8 @@ class _Job(NamedTuple):
     """A job as it was read; `holder`: the pilot that holds it, `host`: where that runs.
 
     `storage`: where its outputs go, and the bytes that are there at most. `inputs`: its live tracked files, whole ones; `cut`:
-    those of which it has event ranges.
+    those of which it has event ranges. `made`: when the job was made; `now`: when it was read. `token_since`: when the job token
+    that counts was issued.
     """
 
     id: int
@@ -102,15 +116,19 @@ class _Job(NamedTuple):
     inputs: Sequence[int]
     cut: Sequence[int]
     outputs: Sequence[ExpectedOutput]
+    made: datetime
+    now: datetime
+    token_since: datetime | None
 
 
-def settle_job(job_id: int, epoch: int, report: Report, who: str) -> str:
+def settle_job(job_id: int, epoch: int, report: Report, who: str, notes: Sequence[str] = (), token: int = ANY_TOKEN) -> str:
     """Settle the lease `epoch` of a job by its pilot's report: the final state; a repeated report gets the recorded one again.
 
-    Raises Stale when the lease is over without this report: it changed nothing.
+    `notes`: what of the report could not be used; `token`: when the job token of the caller was issued. Raises Stale when the
+    lease is over without this report, or goes on under a newer token: it changed nothing.
     """
     try:
-        return _settle(job_id, epoch, report, who)
+        return _settle(job_id, epoch, report, who, notes, token)
     except Stale:
         # The same report at the same time, sent again by a pilot that got no answer: the other one may have settled it meanwhile.
         jobs = _read([job_id])
@@ -119,7 +137,7 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str) -> str:
         return _recorded(jobs[0], epoch)
 
 
-def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
+def _settle(job_id: int, epoch: int, report: Report, who: str, notes: Sequence[str], token: int) -> str:
     with transaction.atomic():
         jobs = _read([job_id])
         if not jobs:
@@ -127,9 +145,11 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
         job = jobs[0]
         if job.ended:
             return _recorded(job, epoch)
+        if job.token_since is not None and token < job.token_since.timestamp() <= job.now.timestamp() - OVERLAP_S:
+            raise Stale(f"the token for job {job_id} was replaced")
         sources = [name for (name,) in _SOURCES.run(job_id)] if report.down_storages else ()
         order = JobOrder(job.outputs, job.storage, job.space, sources)
-        settlement = settle(report, order, job.kill_requested, job.kill_outcome)
+        settlement = settle(report, order, job.kill_requested, job.kill_outcome, notes)
         outcome: Outcome = "untried" if settlement.down else FILE_OUTCOME[settlement.ending]
         writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement))
         error = f": {report.error_code} {first_line(report.error_message)}" if report.error_code else ""
@@ -140,7 +160,7 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
             first_line(settlement.error_message) or settlement.error_code or f"{made} output{'' if made == 1 else 's'} registered"
         )
         writes.append(move_jobs([job_id], settlement.ending, who, why, sub_status=settlement.sub_status))
-        writes.append(_result(job, report, settlement))
+        writes.append(_result(job, report, settlement, notes))
         datasets = {o.file_id: o.dataset_name for o in job.outputs}
         writes += registering(
             [
@@ -228,17 +248,22 @@ def _holds(job: _Job, report: Report, settlement: Settlement) -> dict[int, Hold]
     }
 
 
-def _result(job: _Job, report: Report, settlement: Settlement) -> Call:
+def _result(job: _Job, report: Report, settlement: Settlement, notes: Sequence[str]) -> Call:
+    times = PayloadTimes(report.start_time, report.end_time)
+    if not is_within(times.start, times.end, job.made, job.now):
+        begun = next((at for (at,) in _BEGUN.run(job.id, job.epoch)), job.made)
+        times = payload_times(report.start_time, report.end_time, job.made, begun, job.now)
     return _RESULT.with_values(
         job.id,
         report.status,
         job.holder,
         job.host,
-        report.start_time,
-        report.end_time,
+        times.start,
+        times.end,
         report.exit_code,
         settlement.error_code[:40],
         settlement.error_message[:500],
         json.dumps(dict(report.metrics)),
         "" if settlement.ending == "finished" or settlement.made else report.log_end,
+        "\n".join([*times.notes, *notes])[:NOTES],
     )

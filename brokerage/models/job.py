@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from django.db import models
 from django.db.models import F, Func, Q
@@ -13,6 +14,10 @@ from brokerage.models.dispatch import TaskQueue
 from brokerage.models.grid import ComputingQueue
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
+
+NOTES = 1000
+READABLE = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC))
+"""Times that every reader can hold, in every time zone."""
 
 
 def _is_set(column: str) -> Func:
@@ -51,9 +56,11 @@ class Job(models.Model):
     attempt_nr = models.SmallIntegerField(default=1, db_default=1, help_text="1 + largest attemptNr of its inputs")
     lease_holder = models.UUIDField(null=True, blank=True, help_text="pilot that holds the job")
     lease_request = models.UUIDField(null=True, blank=True, help_text="the ask that got the job: a repeated ask gets it again")
+    lease_slot = models.IntegerField(null=True, blank=True, help_text="place of the lease among those of its pilot")
     lease_until = models.DateTimeField(null=True, blank=True, help_text="when the lease ends; set exactly while leased")
     lease_s = models.FloatField(default=0, db_default=0, help_text="length of the lease at each renewal, s")
     last_seen = models.DateTimeField(null=True, blank=True, help_text="last sign of life")
+    token_since = models.DateTimeField(null=True, blank=True, help_text="when the job token that counts was issued")
     kill_requested = models.BooleanField(
         default=False, db_default=False, help_text="the next heartbeat is answered with tobekilled"
     )
@@ -79,9 +86,9 @@ class Job(models.Model):
                 condition=Exact(_in(["activated"]), _is_set("ready_priority")),
             ),
             models.CheckConstraint(name="job_kind_known", condition=Q(kind__range=(min(JobKind).value, max(JobKind).value))),
-            # One ask never holds two jobs, even when it comes twice at once; also the index of all leases.
+            # Of asks of one pilot that come at once only one gets a job; also the index of all leases.
             models.UniqueConstraint(
-                fields=["lease_holder", "lease_request"], name="job_leased", condition=Q(lease_holder__isnull=False)
+                fields=["lease_holder", "lease_slot"], name="job_lease_place", condition=Q(lease_holder__isnull=False)
             ),
         ]
         indexes = [
@@ -192,6 +199,18 @@ class JobResult(models.Model):
     log_end = models.TextField(
         default="", db_default="", blank=True, help_text="end of the log of a job that failed, where that could not be stored"
     )
+    notes = models.CharField(
+        max_length=NOTES, default="", db_default="", help_text="what of the pilot's report could not be used, a line each"
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="job_result_times_readable",
+                condition=(Q(start_time__isnull=True) | Q(start_time__range=READABLE))
+                & (Q(end_time__isnull=True) | Q(end_time__range=READABLE)),
+            )
+        ]
 
     def __str__(self) -> str:
         return f"result of {self.job_id}"

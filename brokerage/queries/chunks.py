@@ -114,6 +114,19 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> BatchInputs:
     return BatchInputs(inputs, sizes_of(sized) if sized else {}, replicas, unavailable, ended_lately(within_s))
 
 
+def joined(batches: Sequence[BatchInputs]) -> BatchInputs:
+    """What was loaded for the parts of a batch, as one."""
+    if len(batches) == 1:
+        return batches[0]
+    whole = BatchInputs({}, {}, {}, next((part.unavailable for part in batches if part.unavailable), ""), {})
+    for part in batches:
+        whole.inputs = {**whole.inputs, **part.inputs}
+        whole.sizes = {**whole.sizes, **part.sizes}
+        whole.replicas = {**whole.replicas, **part.replicas}
+        whole.ended = {**whole.ended, **part.ended}
+    return whole
+
+
 def inputs_of(task_ids: Sequence[int]) -> Mapping[int, list[Dataset]]:
     """Input datasets of tasks that are not excluded, masters before their secondaries."""
     by_task: dict[int, list[Dataset]] = defaultdict(list)
@@ -148,8 +161,7 @@ def sizes_of(dataset_ids: Sequence[int]) -> Mapping[int, tuple[int, int]]:
     """Dataset -> number of its files and their size in bytes."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT dataset_id, count(*), coalesce(sum(fsize), 0)::bigint FROM workqueues_file"
-            " WHERE dataset_id = ANY (%s) GROUP BY 1",
+            "SELECT dataset_id, count(*), coalesce(sum(fsize), 0) FROM workqueues_file WHERE dataset_id = ANY (%s) GROUP BY 1",
             [list(dataset_ids)],
         )
-        return {dataset: (files, size) for dataset, files, size in cursor}
+        return {dataset: (files, int(size)) for dataset, files, size in cursor}

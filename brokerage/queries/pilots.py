@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
-from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint
+from brokerage.models import ComputingQueue, Job, Pilot, QueueStorage, StorageEndpoint
 from brokerage.pilot.storage_root import StorageRoot
 from workqueues.models import File
 
@@ -51,6 +52,29 @@ class QueueCache:
 
 
 QUEUES = QueueCache()
+
+
+class PilotCores:
+    """The cores that each pilot registered with, which never change: kept per process once they were asked for."""
+
+    MOST = 50_000
+
+    def __init__(self) -> None:
+        self._kept: dict[UUID, int] = {}
+
+    def of(self, pilot_id: UUID) -> int | None:
+        """None: there is no such pilot."""
+        cores = self._kept.get(pilot_id)
+        if cores is None:
+            cores = Pilot.objects.filter(id=pilot_id).values_list("core_count", flat=True).first()
+            if cores is not None:
+                if len(self._kept) >= self.MOST:
+                    self._kept.clear()
+                self._kept[pilot_id] = cores
+        return cores
+
+
+PILOT_CORES = PilotCores()
 
 
 def local_storages(queue_id: int) -> list[dict[str, str]]:

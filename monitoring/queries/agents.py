@@ -14,7 +14,8 @@ from monitoring.queries.database import alias
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """One agent. `period_s`: longest time between two runs; `rows`: handled by the last run."""
+    """One agent. `period_s`: longest time between two runs; `rows`: handled by the last run; `left_out`: what
+    it could not work on."""
 
     name: str
     health: Health
@@ -29,9 +30,12 @@ class AgentRow:
     runs: int
     last_error_at: datetime | None
     last_error: str
+    left_out: str
 
 
-STORED = ("last_start", "last_success", "duration_s", "rows", "total_rows", "runs", "last_error_at", "last_error")
+STORED = (
+    "last_start", "last_success", "duration_s", "rows", "total_rows", "runs", "last_error_at", "last_error", "left_out",
+)  # fmt: skip
 """Columns that are shown as they are stored."""
 
 

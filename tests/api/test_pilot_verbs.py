@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db.models import F
 from django.test import Client
 
 from broker_site.foundation.access.credentials import issue_enrolment
-from broker_site.foundation.access.tokens import mint_job_token
+from broker_site.foundation.access.tokens import mint_job_token, read_job_token
 from broker_site.foundation.gdpconfig import set_override
+from brokerage.api.pilots import MATCHING, REGISTERING, REPORTING
 from brokerage.ledger.expiry import expire_leases
 from brokerage.models import ComputingQueue, Job, Pilot, StorageEndpoint
 from brokerage.queries.pilots import QUEUES
@@ -46,7 +49,14 @@ class Wire:
 
 @pytest.fixture
 def wire() -> Wire:
+    for verb in (REGISTERING, MATCHING, REPORTING):
+        verb.forget()
     return Wire()
+
+
+def another_pilot(wire: Wire, **more: Any) -> str:
+    """The token of one more pilot at ALPHA."""
+    return wire.register(issue_enrolment("ALPHA").text, **more).json()["token"]
 
 
 @pytest.fixture
@@ -84,7 +94,7 @@ def test_a_pilot_registers_gets_a_job_runs_it_and_reports_it(wire: Wire, pilot_t
 
 
 def test_it_is_told_where_a_job_ran_however_it_ended(wire: Wire, pilot_token: str, job: dict[str, Any], ada: Person) -> None:
-    lost = wire.match(pilot_token).json()["job"]
+    lost = wire.match(another_pilot(wire)).json()["job"]
     wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job))
     Job.objects.filter(id=lost["id"]).update(lease_until="2020-01-01T00:00Z")
     assert expire_leases("agent:reap", 10) == 1
@@ -174,8 +184,11 @@ def test_a_pilot_serves_only_the_queue_of_its_enrolment(wire: Wire) -> None:
 def test_nothing_to_do_is_204_and_a_queue_that_is_offline_hands_out_nothing(wire: Wire, pilot_token: str) -> None:
     assert wire.match(pilot_token, memory_mb=10).status_code == 204
     assert wire.match(pilot_token).status_code == 200
-    assert wire.match(pilot_token).status_code == 200
-    assert wire.match(pilot_token).status_code == 204
+    assert wire.match(another_pilot(wire)).status_code == 200
+    assert wire.match(another_pilot(wire)).status_code == 204
+    QUEUES.forget()
+    ComputingQueue.objects.update(status="offline")
+    assert wire.match(another_pilot(wire)).status_code == 204
 
 
 def test_a_queue_whose_storages_are_down_hands_out_nothing_until_one_is_back(wire: Wire, pilot_token: str) -> None:
@@ -188,8 +201,94 @@ def test_a_queue_whose_storages_are_down_hands_out_nothing_until_one_is_back(wir
 
 def test_a_repeated_ask_gets_the_same_job(wire: Wire, pilot_token: str) -> None:
     request = str(uuid4())
-    first, again, other = (wire.match(pilot_token, request=r).json()["job"]["id"] for r in (request, request, str(uuid4())))
-    assert first == again != other
+    first, again = (wire.match(pilot_token, request=request).json()["job"]["id"] for _ in range(2))
+    assert first == again != wire.match(another_pilot(wire), request=request).json()["job"]["id"]
+
+
+def test_a_pilot_holds_one_job_and_more_only_where_the_configuration_says_so_within_its_cores(
+    wire: Wire, pilot_token: str, job: dict[str, Any]
+) -> None:
+    assert wire.match(pilot_token).status_code == 204
+    set_override("dispatch", "LEASES_PER_SLOT", 0, who="ada", why="test")
+    assert wire.match(pilot_token).status_code == 204, "the only core of the pilot is taken"
+    wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job))
+    ComputingQueue.objects.update(corecount=0)
+    submitted(parameters("more", nEvents=30, nEventsPerJob=10, site="ALPHA"))
+    run_agents()
+    two = another_pilot(wire, cores=2)
+    assert [wire.match(two, cores=2).status_code for _ in range(3)] == [200, 200, 204]
+    set_override("dispatch", "LEASES_PER_SLOT", 2, who="ada", why="test")
+    many = another_pilot(wire, cores=8)
+    assert [wire.match(many, cores=8).status_code for _ in range(3)] == [200, 200, 204]
+
+
+def test_cores_that_a_slot_has_not_are_refused_but_a_queue_without_number_gives_whole_nodes(wire: Wire) -> None:
+    grid("ALPHA")
+    secret = issue_enrolment("ALPHA").text
+    answer = wire.register(secret, cores=2)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "cores")
+    token = wire.register(secret).json()["token"]
+    answer = wire.match(token, cores=10_000)
+    assert (answer.status_code, answer.json()["errors"]) == (
+        422,
+        [{"field": "cores", "rule": "range", "message": "10000 cores, but the pilot registered with 1"}],
+    )
+    ComputingQueue.objects.update(corecount=0)
+    assert wire.register(secret, cores=64).status_code == 201
+
+
+def test_whoever_asks_too_often_waits_and_heartbeats_do_not(wire: Wire, pilot_token: str, job: dict[str, Any]) -> None:
+    answers = [wire.match(pilot_token) for _ in range(30)]
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert len(refused) >= 15
+    assert refused[0]["Retry-After"] == "1"
+    assert refused[0]["Content-Type"] == "application/problem+json"
+    path = f"jobs/{job['id']}/heartbeat/"
+    assert {wire.post(path, job["token"], {"status": "running"}).status_code for _ in range(20)} == {200}
+    assert wire.match(another_pilot(wire)).status_code == 200
+
+
+def test_one_secret_registers_as_many_pilots_at_once_as_the_burst_and_then_slowly(wire: Wire) -> None:
+    grid("ALPHA")
+    set_override("dispatch", "REGISTER_BURST", 5, who="ada", why="test")
+    set_override("dispatch", "REGISTER_RATE", 0.5, who="ada", why="test")
+    secret = issue_enrolment("ALPHA").text
+    assert [wire.register(secret).status_code for _ in range(6)] == [201] * 5 + [429]
+    assert wire.register(issue_enrolment("ALPHA").text).status_code == 201, "that of another site"
+
+
+def later(job_id: int, seconds: int) -> None:
+    """The token of a job is so many seconds older."""
+    Job.objects.filter(id=job_id).update(token_since=F("token_since") - timedelta(seconds=seconds))
+
+
+def test_a_job_token_that_a_heartbeat_replaced_dies_within_a_minute(wire: Wire, job: dict[str, Any]) -> None:
+    beat, body = f"jobs/{job['id']}/heartbeat/", {"status": "running"}
+    old = mint_job_token(job["id"], job["epoch"], 7200, issued=issued_of(job["token"]) - 121)
+    later(job["id"], 121)
+    new = wire.post(beat, old, body).json()["token"]
+    assert new != old
+    assert wire.post(beat, new, body).json()["token"] == new, "it is young"
+    assert wire.post(beat, old, body).json()["token"] == new, "the answer may have been lost"
+    later(job["id"], 61)
+    new = mint_job_token(job["id"], job["epoch"], 7200, issued=issued_of(new) - 61)
+    for path, message in ((beat, body), (f"jobs/{job['id']}/report/", finished(job))):
+        answer = wire.post(path, old, message)
+        assert (answer.status_code, "replaced" in answer.json()["detail"]) == (401, True)
+    assert Job.objects.get(id=job["id"]).status == "running"
+    assert wire.post(f"jobs/{job['id']}/report/", new, finished(job)).json() == {"status": "finished"}
+
+
+def issued_of(token: str) -> int:
+    return read_job_token(token).issued
+
+
+def test_a_job_that_was_leased_before_tokens_said_when_they_were_issued_goes_on(wire: Wire, job: dict[str, Any]) -> None:
+    Job.objects.filter(id=job["id"]).update(token_since=None, lease_slot=None)
+    old = mint_job_token(job["id"], job["epoch"], 7200)
+    new = wire.post(f"jobs/{job['id']}/heartbeat/", old, {"status": "running"}).json()["token"]
+    assert issued_of(new) > 0
+    assert wire.post(f"jobs/{job['id']}/report/", new, finished(job)).json() == {"status": "finished"}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +314,7 @@ def test_a_broken_deep_huge_or_wrong_body_is_a_clear_refusal(wire: Wire, job: di
     assert Job.objects.get(id=job["id"]).status == before
 
 
-def test_a_report_names_every_field_that_is_wrong(wire: Wire, job: dict[str, Any]) -> None:
+def test_a_report_without_a_status_is_refused_and_names_every_field_that_is_wrong(wire: Wire, job: dict[str, Any]) -> None:
     body = {
         "status": "perhaps",
         "outputs": [{"lfn": "", "size": -1, "checksum": "xyz", "storage": 7}, "no"],
@@ -231,6 +330,34 @@ def test_a_report_names_every_field_that_is_wrong(wire: Wire, job: dict[str, Any
         *("outputs[0].lfn", "outputs[0].size", "outputs[0].checksum", "outputs[0].storage"),
     }
     assert Job.objects.get(id=job["id"]).ended_at is None
+
+
+def test_what_of_a_report_cannot_be_is_left_out_and_noted_and_the_job_ends(wire: Wire, job: dict[str, Any], ada: Person) -> None:
+    body = finished(job) | {
+        "exit_code": "1",
+        "start_time": "0001-01-01T00:00:00+14:00",
+        "end_time": "9999-12-31T23:59:59-12:00",
+        "metrics": {"cpu_s": 3.5, "text": "x" * 100_000},
+    }
+    body["outputs"][0]["n_events"] = 2**31 - 1
+    assert wire.post(f"jobs/{job['id']}/report/", job["token"], body).json() == {"status": "finished"}
+    result = ada.get(f"jobs/{job['id']}/").json()["result"]
+    assert (result["exit_code"], result["metrics"]) == (None, {"cpu_s": 3.5})
+    assert Job.objects.get(id=job["id"]).spec.created_at.year == int(result["start_time"][:4])
+    for name in ("start_time", "end_time", "exit_code", "outputs[0].n_events", "metrics.text"):
+        assert name in result["notes"], name
+    assert ada.get("jobs/").status_code == 200
+
+
+def test_a_finished_job_whose_output_is_larger_than_any_file_has_failed_and_says_why(
+    wire: Wire, job: dict[str, Any], ada: Person
+) -> None:
+    body = finished(job)
+    body["outputs"][0]["size"] = 2**53
+    assert wire.post(f"jobs/{job['id']}/report/", job["token"], body).json() == {"status": "failed"}
+    result = ada.get(f"jobs/{job['id']}/").json()["result"]
+    assert result["error_code"] == "OUTPUT_MISSING"
+    assert "outputs[0].size: expected 0 to 100000000000000, found the number 9007199254740992" in result["error_message"]
 
 
 def test_a_later_pilot_learns_what_became_of_the_jobs_of_a_dead_one(wire: Wire, pilot_token: str, job: dict[str, Any]) -> None:

@@ -265,3 +265,16 @@ def test_fewer_numbers_than_jobs_make_fewer_jobs_and_the_task_says_why() -> None
     assert [j["run"] for j in said()] == ["1", "2"]
     task.refresh_from_db()
     assert "pseudo_seq_number" in task.error_dialog
+
+
+def test_jobs_whose_command_line_no_system_would_start_are_not_made_and_the_task_says_why() -> None:
+    grid("ALPHA")
+    name = "in." + "x" * 230
+    catalogue_dataset(name, 600)
+    task = submitted(reading("t", name, nFilesPerJob=600))
+    run_agents()
+    task.refresh_from_db()
+    assert not JobSpec.objects.exists()
+    assert task.status == "pending"
+    assert task.error_dialog.startswith("an argument of the command line has 144")
+    assert "nMaxFilesPerJob" in task.error_dialog

@@ -148,7 +148,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ),
     ("children that wait", lambda: kick_children(40), ("task_by_parent",)),
     ("a task of the same name", lambda: newest_named("demo", "user7", "task.7", prod_source_label="user"), ("task_by_name",)),
-    ("expire leases", lambda: expire_leases("reap", 1000), ("job_leased",)),
+    ("expire leases", lambda: expire_leases("reap", 1000), ("job_lease_place",)),
     ("jobs of a task that live", lambda: live_jobs(7), ("job_of_task",)),
     ("what became of jobs", lambda: outcomes([(1, 1), (2, 1)], "Q7"), ("brokerage_job_pkey",)),
     ("jobs per queue and state", job_counts, ("job_open",)),

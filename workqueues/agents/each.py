@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.batches import concerns_all, in_words
 from broker_site.foundation.agency.run import Run
-from workqueues.ledger.holds import retry_later
+from workqueues.ledger.holds import note_reason, retry_later
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.task.pending import wait_s
-
-logger = logging.getLogger(__name__)
 
 
 def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool]) -> int:
@@ -30,19 +28,30 @@ def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool
         except Stale:
             continue  # a command or a later run has the task by now
         except Exception as error:  # the agent loop: what went wrong with one task is said on it
-            logger.exception("agent %s failed on task %s", run.agent, task.id)
-            _set_aside(run, task, error)
+            if concerns_all(error):
+                raise
+            set_aside(run, task, error)
     return handled
 
 
-def _set_aside(run: Run, task: Task, error: Exception) -> None:
-    """Give the claim back with the reason, and before it the files picked under it: without a claim nobody would look at them."""
+def set_aside(run: Run, task: Task, error: Exception) -> None:
+    """Leave a claimed task alone for a while, with the reason on it and in the record of the agent.
+
+    The files picked under its claim are given back before: without a claim nobody would look at them. Where these cannot be had
+    now, the claim stays until it runs out; then the agent wake gives them back.
+    """
+    run.leave(f"task {task.id}", error)
+    reason = f"agent {run.agent} failed on this task: {in_words(error)}"
     try:
         give_back_picked(run.id, task.id)
     except Stale:
         return
-    reason = f"agent {run.agent} failed on this task: {type(error).__name__}: {error}".replace("\x00", "")
-    retry_later(run.id, task.id, reason, gdpconfig.value("agents", "SET_ASIDE"))
+    except Exception as again:
+        if concerns_all(again):
+            raise
+        note_reason(task.id, reason)
+    else:
+        retry_later(run.id, task.id, reason, gdpconfig.value("agents", "SET_ASIDE"))
 
 
 def rest_s(task: Task) -> float:

@@ -42,7 +42,7 @@ class LocalCatalogue:
         with connection.cursor() as cursor:
             cursor.execute(
                 """
-                SELECT d.name, r.storage, count(r.id), coalesce(sum(f.fsize) FILTER (WHERE r.id IS NOT NULL), 0)::bigint
+                SELECT d.name, r.storage, count(r.id), coalesce(sum(f.fsize) FILTER (WHERE r.id IS NOT NULL), 0)
                 FROM workqueues_cataloguedataset d LEFT JOIN workqueues_cataloguefile f ON f.dataset_id = d.id
                     LEFT JOIN workqueues_replica r ON r.file_id = f.id
                 WHERE d.name = ANY (%s) GROUP BY 1, 2 ORDER BY 1, 2
@@ -50,21 +50,21 @@ class LocalCatalogue:
                 [sorted(set(names))],
             )
             for name, storage, files, size in cursor:
-                copies.setdefault(name, []).extend([] if storage is None else [Copies(storage, files, size)])
+                copies.setdefault(name, []).extend([] if storage is None else [Copies(storage, files, int(size))])
         return copies
 
     def replicas_of_files(self, name: str, lfns: Sequence[str]) -> Sequence[Copies]:
         with connection.cursor() as cursor:
             cursor.execute(
                 """
-                SELECT r.storage, count(*), sum(f.fsize)::bigint
+                SELECT r.storage, count(*), sum(f.fsize)
                 FROM workqueues_cataloguefile f JOIN workqueues_replica r ON r.file_id = f.id
                 WHERE f.dataset_id = (SELECT id FROM workqueues_cataloguedataset WHERE name = %s) AND f.lfn = ANY (%s)
                 GROUP BY 1 ORDER BY 1
                 """,
                 [name, list(lfns)],
             )
-            return [Copies(*row) for row in cursor]
+            return [Copies(storage, files, int(size)) for storage, files, size in cursor]
 
     def register(self, names: Sequence[str]) -> None:
         for name in names:

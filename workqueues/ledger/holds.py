@@ -37,6 +37,14 @@ def retry_later(run_id: str, task_id: int, reason: str, wait_s: float) -> None:
     )
 
 
+def note_reason(task_id: int, reason: str) -> None:
+    """Say on a task what is wrong with it, whoever has it; nothing happens to one that has ended, or that is locked."""
+    with transaction.atomic():
+        tasks = Task.objects.select_for_update(no_key=True, skip_locked=True).filter(id=task_id, ended_at=None)
+        if tasks.exists():
+            tasks.update(error_dialog=reason[:510])
+
+
 def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
     """Bring a claimed task that rests back to the state before, or to exhausted when it was pending for too long; release it."""
     with transaction.atomic():

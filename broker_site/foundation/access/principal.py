@@ -21,13 +21,15 @@ ROLES = ("submitter", "operator", "share-editor", "auditor")
 class JobClaim:
     """What a job token says: this job, this epoch of its lease, until `expires` (seconds since 1970, UTC).
 
-    `pilot` is the id of the pilot credential that the job was leased with, 0 if the token does not say.
+    `pilot` is the id of the pilot credential that the job was leased with, 0 if the token does not say. `issued`: when its lease
+    got this token, in the same seconds; 0 for tokens of earlier releases.
     """
 
     job_id: int
     epoch: int
     expires: int
     pilot: int = 0
+    issued: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ SHOWN = 12
 
 _STORED = re.compile(r"gb[uep]_[A-Za-z0-9_-]{43}", re.ASCII)
 _NUMBER = r"(0|[1-9][0-9]{0,18})"
-_JOB = re.compile(rf"gbj_({_NUMBER}\.{_NUMBER}\.{_NUMBER}\.{_NUMBER})\.([0-9a-f]{{64}})", re.ASCII)
+_JOB = re.compile(rf"gbj_({_NUMBER}\.{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:\.{_NUMBER})?)\.([0-9a-f]{{64}})", re.ASCII)
 
 
 class BadToken(Exception):
@@ -53,13 +53,14 @@ def shown(secret: str) -> str:
     return secret[:SHOWN]
 
 
-def mint_job_token(job_id: int, epoch: int, seconds: float, *, pilot: int = 0) -> str:
+def mint_job_token(job_id: int, epoch: int, seconds: float, *, pilot: int = 0, issued: int = 0) -> str:
     """A token for this job and epoch that lives `seconds` from now: the lease and the overlap of its renewal.
 
-    `pilot` is the id of the pilot's credential (`Principal.credential`): with it the token dies with that credential.
+    `pilot` is the id of the pilot's credential (`Principal.credential`): with it the token dies with that credential. `issued`:
+    when its lease got it, by which the ledger knows one that was replaced.
     """
     expires = math.ceil(clock.now().timestamp() + seconds)
-    claim = f"{job_id}.{epoch}.{expires}.{pilot}"
+    claim = f"{job_id}.{epoch}.{expires}.{pilot}.{issued}"
     return f"{JOB_PREFIX}{claim}.{_signature(_keys()[0], claim)}"
 
 
@@ -71,12 +72,12 @@ def read_job_token(text: str) -> JobClaim:
     match = _JOB.fullmatch(text)
     if match is None:
         raise BadToken("this is not a job token")
-    claim, job_id, epoch, expires, pilot, signature = match.groups()
+    claim, job_id, epoch, expires, pilot, issued, signature = match.groups()
     if not any(hmac.compare_digest(_signature(key, claim), signature) for key in _keys()):
         raise BadToken("the signature of the job token is wrong")
     if int(expires) <= clock.now().timestamp():
         raise BadToken("the job token has expired")
-    return JobClaim(int(job_id), int(epoch), int(expires), int(pilot))
+    return JobClaim(int(job_id), int(epoch), int(expires), int(pilot), int(issued or 0))
 
 
 def _signature(key: bytes, claim: str) -> str:

@@ -12,9 +12,24 @@ from broker_site.foundation.agency.models import Agent
 class AgentAdmin(ReadOnlyAdmin):
     """What each agent did last. Period and switch are keys of the configuration."""
 
-    list_display = ("name", "last_start", "last_success", "rows", "total_rows", "runs", "duration_s", "last_error_at", "fault")
+    list_display = (
+        "name",
+        "last_start",
+        "last_success",
+        "rows",
+        "total_rows",
+        "runs",
+        "duration_s",
+        "last_error_at",
+        "fault",
+        "left",
+    )
     ordering = ("name",)
 
     @admin.display(description="last error")
     def fault(self, agent: Agent) -> str:
         return cut(agent.last_error, 80)
+
+    @admin.display(description="left out")
+    def left(self, agent: Agent) -> str:
+        return cut(agent.left_out, 80)

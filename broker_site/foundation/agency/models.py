@@ -13,6 +13,9 @@ class Agent(models.Model):
     last_success = models.DateTimeField(null=True, blank=True, help_text="when a run last ended well")
     last_error_at = models.DateTimeField(null=True, blank=True)
     last_error = models.TextField(blank=True, default="", help_text="what the last failed run said")
+    left_out = models.TextField(
+        blank=True, default="", db_default="", help_text="what the last good run could not work on, and why"
+    )
     last_run = models.CharField(max_length=56, blank=True, default="", help_text="identity of the last run")
     rows = models.BigIntegerField(default=0, help_text="rows the last run handled")
     total_rows = models.BigIntegerField(default=0, help_text="rows handled since installation")

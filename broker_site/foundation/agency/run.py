@@ -13,13 +13,14 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from celery import shared_task
 from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.batches import LOCKED, NotTried, code_of, in_words
 from broker_site.foundation.agency.look import look, looking
 from broker_site.foundation.kernel import clock
 
@@ -30,17 +31,27 @@ Body = Callable[["Run"], int]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Who is running: agent name, identity of this run (claims carry it), the time, and how long claims last (seconds)."""
+    """Who is running: agent name, identity of this run (claims carry it), the time, and how long claims last (seconds).
+
+    `left`: what the run could not work on, and why; the record of the agent shows it.
+    """
 
     agent: str
     id: str
     now: datetime
     claim_s: float
+    left: list[str] = field(default_factory=list)
 
     @property
     def who(self) -> str:
         """What history rows say."""
         return f"agent:{self.agent}"
+
+    def leave(self, what: str, error: Exception) -> None:
+        """Note that the run could not work on something; the log has more of a fault that nobody foresaw."""
+        self.left.append(f"{what}: {in_words(error)}")
+        known = isinstance(error, NotTried) or code_of(error) in LOCKED
+        logger.warning("agent %s leaves %s: %s", self.agent, what, in_words(error), exc_info=None if known else error)
 
 
 EARLY = 0.5
@@ -101,8 +112,8 @@ def _begin(run: Run, period_s: float) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO agency_agent (name, last_start, last_run, last_error, rows, total_rows, runs, duration_s)
-            VALUES (%(name)s, now(), %(run)s, '', 0, 0, 1, 0)
+            INSERT INTO agency_agent (name, last_start, last_run, last_error, left_out, rows, total_rows, runs, duration_s)
+            VALUES (%(name)s, now(), %(run)s, '', '', 0, 0, 1, 0)
             ON CONFLICT (name) DO UPDATE SET last_start = now(), last_run = %(run)s, runs = agency_agent.runs + 1
             WHERE agency_agent.last_start IS NULL OR agency_agent.last_start <= now() - make_interval(secs => %(period)s)
             """,
@@ -114,9 +125,9 @@ def _begin(run: Run, period_s: float) -> bool:
 def _succeeded(run: Run, rows: int, duration_s: float) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE agency_agent SET last_success = now(), rows = %s, total_rows = total_rows + %s, duration_s = %s"
-            " WHERE name = %s",
-            [rows, rows, duration_s, run.agent],
+            "UPDATE agency_agent SET last_success = now(), rows = %s, total_rows = total_rows + %s, duration_s = %s,"
+            " left_out = %s WHERE name = %s",
+            [rows, rows, duration_s, "\n".join(run.left)[:2000].replace("\x00", ""), run.agent],
         )
 
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from broker_site.foundation.outside_data import Whole, fault, read
-from brokerage.rules.dispatch.settlement import LARGEST, MOST_ENTRIES
+from broker_site.foundation.outside_data import Whole, fault, read, read_leaving_out
+from brokerage.rules.dispatch.settlement import LARGEST, MOST_ENTRIES, Report
 
 T = TypeVar("T")
 
@@ -76,4 +76,17 @@ class PastLeases:
 
 def read_message(kind: type[T], body: Mapping[str, Any]) -> T:
     """A message as its kind declares it; null is as good as nothing. Raises OutsideDataError."""
-    return read(kind, {name: value for name, value in body.items() if value is not None})
+    return read(kind, _without_null(body))
+
+
+def read_report(body: Mapping[str, Any]) -> tuple[Report, list[str]]:
+    """A final report, and what was left out of it, since it breaks a rule: that never keeps a job from its end.
+
+    Raises OutsideDataError where not even the status can be read.
+    """
+    report, problems = read_leaving_out(Report, _without_null(body))
+    return report, [f"{p.field}: {p.message}" if p.field else p.message for p in problems]
+
+
+def _without_null(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if value is not None}

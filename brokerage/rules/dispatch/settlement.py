@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,12 @@ MOST_ENTRIES = 1000
 """The longest list of a message."""
 LONGEST_LOG_END = 65_536
 """Characters kept of the log that comes with a report."""
+LARGEST_FILE = 10**14
+"""Bytes of an output: so many that all files of a job together stay below what a column holds."""
+MOST_EVENTS = 10**9
+"""Events of one file."""
+LONGEST_METRIC, MOST_METRICS, METRICS_BYTES = 500, 100, 16_000
+"""Characters of one text among the metrics, how many there are, and the bytes of all of them as JSON."""
 ADLER32 = re.compile(r"(?:ad:)?([0-9a-fA-F]{8})")
 
 Ending = Literal["finished", "failed", "closed", "cancelled"]
@@ -25,11 +32,12 @@ Ending = Literal["finished", "failed", "closed", "cancelled"]
 
 @dataclass(frozen=True, slots=True)
 class JobVersion:
-    """A job as somebody read it: what is done to it later holds only if it is still so."""
+    """A job as somebody read it: what is done to it later holds only if it is still so. `task_id`: 0 where all are of one."""
 
     id: int
     epoch: int
     status: str
+    task_id: int = 0
 
 
 def _checksum(value: str) -> str:
@@ -48,10 +56,18 @@ def _time(value: object) -> datetime:
     return read
 
 
-def _metrics(value: object) -> object:
-    if isinstance(value, Mapping) and len(value) <= 100 and all(isinstance(v, int | float | str) for v in value.values()):
-        return value
-    raise fault("type", "must be an object of at most 100 numbers and texts")
+def _metric(value: object) -> object:
+    if isinstance(value, str) and len(value) > LONGEST_METRIC:
+        raise fault("length", f"has {len(value)} characters, at most {LONGEST_METRIC}")
+    if not isinstance(value, int | float | str):
+        raise fault("type", "must be a number or a text")
+    return value
+
+
+def _small(metrics: dict[str, object]) -> dict[str, object]:
+    if (size := len(json.dumps(metrics))) > METRICS_BYTES:
+        raise fault("length", f"{size} bytes as JSON, at most {METRICS_BYTES}")
+    return metrics
 
 
 def _error(value: object) -> Mapping[str, object]:
@@ -77,6 +93,11 @@ def _log_end(value: object) -> str:
 
 Names = Annotated[list[str], Field(max_length=MOST_ENTRIES)]
 Time = Annotated[datetime, BeforeValidator(_time)]
+Metrics = Annotated[
+    dict[Annotated[str, Field(max_length=100)], Annotated[object, BeforeValidator(_metric)]],
+    Field(max_length=MOST_METRICS),
+    AfterValidator(_small),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +105,10 @@ class ReportedOutput:
     """An output as the pilot stored it: size in bytes, adler32 as 8 hex digits, the storage endpoint it is on."""
 
     lfn: Annotated[str, Field(min_length=1, max_length=256)]
-    size: Annotated[Whole, Field(ge=0, le=2**53)]
+    size: Annotated[Whole, Field(ge=0, le=LARGEST_FILE)]
     checksum: Annotated[str, AfterValidator(_checksum)]
     storage: Annotated[str, Field(min_length=1, max_length=60)]
-    n_events: Annotated[Whole, Field(ge=0, le=LARGEST)] | None = None
+    n_events: Annotated[Whole, Field(ge=0, le=MOST_EVENTS)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +129,7 @@ class Report:
     error_message: Annotated[str, Field(validation_alias="error"), _part_of_error("message", 500)] = ""
     start_time: Time | None = None
     end_time: Time | None = None
-    metrics: Annotated[dict[str, object], BeforeValidator(_metrics)] = field(default_factory=dict)
+    metrics: Metrics = field(default_factory=dict)
     log_end: Annotated[str, BeforeValidator(_log_end)] = ""
 
 
@@ -156,8 +177,8 @@ class Settlement:
     down: str = ""
 
 
-def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: str) -> Settlement:
-    """Decide the end of a job.
+def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: str, notes: Sequence[str] = ()) -> Settlement:
+    """Decide the end of a job. `notes`: what was left out of the report, since it breaks a rule.
 
     A payload that was killed on request ends as the request says (facts, jobs 1.5: holding -> cancelled). Inputs that the pilot
     could not read close the job (decision D9): it is no failure of the payload; nor is a storage that is down (decision D16), nor
@@ -166,7 +187,7 @@ def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: 
     was given; one that does not has failed. The log of a job that did not finish counts too (decision I4).
     """
     if report.status == "finished":
-        return _finished(report, order)
+        return _finished(report, order, notes)
     return replace(_not_finished(report, order, kill_requested, kill_outcome), made=_logs(report, order))
 
 
@@ -197,12 +218,13 @@ def _not_finished(report: Report, order: JobOrder, kill_requested: bool, kill_ou
     return Settlement("failed", "", report.error_code or "PAYLOAD", report.error_message)
 
 
-def _finished(report: Report, order: JobOrder) -> Settlement:
+def _finished(report: Report, order: JobOrder, notes: Sequence[str]) -> Settlement:
     expected = order.outputs
     reported = {o.lfn: o for o in report.outputs}
     missing = [e.lfn for e in expected if e.lfn not in reported and not e.optional]
     if missing:
-        return Settlement("failed", "", "OUTPUT_MISSING", f"not reported: {', '.join(missing)}"[:500])
+        why = "; ".join([f"not reported: {', '.join(missing)}"[:300], *(n for n in notes if n.startswith("outputs"))])
+        return Settlement("failed", "", "OUTPUT_MISSING", why[:500])
     names = {e.lfn for e in expected}
     unknown = [lfn for lfn in reported if lfn not in names]
     if unknown:

@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from brokerage.rules.placement.new_job import DealtFiles, InputUse, JobOutput, NewJob, OutputName, PlacedJob, Seed
 from brokerage.rules.placement.usable_input import UsableInput
+from workqueues.rules.jobs.command_length import too_long
 from workqueues.rules.jobs.event_ranges import InputFile, NewRange
 from workqueues.rules.jobs.file_names import middle_name
 from workqueues.rules.jobs.job_parameters import JobFill, compiled, compiled_name
 from workqueues.rules.jobs.pseudo_files import PREFIX, number_of, seed_value
+from workqueues.splitters.check import BadPlan
 from workqueues.splitters.protocol import JobPlan, Portion, SecondaryFiles
 
 
@@ -154,6 +156,8 @@ class JobBuilder:
         text = compiled(self.parameters).fill(fill)
         if usable.generation.writes_parameters:
             text = usable.generation.parameters(fill, placed.queue, text)
+        if wrong := too_long(text):
+            raise BadPlan(f"{wrong}: a job with fewer files (nMaxFilesPerJob) has a shorter one")
         return outputs, text
 
     def written(self, placed: Sequence[PlacedJob]) -> Counter[int]:

@@ -21,6 +21,9 @@ from brokerage.rules.world.stored_snapshot import TaskFacts
 RAM_STEP_MB, DISK_STEP_MB, WALLTIME_STEP_S = 100, 500, 600
 """Requirements are rounded up to these, so that jobs of nearly equal needs share a task queue."""
 
+LARGEST_NEED = 2_000_000_000
+"""More than any slot has, and as much as its column holds: of an input that claims to be larger."""
+
 ANALYSIS = "analysis"
 """Activity of the policies by which a queue is full when it is overloaded."""
 
@@ -147,7 +150,7 @@ class SlotsAt:
 
 
 def _up(need: float, step: int, limit: float) -> int:
-    rounded = -(-int(-(-need // 1)) // step) * step
+    rounded = -(-int(-(-min(need, LARGEST_NEED) // 1)) // step) * step
     return int(min(rounded, limit)) if 0 < limit < rounded and need <= limit else rounded
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_type_hints
 from uuid import UUID
 
 import pytest
 
 from broker_site.foundation.outside_data import OutsideDataError
-from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message
+from brokerage.rules.dispatch.job_life import is_within, payload_times
+from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message, read_report
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.states import JOB
 
@@ -40,19 +42,75 @@ def test_a_report_is_read_with_checksums_alike_texts_cut_and_null_as_nothing() -
     ("part", "place", "rule"),
     [
         ({"error": "crash"}, "error", "type"),
-        ({"metrics": {"a": []}}, "metrics", "type"),
-        ({"metrics": {str(n): n for n in range(101)}}, "metrics", "type"),
+        ({"metrics": {"a": [], "b": 1}}, "metrics.a", "type"),
+        ({"metrics": {"a": "x" * 501, "b": 1}}, "metrics.a", "length"),
+        ({"metrics": {str(n): "x" * 500 for n in range(40)}}, "metrics", "length"),
+        ({"metrics": {str(n): n for n in range(101)}}, "metrics", "length"),
         ({"end_time": 1767225600}, "end_time", "type"),
         ({"end_time": "2026-01-01T00:00:00"}, "end_time", "zone"),
         ({"outputs": [OUTPUT] * 1001}, "outputs", "length"),
-        ({"outputs": [OUTPUT | {"size": 2**53 + 1}]}, "outputs[0].size", "range"),
+        ({"outputs": [OUTPUT | {"size": 10**14 + 1}]}, "outputs[0].size", "range"),
+        ({"outputs": [OUTPUT | {"n_events": 10**9 + 1}]}, "outputs[0].n_events", "range"),
         ({"corrupt_inputs": ["a", None]}, "corrupt_inputs[1]", "type"),
         ({"exit_code": True}, "exit_code", "type"),
     ],
 )
-def test_a_report_that_breaks_a_rule_is_refused_at_the_place(part: dict[str, Any], place: str, rule: str) -> None:
+def test_a_part_of_a_report_that_breaks_a_rule_is_left_out_and_told(part: dict[str, Any], place: str, rule: str) -> None:
     told = faults(Report, {"status": "failed"} | part)
     assert {field: told[field][0] for field in told} == {place: rule}
+    report, notes = read_report({"status": "failed", "killed": True} | part)
+    assert report.killed
+    assert [note.split(": ")[0] for note in notes] == [place]
+
+
+def test_of_a_list_only_the_faulty_member_is_left_out_and_of_a_member_only_what_it_can_be_without() -> None:
+    outputs = [OUTPUT | {"size": -1, "checksum": "x"}, OUTPUT | {"lfn": "b", "n_events": 2**31}, OUTPUT | {"lfn": "c"}, "d"]
+    body = {"status": "finished", "outputs": outputs, "metrics": {"cpu_s": 7, "text": "x" * 501}, "missing_inputs": [1, "e"]}
+    report, notes = read_report(body)
+    assert [(o.lfn, o.n_events) for o in report.outputs] == [("b", None), ("c", None)]
+    assert (report.metrics, report.missing_inputs) == ({"cpu_s": 7}, ["e"])
+    assert {note.split(": ")[0] for note in notes} == {
+        *("outputs[0].size", "outputs[0].checksum", "outputs[1].n_events", "outputs[3]"),
+        *("metrics.text", "missing_inputs[0]"),
+    }
+    assert body["outputs"][0]["size"] == -1  # what was sent stays as it is
+
+
+def test_a_thousand_faulty_members_are_left_out_and_the_first_are_told() -> None:
+    report, notes = read_report({"status": "failed", "outputs": [OUTPUT | {"size": "x"}] * 1000})
+    assert report.outputs == []
+    assert len(notes) == 201
+    assert notes[-1] == "at least 800 problems more"
+
+
+def test_a_report_without_status_is_refused_with_all_that_is_wrong() -> None:
+    with pytest.raises(OutsideDataError) as refused:
+        read_report({"status": "perhaps", "exit_code": "1", "outputs": 7})
+    assert {p.field for p in refused.value.problems} == {"status", "exit_code", "outputs"}
+
+
+MADE = datetime(2026, 1, 1, 10, tzinfo=UTC)
+BEGUN, NOW = MADE + timedelta(minutes=5), MADE + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        ("2026-01-01T10:10:00Z", "2026-01-01T10:50:00Z", ("10:10", "10:50", 0)),
+        ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", ("10:05", "11:00", 2)),
+        ("2026-01-01T10:50:00Z", "2026-01-01T10:10:00Z", ("10:50", "11:00", 1)),
+        ("2026-01-01T09:59:59Z", None, ("10:05", None, 1)),
+        (None, "2026-01-01T11:00:01Z", (None, "11:00", 1)),
+    ],
+)
+def test_times_outside_of_the_life_of_the_job_are_those_of_the_server(
+    start: str | None, end: str | None, expected: tuple[str | None, str | None, int]
+) -> None:
+    told = [None if text is None else datetime.fromisoformat(text) for text in (start, end)]
+    times = payload_times(told[0], told[1], MADE, BEGUN, NOW)
+    shown = [None if time is None else time.strftime("%H:%M") for time in (times.start, times.end)]
+    assert (*shown, len(times.notes)) == expected
+    assert is_within(told[0], told[1], MADE, NOW) is (not times.notes)
 
 
 def test_a_registration_and_an_ask_say_what_the_pilot_offers_within_limits() -> None:

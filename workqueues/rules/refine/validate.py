@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
+from workqueues.rules.jobs.command_length import too_long
 from workqueues.rules.refine.characters import check_characters
 from workqueues.rules.refine.contradictions import check_together
-from workqueues.rules.refine.items import read_items
-from workqueues.rules.refine.templates import check_items
+from workqueues.rules.refine.items import command_line, read_items
+from workqueues.rules.refine.templates import check_items, output_streams
 from workqueues.rules.refine.types import MOST_LISTED, TaskDocument
 from workqueues.rules.task_parameters import TaskParameters, read_parameters
 
@@ -28,10 +29,12 @@ def read_task(params: Mapping[str, object]) -> TaskDocument:
     if any(p.rule in ("depth", "range") for p in deep):  # not even the texts of these values can be made
         return TaskDocument(TaskParameters(), (), tuple(deep))
     task, problems = read_parameters(params)
-    items, wrong = read_items(params)
-    problems += wrong
+    items, faulty = read_items(params)
+    problems += faulty
     if not params.get("jobParameters") and not any(p.field == "jobParameters" for p in problems):
         problems.append(problem("jobParameters", "required", "the task needs at least one item"))
+    if wrong := too_long(command_line(items, output_streams(items))):
+        problems.append(problem("jobParameters", "length", f"{wrong}: give long lists in a file"))
     return TaskDocument(task, items, bounded([*deep, *problems, *check_together(task), *check_items(items, task)]))
 
 

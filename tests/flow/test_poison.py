@@ -1,0 +1,194 @@
+"""One row that nobody can work on stops at most its own task, with the reason on it: its neighbours end as if there were none."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import connection, transaction
+
+from broker_site.foundation.agency.models import Agent
+from broker_site.foundation.agency.run import run_agent
+from brokerage.ledger.expiry import expire_leases
+from brokerage.models import ComputingQueue, Job, JobChange, StorageEndpoint
+from tests.api.people import person
+from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.flow.steps import run_agents, run_jobs, take
+from workqueues.models import CatalogueFile, Dataset, File, Task
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def queue() -> Iterator[ComputingQueue]:
+    """One computing queue; locks are waited for shortly, as by the agents of `up`."""
+    (made,) = grid("ALPHA")
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '200ms'")
+        yield made
+        cursor.execute("RESET lock_timeout")
+
+
+def task_of(name: str, files: int = 2, **more: object) -> Task:
+    """A task that reads a dataset of its own."""
+    catalogue_dataset(f"{name}.in", files)
+    return submitted(reading(name, f"{name}.in", **more))
+
+
+def status(task: Task) -> str:
+    task.refresh_from_db()
+    return task.status
+
+
+def work_off(queue: ComputingQueue) -> None:
+    for _ in range(3):
+        run_agents(1)
+        run_jobs(queue)
+    run_agents(2)
+
+
+def sql(text: str, *values: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(text, values)
+
+
+def no_database_text(task: Task) -> bool:
+    """Whether what the task says is ours, not the database's."""
+    task.refresh_from_db()
+    return not any(word in task.error_dialog for word in ("DataError", "out of range", "violates", "workqueues_", "DETAIL"))
+
+
+@contextmanager
+def locked(statement: str) -> Iterator[None]:
+    """Another transaction holds rows for as long as the block lasts."""
+    holds, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            sql(statement)
+            holds.set()
+            over.wait(60)
+        connection.close()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert holds.wait(10)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_sizes_whose_sum_no_number_of_the_database_holds(queue: ComputingQueue) -> None:
+    huge, neighbour = task_of("huge", 4), task_of("small")
+    CatalogueFile.objects.filter(dataset__name="huge.in").update(fsize=2**63 - 1)
+    work_off(queue)
+    assert status(neighbour) == "done"
+    assert status(huge) != "broken"
+    assert no_database_text(huge)
+
+
+def test_events_whose_numbers_go_beyond_two_thousand_million(queue: ComputingQueue) -> None:
+    many, neighbour = task_of("many", 4), task_of("few")
+    CatalogueFile.objects.filter(dataset__name="many.in").update(n_events=2**31 - 1)
+    work_off(queue)
+    assert (status(neighbour), status(many)) == ("done", "done")
+    assert File.objects.get(task_id=many.id, lfn="many.in.000003", type="input").first_event == 3 * (2**31 - 1) + 1
+
+
+def test_parameters_that_cannot_be_read(queue: ComputingQueue) -> None:
+    bad, neighbour = task_of("bad"), task_of("good")
+    run_agents(1, ("refine", "feed", "assign"))
+    assert (status(bad), status(neighbour)) == ("ready", "ready")
+    digits = "9" * 5000
+    sql(f"UPDATE workqueues_taskparams SET task_params = '{{\"nEvents\": {digits}}}' WHERE task_id = %s", bad.id)
+    work_off(queue)
+    assert status(neighbour) == "done"
+    assert status(bad) == "ready"
+    assert bad.error_dialog.startswith("agent generate failed on this task: ValueError")
+    assert f"task {bad.id}: " in Agent.objects.get(name="generate").left_out or bad.next_look_at is not None
+    assert Agent.objects.get(name="generate").last_error == ""
+
+
+def test_rows_of_a_task_that_somebody_keeps_locked(queue: ComputingQueue) -> None:
+    bad, neighbour = task_of("bad", 6), task_of("good")
+    run_agents(1)
+    held = [take(queue) for _ in range(4)]
+    Job.objects.filter(id__in=[lease.job_id for lease in held]).update(lease_until="2020-01-01T00:00Z")
+    with locked(f"SELECT id FROM workqueues_dataset WHERE task_id = {bad.id} FOR UPDATE"):
+        run_agent("reap", looked=True)
+        assert not Job.objects.filter(task_id=neighbour.id, status="running").exists()
+        assert Job.objects.filter(task_id=bad.id, status="running").count() == 3
+        agent = Agent.objects.get(name="reap")
+        assert (agent.last_error, agent.rows) == ("", 1)
+        assert f"of task {bad.id}: its rows are locked by another transaction" in agent.left_out
+        run_agents(1)
+        run_jobs_of(queue, neighbour)
+    run_agents(2)
+    assert status(neighbour) == "done"
+    assert not Job.objects.filter(task_id=bad.id, status="running").exists()
+    assert Agent.objects.get(name="reap").left_out == ""
+
+
+def run_jobs_of(queue: ComputingQueue, task: Task) -> None:
+    """The jobs of one task, with those of others put last."""
+    Job.objects.filter(status="activated").exclude(task_id=task.id).update(ready_priority=10**6)
+    run_jobs(queue)
+
+
+def test_locked_jobs_behind_which_others_wait_do_not_fill_the_page(queue: ComputingQueue) -> None:
+    bad, neighbour = task_of("bad", 6), task_of("good")
+    run_agents(1)
+    held = [take(queue) for _ in range(4)]
+    Job.objects.filter(id__in=[lease.job_id for lease in held]).update(lease_until="2020-01-01T00:00Z")
+    first, second = sorted((bad, neighbour), key=lambda task: Job.objects.filter(task_id=task.id).earliest("id").id)
+    with locked(f"SELECT id FROM workqueues_dataset WHERE task_id = {first.id} FOR UPDATE"):
+        expected = Job.objects.filter(task_id=second.id, status="running").count()
+        assert expire_leases("agent:reap", 1) == expected
+
+
+def test_a_job_whose_end_breaks_a_rule_of_the_database(queue: ComputingQueue) -> None:
+    bad, neighbour = task_of("bad"), task_of("good")
+    run_agents(1)
+    held = [take(queue) for _ in range(2)]
+    File.objects.filter(task_id=bad.id, type="input").update(attempt_nr=3, max_attempt=3)
+    Job.objects.filter(id__in=[lease.job_id for lease in held]).update(lease_until="2020-01-01T00:00Z")
+    run_agent("reap", looked=True)
+    assert Job.objects.get(task_id=neighbour.id).status == "failed"
+    job = Job.objects.get(task_id=bad.id)
+    assert job.status == "running"
+    bad.refresh_from_db()
+    assert bad.error_dialog == f"job {job.id} cannot be ended: it would break a rule that the database keeps"
+    work_off(queue)
+    assert status(neighbour) == "done"
+
+
+def test_counters_of_a_dataset_that_cannot_be(queue: ComputingQueue) -> None:
+    bad, neighbour = task_of("bad"), task_of("good")
+    run_agents(1, ("refine", "feed", "assign"))
+    Dataset.objects.filter(task_id=bad.id, type="output").update(n_files=2**31 - 1, n_files_to_be_used=2**31 - 1)
+    work_off(queue)
+    assert status(neighbour) == "done"
+    assert "a value is larger than can be stored" in Task.objects.get(id=bad.id).error_dialog
+    assert no_database_text(bad)
+
+
+def test_a_storage_at_which_looking_fails(queue: ComputingQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    StorageEndpoint.objects.filter(name="ALPHA_DISK").update(path="/nowhere/alpha", mark="canary:not a number:x")
+    run_agent("storage", looked=True)
+    assert Agent.objects.get(name="storage").last_error == ""
+
+
+def test_times_that_python_cannot_hold_hide_nothing_else(queue: ComputingQueue) -> None:
+    task = task_of("old")
+    run_agents(1)
+    job = Job.objects.get(task_id=task.id)
+    JobChange.objects.filter(job_id=job.id).update(at="2020-01-01T00:00Z")
+    sql("UPDATE brokerage_job SET status_since = '0044-03-15 12:00+00 BC' WHERE id = %s", job.id)
+    sql("UPDATE brokerage_jobchange SET at = '294276-12-31 23:59+00' WHERE job_id = %s", job.id)
+    ada = person("ada", ("demo", "submitter"))
+    for path in ("jobs/", f"jobs/{job.id}/"):
+        assert ada.get(path).status_code == 200, path
