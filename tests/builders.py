@@ -61,7 +61,7 @@ def parameters(name: str = "t1", **more: Any) -> dict[str, Any]:
         "userName": "ada",
         "vo": "demo",
         "prodSourceLabel": "user",
-        "taskType": "prod",
+        "taskType": "anal",
         "processingType": "evgen",
         "taskPriority": 500,
         "architecture": "",

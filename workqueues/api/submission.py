@@ -14,8 +14,9 @@ from django.db import transaction
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.authentication import roles_of
 from broker_site.foundation.access.permissions import may
-from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.principal import PRODUCTION, Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
@@ -23,7 +24,7 @@ from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.submit import KeyReused, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
 from workqueues.queries.tasks import active_tasks, newest_named, parent_of
-from workqueues.rules.refine import TaskFaults, bounded, check_inputs, plan, read_task
+from workqueues.rules.refine import TaskFaults, bounded, check_inputs, plan, production_wishes, read_task
 from workqueues.states import TASK
 
 LONGEST_KEY = 255
@@ -33,9 +34,9 @@ RULES = "The task breaks rules"
 def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool]:
     """Register the task that the body describes: the task, and whether it is new.
 
-    Refused: 400 for a body that is no object or a key that is none, 403 without the right in the task's VO or for another's task,
-    422 with every problem, or for a key that was used with another body, 429 while the owner has too many active tasks, 503 while
-    the catalogue does not answer.
+    Refused: 400 for a body that is no object or a key that is none, 403 without the right in the task's VO, or without the role
+    production for what needs it, 422 with every problem, or for a key that was used with another body, 429 while the owner has
+    too many active tasks, 503 while the catalogue does not answer.
     """
     if not isinstance(params, Mapping):
         raise Refused(400, "Not an object", "The body must be a JSON object of task parameters.")
@@ -47,7 +48,7 @@ def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool
     try:
         if key and (known := submitted_before(principal.name, key, digest)) is not None:
             return known, False
-        parent = _checked(params, owner)
+        parent = _checked(params, owner, principal)
         return _register(params, owner, parent, principal, key, digest)
     except KeyReused:
         reused = Problem("Idempotency-Key", "same_body", "this key was used before with another body")
@@ -55,7 +56,7 @@ def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool
 
 
 def _owner(params: Mapping[str, Any], principal: Principal) -> str:
-    """Who owns the task; 403 if the caller may not submit in its VO, or not for somebody else."""
+    """Who owns the task; 403 if the caller may not submit in its VO, or not for somebody else, 422 if that is nobody there."""
     vo = params.get("vo")
     if not isinstance(vo, str) or not vo:
         return principal.name  # the rules say what is wrong with it
@@ -64,15 +65,29 @@ def _owner(params: Mapping[str, Any], principal: Principal) -> str:
     wanted = params.get("userName")
     if not isinstance(wanted, str) or wanted in ("", principal.name):
         return principal.name
-    if not may(principal, "task:command", vo, owner=wanted):
-        wrong = problem("userName", "owner", f"only an operator of {vo} submits for others; {principal.name} is none")
-        raise Refused(403, "Not permitted", wrong.message, [wrong])
+    if not may(principal, "task:produce", vo):
+        raise _needs_production([problem("userName", "production", "a task of another user")], principal, vo)
+    if not roles_of(wanted, vo):
+        raise _broken([problem("userName", "user", f"no user {wanted} has a role in VO {vo}")])
     return wanted
 
 
-def _checked(params: Mapping[str, Any], owner: str) -> Task | None:
-    """The parent of the task, once nothing is wrong; Refused(422) with every problem otherwise."""
+def _needs_production(wishes: Sequence[Problem], principal: Principal, vo: str) -> Refused:
+    """The refusal of wishes, each the message of a problem, for which the caller lacks the role."""
+    lack = f"needs the role {PRODUCTION} in VO {vo[:64]}, which {principal.name} does not have here"
+    wrong = [problem(wish.field, wish.rule, f"{wish.message} {lack}") for wish in wishes]
+    return Refused(403, "Not permitted", wrong[0].message, wrong)
+
+
+def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Task | None:
+    """The parent of the task, once nothing is wrong.
+
+    Refused: 403 for what the caller may not ask for, 422 with every problem.
+    """
     document = read_task(params)
+    vo = document.parameters.vo
+    if vo and (wishes := production_wishes(document.parameters)) and not may(principal, "task:produce", vo):
+        raise _needs_production(wishes, principal, vo)
     parent, wrong = _parent(params, owner)
     facts = parent_of(parent)
     try:

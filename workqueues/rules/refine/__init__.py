@@ -1,6 +1,7 @@
 """Refining: from the parameters of a task to its rows, or to what is wrong with them, or to what it waits for."""
 
 from workqueues.rules.refine.plan import check_inputs, notes, plan
+from workqueues.rules.refine.production import production_wishes
 from workqueues.rules.refine.types import (
     DatasetFacts,
     DatasetPlan,
@@ -26,6 +27,7 @@ __all__ = [
     "check_inputs",
     "notes",
     "plan",
+    "production_wishes",
     "read_task",
     "validate",
 ]

@@ -18,6 +18,7 @@ from workqueues.rules.refine.attributes import shown
 from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
 from workqueues.rules.refine.datasets import check_events, dataset_plans, offset_of, template_plans
 from workqueues.rules.refine.items import command_line
+from workqueues.rules.refine.production import near_words
 from workqueues.rules.refine.templates import input_items, output_streams, uses
 from workqueues.rules.refine.types import (
     MOST_LISTED,
@@ -170,6 +171,7 @@ def notes(document: TaskDocument) -> tuple[Problem, ...]:
     """What the submitter should know of accepted parameters: wishes that are kept but have no effect yet."""
     task = document.parameters
     listed = [problem(name, "note", p.note) for name, p in TASK_PARAMETERS.items() if p.note and getattr(task, name)]
+    listed += near_words(task)
     if not task.skipScout:
         listed.append(problem("", "note", "scouts are not built yet, so every task runs without"))
     listed += [
