@@ -80,7 +80,9 @@ def _copies(files: list[File]) -> dict[tuple[str, str], list[str]]:
     if not files:
         return storages
     known = CatalogueFile.objects.filter(
-        lfn__in=[f.lfn for f in files], dataset__name__in={f.dataset.dataset_name for f in files}
+        lfn__in=[f.lfn for f in files],
+        dataset__name__in={f.dataset.dataset_name for f in files},
+        dataset__vo__in={f.dataset.vo for f in files},
     )
     copies = Replica.objects.using(alias()).filter(file__in=known)
     for dataset, lfn, storage in copies.order_by("storage").values_list("file__dataset__name", "file__lfn", "storage"):

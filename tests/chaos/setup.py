@@ -58,7 +58,7 @@ def _queue(campaign: Campaign, name: str) -> None:
 
 
 def _register(name: str, files: list[InputFile]) -> None:
-    dataset = CatalogueDataset.objects.create(name=name, state="closed")
+    dataset = CatalogueDataset.objects.create(vo=VO, name=name, state="closed")
     rows = CatalogueFile.objects.bulk_create(
         CatalogueFile(dataset=dataset, lfn=f.lfn, fsize=f.size, checksum=f.checksum, n_events=1) for f in files
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
@@ -23,8 +23,18 @@ from broker_site.foundation.outside_data import problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.submit import KeyReused, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
-from workqueues.queries.tasks import active_tasks, newest_named, parent_of
-from workqueues.rules.refine import TaskFaults, bounded, check_inputs, plan, production_wishes, read_task
+from workqueues.queries.tasks import active_tasks, live_writers, newest_named, parent_of
+from workqueues.rules.refine import (
+    InputWriterFacts,
+    TaskFaults,
+    Writer,
+    bounded,
+    check_inputs,
+    check_outputs,
+    plan,
+    production_wishes,
+    read_task,
+)
 from workqueues.states import TASK
 
 LONGEST_KEY = 255
@@ -48,8 +58,7 @@ def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool
     try:
         if key and (known := submitted_before(principal.name, key, digest)) is not None:
             return known, False
-        parent = _checked(params, owner, principal)
-        return _register(params, owner, parent, principal, key, digest)
+        return _register(params, owner, _checked(params, owner, principal), principal, key, digest)
     except KeyReused:
         reused = Problem("Idempotency-Key", "same_body", "this key was used before with another body")
         raise Refused(422, "Key used before", reused.message, [reused]) from None
@@ -79,8 +88,16 @@ def _needs_production(wishes: Sequence[Problem], principal: Principal, vo: str) 
     return Refused(403, "Not permitted", wrong[0].message, wrong)
 
 
-def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Task | None:
-    """The parent of the task, once nothing is wrong.
+class Chain(NamedTuple):
+    """What a task hangs together with: the parent that it names, the datasets that it writes, and who writes its inputs."""
+
+    parent: Task | None
+    outputs: Sequence[str]
+    writers: Sequence[InputWriterFacts]
+
+
+def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Chain:
+    """What the task hangs together with, once nothing is wrong.
 
     Refused: 403 for what the caller may not ask for, 422 with every problem.
     """
@@ -89,18 +106,29 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Tas
     if vo and (wishes := production_wishes(document.parameters)) and not may(principal, "task:produce", vo):
         raise _needs_production(wishes, principal, vo)
     parent, wrong = _parent(params, owner)
-    facts = parent_of(parent)
+    facts, group = parent_of(parent), document.parameters.workingGroup
+    writers = [w for w in live_writers(vo, owner, group, document.input_names) if parent is None or w.task_id != parent.id]
     try:
-        known = catalogue().look_up(document.input_names)
+        known = catalogue().look_up(vo, document.input_names)
+        owners = catalogue().owners(vo, document.output_names)
     except CatalogueUnavailable as error:
         raise Refused(503, "Catalogue not available", str(error), headers={"Retry-After": "10"}) from error
-    problems = bounded([*document.problems, *wrong, *check_inputs(document, facts, known), *_twin(params, owner)])
+    writer = Writer(vo, owner, may(principal, "task:produce", vo) and PRODUCTION in roles_of(owner, vo) if owners else False)
+    problems = bounded(
+        [
+            *document.problems,
+            *wrong,
+            *check_inputs(document, facts, known, writers),
+            *check_outputs(document, writer, owners),
+            *_twin(params, owner),
+        ]
+    )
     if not problems:
-        refined = plan(document, task_id=0, user_name=owner, parent=facts, known=known)
+        refined = plan(document, task_id=0, user_name=owner, parent=facts, writers=writers, known=known)
         problems = refined.problems if isinstance(refined, TaskFaults) else ()
     if problems:
         raise _broken(problems)
-    return parent
+    return Chain(parent, document.output_names, writers)
 
 
 def _broken(problems: Sequence[Problem]) -> Refused:
@@ -138,9 +166,9 @@ def _twin(params: Mapping[str, Any], owner: str) -> list[Problem]:
 
 
 def _register(
-    params: Mapping[str, Any], owner: str, parent: Task | None, principal: Principal, key: str, digest: str
+    params: Mapping[str, Any], owner: str, chain: Chain, principal: Principal, key: str, digest: str
 ) -> tuple[Task, bool]:
-    columns = first_columns(params, owner, parent.id if parent else None)
+    columns = first_columns(params, owner, chain.parent.id if chain.parent else None)
     with transaction.atomic():
         _refuse_too_many(params, owner)
         if params.get("uniqueTaskName"):
@@ -149,7 +177,8 @@ def _register(
                 return first, False
             if twin := _twin(params, owner):
                 raise _broken(twin)
-        task, new = submit(params, columns, principal.name, f"user:{principal.name}", key, digest)
+        who, (_, outputs, writers) = f"user:{principal.name}", chain
+        task, new = submit(params, columns, principal.name, who, key, digest, outputs=outputs, writers=writers)
         if new:
             audit(
                 "task.submit", principal, f"task {task.id}", vo=task.vo, after={"task_name": task.task_name, "user_name": owner}
