@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from broker_site.foundation.outside_data import MOST_HINTS
 from workqueues.models import Dataset, File, FileChange, Task, TaskChange
 from workqueues.rules.refine import notes, read_task
 
@@ -77,7 +78,7 @@ class TaskWhole(serializers.ModelSerializer[Task]):
     def get_notes(self, task: Task) -> list[str]:
         waits = [
             f"task {writer.writer_id} writes the input {writer.dataset_name} and so is a parent: this task waits for its end"
-            for writer in task.input_writers.all()
+            for writer in task.input_writers.all()[:MOST_HINTS]
         ]
         accepted = notes(read_task(task.params.task_params))
         return waits + [f"{p.field}: {p.message}" if p.field else p.message for p in accepted]

@@ -23,7 +23,7 @@ from broker_site.foundation.outside_data import problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.submit import KeyReused, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
-from workqueues.queries.tasks import active_tasks, live_writers, newest_named, parent_of
+from workqueues.queries.tasks import MOST_WRITERS, active_tasks, live_writers, newest_named, parent_of
 from workqueues.rules.refine import (
     InputWriterFacts,
     TaskFaults,
@@ -114,6 +114,8 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
     except CatalogueUnavailable as error:
         raise Refused(503, "Catalogue not available", str(error), headers={"Retry-After": "10"}) from error
     writer = Writer(vo, owner, may(principal, "task:produce", vo) and PRODUCTION in roles_of(owner, vo) if owners else False)
+    if len(writers) > MOST_WRITERS:
+        wrong.append(problem("jobParameters", "range", f"more than {MOST_WRITERS} live tasks write its inputs"))
     problems = bounded(
         [
             *document.problems,

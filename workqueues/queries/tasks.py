@@ -10,6 +10,9 @@ from workqueues.models import PlannedOutput, Task
 from workqueues.rules.refine import InputWriterFacts, ParentFacts, read_task
 from workqueues.states import TASK
 
+MOST_WRITERS = 10_000
+"""Most pairs of an input and a task that writes it."""
+
 
 def newest_named(vo: str, user_name: str, task_name: str, **more: str) -> Task | None:
     """The newest task of the user with this name, and `more` columns as given (facts on commands 2.5)."""
@@ -23,11 +26,14 @@ def active_tasks(vo: str, prod_source_label: str, user_name: str, most: int) -> 
 
 
 def live_writers(vo: str, user_name: str, working_group: str, dataset_names: Sequence[str]) -> list[InputWriterFacts]:
-    """The live tasks of the same owner or group that are going to write these datasets (decision F5)."""
+    """The live tasks of the same owner or group that are going to write these datasets (decision F5).
+
+    MOST_WRITERS and one more at most.
+    """
     ours = Q(task__user_name=user_name) | (Q(task__working_group=working_group) if working_group else Q())
     live = PlannedOutput.objects.filter(ours, dataset_name__in=dataset_names, task__vo=vo).exclude(task__status__in=TASK.final)
     rows = live.order_by("task_id", "dataset_name").values_list("task_id", "task__status", "dataset_name")
-    return [InputWriterFacts(*row) for row in rows]
+    return [InputWriterFacts(*row) for row in rows[: MOST_WRITERS + 1]]
 
 
 def input_writers(task: Task) -> list[InputWriterFacts]:
