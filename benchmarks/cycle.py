@@ -183,7 +183,9 @@ def fill_tasks(count: int, queues: int) -> list[int]:
     from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, Replica, Task, TaskParams
 
     sites = max(queues // PER_SITE, 1)
-    known = CatalogueDataset.objects.bulk_create(CatalogueDataset(name=f"data.{n:03}", state="closed") for n in range(DATASETS))
+    known = CatalogueDataset.objects.bulk_create(
+        CatalogueDataset(vo="bench", name=f"data.{n:03}", state="closed") for n in range(DATASETS)
+    )
     kept = CatalogueFile.objects.bulk_create(
         CatalogueFile(dataset=dataset, lfn=f"{dataset.name}.{i:04}", fsize=200_000_000, checksum="00000001", n_events=1000)
         for dataset in known
@@ -214,6 +216,7 @@ def fill_tasks(count: int, queues: int) -> list[int]:
     datasets = Dataset.objects.bulk_create(
         Dataset(
             task=task,
+            vo="bench",
             dataset_name=known[n % DATASETS].name,
             type="input",
             status="defined",

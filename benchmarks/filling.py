@@ -53,7 +53,9 @@ def task(queue_id: int) -> Place:
         Dataset.objects.create(task=one, dataset_name=f"bench.{type_}", type=type_, status="defined", vo="bench")
         for type_ in ("input", *OUTPUT_TYPES)
     ]
-    CatalogueDataset.objects.bulk_create(CatalogueDataset(name=d.dataset_name) for d in datasets)
+    CatalogueDataset.objects.bulk_create(
+        CatalogueDataset(vo="bench", name=d.dataset_name, folder=d.dataset_name) for d in datasets
+    )
     return Place(queue_id, one.id, datasets[0].id, (datasets[1].id, datasets[2].id))
 
 

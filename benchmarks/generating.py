@@ -60,7 +60,7 @@ TASK: dict[str, Any] = {
 
 FILES = """
 WITH known AS (
-    INSERT INTO workqueues_cataloguedataset (name, state, created_at) VALUES (%(name)s, 'closed', now()) RETURNING id
+    INSERT INTO workqueues_cataloguedataset (vo, name, state, created_at) VALUES ('bench', %(name)s, 'closed', now()) RETURNING id
 ), filed AS (
     INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
     SELECT known.id, %(name)s || '.' || lpad(n::text, 7, '0'), 200000000, '00000001', 1000

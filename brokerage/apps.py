@@ -11,13 +11,15 @@ class BrokerageConfig(AppConfig):
     verbose_name = "Brokerage"
 
     def ready(self) -> None:
-        """Declare the policies, ours and those of plugins, and tell the catalogue, which is below, where the storages are."""
+        """Declare the policies, ours and those of plugins, and tell those below where storages and queues are."""
         from django.core.checks import register
 
+        from broker_site.foundation.access.credentials import check_places_with
         from brokerage.plugins import check_plugins, load_plugins
-        from brokerage.queries.pilots import storage_roots
+        from brokerage.queries.pilots import enrolment_faults, storage_roots
         from workqueues.catalogue import locate_storages_with
 
         load_plugins()
         register(check_plugins)
         locate_storages_with(storage_roots)
+        check_places_with(enrolment_faults)

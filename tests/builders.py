@@ -44,9 +44,11 @@ def pilot(queue: ComputingQueue, slot: str = "slot1") -> UUID:
     return row.id
 
 
-def catalogue_dataset(name: str, n: int, storage: str = "ALPHA_DISK", size: int = 1000) -> CatalogueDataset:
+def catalogue_dataset(
+    name: str, n: int, storage: str = "ALPHA_DISK", size: int = 1000, vo: str = "demo", owner: str = ""
+) -> CatalogueDataset:
     """A closed dataset of `n` files with one replica each."""
-    dataset = CatalogueDataset.objects.create(name=name, state="closed")
+    dataset = CatalogueDataset.objects.create(vo=vo, name=name, owner=owner, state="closed")
     files = CatalogueFile.objects.bulk_create(
         CatalogueFile(dataset=dataset, lfn=f"{name}.{i:06d}", fsize=size, checksum="00000001", n_events=10) for i in range(n)
     )
@@ -61,7 +63,7 @@ def parameters(name: str = "t1", **more: Any) -> dict[str, Any]:
         "userName": "ada",
         "vo": "demo",
         "prodSourceLabel": "user",
-        "taskType": "prod",
+        "taskType": "anal",
         "processingType": "evgen",
         "taskPriority": 500,
         "architecture": "",

@@ -51,7 +51,7 @@ class Shared:
 def shared(n_events: Sequence[int], queue: ComputingQueue | None = None, **more: object) -> Shared:
     """A task that reads files with so many events, ready for jobs at `queue` or in a grid of its own."""
     queue = queue or grid("ALPHA")[0]
-    made = CatalogueDataset.objects.create(name="cut.data", state="closed")
+    made = CatalogueDataset.objects.create(vo="demo", name="cut.data", state="closed")
     for i, n in enumerate(n_events):
         file = CatalogueFile.objects.create(dataset=made, lfn=f"cut.data.{i:06d}", fsize=1000, checksum="00000001", n_events=n)
         Replica.objects.create(file=file, storage="ALPHA_DISK")

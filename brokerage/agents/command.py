@@ -4,6 +4,7 @@ finish or generate.
 
 from __future__ import annotations
 
+from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.queries.jobs import live_jobs
@@ -11,6 +12,7 @@ from brokerage.states import JOB
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import carry_out_finish, carry_out_kill, carry_out_retry, kill_children
+from workqueues.ledger.holds import kick_children
 from workqueues.models import Task
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import TASK
@@ -34,6 +36,8 @@ def carry_out(run: Run, task: Task) -> bool:
         if task.status == "aborting":
             kill_children(task.id, run.who)
             carry_out_kill(run.id, task.id, run.who)
+            if kick_children(task.id):
+                look("wake")
         else:
             carry_out_finish(run.id, task.id, run.who)
         return True

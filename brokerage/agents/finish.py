@@ -18,6 +18,7 @@ from workqueues.ledger.holds import kick_children
 from workqueues.models import Task
 from workqueues.queries.datasets import dataset_counts, output_names
 from workqueues.queries.tasks import parent_facts
+from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.task.finish import final_status, ready_to_finish
@@ -65,10 +66,10 @@ def end(run: Run, task: Task) -> bool:
         allow_empty_input=rules.allow_empty_input,
     )
     if ending.status != "exhausted":
-        catalogue().close(output_names(task.id))
+        catalogue().close(output_names(task.id), writer_of(task))
     end_task(run.id, task.id, ending, run.who)
     if ending.status in TASK.corrupted:
         kill_children(task.id, run.who)
-    elif kick_children(task.id):
+    if kick_children(task.id):
         look("wake")
     return True

@@ -72,6 +72,8 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
     if queue is None:
         message = f"there is no computing queue {registration.queue}"
         raise Refused(422, BROKEN_RULES, message, [Problem("queue", "exists", message)])
+    if principal.site not in ("", queue.site_id):
+        raise Refused(403, "Another site", f"The enrolment is for {principal.site}; {queue.name} is at {queue.site_id}.")
     if 0 < queue.corecount < registration.cores:  # others give whole nodes
         _too_many_cores(registration.cores, queue.corecount, f"a slot of {queue.name} has")
     pilot_id = uuid4()

@@ -43,7 +43,8 @@ _SEE = Prepared(
     """
     SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text,
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
-        s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint, u.whole, u.cut,
+        coalesce(s.vo, ''), s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
+        u.whole, u.cut,
         ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, 'an' = ANY (string_to_array(d.attributes, ',')),
                 f.type = 'log')
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
@@ -62,7 +63,8 @@ _SOURCES = Prepared(
     "bigint",
     """
     SELECT DISTINCT r.storage FROM brokerage_jobinput i JOIN workqueues_file f ON f.id = i.file_id
-        JOIN workqueues_dataset d ON d.id = f.dataset_id JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name
+        JOIN workqueues_dataset d ON d.id = f.dataset_id
+        JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name AND c.vo = d.vo
         JOIN workqueues_cataloguefile t ON t.dataset_id = c.id AND t.lfn = f.lfn JOIN workqueues_replica r ON r.file_id = t.id
     WHERE i.job_id = $1
     """,
@@ -111,6 +113,7 @@ class _Job(NamedTuple):
     holder: str | None
     host: str
     queue: str
+    vo: str
     storage: str
     space: int | None
     inputs: Sequence[int]
@@ -163,10 +166,11 @@ def _settle(job_id: int, epoch: int, report: Report, who: str, notes: Sequence[s
         writes.append(_result(job, report, settlement, notes))
         datasets = {o.file_id: o.dataset_name for o in job.outputs}
         writes += registering(
+            job.vo,
             [
                 CatalogueEntry(datasets[id_], o.lfn, o.size, o.checksum, o.storage, o.n_events)
                 for id_, o in settlement.made.items()
-            ]
+            ],
         )
         # In one round trip: the rows of the datasets are locked, and the ends of other jobs of the task wait for them.
         run_together(writes)

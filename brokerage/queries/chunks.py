@@ -19,7 +19,7 @@ from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.measurements import NO_JOBS
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from brokerage.states import JOB, STORAGE_DOWN
-from workqueues.catalogue import CatalogueUnavailable, Copies, catalogue
+from workqueues.catalogue import CatalogueUnavailable, Copies, DatasetKey, catalogue
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.event_ranges import InputFile
@@ -42,7 +42,7 @@ class BatchInputs:
 
     inputs: Mapping[int, list[Dataset]]
     sizes: Mapping[int, tuple[int, int]]
-    replicas: Mapping[str, Sequence[Copies]]
+    replicas: Mapping[DatasetKey, Sequence[Copies]]
     unavailable: str
     ended: Mapping[int, list[Mapping[str, Any]]]
 
@@ -84,11 +84,12 @@ class BatchInputs:
 
     def _copies(self, task: Task, source: Input, files: Sequence[InputFile]) -> Sequence[Copies]:
         """Where a dataset is; of a master where these files of it are, unless all storages that have any have all."""
-        copies = self.replicas.get(source.name)
+        dataset = DatasetKey(task.vo, source.name)
+        copies = self.replicas.get(dataset)
         whole = next((d.n_files for d in self.inputs.get(task.id, ()) if d.dataset_name == source.name), 0)
         if files and (whole >= LARGE or (copies and any(copy.files < whole for copy in copies))):
             try:
-                return catalogue().replicas_of_files(source.name, [f.lfn for f in files])
+                return catalogue().replicas_of_files(dataset, [f.lfn for f in files])
             except CatalogueUnavailable as error:
                 raise CannotAsk(f"the catalogue does not answer: {error}") from error
         if copies is None:
@@ -102,13 +103,13 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> BatchInputs:
     inputs = inputs_of([task.id for task in tasks])
     read = [dataset for datasets in inputs.values() for dataset in datasets if dataset.type == "input"]
     sized = [dataset.id for dataset in read if whole or dataset.master_id is not None]
-    listed = {dataset.dataset_name for dataset in read if whole or dataset.master_id is not None or dataset.n_files < LARGE}
+    listed = {DatasetKey(d.vo, d.dataset_name) for d in read if whole or d.master_id is not None or d.n_files < LARGE}
     users = [task for task in tasks if activity_of(task.prod_source_label) == "analysis"]
     within_s = {task.id: gdpconfig.value("anal_jobbroker", "TW_DONE_JOB_STAT", vo=task.vo) for task in users}
-    replicas: Mapping[str, Sequence[Copies]] = {}
+    replicas: Mapping[DatasetKey, Sequence[Copies]] = {}
     unavailable = ""
     try:
-        replicas = catalogue().replicas(sorted(listed)) if listed else {}
+        replicas = catalogue().replicas(listed) if listed else {}
     except CatalogueUnavailable as error:
         unavailable = str(error) or "no reason given"
     return BatchInputs(inputs, sizes_of(sized) if sized else {}, replicas, unavailable, ended_lately(within_s))

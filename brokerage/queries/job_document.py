@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from broker_site.foundation.sql.prepared import Prepared
-from workqueues.rules.jobs.file_names import stored_path
 from workqueues.rules.jobs.job_parameters import compiled_name
 
 _JOB = Prepared(
@@ -24,11 +23,13 @@ _JOB = Prepared(
                 SELECT e.name, e.path, e.mark, r.path AS file, e.site_id <> q.site_id AS away
                 FROM workqueues_cataloguedataset c JOIN workqueues_cataloguefile t ON t.dataset_id = c.id AND t.lfn = f.lfn
                 JOIN workqueues_replica r ON r.file_id = t.id JOIN brokerage_storageendpoint e ON e.name = r.storage
-                WHERE c.name = d.dataset_name AND e.path <> '') AS place ON TRUE
+                WHERE c.name = d.dataset_name AND c.vo = d.vo AND e.path <> '') AS place ON TRUE
             WHERE i.job_id = j.id AND f.type = 'input' ORDER BY f.id, place.away, place.name),
-        ARRAY(SELECT json_build_array(f.lfn, d.dataset_name, f.type, 'an' = ANY (string_to_array(d.attributes, ',')),
+        ARRAY(SELECT json_build_array(f.lfn, c.folder, f.type, 'an' = ANY (string_to_array(d.attributes, ',')),
                 coalesce(d.template_id, d.id))
-            FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
+            FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
+            LEFT JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name AND c.vo = d.vo
+            WHERE f.out_job_id = j.id ORDER BY f.id),
         ARRAY(SELECT json_build_array(t.dataset_id, t.filename_template, t.source_name)
             FROM workqueues_outputtemplate t WHERE t.task_id = j.task_id AND t.source_name <> '' ORDER BY t.id)
     FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id
@@ -36,7 +37,9 @@ _JOB = Prepared(
     WHERE j.id = $1
     """,
 )
-"""Inputs with their replicas on reachable storage, those of the job's own site first; one row for an input without any."""
+"""Inputs with their replicas on reachable storage, those of the job's own site first; one row for an input without any.
+Outputs with the folders of their datasets.
+"""
 
 
 class _JobRow(NamedTuple):
@@ -62,6 +65,8 @@ def job_document(job_id: int) -> dict[str, Any]:
     job = _JobRow(*_JOB.run(job_id)[0])
     if job.storage and job.root is None:
         raise LookupError(f"the storage endpoint {job.storage} of job {job_id} is gone")
+    if homeless := [lfn for lfn, folder, *_ in job.outputs if folder is None]:
+        raise LookupError(f"the dataset of output {homeless[0]} of job {job_id} is not in the catalogue")
     root, mark = job.root or ("", "")
     return {
         "id": job_id,
@@ -80,14 +85,14 @@ def job_document(job_id: int) -> dict[str, Any]:
             {
                 "lfn": lfn,
                 "storage": job.storage,
-                "path": f"{root}/{stored_path(dataset, lfn)}",
+                "path": f"{root}/{folder}/{lfn}",
                 "root": root,
                 "mark": mark,
                 "type": type_,
                 "optional": optional,
                 "source_name": _source_name(job.sources, dataset_id, lfn),
             }
-            for lfn, dataset, type_, optional, dataset_id in job.outputs
+            for lfn, folder, type_, optional, dataset_id in job.outputs
         ],
     }
 

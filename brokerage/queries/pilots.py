@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
+from broker_site.foundation.kernel.registry import nearest
 from brokerage.models import ComputingQueue, Job, Pilot, QueueStorage, StorageEndpoint
 from brokerage.pilot.storage_root import StorageRoot
 from workqueues.models import File
@@ -81,6 +82,15 @@ def local_storages(queue_id: int) -> list[dict[str, str]]:
     """The storage endpoints of a queue that have a directory."""
     rows = QueueStorage.objects.filter(queue_id=queue_id).exclude(storage__path="").values_list("storage_id", "storage__path")
     return [{"name": name, "path": path} for name, path in sorted(set(rows))]
+
+
+def enrolment_faults(queue: str, site: str) -> dict[str, str]:
+    """What is wrong with an enrolment secret for this queue at this site (empty: wherever it is)."""
+    at = ComputingQueue.objects.filter(name=queue).values_list("site_id", flat=True).first()
+    if at is None:
+        near = nearest(queue, ComputingQueue.objects.values_list("name", flat=True))
+        return {"queue": f"there is no computing queue {queue}" + (f"; the nearest name is {near}" if near else "")}
+    return {"site": f"the computing queue {queue} is at the site {at}, not at {site}"} if site not in ("", at) else {}
 
 
 def storage_roots() -> dict[str, StorageRoot]:

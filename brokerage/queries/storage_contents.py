@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from django.db.models import OuterRef, Subquery
+
 from brokerage.models import JobSpec
-from workqueues.models import File, Replica
-from workqueues.rules.jobs.file_names import stored_path
+from workqueues.models import CatalogueDataset, File, Replica
 
 READ_AT_ONCE = 5000
 
@@ -18,5 +19,7 @@ def registered_files(storage: str) -> dict[str, int]:
 def files_being_written(storage: str) -> set[str]:
     """Paths of the outputs of jobs that have not ended."""
     jobs = JobSpec.objects.filter(storage=storage, job__ended_at=None).values("job_id")
-    rows = File.objects.filter(out_job_id__in=jobs).values_list("dataset__dataset_name", "lfn")
-    return {stored_path(dataset, lfn) for dataset, lfn in rows.iterator(READ_AT_ONCE)}
+    outputs = File.objects.filter(out_job_id__in=jobs)
+    known = CatalogueDataset.objects.filter(name=OuterRef("dataset__dataset_name"), vo=OuterRef("dataset__vo"))
+    rows = outputs.annotate(folder=Subquery(known.values("folder"))).values_list("folder", "lfn")
+    return {f"{folder}/{lfn}" for folder, lfn in rows.iterator(READ_AT_ONCE)}

@@ -110,9 +110,10 @@ def prepare() -> None:
 def catalogue(name: str, files: list[tuple[int, int]]) -> None:
     """A closed dataset with these events and bytes, at every storage."""
     from brokerage.models import StorageEndpoint
+    from examples.tasks.scene import VO
     from workqueues.models import CatalogueDataset, CatalogueFile, Replica
 
-    dataset = CatalogueDataset.objects.create(name=name, state="closed")
+    dataset = CatalogueDataset.objects.create(vo=VO, name=name, state="closed")
     made = CatalogueFile.objects.bulk_create(
         CatalogueFile(dataset=dataset, lfn=f"{name}._{n:04d}.pool", n_events=events, fsize=size, checksum="00000001")
         for n, (events, size) in enumerate(files, 1)

@@ -73,7 +73,7 @@ def submit_all() -> dict[int, str]:
         if problems := validate(params):
             raise SystemExit(f"{params['taskName']}: {problems[0].field}: {problems[0].message}")
         if kind.files:
-            dataset = CatalogueDataset.objects.create(name=input_of(params), state="closed")
+            dataset = CatalogueDataset.objects.create(vo=params["vo"], name=input_of(params), state="closed")
             files = CatalogueFile.objects.bulk_create(
                 CatalogueFile(dataset=dataset, lfn=f"{dataset.name}.{n:04d}", fsize=int(kind.file_gb * 1e9), n_events=1000)
                 for n in range(kind.files)

@@ -87,7 +87,9 @@ def _copies(files: list[File]) -> dict[tuple[str, str], list[Copy]]:
     if not files:
         return copies
     known = CatalogueFile.objects.filter(
-        lfn__in=[f.lfn for f in files], dataset__name__in={f.dataset.dataset_name for f in files}
+        lfn__in=[f.lfn for f in files],
+        dataset__name__in={f.dataset.dataset_name for f in files},
+        dataset__vo__in={f.dataset.vo for f in files},
     )
     replicas = Replica.objects.using(alias()).filter(file__in=known)
     columns = ("file__dataset__name", "file__lfn", "storage", "path")

@@ -11,6 +11,7 @@ from broker_site.foundation.access.authentication import principal_of_token
 from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_user_token
 from broker_site.foundation.access.models import Audit, Credential, Role, User
 from broker_site.foundation.access.tokens import BadToken
+from tests.builders import grid
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sample_site")]
 
@@ -45,7 +46,8 @@ def test_a_new_token_is_shown_once_and_works(root: Client, alice: User) -> None:
 
 
 def test_an_enrolment_secret_is_made_for_its_queue(root: Client) -> None:
-    response = root.post("/admin/access/credential/add/", form(kind="enrolment", queue="ALPHA", site="A"))
+    grid("ALPHA")
+    response = root.post("/admin/access/credential/add/", form(kind="enrolment", queue="ALPHA", site="SITE_ALPHA"))
     found = re.search(r"gbe_[\w-]{43}", response.text)
     assert found
     assert principal_of_token(found.group()).queue == "ALPHA"
@@ -60,9 +62,12 @@ def test_an_enrolment_secret_is_made_for_its_queue(root: Client) -> None:
         ({"kind": "enrolment", "queue": "A", "days": "0"}, "greater than or equal to 1"),
         ({"kind": "enrolment", "queue": "A", "vo": "no spaces"}, "Letters, digits"),
         ({"kind": "enrolment", "queue": "A" * 200}, "at most 128"),
+        ({"kind": "enrolment", "queue": "BETA"}, "there is no computing queue BETA"),
+        ({"kind": "enrolment", "queue": "ALPHA", "site": "NOWHERE"}, "ALPHA is at the site SITE_ALPHA, not at NOWHERE"),
     ],
 )
 def test_a_bad_form_says_what_is_wrong_and_makes_nothing(root: Client, fields: dict[str, object], words: str) -> None:
+    grid("ALPHA")
     response = root.post("/admin/access/credential/add/", form(**fields))
     assert response.status_code == 200
     assert words in response.text

@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from broker_site.foundation.access.authentication import principal_of_token
 from broker_site.foundation.access.models import Credential, User
 from broker_site.foundation.access.tokens import BadToken
+from tests.builders import grid
 
 pytestmark = pytest.mark.django_db
 
@@ -43,11 +44,22 @@ def test_without_grant_a_role_that_is_not_held_is_an_error(alice: User) -> None:
 
 
 def test_enrol_prints_a_secret_of_the_queue() -> None:
-    found = principal_of_token(run("enrol", "ALPHA", "--site", "A", "--vo", "atlas"))
-    assert (found.kind, found.queue, found.site, found.vo) == ("enrolment", "ALPHA", "A", "atlas")
+    grid("ALPHA")
+    found = principal_of_token(run("enrol", "ALPHA", "--site", "SITE_ALPHA", "--vo", "atlas"))
+    assert (found.kind, found.queue, found.site, found.vo) == ("enrolment", "ALPHA", "SITE_ALPHA", "atlas")
+
+
+def test_a_secret_for_a_queue_or_site_that_does_not_exist_is_not_made() -> None:
+    grid("ALPHA")
+    with pytest.raises(CommandError, match="no computing queue APLHA; the nearest name is ALPHA"):
+        run("enrol", "APLHA")
+    with pytest.raises(CommandError, match="ALPHA is at the site SITE_ALPHA, not at NOWHERE"):
+        run("enrol", "ALPHA", "--site", "NOWHERE")
+    assert not Credential.objects.exists()
 
 
 def test_revoke_by_prefix_or_by_the_whole_secret(alice: User) -> None:
+    grid("ALPHA")
     first, second = run("create", "alice"), run("enrol", "ALPHA")
     assert run("revoke", first[:12]) == "1 revoked"
     assert run("revoke", second) == "1 revoked"

@@ -43,6 +43,12 @@ def olga(db: None) -> Person:
 
 
 @pytest.fixture
+def petra(db: None) -> Person:
+    """A submitter of demo who may produce for it."""
+    return person("petra", ("demo", "submitter"), ("demo", "production"))
+
+
+@pytest.fixture
 def eve(db: None) -> Person:
     """Submitter, operator and auditor of another VO."""
     return person("eve", ("other", "submitter"), ("other", "operator"), ("other", "auditor"))

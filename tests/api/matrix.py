@@ -21,6 +21,7 @@ from broker_site.foundation.access.authentication import principal_of_token
 from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_pilot_token, issue_user_token, revoke
 from broker_site.foundation.access.models import User
 from broker_site.foundation.access.permissions import ADMIN, OPEN, PERMISSIONS
+from broker_site.foundation.access.principal import ROLES
 from broker_site.foundation.access.routes import ANY, Route
 from broker_site.foundation.access.tokens import mint_job_token
 
@@ -30,9 +31,10 @@ JOB = 2_000_000_007
 """The number in every tried address, and the job of the job token: high, so that no row of a test happens to have it."""
 PILOT = UUID("00000000-0000-4000-8000-000000000007")
 
-_READERS = frozenset({"submitter", "operator", "share-editor", "auditor", "session", "superuser"})
+_READERS = frozenset({"submitter", "production", "operator", "share-editor", "auditor", "session", "superuser"})
 ALLOWED: dict[str, frozenset[str]] = {
     "task:submit": frozenset({"submitter", "session"}),
+    "task:produce": frozenset({"production"}),
     "task:command": frozenset({"submitter", "session", "operator", "superuser"}),
     "task:read": _READERS,
     "job:read": _READERS,
@@ -81,7 +83,7 @@ class Answer:
 
 def callers() -> list[Caller]:
     """One caller of each kind and role in VO, a stranger, a revoked and a forged token. Needs a database."""
-    tokens = {role: issue_user_token(_member(role)).text for role in ("submitter", "operator", "share-editor", "auditor")}
+    tokens = {role: issue_user_token(_member(role)).text for role in ROLES}
     tokens["no-role"] = issue_user_token(ensure_user("matrix-no-role")).text
     tokens["superuser"] = issue_user_token(_superuser()).text
     enrolment = issue_enrolment(QUEUE)

@@ -85,5 +85,5 @@ def test_the_walk_finds_a_guard_that_lets_the_wrong_ones_in(settings: Settings) 
     assert wrong_answers(pairs) == []
     path, route = next(pair for pair in pairs if pair[0].endswith("/grid/"))
     lying = Route(route.patterns, route.callback, {"GET": "task:submit"})
-    let_in = {"superuser", "superuser-session", "operator", "share-editor", "auditor"}
+    let_in = {"superuser", "superuser-session", "production", "operator", "share-editor", "auditor"}
     assert {answer.split()[3] for answer in wrong_answers([(path, lying)])} == let_in

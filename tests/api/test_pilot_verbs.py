@@ -181,6 +181,18 @@ def test_a_pilot_serves_only_the_queue_of_its_enrolment(wire: Wire) -> None:
     assert not Pilot.objects.filter(queue__name="ALPHA", host="wn7").exists()
 
 
+def test_a_pilot_serves_only_the_site_of_its_enrolment(wire: Wire) -> None:
+    queue, _ = grid("ALPHA", "BETA")
+    secret = issue_enrolment("ALPHA", site="SITE_ALPHA").text
+    assert wire.register(secret).status_code == 201
+    Pilot.objects.all().delete()
+    ComputingQueue.objects.filter(id=queue.id).update(site_id="SITE_BETA")
+    answer = wire.register(secret)
+    assert (answer.status_code, answer.json()["title"]) == (403, "Another site")
+    assert wire.register(issue_enrolment("ALPHA", site="NOWHERE").text).status_code == 403
+    assert not Pilot.objects.exists()
+
+
 def test_nothing_to_do_is_204_and_a_queue_that_is_offline_hands_out_nothing(wire: Wire, pilot_token: str) -> None:
     assert wire.match(pilot_token, memory_mb=10).status_code == 204
     assert wire.match(pilot_token).status_code == 200

@@ -9,7 +9,8 @@ from django.core.cache import cache
 from pytest_django import Settings
 
 from broker_site.foundation import gdpconfig
-from broker_site.foundation.access.models import Audit
+from broker_site.foundation.access.credentials import issue_user_token
+from broker_site.foundation.access.models import Audit, User
 from tests.api.people import Person, faults, person
 from tests.builders import catalogue_dataset, parameters, reading
 from workqueues.models import CatalogueFile, Submission, Task, TaskChange, TaskParams
@@ -62,10 +63,70 @@ def test_the_owner_is_the_caller_when_the_body_does_not_say(ada: Person) -> None
     assert ada.submit(parameters(userName=None)).json()["user_name"] == "ada"
 
 
-def test_only_an_operator_submits_for_somebody_else(ada: Person, olga: Person) -> None:
-    assert faults(ada.submit(parameters(userName="bob")), 403) == {("userName", "owner")}
+@pytest.mark.parametrize("kind", ["a submitter", "an operator"])
+def test_who_has_not_the_role_production_does_not_submit_for_somebody_else(
+    ada: Person, olga: Person, bob: Person, kind: str
+) -> None:
+    refusal = {"a submitter": ada, "an operator": olga}[kind].submit(parameters(userName="bob"))
+    assert faults(refusal, 403) == {("userName", "production")}
+    assert "needs the role production in VO demo" in refusal.json()["detail"]
     assert nothing_registered()
-    assert olga.submit(parameters(userName="ada")).json()["user_name"] == "ada"
+
+
+def test_who_has_the_role_production_submits_for_a_user_with_a_role_in_the_vo(petra: Person, ada: Person, eve: Person) -> None:
+    assert petra.submit(parameters(userName="ada")).json()["user_name"] == "ada"
+    row = Audit.objects.get(act="task.submit")
+    assert (row.who, row.after["user_name"]) == ("petra", "ada")
+
+
+@pytest.mark.parametrize("nobody", ["<i>none", "roleless", "eve", "gone"])
+def test_a_task_is_not_submitted_for_nobody(petra: Person, eve: Person, nobody: str) -> None:
+    person("roleless")
+    person("gone", ("demo", "submitter"))
+    User.objects.filter(username="gone").update(is_active=False)
+    assert faults(petra.submit(parameters(userName=nobody))) == {("userName", "user")}
+    assert nothing_registered()
+
+
+PRODUCTION_ONLY: list[tuple[str, Any]] = [
+    ("prodSourceLabel", "managed"),
+    ("taskType", "prod"),
+    ("taskPriority", 1001),
+    ("currentPriority", 999_999_999),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), PRODUCTION_ONLY, ids=[name for name, _ in PRODUCTION_ONLY])
+def test_label_type_and_priorities_of_production_need_its_role(ada: Person, petra: Person, name: str, value: Any) -> None:
+    wish = {"userName": None, name: value}
+    refusal = ada.submit(parameters(**wish))
+    assert faults(refusal, 403) == {(name, "production")}
+    assert "needs the role production in VO demo, which ada does not have" in refusal.json()["detail"]
+    assert nothing_registered()
+    assert petra.submit(parameters(**wish)).status_code == 201
+
+
+def test_the_role_production_of_another_vo_is_none_here(db: None) -> None:
+    pam = person("pam", ("demo", "submitter"), ("other", "production"))
+    assert faults(pam.submit(parameters(userName=None, taskType="prod")), 403) == {("taskType", "production")}
+
+
+def test_a_token_without_the_role_production_has_it_not_though_its_user_has(petra: Person) -> None:
+    limited = issue_user_token(User.objects.get(username="petra"), roles=["submitter"]).text
+    assert faults(Person("petra", limited).submit(parameters(userName=None, taskType="prod")), 403) == {
+        ("taskType", "production")
+    }
+
+
+def test_every_submitter_has_the_priorities_up_to_a_thousand(ada: Person) -> None:
+    assert ada.submit(parameters(taskPriority=1000, currentPriority=1000)).status_code == 201
+
+
+def test_a_label_or_type_that_is_nearly_one_of_ours_is_noted(ada: Person) -> None:
+    told = ada.submit(parameters(prodSourceLabel="mangaed", taskType="prdo")).json()
+    assert any("prodSourceLabel: 'mangaed'" in note and "managed" in note for note in told["notes"])
+    assert any("taskType: 'prdo'" in note and "prod" in note for note in told["notes"])
+    assert not any("taskType" in note for note in ada.submit(parameters("t2")).json()["notes"])
 
 
 def test_a_task_of_another_vo_is_refused(ada: Person) -> None:

@@ -197,7 +197,7 @@ def test_who_has_no_role_reads_nothing(db: None, finished: Task) -> None:
     assert refused((nobody.get(path) for path in ("tasks/", f"tasks/{finished.id}/", "datasets/", "queues/")), 403)
 
 
-@pytest.mark.parametrize("role", ["submitter", "operator", "share-editor", "auditor"])
+@pytest.mark.parametrize("role", ["submitter", "production", "operator", "share-editor", "auditor"])
 def test_every_role_reads_its_vo(db: None, finished: Task, role: str) -> None:
     assert ids(person("rita", ("demo", role)).get("tasks/")) == [finished.id]
 

@@ -227,7 +227,8 @@ def _files_below(root: Path) -> Iterator[Path]:
 def check_lines(database: Database, findings: Findings) -> None:
     """(b) The lines of the finished inputs of each task are the lines of its outputs, each once."""
     where = """SELECT d.task_id, e.path, r.path, c.lfn FROM workqueues_dataset d
-        JOIN workqueues_file f ON f.dataset_id = d.id JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name
+        JOIN workqueues_file f ON f.dataset_id = d.id
+        JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name AND cd.vo = d.vo
         JOIN workqueues_cataloguefile c ON c.dataset_id = cd.id AND c.lfn = f.lfn JOIN workqueues_replica r ON r.file_id = c.id
         JOIN brokerage_storageendpoint e ON e.name = r.storage WHERE f.status = 'finished' AND d.type = '{}'"""
     read, written = _lines(database.rows(where.format("input"))), _lines(database.rows(where.format("output")))

@@ -38,7 +38,7 @@ def make(campaign: Campaign) -> Credentials:
             _register(name, files)
         for storage in StorageEndpoint.objects.order_by("name"):
             note_mark(storage.name, put_mark(storage.name, Path(storage.path)))
-    user = ensure_user("demo", roles=[(VO, "submitter"), (VO, "operator")])
+    user = ensure_user("demo", roles=[(VO, "submitter"), (VO, "production"), (VO, "operator")])
     made = Credentials(
         token=issue_user_token(user, vo=VO).text,
         enrolments={queue: issue_enrolment(queue, site=f"SITE_{queue}").text for queue in QUEUES},
@@ -58,7 +58,7 @@ def _queue(campaign: Campaign, name: str) -> None:
 
 
 def _register(name: str, files: list[InputFile]) -> None:
-    dataset = CatalogueDataset.objects.create(name=name, state="closed")
+    dataset = CatalogueDataset.objects.create(vo=VO, name=name, state="closed")
     rows = CatalogueFile.objects.bulk_create(
         CatalogueFile(dataset=dataset, lfn=f.lfn, fsize=f.size, checksum=f.checksum, n_events=1) for f in files
     )

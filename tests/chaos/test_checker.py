@@ -31,7 +31,7 @@ class Campaign:
         (queue,) = grid("ALPHA", path=str(folder))
         self.storage = folder / "ALPHA"
         self.storage.mkdir()
-        dataset = CatalogueDataset.objects.create(name="in.data", state="closed")
+        dataset = CatalogueDataset.objects.create(vo="demo", name="in.data", state="closed")
         for number in range(4):
             size, checksum = self.write(f"in.{number}", f"line {number}\n")
             file = CatalogueFile.objects.create(dataset=dataset, lfn=f"in.{number}", fsize=size, checksum=checksum)
@@ -50,7 +50,7 @@ class Campaign:
     def write(self, name: str, text: str) -> tuple[int, str]:
         """Put a file on storage; its size and adler32."""
         path = self.storage / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return len(text), f"{zlib.adler32(text.encode()):08x}"
 
@@ -102,15 +102,15 @@ def sql(text: str) -> Callable[[Campaign], None]:
 
 
 def lost_output(campaign: Campaign) -> None:
-    next(campaign.storage.glob("t1.OUT/*")).unlink()
+    next(campaign.storage.glob("demo/t1.OUT/*")).unlink()
 
 
 def damaged_output(campaign: Campaign) -> None:
-    next(campaign.storage.glob("t1.OUT/*")).write_text("line 7\n")
+    next(campaign.storage.glob("demo/t1.OUT/*")).write_text("line 7\n")
 
 
 def stray_file(campaign: Campaign) -> None:
-    campaign.write("t1.OUT/stray.txt", "line 1\n")
+    campaign.write("demo/t1.OUT/stray.txt", "line 1\n")
 
 
 def forgotten_submission(campaign: Campaign) -> None:

@@ -219,7 +219,7 @@ def test_files_whose_number_a_partner_lacks_are_left_out() -> None:
 
 
 def test_fields_of_file_names_make_boundaries_of_their_own() -> None:
-    dataset = CatalogueDataset.objects.create(name="in.data", state="closed")
+    dataset = CatalogueDataset.objects.create(vo="demo", name="in.data", state="closed")
     for lfn in ("x.b.1", "x.a.2", "x.b.3"):
         CatalogueFile.objects.create(dataset=dataset, lfn=lfn, fsize=1, checksum="00000001")
     out = {**OUT, "value": "--out=t.${MIDDLENAME}.${SN}.txt"}
@@ -232,7 +232,7 @@ def test_fields_of_file_names_make_boundaries_of_their_own() -> None:
 
 
 def test_a_file_that_lacks_the_field_breaks_the_task_and_is_named() -> None:
-    dataset = CatalogueDataset.objects.create(name="in.data", state="closed")
+    dataset = CatalogueDataset.objects.create(vo="demo", name="in.data", state="closed")
     for lfn in ("x.b.1", "short"):
         CatalogueFile.objects.create(dataset=dataset, lfn=lfn, fsize=1, checksum="00000001")
     out = {**OUT, "value": "--out=t.${MIDDLENAME}.${SN}.txt"}
@@ -284,7 +284,7 @@ def test_a_template_dataset_is_not_registered_and_its_serials_and_source_name_ar
 def test_a_worker_that_feeds_very_many_files_keeps_each_of_them_once() -> None:
     n = 20_000
     grid("ALPHA")
-    made = CatalogueDataset.objects.create(name="in.data", state="closed")
+    made = CatalogueDataset.objects.create(vo="demo", name="in.data", state="closed")
     CatalogueFile.objects.bulk_create(
         (
             CatalogueFile(dataset=made, lfn=f"in.data.{i:06d}", fsize=10**8 + i, checksum=f"{i:08x}", n_events=1000)

@@ -220,6 +220,13 @@ def test_attributes_that_nobody_knows_are_kept(good: dict[str, Any], written: Wr
     assert StorageEndpoint.objects.get(name="NORTH_DISK").attributes == {"token": "DATADISK"}
 
 
+def test_an_attribute_of_a_queue_that_looks_misspelt_is_noted(good: dict[str, Any], written: Write) -> None:
+    good["queues"]["SOUTH"] |= {"staus": "offline", "tier_level": 1}
+    notes = [line for line in run(written(good)).splitlines() if line.startswith("note: queues.")]
+    assert notes == ["note: queues.SOUTH.staus: not known; kept among the attributes; the nearest known one is status"]
+    assert ComputingQueue.objects.get(name="SOUTH").attributes["staus"] == "offline"
+
+
 def test_what_a_document_does_not_have_stays_where_a_feed_has_it(good: dict[str, Any], written: Write) -> None:
     run(written(good))
     ComputingQueue.objects.filter(name="SOUTH").update(source="cric")

@@ -115,7 +115,10 @@ ROWS = (
         n * 10 + 9, 1
     FROM workqueues_file f, generate_series(0, 3) n WHERE f.type = 'input' AND f.job_id IS NOT NULL
     """,
-    "INSERT INTO workqueues_cataloguedataset (id, name, state) SELECT n, 'in.' || n, 'open' FROM generate_series(1, {tasks}) n",
+    """
+    INSERT INTO workqueues_cataloguedataset (id, vo, name, state)
+    SELECT n, CASE WHEN n % 7000 = 0 THEN 'small' ELSE 'demo' END, 'in.' || n, 'open' FROM generate_series(1, {tasks}) n
+    """,
     """
     INSERT INTO workqueues_cataloguefile (id, dataset_id, lfn, fsize, checksum)
     SELECT n, n, 'in.' || n, 1, '00000001' FROM generate_series(1, {tasks}) n

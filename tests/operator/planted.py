@@ -64,7 +64,8 @@ PLANTED: dict[str, str] = {
             JOIN {FILE} f ON f.lfn = c.lfn WHERE f.out_job_id IS NOT NULL)""",
     "failed_output_not_registered": f"""
         INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum) SELECT c.id, f.lfn, 1, '00000001'
-        FROM {FILE} f JOIN {DATASET} d ON d.id = f.dataset_id JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name
+        FROM {FILE} f JOIN {DATASET} d ON d.id = f.dataset_id
+        JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name AND c.vo = d.vo
         WHERE f.out_job_id IS NOT NULL AND f.status = 'failed' LIMIT 1""",
     "range_has_its_use": change(INPUT, "event_range_id = NULL", "event_range_id IS NOT NULL"),
     "use_of_a_range": f"DELETE FROM {RANGE} WHERE id = (SELECT min(id) FROM {RANGE})",

@@ -103,6 +103,6 @@ def test_the_nucleus_may_be_chosen_by_the_master_alone(wish: dict[str, Any], dat
     task = submitted(reading("t1", "in.data", **wish))
     run_agents(1)
     master = Dataset.objects.get(task_id=task.id, type="input")
-    Dataset.objects.create(task_id=task.id, dataset_name="in.pile", type="input", status="ready", master_id=master.id)
+    Dataset.objects.create(task_id=task.id, vo="demo", dataset_name="in.pile", type="input", status="ready", master_id=master.id)
     batch = load_batch([Task.objects.get(id=task.id)], whole=True)
     assert {dataset.name for dataset in batch.whole_input(task)} == datasets

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from broker_site.foundation.adminpages import ReadOnlyAdmin
+from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica
 
 
 @admin.register(CatalogueDataset)
 class CatalogueDatasetAdmin(ReadOnlyAdmin):
-    list_display = ("id", "name", "state", "created_at")
+    list_display = ("id", "name", "vo", "owner", "state", "created_at")
     list_display_links = ("id", "name")
+    list_filter = (VoFilter,)
     search_fields = ("=name",)
     search_help_text = "Number or whole name."
     number_fields = ("id",)

@@ -5,24 +5,28 @@ Leaves them ready or assigning, pending or tobroken. Next: assign or generate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from workqueues.agents.each import each, rest_s
 from workqueues.agents.input_loader import load_inputs
-from workqueues.catalogue import CatalogueUnavailable, catalogue, storage_faults
+from workqueues.catalogue import CatalogueUnavailable, DatasetKey, catalogue, storage_faults
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
 from workqueues.ledger.feed import finish_empty, finish_feeding, open_outputs, put_off, resolve_held
 from workqueues.ledger.holds import set_pending
+from workqueues.ledger.outputs import DatasetOfAnother
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 from workqueues.queries.datasets import files_to_look_for, output_names, reporting_queues
-from workqueues.queries.tasks import parent_facts
+from workqueues.queries.tasks import input_writers, parent_facts
+from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.feeding import LoadedInputs, after_feeding
 from workqueues.rules.jobs.held_files import FileVerdict, Pauses, file_verdict, storage_verdict
 from workqueues.rules.jobs.split_rule import parse
-from workqueues.rules.refine import TaskPlan, plan, read_task
+from workqueues.rules.refine import InputWriterFacts, TaskPlan, ended_writer, plan, read_task
 from workqueues.rules.refine.input_files import CannotFeed
 from workqueues.states import TASK
 
@@ -40,22 +44,23 @@ def feed(run: Run) -> int:
 def feed_task(run: Run, task: Task) -> bool:
     try:
         document = read_task(task.params.task_params)
-        known = catalogue().look_up(document.input_names)
-        planned = plan(document, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
+        known = catalogue().look_up(task.vo, document.input_names)
+        parent, writers = parent_facts(task), input_writers(task)
+        planned = plan(document, task_id=task.id, user_name=task.user_name, parent=parent, writers=writers, known=known)
         if not isinstance(planned, TaskPlan):
             set_pending(run.id, task.id, planned.reason, rest_s(task), run.who)
             return True
-        catalogue().register(output_names(task.id))
+        catalogue().register(output_names(task.id), writer_of(task))
         open_outputs(run.id, task.id, run.who)
-        _send_on(run, task, planned, load_inputs(run, task, planned))
-    except CannotFeed as error:
+        _send_on(run, task, planned, load_inputs(run, task, planned), writers)
+    except (CannotFeed, DatasetOfAnother) as error:
         break_task(run.id, task.id, str(error), run.who)
     except CatalogueUnavailable as error:
         set_pending(run.id, task.id, f"the catalogue does not answer: {error}", rest_s(task), run.who)
     return True
 
 
-def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs) -> None:
+def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs, writers: Sequence[InputWriterFacts]) -> None:
     still_open = any(p.state == "open" for p in planned.datasets if p.type == "input")
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)
     match after.way:
@@ -67,7 +72,10 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs) -> N
         case "finish":
             finish_empty(run.id, task.id, run.who)
         case "break":
-            break_task(run.id, task.id, after.lack, run.who)
+            if gone := next((writer for writer in writers if writer.status in TASK.corrupted), None):
+                set_pending(run.id, task.id, f"{after.lack}: {ended_writer(gone)}", rest_s(task), run.who)
+            else:
+                break_task(run.id, task.id, after.lack, run.who)
 
 
 def look_for_inputs(run: Run, task: Task) -> bool:
@@ -83,7 +91,7 @@ def look_for_inputs(run: Run, task: Task) -> bool:
             waiting, suspect = [f for f in files if f.storage], [f for f in files if not f.storage]
             faults = storage_faults({f.storage for f in waiting})
             verdicts |= {f.id: storage_verdict(f, faults[f.storage], run.now, pauses) for f in waiting}
-            looks = catalogue().check(dataset, [f.lfn for f in suspect])
+            looks = catalogue().check(DatasetKey(task.vo, dataset), [f.lfn for f in suspect])
             queues = reporting_queues([f.id for f in suspect])
             verdicts |= {f.id: file_verdict(f, looks[f.lfn], queues.get(f.id, ()), run.now, pauses) for f in suspect}
     except CatalogueUnavailable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_site.foundation.agency.run import Run
-from workqueues.catalogue import catalogue
+from workqueues.catalogue import DatasetKey, catalogue
 from workqueues.ledger.feed import add_files
 from workqueues.models import Dataset, OutputTemplate, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
@@ -18,7 +18,7 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
     """Fill every input dataset of a claimed task, masters first. Raises CannotFeed, and what the catalogue raises."""
     plans: dict[tuple[str, str], DatasetPlan] = {(p.name, p.type): p for p in planned.datasets}
     inputs = [p for p in planned.datasets if p.type == "input"]
-    catalogued = usable_files({p.name: catalogue().files(p.name) for p in inputs}, inputs)
+    catalogued = usable_files({p.name: catalogue().files(DatasetKey(task.vo, p.name)) for p in inputs}, inputs)
     rules, templates = parse(task.split_rule), OutputTemplate.objects.filter(task_id=task.id).order_by("id")
     patterns = list(templates.values_list("filename_template", flat=True)) if rules.fields_of_file else []
     input_files = InputFiles(task.id, rules, catalogued, patterns)

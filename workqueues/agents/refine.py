@@ -14,7 +14,7 @@ from workqueues.ledger.define import break_task, define
 from workqueues.ledger.holds import set_pending
 from workqueues.models import Task
 from workqueues.queries.shares import Tree, trees
-from workqueues.queries.tasks import parent_facts
+from workqueues.queries.tasks import input_writers, parent_facts
 from workqueues.queries.work_queues import WorkQueues
 from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.refine import TaskFaults, TaskPlan, TaskWait, plan, read_task
@@ -40,8 +40,9 @@ def refine(run: Run) -> int:
 
 def refine_task(run: Run, task: Task, divisions: Divisions) -> bool:
     document = read_task(task.params.task_params)
-    known = catalogue().look_up(document.input_names)
-    refined = plan(document, task_id=task.id, user_name=task.user_name, parent=parent_facts(task), known=known)
+    known = catalogue().look_up(task.vo, document.input_names)
+    parent, writers = parent_facts(task), input_writers(task)
+    refined = plan(document, task_id=task.id, user_name=task.user_name, parent=parent, writers=writers, known=known)
     match refined:
         case TaskWait(reason, clock):
             set_pending(run.id, task.id, reason, rest_s(task), run.who, clock=clock)

@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from broker_site.foundation.outside_data import MOST_HINTS
 from workqueues.models import Dataset, File, FileChange, Task, TaskChange
 from workqueues.rules.refine import notes, read_task
 
@@ -60,15 +61,27 @@ class TaskWhole(serializers.ModelSerializer[Task]):
 
     datasets = DatasetShown(many=True, read_only=True)
     task_params = serializers.JSONField(source="params.task_params", read_only=True, help_text="as submitted")
-    notes = serializers.SerializerMethodField(help_text="what was accepted but has no effect yet")
+    parents = serializers.SerializerMethodField(
+        help_text="the tasks that it waits for: its parent, and those that write its inputs"
+    )
+    notes = serializers.SerializerMethodField(help_text="what follows from the parameters, or has no effect yet")
 
     class Meta:
         model = Task
-        fields = (*TASK_LIST, *TASK_MORE, "datasets", "task_params", "notes")
+        fields = (*TASK_LIST, *TASK_MORE, "datasets", "task_params", "parents", "notes")
         read_only_fields = fields
 
+    def get_parents(self, task: Task) -> list[int]:
+        named = {task.parent_tid} - {task.id, None}
+        return sorted(named | {writer.writer_id for writer in task.input_writers.all()})
+
     def get_notes(self, task: Task) -> list[str]:
-        return [f"{p.field}: {p.message}" if p.field else p.message for p in notes(read_task(task.params.task_params))]
+        waits = [
+            f"task {writer.writer_id} writes the input {writer.dataset_name} and so is a parent: this task waits for its end"
+            for writer in task.input_writers.all()[:MOST_HINTS]
+        ]
+        accepted = notes(read_task(task.params.task_params))
+        return waits + [f"{p.field}: {p.message}" if p.field else p.message for p in accepted]
 
 
 class FileShown(serializers.ModelSerializer[File]):

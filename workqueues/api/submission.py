@@ -8,22 +8,33 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.authentication import roles_of
 from broker_site.foundation.access.permissions import may
-from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.principal import PRODUCTION, Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.submit import KeyReused, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
-from workqueues.queries.tasks import active_tasks, newest_named, parent_of
-from workqueues.rules.refine import TaskFaults, bounded, check_inputs, plan, read_task
+from workqueues.queries.tasks import MOST_WRITERS, active_tasks, live_writers, newest_named, parent_of
+from workqueues.rules.refine import (
+    InputWriterFacts,
+    TaskFaults,
+    Writer,
+    bounded,
+    check_inputs,
+    check_outputs,
+    plan,
+    production_wishes,
+    read_task,
+)
 from workqueues.states import TASK
 
 LONGEST_KEY = 255
@@ -33,9 +44,9 @@ RULES = "The task breaks rules"
 def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool]:
     """Register the task that the body describes: the task, and whether it is new.
 
-    Refused: 400 for a body that is no object or a key that is none, 403 without the right in the task's VO or for another's task,
-    422 with every problem, or for a key that was used with another body, 429 while the owner has too many active tasks, 503 while
-    the catalogue does not answer.
+    Refused: 400 for a body that is no object or a key that is none, 403 without the right in the task's VO, or without the role
+    production for what needs it, 422 with every problem, or for a key that was used with another body, 429 while the owner has
+    too many active tasks, 503 while the catalogue does not answer.
     """
     if not isinstance(params, Mapping):
         raise Refused(400, "Not an object", "The body must be a JSON object of task parameters.")
@@ -47,15 +58,14 @@ def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool
     try:
         if key and (known := submitted_before(principal.name, key, digest)) is not None:
             return known, False
-        parent = _checked(params, owner)
-        return _register(params, owner, parent, principal, key, digest)
+        return _register(params, owner, _checked(params, owner, principal), principal, key, digest)
     except KeyReused:
         reused = Problem("Idempotency-Key", "same_body", "this key was used before with another body")
         raise Refused(422, "Key used before", reused.message, [reused]) from None
 
 
 def _owner(params: Mapping[str, Any], principal: Principal) -> str:
-    """Who owns the task; 403 if the caller may not submit in its VO, or not for somebody else."""
+    """Who owns the task; 403 if the caller may not submit in its VO, or not for somebody else, 422 if that is nobody there."""
     vo = params.get("vo")
     if not isinstance(vo, str) or not vo:
         return principal.name  # the rules say what is wrong with it
@@ -64,28 +74,63 @@ def _owner(params: Mapping[str, Any], principal: Principal) -> str:
     wanted = params.get("userName")
     if not isinstance(wanted, str) or wanted in ("", principal.name):
         return principal.name
-    if not may(principal, "task:command", vo, owner=wanted):
-        wrong = problem("userName", "owner", f"only an operator of {vo} submits for others; {principal.name} is none")
-        raise Refused(403, "Not permitted", wrong.message, [wrong])
+    if not may(principal, "task:produce", vo):
+        raise _needs_production([problem("userName", "production", "a task of another user")], principal, vo)
+    if not roles_of(wanted, vo):
+        raise _broken([problem("userName", "user", f"no user {wanted} has a role in VO {vo}")])
     return wanted
 
 
-def _checked(params: Mapping[str, Any], owner: str) -> Task | None:
-    """The parent of the task, once nothing is wrong; Refused(422) with every problem otherwise."""
+def _needs_production(wishes: Sequence[Problem], principal: Principal, vo: str) -> Refused:
+    """The refusal of wishes, each the message of a problem, for which the caller lacks the role."""
+    lack = f"needs the role {PRODUCTION} in VO {vo[:64]}, which {principal.name} does not have here"
+    wrong = [problem(wish.field, wish.rule, f"{wish.message} {lack}") for wish in wishes]
+    return Refused(403, "Not permitted", wrong[0].message, wrong)
+
+
+class Chain(NamedTuple):
+    """What a task hangs together with: the parent that it names, the datasets that it writes, and who writes its inputs."""
+
+    parent: Task | None
+    outputs: Sequence[str]
+    writers: Sequence[InputWriterFacts]
+
+
+def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Chain:
+    """What the task hangs together with, once nothing is wrong.
+
+    Refused: 403 for what the caller may not ask for, 422 with every problem.
+    """
     document = read_task(params)
+    vo = document.parameters.vo
+    if vo and (wishes := production_wishes(document.parameters)) and not may(principal, "task:produce", vo):
+        raise _needs_production(wishes, principal, vo)
     parent, wrong = _parent(params, owner)
-    facts = parent_of(parent)
+    facts, group = parent_of(parent), document.parameters.workingGroup
+    writers = [w for w in live_writers(vo, owner, group, document.input_names) if parent is None or w.task_id != parent.id]
     try:
-        known = catalogue().look_up(document.input_names)
+        known = catalogue().look_up(vo, document.input_names)
+        owners = catalogue().owners(vo, document.output_names)
     except CatalogueUnavailable as error:
         raise Refused(503, "Catalogue not available", str(error), headers={"Retry-After": "10"}) from error
-    problems = bounded([*document.problems, *wrong, *check_inputs(document, facts, known), *_twin(params, owner)])
+    writer = Writer(vo, owner, may(principal, "task:produce", vo) and PRODUCTION in roles_of(owner, vo) if owners else False)
+    if len(writers) > MOST_WRITERS:
+        wrong.append(problem("jobParameters", "range", f"more than {MOST_WRITERS} live tasks write its inputs"))
+    problems = bounded(
+        [
+            *document.problems,
+            *wrong,
+            *check_inputs(document, facts, known, writers),
+            *check_outputs(document, writer, owners),
+            *_twin(params, owner),
+        ]
+    )
     if not problems:
-        refined = plan(document, task_id=0, user_name=owner, parent=facts, known=known)
+        refined = plan(document, task_id=0, user_name=owner, parent=facts, writers=writers, known=known)
         problems = refined.problems if isinstance(refined, TaskFaults) else ()
     if problems:
         raise _broken(problems)
-    return parent
+    return Chain(parent, document.output_names, writers)
 
 
 def _broken(problems: Sequence[Problem]) -> Refused:
@@ -123,9 +168,9 @@ def _twin(params: Mapping[str, Any], owner: str) -> list[Problem]:
 
 
 def _register(
-    params: Mapping[str, Any], owner: str, parent: Task | None, principal: Principal, key: str, digest: str
+    params: Mapping[str, Any], owner: str, chain: Chain, principal: Principal, key: str, digest: str
 ) -> tuple[Task, bool]:
-    columns = first_columns(params, owner, parent.id if parent else None)
+    columns = first_columns(params, owner, chain.parent.id if chain.parent else None)
     with transaction.atomic():
         _refuse_too_many(params, owner)
         if params.get("uniqueTaskName"):
@@ -134,7 +179,8 @@ def _register(
                 return first, False
             if twin := _twin(params, owner):
                 raise _broken(twin)
-        task, new = submit(params, columns, principal.name, f"user:{principal.name}", key, digest)
+        who, (_, outputs, writers) = f"user:{principal.name}", chain
+        task, new = submit(params, columns, principal.name, who, key, digest, outputs=outputs, writers=writers)
         if new:
             audit(
                 "task.submit", principal, f"task {task.id}", vo=task.vo, after={"task_name": task.task_name, "user_name": owner}

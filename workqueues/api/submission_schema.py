@@ -73,8 +73,9 @@ def _later() -> str:
 
 
 SUBMIT = f"""The body is PanDA's task parameters. A body that breaks rules is answered with 422 and every fault at once, each
-with its field, its rule and a sentence. The caller must be a submitter of the body's `vo`; `userName` defaults to the caller, and
-only an operator of the VO submits for others.
+with its field, its rule and a sentence. The caller must be a submitter of the body's `vo`. The role `production` is needed
+besides for `prodSourceLabel` managed, `taskType` prod, a priority above 1000, and a `userName` other than the caller's, which
+must be that of a user with a role in the VO; without it the answer is 403 and names the field.
 
 With the header `Idempotency-Key` the same body may be sent again, also at the same time: it is registered once, and every
 repetition is answered with the first task and 200. The same key with another body is refused.

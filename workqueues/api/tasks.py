@@ -84,7 +84,7 @@ class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
         return Response(self._whole(visible_task(request, task_id).id))
 
     def _whole(self, task_id: int) -> Any:
-        return TaskWhole(Task.objects.select_related("params").prefetch_related(DATASETS).get(id=task_id)).data
+        return TaskWhole(Task.objects.select_related("params").prefetch_related(DATASETS, "input_writers").get(id=task_id)).data
 
 
 @extend_schema(tags=["tasks"])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import stat
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from django.db import connection
 from django.db.models import Count, Sum
 
-from workqueues.catalogue.port import Copies, StorageRoot, storage_roots
-from workqueues.ledger.outputs import close_dataset, register_dataset
+from workqueues.catalogue.port import Copies, DatasetKey, StorageRoot, storage_roots
+from workqueues.ledger.outputs import close_datasets, register_datasets
 from workqueues.models import CatalogueDataset, CatalogueFile
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.held_files import CopyLook, FoundCopy
-from workqueues.rules.refine import DatasetFacts
+from workqueues.rules.refine import DatasetFacts, Writer
 
 CHUNK = 1 << 20
 READ_AT_ONCE = 5000
@@ -25,59 +25,68 @@ READ_AT_ONCE = 5000
 class LocalCatalogue:
     """Implements `Catalogue` on the tables of this installation."""
 
-    def look_up(self, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
-        rows = CatalogueDataset.objects.filter(name__in=names).annotate(
+    def look_up(self, vo: str, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
+        rows = CatalogueDataset.objects.filter(vo=vo, name__in=names).annotate(
             n=Count("files"), events=Sum("files__n_events"), counted=Count("files__n_events")
         )
         return {d.name: DatasetFacts(d.name, d.state, d.n, d.events, d.n - d.counted) for d in rows}
 
-    def files(self, name: str) -> Sequence[NewFile]:
-        rows = CatalogueFile.objects.filter(dataset__name=name).order_by("lfn")
+    def owners(self, vo: str, names: Sequence[str]) -> Mapping[str, str]:
+        return dict(CatalogueDataset.objects.filter(vo=vo, name__in=names).values_list("name", "owner"))
+
+    def files(self, dataset: DatasetKey) -> Sequence[NewFile]:
+        rows = CatalogueFile.objects.filter(dataset__vo=dataset.vo, dataset__name=dataset.name).order_by("lfn")
         columns = ("lfn", "fsize", "checksum", "guid", "n_events", "boundary_id", "lumi_block_nr")
         return [NewFile(*row) for row in rows.values_list(*columns).iterator(READ_AT_ONCE)]
 
-    def replicas(self, names: Sequence[str]) -> Mapping[str, Sequence[Copies]]:
+    def replicas(self, datasets: Collection[DatasetKey]) -> Mapping[DatasetKey, Sequence[Copies]]:
         """Where the datasets are, storages by name: one query for all of them."""
-        copies: dict[str, list[Copies]] = {}
+        copies: dict[DatasetKey, list[Copies]] = {}
+        wanted = sorted(set(datasets))
         with connection.cursor() as cursor:
             cursor.execute(
                 """
-                SELECT d.name, r.storage, count(r.id), coalesce(sum(f.fsize) FILTER (WHERE r.id IS NOT NULL), 0)
-                FROM workqueues_cataloguedataset d LEFT JOIN workqueues_cataloguefile f ON f.dataset_id = d.id
+                SELECT d.vo, d.name, r.storage, count(r.id), coalesce(sum(f.fsize) FILTER (WHERE r.id IS NOT NULL), 0)
+                FROM unnest(%s::text[], %s::text[]) AS g(vo, name)
+                    JOIN workqueues_cataloguedataset d ON d.name = g.name AND d.vo = g.vo
+                    LEFT JOIN workqueues_cataloguefile f ON f.dataset_id = d.id
                     LEFT JOIN workqueues_replica r ON r.file_id = f.id
-                WHERE d.name = ANY (%s) GROUP BY 1, 2 ORDER BY 1, 2
+                GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
                 """,
-                [sorted(set(names))],
+                [[key.vo for key in wanted], [key.name for key in wanted]],
             )
-            for name, storage, files, size in cursor:
-                copies.setdefault(name, []).extend([] if storage is None else [Copies(storage, files, int(size))])
+            for vo, name, storage, files, size in cursor:
+                those = copies.setdefault(DatasetKey(vo, name), [])
+                if storage is not None:
+                    those.append(Copies(storage, files, int(size)))
         return copies
 
-    def replicas_of_files(self, name: str, lfns: Sequence[str]) -> Sequence[Copies]:
+    def replicas_of_files(self, dataset: DatasetKey, lfns: Sequence[str]) -> Sequence[Copies]:
         with connection.cursor() as cursor:
             cursor.execute(
                 """
                 SELECT r.storage, count(*), sum(f.fsize)
                 FROM workqueues_cataloguefile f JOIN workqueues_replica r ON r.file_id = f.id
-                WHERE f.dataset_id = (SELECT id FROM workqueues_cataloguedataset WHERE name = %s) AND f.lfn = ANY (%s)
+                WHERE f.dataset_id = (SELECT id FROM workqueues_cataloguedataset WHERE vo = %s AND name = %s)
+                    AND f.lfn = ANY (%s)
                 GROUP BY 1 ORDER BY 1
                 """,
-                [name, list(lfns)],
+                [*dataset, list(lfns)],
             )
             return [Copies(storage, files, int(size)) for storage, files, size in cursor]
 
-    def register(self, names: Sequence[str]) -> None:
-        for name in names:
-            register_dataset(name)
+    def register(self, names: Sequence[str], writer: Writer) -> None:
+        register_datasets(names, writer)
 
-    def close(self, names: Sequence[str]) -> None:
-        for name in names:
-            close_dataset(name)
+    def close(self, names: Sequence[str], writer: Writer) -> None:
+        close_datasets(names, writer)
 
-    def check(self, dataset: str, lfns: Sequence[str]) -> Mapping[str, Sequence[CopyLook]]:
+    def check(self, dataset: DatasetKey, lfns: Sequence[str]) -> Mapping[str, Sequence[CopyLook]]:
         """Look at every copy. That one is absent or damaged counts only while its storage is up before and after the look."""
         roots = storage_roots()
-        rows = CatalogueFile.objects.filter(dataset__name=dataset, lfn__in=lfns, replicas__isnull=False)
+        rows = CatalogueFile.objects.filter(
+            dataset__vo=dataset.vo, dataset__name=dataset.name, lfn__in=lfns, replicas__isnull=False
+        )
         columns = ("lfn", "fsize", "checksum", "replicas__storage", "replicas__path")
         copies = list(rows.order_by("lfn", "replicas__storage").values_list(*columns))
         used = {storage: roots[storage] for *_, storage, _ in copies if storage in roots}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.held_files import CopyLook
-from workqueues.rules.refine import DatasetFacts
+from workqueues.rules.refine import DatasetFacts, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,13 @@ class Copies:
     size: int
 
 
+class DatasetKey(NamedTuple):
+    """What a dataset is known by: one name may be that of a dataset in each VO."""
+
+    vo: str
+    name: str
+
+
 class CatalogueUnavailable(Exception):
     """The catalogue does not answer: ask again later."""
 
@@ -28,25 +35,28 @@ class CatalogueUnavailable(Exception):
 class Catalogue(Protocol):
     """The questions; every one may raise CatalogueUnavailable."""
 
-    def look_up(self, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
-        """The datasets that exist, by name."""
+    def look_up(self, vo: str, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
+        """The datasets of the VO that exist, by name. Those of other VOs are as unknown."""
 
-    def files(self, name: str) -> Sequence[NewFile]:
+    def owners(self, vo: str, names: Sequence[str]) -> Mapping[str, str]:
+        """Whose datasets of the VO these are, as far as they exist."""
+
+    def files(self, dataset: DatasetKey) -> Sequence[NewFile]:
         """The files of a dataset, in the order of their names."""
 
-    def replicas(self, names: Sequence[str]) -> Mapping[str, Sequence[Copies]]:
+    def replicas(self, datasets: Collection[DatasetKey]) -> Mapping[DatasetKey, Sequence[Copies]]:
         """Where the datasets are, storages by name; one that is nowhere has none, one that does not exist is not there."""
 
-    def replicas_of_files(self, name: str, lfns: Sequence[str]) -> Sequence[Copies]:
+    def replicas_of_files(self, dataset: DatasetKey, lfns: Sequence[str]) -> Sequence[Copies]:
         """Where these files of a dataset are."""
 
-    def register(self, names: Sequence[str]) -> None:
-        """Make sure that the datasets exist and are open."""
+    def register(self, names: Sequence[str], writer: Writer) -> None:
+        """Make sure that the datasets exist and are open for the writer. Raises DatasetOfAnother."""
 
-    def close(self, names: Sequence[str]) -> None:
-        """No more files come to these datasets."""
+    def close(self, names: Sequence[str], writer: Writer) -> None:
+        """No more files come to these datasets, as far as they are the writer's."""
 
-    def check(self, dataset: str, lfns: Sequence[str]) -> Mapping[str, Sequence[CopyLook]]:
+    def check(self, dataset: DatasetKey, lfns: Sequence[str]) -> Mapping[str, Sequence[CopyLook]]:
         """How every registered copy of these files stands on its storage."""
 
 

@@ -58,10 +58,14 @@ def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
 
 
 def kick_children(parent_id: int) -> int:
-    """Let pending children of a task be looked at now; how many."""
+    """Let pending children of a task be looked at now, those that only wait for its outputs too; how many."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE workqueues_task SET next_look_at = now() WHERE parent_tid = %s AND id <> %s AND status = 'pending'",
-            [parent_id, parent_id],
+            """
+            UPDATE workqueues_task SET next_look_at = now() WHERE status = 'pending' AND id <> %(parent)s AND id = ANY (ARRAY(
+                SELECT id FROM workqueues_task WHERE parent_tid = %(parent)s
+                UNION SELECT task_id FROM workqueues_inputwriter WHERE writer_id = %(parent)s))
+            """,
+            {"parent": parent_id},
         )
         return int(cursor.rowcount)

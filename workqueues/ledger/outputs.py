@@ -3,17 +3,21 @@ them, their files and replicas when a job finishes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import Q
 
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.principal import SYSTEM, Principal
 from broker_site.foundation.sql.copying import take_ids
 from broker_site.foundation.sql.prepared import Call, Prepared
 from workqueues.ledger.moves import datasets_born, move_dataset
 from workqueues.models import CatalogueDataset, Dataset, Task
-from workqueues.rules.jobs.file_names import stored_path
+from workqueues.rules.jobs.file_names import dataset_folder
 from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.refine.data_rights import Writer, of_another
 
 TEMPLATE = "tmpl_"
 """How the types of template datasets begin: no file is ever in one."""
@@ -34,13 +38,63 @@ class CatalogueEntry:
     n_events: int | None = None
 
 
-def register_dataset(name: str) -> None:
-    """Make sure that the catalogue knows the dataset; an existing one is opened again for the new files."""
-    CatalogueDataset.objects.update_or_create(name=name, defaults={"state": "open"})
+class DatasetOfAnother(Exception):
+    """A task may not write to a dataset; the message is a sentence for its owner."""
 
 
-def close_dataset(name: str) -> None:
-    CatalogueDataset.objects.filter(name=name).update(state="closed")
+_OPEN = """
+INSERT INTO workqueues_cataloguedataset AS c (vo, name, owner, folder, state)
+SELECT %(vo)s, g.name, %(owner)s, g.folder, 'open' FROM unnest(%(names)s, %(folders)s) AS g(name, folder)
+ON CONFLICT (name, vo) DO UPDATE SET state = 'open', folder = CASE c.folder WHEN '' THEN EXCLUDED.folder ELSE c.folder END
+    WHERE c.owner = EXCLUDED.owner OR %(produces)s
+RETURNING name
+"""
+
+
+def register_datasets(names: Iterable[str], writer: Writer) -> None:
+    """Make sure that the catalogue knows the datasets; existing ones are opened again for the new files.
+
+    Raises DatasetOfAnother, and then does nothing.
+    """
+    wanted = sorted(set(names))
+    values = {
+        "vo": writer.vo,
+        "owner": writer.user_name,
+        "names": wanted,
+        "folders": [dataset_folder(writer.vo, name) for name in wanted],
+        "produces": writer.produces,
+    }
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_OPEN, values)
+        opened = {name for (name,) in cursor}
+        if taken := [name for name in wanted if name not in opened]:
+            raise DatasetOfAnother(of_another(taken[0], writer))
+
+
+def close_datasets(names: Iterable[str], writer: Writer) -> None:
+    """No more files come to these datasets, as far as they are the writer's."""
+    known = CatalogueDataset.objects.filter(vo=writer.vo, name__in=set(names))
+    (known if writer.produces else known.filter(owner=writer.user_name)).update(state="closed")
+
+
+class GivenBefore(Exception):
+    """The VO has a dataset of this name already."""
+
+
+def give_datasets(names: Q, vo: str, owner: str, *, of: str = "", by: Principal = SYSTEM) -> int:
+    """Make datasets of the VO `of` (empty: that nobody has) those of another VO: how many. Raises GivenBefore.
+
+    Files stay where they are.
+    """
+    with transaction.atomic():
+        wanted = CatalogueDataset.objects.select_for_update(no_key=True).filter(names, vo=of)
+        given = list(wanted.order_by("name").values_list("name", flat=True))
+        if taken := CatalogueDataset.objects.filter(vo=vo, name__in=given).order_by("name").first():
+            raise GivenBefore(f"VO {vo} has a dataset {taken.name} already; nothing was given")
+        CatalogueDataset.objects.filter(vo=of, name__in=given).update(vo=vo, owner=owner)
+        for name in given:
+            audit("dataset.give", by, f"dataset {name}", vo=vo, before={"vo": of}, after={"vo": vo, "owner": owner})
+        return len(given)
 
 
 def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: str) -> Mapping[int, Dataset]:
@@ -60,7 +114,8 @@ def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: st
         with transaction.atomic():
             locked = list(Dataset.objects.select_for_update(no_key=True).filter(id__in=missing).order_by("id"))
             known |= _concrete(missing, place)
-            known |= _make_concrete([d for d in locked if d.id not in known], place, who)
+            missed = [d for d in locked if d.id not in known]
+            known |= _make_concrete(missed, place, Writer(task.vo, task.user_name), who)
     return {**wanted, **known}
 
 
@@ -68,7 +123,7 @@ def _concrete(template_ids: Sequence[int], site: str) -> dict[int, Dataset]:
     return {d.template_id or 0: d for d in Dataset.objects.filter(template_id__in=template_ids, site=site)}
 
 
-def _make_concrete(templates: Sequence[Dataset], site: str, who: str) -> dict[int, Dataset]:
+def _make_concrete(templates: Sequence[Dataset], site: str, writer: Writer, who: str) -> dict[int, Dataset]:
     datasets = {}
     for template, new_id in zip(templates, take_ids("workqueues_dataset", len(templates)), strict=True):
         datasets[template.id] = Dataset(
@@ -82,20 +137,20 @@ def _make_concrete(templates: Sequence[Dataset], site: str, who: str) -> dict[in
         )
     Dataset.objects.bulk_create(datasets.values())
     datasets_born(datasets.values(), who, "concrete dataset of a template")
+    register_datasets([d.dataset_name for d in datasets.values()], writer)
     for dataset in datasets.values():
-        register_dataset(dataset.dataset_name)
         move_dataset(dataset, "ready", who, "registered in the catalogue")
     return datasets
 
 
 _REGISTER = Prepared(
     "register_files",
-    "text[], text[], bigint[], text[], text[], int[], text[]",
+    "text, text[], text[], bigint[], text[], text[], int[]",
     """
     WITH given AS (
-        SELECT d.id AS dataset_id, g.*
-        FROM unnest($1, $2, $3, $4, $5, $6, $7) AS g(name, lfn, size, checksum, storage, events, path)
-        JOIN workqueues_cataloguedataset d ON d.name = g.name
+        SELECT d.id AS dataset_id, d.folder || '/' || g.lfn AS path, g.*
+        FROM unnest($2, $3, $4, $5, $6, $7) AS g(name, lfn, size, checksum, storage, events)
+        JOIN workqueues_cataloguedataset d ON d.name = g.name AND d.vo = $1
     ), filed AS (
         INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
         SELECT dataset_id, lfn, size, checksum, events FROM given
@@ -107,17 +162,19 @@ _REGISTER = Prepared(
 )
 
 
-def registering(files: Sequence[CatalogueEntry]) -> list[Call]:
-    """What registers files with one replica each, in the caller's transaction; a file that is registered stays as it is."""
+def registering(vo: str, files: Sequence[CatalogueEntry]) -> list[Call]:
+    """What registers files of datasets of a VO with one replica each, in the caller's transaction; a file that is registered
+    stays as it is.
+    """
     if not files:
         return []
     values = (
+        vo,
         [f.dataset_name for f in files],
         [f.lfn for f in files],
         [f.size for f in files],
         [f.checksum for f in files],
         [f.storage for f in files],
         [f.n_events for f in files],
-        [stored_path(f.dataset_name, f.lfn) for f in files],
     )
     return [_REGISTER.with_values(*values)]

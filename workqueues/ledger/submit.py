@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 
 from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.moves import task_born
-from workqueues.models import Submission, Task, TaskParams
+from workqueues.models import InputWriter, PlannedOutput, Submission, Task, TaskParams
+from workqueues.rules.refine import InputWriterFacts
 
 
 class KeyReused(Exception):
@@ -27,12 +28,20 @@ def submitted_before(user_name: str, key: str, body_sha256: str) -> Task | None:
 
 
 def submit(
-    params: Mapping[str, Any], columns: Mapping[str, Any], submitter: str, who: str, key: str = "", body_sha256: str = ""
+    params: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    submitter: str,
+    who: str,
+    key: str = "",
+    body_sha256: str = "",
+    *,
+    outputs: Sequence[str] = (),
+    writers: Sequence[InputWriterFacts] = (),
 ) -> tuple[Task, bool]:
     """Register a task whose parameters were found valid: the task and whether it is new.
 
-    `columns`: what is known of the task before it is refined, its owner included. A repeated key of the same submitter gives the
-    first task; raises KeyReused.
+    `columns`: what is known of the task before it is refined, its owner included; `outputs`: the datasets that it writes;
+    `writers`: the parents that were inferred. A repeated key of the same submitter gives the first task; raises KeyReused.
     """
     if key and (task := submitted_before(submitter, key, body_sha256)) is not None:
         return task, False
@@ -43,6 +52,10 @@ def submit(
                 task.parent_tid = task.id
                 task.save(update_fields=["parent_tid"])
             TaskParams.objects.create(task=task, task_params=dict(params))
+            PlannedOutput.objects.bulk_create(PlannedOutput(task=task, dataset_name=name) for name in outputs)
+            InputWriter.objects.bulk_create(
+                InputWriter(task=task, writer_id=writer.task_id, dataset_name=writer.dataset_name) for writer in writers
+            )
             if key:
                 Submission.objects.create(user_name=submitter, key=key, body_sha256=body_sha256, task_id=task.id)
             task_born(task, who, "submitted")

@@ -4,6 +4,7 @@ Columns are those of seed 001 in snake_case (row J3, decision E3).
 """
 
 from workqueues.models.catalogue import CatalogueDataset, CatalogueFile, Replica
+from workqueues.models.chain import InputWriter, PlannedOutput
 from workqueues.models.dataset import Dataset, OutputTemplate
 from workqueues.models.file import EventRange, File
 from workqueues.models.history import DatasetChange, FileChange, TaskChange
@@ -20,8 +21,10 @@ __all__ = [
     "File",
     "FileChange",
     "GlobalShare",
+    "InputWriter",
     "JobParamsTemplate",
     "OutputTemplate",
+    "PlannedOutput",
     "ProcessLock",
     "Replica",
     "ShareStanding",

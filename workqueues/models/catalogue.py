@@ -10,12 +10,28 @@ from django.db.models.functions import Now
 
 
 class CatalogueDataset(models.Model):
-    """A dataset that exists."""
+    """A dataset that exists. It belongs to one VO: for everybody else there is no such dataset (decision F8)."""
 
     id = models.BigAutoField(primary_key=True)
-    name = models.CharField(max_length=255, unique=True)
+    vo = models.CharField(
+        "VO", max_length=32, blank=True, default="", db_default="", help_text="whose dataset it is; empty: nobody sees it"
+    )
+    name = models.CharField(max_length=255, help_text="name, `scope:name` where it has a scope of its own")
+    owner = models.CharField(
+        max_length=128,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="user who may write to it; empty: only who has the role production",
+    )
+    folder = models.CharField(
+        max_length=300, blank=True, default="", db_default="", help_text="where new files go below an endpoint"
+    )
     state = models.CharField(max_length=20, default="open", help_text="open: files may come; closed: complete")
     created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "vo"], name="catalogue_dataset_once")]
 
     def __str__(self) -> str:
         return self.name

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from workqueues.models import Task
-from workqueues.rules.refine import ParentFacts, read_task
+from collections.abc import Sequence
+
+from django.db.models import Q
+
+from workqueues.models import PlannedOutput, Task
+from workqueues.rules.refine import InputWriterFacts, ParentFacts, read_task
 from workqueues.states import TASK
+
+MOST_WRITERS = 10_000
+"""Most pairs of an input and a task that writes it."""
 
 
 def newest_named(vo: str, user_name: str, task_name: str, **more: str) -> Task | None:
@@ -16,6 +23,23 @@ def active_tasks(vo: str, prod_source_label: str, user_name: str, most: int) -> 
     """How many active tasks of this source label the user has; counted up to `most`."""
     tasks = Task.objects.filter(vo=vo, user_name=user_name, prod_source_label=prod_source_label, status__in=TASK.active)
     return tasks[:most].count()
+
+
+def live_writers(vo: str, user_name: str, working_group: str, dataset_names: Sequence[str]) -> list[InputWriterFacts]:
+    """The live tasks of the same owner or group that are going to write these datasets (decision F5).
+
+    MOST_WRITERS and one more at most.
+    """
+    ours = Q(task__user_name=user_name) | (Q(task__working_group=working_group) if working_group else Q())
+    live = PlannedOutput.objects.filter(ours, dataset_name__in=dataset_names, task__vo=vo).exclude(task__status__in=TASK.final)
+    rows = live.order_by("task_id", "dataset_name").values_list("task_id", "task__status", "dataset_name")
+    return [InputWriterFacts(*row) for row in rows[: MOST_WRITERS + 1]]
+
+
+def input_writers(task: Task) -> list[InputWriterFacts]:
+    """The parents of a task that were inferred at its submission, as they are now."""
+    rows = task.input_writers.order_by("writer_id", "dataset_name").values_list("writer_id", "writer__status", "dataset_name")
+    return [InputWriterFacts(*row) for row in rows]
 
 
 def parent_facts(task: Task) -> ParentFacts | None:

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from broker_site.foundation.access.authentication import authenticate
-from broker_site.foundation.access.credentials import issue_enrolment, issue_user_token, revoke
+from broker_site.foundation.access.credentials import issue_enrolment, issue_user_token, place_faults, revoke
 from broker_site.foundation.access.models import Audit, Credential, Role, User
 from broker_site.foundation.access.principal import ROLES
 from broker_site.foundation.adminpages import AuditedAdmin, ReadingAdmin
@@ -61,6 +61,9 @@ class CredentialForm(forms.ModelForm):
             self.add_error("user", "A user token needs a user.")
         if data.get("kind") == "enrolment" and not data.get("queue"):
             self.add_error("queue", "An enrolment secret needs a computing queue.")
+        elif data.get("kind") == "enrolment":
+            for field, message in place_faults(data["queue"], data.get("site", "")).items():
+                self.add_error(field, message)
         return data
 
 

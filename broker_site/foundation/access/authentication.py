@@ -188,6 +188,12 @@ def _worker(verified: _StoredCredential) -> Principal:
     )
 
 
+def roles_of(user_name: str, vo: str) -> frozenset[str]:
+    """The roles in a VO of a user who may not be the caller; none for a user who is not active or does not exist."""
+    held = Role.objects.filter(user__username=user_name, user__is_active=True, vo=vo)
+    return frozenset(held.values_list("role", flat=True))
+
+
 def _roles(user_id: int) -> dict[str, frozenset[str]]:
     held: dict[str, set[str]] = {}
     for vo, role in Role.objects.filter(user_id=user_id).values_list("vo", "role"):

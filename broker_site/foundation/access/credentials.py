@@ -6,7 +6,7 @@ The text of a secret exists only in what `issue_*` returns. Not here: reading cr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -25,6 +25,20 @@ from broker_site.foundation.kernel import clock
 
 PILOT_SECONDS = 86_400.0
 """Longest life of a pilot token."""
+
+
+PlaceCheck = Callable[[str, str], Mapping[str, str]]
+_place_checks: list[PlaceCheck] = []
+
+
+def check_places_with(check: PlaceCheck) -> None:
+    """Say who knows computing queues and their sites: the grid does, which is above this app."""
+    _place_checks[:] = [check]
+
+
+def place_faults(queue: str, site: str) -> Mapping[str, str]:
+    """What is wrong with an enrolment for this computing queue at this site (empty: any), by `queue` or `site`."""
+    return _place_checks[0](queue, site) if _place_checks else {}
 
 
 @dataclass(frozen=True, slots=True)

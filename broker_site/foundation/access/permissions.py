@@ -24,6 +24,7 @@ READERS = " ".join(ROLES)
 _TABLE = f"""
 # permission    | kinds     | roles in the VO       | notes
 task:submit     | user      | submitter             | audited nosuper
+task:produce    | user      | production            | audited nosuper
 task:read       | user      | {READERS}             |
 job:read        | user      | {READERS}             |
 dataset:read    | user      | {READERS}             |

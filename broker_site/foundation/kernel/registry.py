@@ -64,10 +64,10 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._items)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like `name`, whatever its case; empty when none is near."""
+def nearest(name: str, known: Iterable[str], likeness: float = 0.5) -> str:
+    """The known name that is most like `name`, whatever its case; empty when none is so like it (1: the same)."""
     if len(name) > 100:
         return ""
     by_lower = {k.lower(): k for k in known}
-    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=likeness)
     return by_lower[near[0]] if near else ""

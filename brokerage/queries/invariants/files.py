@@ -142,7 +142,7 @@ INVARIANTS = (
         SELECT 'file ' || f.id || ' ' || f.lfn || ': ' || count(DISTINCT c.id) || ' times in the catalogue, '
             || count(r.id) || ' replicas'
         FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
-        LEFT JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name
+        LEFT JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name AND cd.vo = d.vo
         LEFT JOIN workqueues_cataloguefile c
           ON c.dataset_id = cd.id AND c.lfn = f.lfn AND c.fsize = f.fsize AND c.checksum = f.checksum
         LEFT JOIN workqueues_replica r ON r.file_id = c.id
@@ -156,7 +156,7 @@ INVARIANTS = (
         """
         SELECT 'file ' || f.id || ' ' || f.lfn || ' is ' || f.status
         FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
-        JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name
+        JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name AND cd.vo = d.vo
         JOIN workqueues_cataloguefile c ON c.dataset_id = cd.id AND c.lfn = f.lfn
         WHERE f.out_job_id IS NOT NULL AND (f.status <> 'finished' OR f.no_output)
         """,

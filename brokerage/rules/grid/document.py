@@ -9,13 +9,14 @@ fault refuses the whole document (decision B15).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
+from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import BOUNDED, MOST_PROBLEMS, STRICT, Expected, fault, found, problem, problems
 from brokerage.rules.grid.attributes import (
@@ -45,6 +46,8 @@ FROM_THE_DATABASE = ("jobs", "pilots", "workers", "replicas", "users", "work")
 STORED = ("links", "slots", "measured", "software")
 """Parts that are optional, and stored where they are there; what they say is read by `measurements`."""
 LACKING = "the document has no"
+LIKE_A_SLIP = 0.85
+"""How like a known name an unknown one is that is taken for a slip of it: `staus`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +212,23 @@ def _others(raw: Mapping[str, Any], known: Any) -> dict[str, Any]:
     return {name: value for name, value in raw.items() if name not in known}
 
 
+def _misspelt(names: Collection[str]) -> dict[str, str]:
+    """Attributes of queues that nobody knows, with the known one that they look like; others are many, and not spoken of."""
+    known = {*NOT_OF_A_QUEUE, *QueueAttributes.model_fields}
+    unknown = sorted(name for name in names if name not in known)[:MOST_PROBLEMS]
+    return {name: near for name in unknown if (near := nearest(name, known, LIKE_A_SLIP))}
+
+
 def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     """What a good document has that is not used."""
     yield from (f"{name}: not used, the database knows them" for name in FROM_THE_DATABASE if document.get(name))
     for part, known in (("sites", (*SITE, *NOT_OF_A_SITE)), ("storages", STORAGE)):
         for name, raw in document.get(part, {}).items():
             yield from (f"{part}.{name}.{other}: not known; kept among the attributes" for other in _others(raw, known))
+    misspelt = _misspelt({other for raw in document["queues"].values() for other in raw})
     for name, raw in document["queues"].items():
+        for other in (other for other in raw if other in misspelt):
+            yield f"queues.{name}.{other}: not known; kept among the attributes; the nearest known one is {misspelt[other]}"
         for role in raw.get("astorages") or ():
             if not is_role(role):
                 yield f"queues.{name}.astorages.{role}: a role that is not used; kept among the attributes"

@@ -43,6 +43,9 @@ def bad_middle_name(template: str, source: str, numbers: Sequence[int]) -> str:
     return ""
 
 
-def stored_path(dataset_name: str, lfn: str) -> str:
-    """The file in a folder of its dataset, so that equal names of two tasks do not meet."""
-    return f"{dataset_name.strip('/').replace('/', '_')}/{lfn}"
+def dataset_folder(vo: str, dataset_name: str) -> str:
+    """The folder of a dataset below a storage endpoint: no two datasets have the same, whatever their VOs and names.
+
+    Neither VO nor name has a plus sign; a scope stands before the name, as users write it.
+    """
+    return f"{vo}/{dataset_name.replace('/', '+')}"

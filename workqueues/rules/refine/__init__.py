@@ -1,9 +1,12 @@
 """Refining: from the parameters of a task to its rows, or to what is wrong with them, or to what it waits for."""
 
-from workqueues.rules.refine.plan import check_inputs, notes, plan
+from workqueues.rules.refine.data_rights import Writer, check_outputs
+from workqueues.rules.refine.plan import check_inputs, ended_writer, notes, plan
+from workqueues.rules.refine.production import production_wishes
 from workqueues.rules.refine.types import (
     DatasetFacts,
     DatasetPlan,
+    InputWriterFacts,
     ParentFacts,
     Refined,
     TaskDocument,
@@ -16,16 +19,21 @@ from workqueues.rules.refine.validate import bounded, read_task, validate
 __all__ = [
     "DatasetFacts",
     "DatasetPlan",
+    "InputWriterFacts",
     "ParentFacts",
     "Refined",
     "TaskDocument",
     "TaskFaults",
     "TaskPlan",
     "TaskWait",
+    "Writer",
     "bounded",
     "check_inputs",
+    "check_outputs",
+    "ended_writer",
     "notes",
     "plan",
+    "production_wishes",
     "read_task",
     "validate",
 ]

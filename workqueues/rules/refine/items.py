@@ -48,6 +48,8 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
     """All items that can be read, in order, those of `log` last, and what is wrong with the others."""
     items: list[Item] = []
     problems: list[Problem] = []
+    vo = params.get("vo")
+    own = f"{vo}:" if vo and isinstance(vo, str) else ""
     names = text = 0
     for field, several in (("jobParameters", _listed(params.get("jobParameters"))), ("log", _logs(params.get("log")))):
         if several is None:
@@ -59,7 +61,7 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
         for path, raw in several[:MOST_ITEMS]:
             if len(problems) >= MOST_PROBLEMS:
                 return _with_streams(items), [*problems, problem(path, "more", "further items were not looked at")]
-            item, wrong = _item(path, raw, in_log=field == "log")
+            item, wrong = _item(path, raw, own, in_log=field == "log")
             problems += wrong
             names += len(item.names) if item else 0
             text += len(item.value) if item else 0
@@ -102,14 +104,14 @@ def _logs(raw: object) -> list[tuple[str, object]] | None:
     return [(f"log[{i}]", item) for i, item in enumerate(raw)] if isinstance(raw, list | tuple) else None
 
 
-def _item(path: str, raw: object, in_log: bool) -> tuple[Item | None, list[Problem]]:
+def _item(path: str, raw: object, own: str, in_log: bool) -> tuple[Item | None, list[Problem]]:
     if not isinstance(raw, Mapping):
         return None, [problem(path, "type", f"expected an object, found {found(raw)}")]
     problems: list[Problem] = []
     kind = _kind(path, raw, in_log, problems)
     if kind is None:
         return None, [*problems, *_unknown(path, raw)]
-    names = _datasets(f"{path}.dataset", kind, raw.get("dataset"), problems)
+    names = _datasets(f"{path}.dataset", kind, raw.get("dataset"), own, problems)
     if kind == "input" and names and (raw.get("pseudo") or all(name in PSEUDO_NAMES for name in names)):
         kind = "pseudo_input"
     if kind == "input" and any(name in PSEUDO_NAMES for name in names):
@@ -181,11 +183,12 @@ def _kind(path: str, raw: Mapping[str, object], in_log: bool, problems: list[Pro
     return next((kind for kind in kinds if kind == stands_for), None)
 
 
-def _datasets(field: str, kind: ItemType, text: object, problems: list[Problem]) -> tuple[str, ...]:
-    """The good names in the text."""
+def _datasets(field: str, kind: ItemType, text: object, own: str, problems: list[Problem]) -> tuple[str, ...]:
+    """The good names in the text, without `own`, the scope that the VO's datasets have anyway (decision F8)."""
     if kind in ("constant", "number") or not isinstance(text, str) or not text.strip():
         return ()
-    names = tuple(dict.fromkeys(n.strip() for n in text.split(","))) if kind == "input" else (text.strip(),)
+    split = text.split(",") if kind == "input" else (text,)
+    names = tuple(dict.fromkeys(name.strip().removeprefix(own) for name in split))
     if len(names) > MOST_ITEMS:
         problems.append(problem(field, "range", f"{len(names)} datasets, at most {MOST_ITEMS} in one item"))
         return ()

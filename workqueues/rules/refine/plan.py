@@ -18,10 +18,12 @@ from workqueues.rules.refine.attributes import shown
 from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
 from workqueues.rules.refine.datasets import check_events, dataset_plans, offset_of, template_plans
 from workqueues.rules.refine.items import command_line
+from workqueues.rules.refine.production import near_words
 from workqueues.rules.refine.templates import input_items, output_streams, uses
 from workqueues.rules.refine.types import (
     MOST_LISTED,
     DatasetFacts,
+    InputWriterFacts,
     Item,
     ParentFacts,
     Refined,
@@ -35,13 +37,24 @@ from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters
 from workqueues.states import TASK as MACHINE
 
 
-def check_inputs(document: TaskDocument, parent: ParentFacts | None, known: Mapping[str, DatasetFacts]) -> list[Problem]:
+def check_inputs(
+    document: TaskDocument,
+    parent: ParentFacts | None,
+    known: Mapping[str, DatasetFacts],
+    writers: Sequence[InputWriterFacts] = (),
+) -> list[Problem]:
     """What is wrong with the inputs themselves: those that nobody has, and those whose events are not known though they count.
 
-    Nobody: not in the catalogue, no output of the parent, and the task neither waits nor allows it (decision F5).
+    Nobody: not in the catalogue, no output of a parent, named or inferred, and the task neither waits nor allows it (decision
+    F5).
     """
     task = document.parameters
-    absent = () if task.waitInput or task.allowEmptyInput else _absent(document, parent, known)
+    written = {writer.dataset_name for writer in writers}
+    absent = (
+        ()
+        if task.waitInput or task.allowEmptyInput
+        else (place for place in _absent(document, parent, known) if place[1] not in written)
+    )
     problems = chain(
         check_events(document.items, task, known),
         (problem(f"{path}.dataset", "dataset", f"the catalogue has no dataset {name}") for path, name in absent),
@@ -59,23 +72,33 @@ def _absent(document: TaskDocument, parent: ParentFacts | None, known: Mapping[s
 
 
 def plan(
-    document: TaskDocument, *, task_id: int, user_name: str, parent: ParentFacts | None = None, known: Mapping[str, DatasetFacts]
+    document: TaskDocument,
+    *,
+    task_id: int,
+    user_name: str,
+    parent: ParentFacts | None = None,
+    writers: Sequence[InputWriterFacts] = (),
+    known: Mapping[str, DatasetFacts],
 ) -> Refined:
     """Refine one task. `known` has the inputs that the catalogue knows; `user_name` owns the task when the parameters do not
     say.
 
-    TaskWait: the parent still runs (no clock), or an input is not there yet and the task waits for it. TaskFaults: a parameter is
-    wrong, the parent is unknown or ended badly, or an input does not exist.
+    TaskWait: a parent still runs (no clock), or an input is not there yet and the task waits for it. TaskFaults: a parameter is
+    wrong, the named parent is unknown or ended badly, or an input does not exist. `writers`: the parents that were inferred.
     """
     task, items = document.parameters, document.items
     if document.problems:
         return TaskFaults(document.problems)
-    if (stop := _parent(task, parent)) is not None:
+    if (stop := _parent(task, parent) or _live_writer(writers)) is not None:
         return stop
-    if problems := check_inputs(document, parent, known):
+    if problems := check_inputs(document, parent, known, writers):
         return TaskFaults(bounded(problems))
-    if task.waitInput and (absent := dict.fromkeys(name for _, name in _absent(document, parent, known))):
-        return TaskWait(f"waiting for the input {', '.join(islice(absent, 3))}", clock=True)
+    if task.waitInput or writers:
+        absent = dict.fromkeys(name for _, name in _absent(document, parent, known))
+        if gone := [writer for writer in writers if writer.dataset_name in absent]:
+            return TaskWait(f"waiting for the input {gone[0].dataset_name}: {ended_writer(gone[0])}", clock=True)
+        if task.waitInput and absent:
+            return TaskWait(f"waiting for the input {', '.join(islice(absent, 3))}", clock=True)
     rule = _split_rule(items, task)
     if len(rule) > TASK["split_rule"]:
         return TaskFaults((problem("", "length", f"split rule of {len(rule)} characters, the limit is {TASK['split_rule']}"),))
@@ -103,6 +126,20 @@ def _parent(task: TaskParameters, parent: ParentFacts | None) -> TaskWait | Task
     if parent.status not in MACHINE.completed:
         return TaskWait(f"waiting for the parent, task {parent.task_id}, which is {parent.status}", clock=False)
     return None
+
+
+def _live_writer(writers: Sequence[InputWriterFacts]) -> TaskWait | None:
+    live = next((writer for writer in writers if writer.status not in MACHINE.final), None)
+    if live is None:
+        return None
+    return TaskWait(
+        f"waiting for task {live.task_id}, which writes the input {live.dataset_name} and is {live.status}", clock=False
+    )
+
+
+def ended_writer(writer: InputWriterFacts) -> str:
+    """What became of an inferred parent that did not write what the task reads."""
+    return f"task {writer.task_id}, which was to write it, is {writer.status}"
 
 
 def _split_rule(items: Sequence[Item], task: TaskParameters) -> str:
@@ -170,6 +207,7 @@ def notes(document: TaskDocument) -> tuple[Problem, ...]:
     """What the submitter should know of accepted parameters: wishes that are kept but have no effect yet."""
     task = document.parameters
     listed = [problem(name, "note", p.note) for name, p in TASK_PARAMETERS.items() if p.note and getattr(task, name)]
+    listed += near_words(task)
     if not task.skipScout:
         listed.append(problem("", "note", "scouts are not built yet, so every task runs without"))
     listed += [

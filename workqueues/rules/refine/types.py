@@ -77,6 +77,15 @@ class ParentFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class InputWriterFacts:
+    """A task that was to write an input at the submission, and its status now: a parent that only delays (decision F5)."""
+
+    task_id: int
+    status: str
+    dataset_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetFacts:
     """A dataset that the catalogue knows: its state is `open` or `closed`; of `n_uncounted` files the events are not known."""
 

@@ -14,6 +14,7 @@ from broker_site.foundation.access.credentials import (
     forget_expired,
     issue_enrolment,
     issue_user_token,
+    place_faults,
     revoke,
 )
 from broker_site.foundation.access.models import Credential, User
@@ -73,6 +74,8 @@ class Command(BaseCommand):
         return issue_user_token(user, vo=vo, roles=roles, seconds=options["days"] * _DAY_S, note=options["note"])
 
     def _enrol(self, options: dict[str, Any]) -> IssuedCredential:
+        if faults := place_faults(options["queue"], options["site"]):
+            raise CommandError("; ".join(faults.values()))
         user = _user(options["user"]) if options["user"] else None
         seconds = options["days"] * _DAY_S
         return issue_enrolment(

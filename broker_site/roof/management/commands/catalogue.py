@@ -1,0 +1,59 @@
+"""`manage.py catalogue`: whose the datasets of the catalogue are: `list` those that nobody has, `give` them to a VO."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db.models import Q
+
+from broker_site.foundation.access.authentication import roles_of
+from broker_site.foundation.sql.wildcards import named
+from workqueues.ledger.outputs import GivenBefore, give_datasets
+from workqueues.models import CatalogueDataset
+
+
+class Command(BaseCommand):
+    """A dataset is seen by its VO only; one that was imported before datasets had VOs may have none."""
+
+    help = "List datasets that no VO has, or give datasets to a VO."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|give")
+        listing = verbs.add_parser("list", help="datasets of a VO, by name; without --vo those that nobody has")
+        listing.add_argument("--vo", default="")
+        give = verbs.add_parser("give", help="make datasets those of a VO")
+        give.add_argument("names", nargs="+", metavar="NAME", help="name; * and ? are wildcards")
+        give.add_argument("--vo", required=True)
+        give.add_argument("--owner", default="", help="user who may write to them; without: who has the role production")
+        give.add_argument("--from", dest="of", default="", metavar="VO", help="whose they are now; without: nobody's")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """CommandError when nothing can be given."""
+        if options["verb"] == "list":
+            self._list(options["vo"])
+        else:
+            self._give(options["names"], options["vo"], options["owner"], options["of"])
+
+    def _list(self, vo: str) -> None:
+        datasets = CatalogueDataset.objects.filter(vo=vo).order_by("name").values_list("name", "owner", "state")
+        for dataset in datasets.iterator():
+            self.stdout.write("  ".join(filter(None, dataset)))
+
+    def _give(self, names: list[str], vo: str, owner: str, of: str) -> None:
+        if owner and not roles_of(owner, vo):
+            raise CommandError(f"no user {owner} has a role in VO {vo}")
+        condition = Q()
+        for name in names:
+            condition |= named("name", name)
+        try:
+            given = give_datasets(condition, vo, owner, of=of)
+        except GivenBefore as problem:
+            raise CommandError(str(problem)) from None
+        if not given:
+            raise CommandError(
+                f"VO {of} has no such dataset" if of else "no dataset of this name is without a VO; see catalogue list"
+            )
+        self.stdout.write(f"{given} dataset{'' if given == 1 else 's'} given to VO {vo}")

@@ -1,0 +1,154 @@
+"""Datasets of VOs and users: jobs read and write their own, whatever others call theirs; what an upgrade makes of old ones."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from io import StringIO
+from types import SimpleNamespace
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.access.models import Audit, Credential, Role
+from brokerage.queries.job_document import job_document
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.flow.steps import end, run_agents, run_jobs, take
+from workqueues.models import CatalogueDataset, CatalogueFile, File, PlannedOutput, Replica, Task
+
+pytestmark = pytest.mark.django_db
+
+
+def test_two_vos_read_and_write_datasets_of_the_same_names_apart() -> None:
+    (queue,) = grid("ALPHA", path="/disks")
+    for vo, n in (("demo", 2), ("other", 1)):
+        dataset = catalogue_dataset("in.data", n, vo=vo)
+        CatalogueFile.objects.filter(dataset=dataset).update(guid=vo, fsize=len(vo))
+    tasks = {vo: submitted(reading("t", "in.data", vo=vo, nFilesPerJob=1)) for vo in ("demo", "other")}
+    run_agents()
+    while Task.objects.exclude(status="done").exists():
+        leased = take(queue)
+        document = job_document(leased.job_id)
+        vo = next(vo for vo, task in tasks.items() if task.id == leased.task_id)
+        assert [i["size"] for i in document["inputs"]] == [len(vo)]
+        assert len(document["inputs"][0]["sources"]) == 1
+        assert {o["path"].split("/t.")[0] for o in document["outputs"]} == {f"/disks/ALPHA/{vo}"}
+        end(leased)
+        run_agents()
+    made = Replica.objects.filter(file__dataset__name="t.OUT").order_by("file__dataset__vo", "path")
+    assert list(made.values_list("file__dataset__vo", "path")) == [
+        ("demo", "demo/t.OUT/t.OUT.000001.txt"),
+        ("demo", "demo/t.OUT/t.OUT.000002.txt"),
+        ("other", "other/t.OUT/t.OUT.000001.txt"),
+    ]
+
+
+def test_who_is_second_to_write_to_a_name_is_broken_with_the_reason() -> None:
+    """Both were submitted before either dataset was made, so neither could be refused."""
+    grid("ALPHA")
+    first, second = submitted(parameters("t")), submitted(parameters("t", userName="bob"))
+    run_agents(3)
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert first.status == "running"
+    assert second.status == "broken"
+    assert second.error_dialog.startswith("the dataset t.EVT of VO demo belongs to another user than bob")
+    owned = CatalogueDataset.objects.filter(name__startswith="t.").order_by("name").values_list("name", "owner", "state")
+    assert list(owned) == [("t.EVT", "ada", "open"), ("t.log", "ada", "open")]
+
+
+def test_no_two_datasets_share_a_folder() -> None:
+    grid("ALPHA")
+    names = ["t/x", "t_x", "t/x/", "mc:t_x"]
+    for n, name in enumerate(names):
+        params = parameters(f"t{n}")
+        params["jobParameters"][2]["dataset"] = name
+        submitted(params)
+    run_agents()
+    folders = CatalogueDataset.objects.filter(name__in=names).values_list("folder", flat=True)
+    assert len(set(folders)) == len(names)
+    assert all(folder.startswith("demo/") and folder.count("/") == 1 for folder in folders)
+
+
+def migrated(app: str, name: str) -> None:
+    """What the migration does to rows of before, on the tables of today."""
+    import_module(f"{app}.migrations.{name}").give(None, SimpleNamespace(connection=connection))
+
+
+def test_an_upgrade_gives_datasets_to_the_vo_of_the_task_that_wrote_them(capsys: pytest.CaptureFixture[str]) -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 2)
+    task = submitted(reading("t", "in.data"))
+    run_agents()
+    run_jobs(queue)
+    CatalogueDataset.objects.update(vo="", owner="", folder="")
+    PlannedOutput.objects.all().delete()
+    migrated("workqueues", "0013_datasets_of_vos")
+    rows = CatalogueDataset.objects.order_by("name").values_list("name", "vo", "owner", "folder")
+    assert list(rows) == [
+        ("in.data", "demo", "", "in.data"),
+        ("t.OUT", "demo", "ada", "t.OUT"),
+        ("t.log", "demo", "ada", "t.log"),
+    ]
+    assert set(PlannedOutput.objects.values_list("task_id", "dataset_name")) == {(task.id, "t.OUT"), (task.id, "t.log")}
+    assert capsys.readouterr().out == ""
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "done"
+
+
+def test_an_upgrade_parts_what_two_vos_wrote_and_hides_what_may_be_anybodys(capsys: pytest.CaptureFixture[str]) -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 1)
+    for vo in ("demo", "other"):
+        submitted(parameters("t", vo=vo, nEvents=10))
+        run_agents()
+        run_jobs(queue)
+        run_agents()
+    ours, theirs = CatalogueDataset.objects.filter(name="t.EVT").order_by("id")
+    CatalogueFile.objects.filter(dataset=theirs).update(lfn="t.EVT.000002.txt")
+    CatalogueFile.objects.filter(dataset=theirs).update(dataset=ours)
+    File.objects.filter(dataset__vo="other", dataset__dataset_name="t.EVT").update(lfn="t.EVT.000002.txt")
+    CatalogueDataset.objects.filter(vo="other").delete()
+    CatalogueDataset.objects.update(vo="", owner="", folder="")
+    migrated("workqueues", "0013_datasets_of_vos")
+    assert "1 imported datasets have no VO" in capsys.readouterr().out
+    files = CatalogueFile.objects.filter(dataset__name="t.EVT").order_by("lfn").values_list("dataset__vo", "lfn")
+    assert list(files) == [("demo", "t.EVT.000001.txt"), ("other", "t.EVT.000002.txt")]
+    assert CatalogueDataset.objects.get(name="in.data").vo == ""
+
+
+def test_an_upgrade_gives_the_role_production_to_submitters_and_their_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    user = ensure_user("sam", roles=[("demo", "submitter"), ("other", "operator")])
+    Credential.objects.create(
+        kind="user", user=user, prefix="gbu_12345678", secret="x", claims={"roles": ["submitter", "operator"]}
+    )
+    migrated("broker_site.foundation.access", "0003_production_role")
+    assert set(Role.objects.filter(role="production").values_list("user__username", "vo")) == {("sam", "demo")}
+    assert Credential.objects.get(secret="x").claims == {"roles": ["submitter", "operator", "production"]}
+    assert Audit.objects.get(act="role.give", reason__startswith="upgrade").object == "user sam"
+    assert "1 submitters were given the role production" in capsys.readouterr().out
+
+
+def told(*words: str) -> str:
+    out = StringIO()
+    call_command("catalogue", *words, stdout=out)
+    return out.getvalue()
+
+
+def test_an_operator_gives_datasets_that_nobody_has_to_a_vo() -> None:
+    for name in ("old.one", "old.two", "new"):
+        catalogue_dataset(name, 1, vo="")
+    catalogue_dataset("new", 1)
+    ensure_user("ada", roles=[("demo", "submitter")])
+    assert told("list").split() == ["new", "closed", "old.one", "closed", "old.two", "closed"]
+    assert told("give", "old.*", "--vo", "demo", "--owner", "ada") == "2 datasets given to VO demo\n"
+    assert told("list", "--vo", "demo").splitlines() == ["new  closed", "old.one  ada  closed", "old.two  ada  closed"]
+    assert Audit.objects.filter(act="dataset.give", vo="demo").count() == 2
+    with pytest.raises(CommandError, match="VO demo has a dataset new already; nothing was given"):
+        told("give", "new", "--vo", "demo")
+    with pytest.raises(CommandError, match="no dataset of this name is without a VO"):
+        told("give", "nothing", "--vo", "demo")
+    with pytest.raises(CommandError, match="no user bob has a role in VO demo"):
+        told("give", "new", "--vo", "demo", "--owner", "bob")
