@@ -29,7 +29,7 @@ INSTALLED_APPS = [
     "workqueues",
     "brokerage",
     "monitoring",
-    "django.contrib.admin",
+    "broker_site.foundation.access.adminconfig.BrokerAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -50,6 +50,7 @@ MIDDLEWARE = [
     "broker_site.foundation.access.problems.ProblemsMiddleware",
     "broker_site.foundation.access.authentication.BearerMiddleware",  # before sessions and CSRF: a bearer request has no cookies
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "broker_site.foundation.access.sessions.SessionUseMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -195,6 +196,7 @@ SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = PRODUCTION
 SECURE_HSTS_PRELOAD = PRODUCTION
 SECURE_REFERRER_POLICY = "same-origin"
+SESSION_ENGINE = "broker_site.foundation.access.sessions"
 SESSION_COOKIE_SECURE = PRODUCTION
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

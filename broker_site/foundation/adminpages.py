@@ -57,6 +57,7 @@ class ReadOnlyAdmin(ReadingAdmin):
     that belong to one: words, model as app_model, and the column of it that has the id.
     """
 
+    asks_password = False
     number_fields: tuple[str, ...] = ()
     related: tuple[tuple[str, str, str], ...] = ()
     show_full_result_count = False

@@ -8,6 +8,7 @@ Importing this module declares all agents; nothing else does.
 
 from __future__ import annotations
 
+from broker_site.foundation.access import agents as access_agents  # noqa: F401 - declares them
 from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
 from brokerage.agents import assign, command, finish, generate, reap, refresh, share, storage  # noqa: F401 - declares them
 from workqueues.agents import feed, refine, wake  # noqa: F401 - declares them
@@ -25,5 +26,6 @@ for _duty in (
     AgentDuty("share", OFTEN_S, (), "says which share is served first"),
     AgentDuty("refresh", 60.0, (), "keeps the grid up to date"),
     AgentDuty("storage", OFTEN_S, (), "looks whether the storage endpoints are there"),
+    AgentDuty("seal", 60.0, (), "seals the audit"),
 ):
     AGENTS.add(_duty.name, _duty)

@@ -5,18 +5,19 @@ The appearance is kept in a cookie and rendered by the server, so that no page f
 
 from __future__ import annotations
 
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from broker_site.foundation.access.guards import open_access
+from broker_site.foundation.access.logins import PasswordLogin
 
 COOKIE = "appearance"
 CHOICES = ("auto", "light", "dark")
 YEAR_S = 365 * 86400
 
-login = open_access(LoginView.as_view(template_name="registration/login.html", redirect_authenticated_user=True))
+login = open_access(PasswordLogin.as_view(template_name="registration/login.html", redirect_authenticated_user=True))
 logout = open_access(LogoutView.as_view(template_name="registration/logged_out.html"))
 
 

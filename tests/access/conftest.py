@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from broker_site.foundation.access import login_limits
 from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.access.models import User
@@ -18,9 +19,11 @@ from broker_site.foundation.access.strangers import STRANGERS
 def fresh_cache() -> Iterator[None]:
     forget_verified()
     STRANGERS.forget()
+    login_limits.forget()
     yield
     forget_verified()
     STRANGERS.forget()
+    login_limits.forget()
 
 
 @pytest.fixture

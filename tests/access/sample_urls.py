@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.auth.views import LoginView
 from django.db import OperationalError, transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import include, path
@@ -21,6 +20,7 @@ from rest_framework.viewsets import ViewSet
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.guards import open_access, page_requires, requires
 from broker_site.foundation.access.jsonbody import TASK_BODY_LIMIT, read_object
+from broker_site.foundation.access.logins import PasswordLogin
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import Open, permission, principal
@@ -120,7 +120,7 @@ router.register("tasks", Tasks, basename="task")
 
 urlpatterns = [
     path("admin/", admin.site.urls),
-    path("login/", open_access(LoginView.as_view(template_name="admin/login.html")), name="login"),
+    path("login/", open_access(PasswordLogin.as_view(template_name="admin/login.html")), name="login"),
     path("healthz", health),
     path("tasks/", page),
     path("tasks.csv", page),

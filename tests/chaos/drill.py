@@ -136,7 +136,7 @@ class Drill:
             yield system
 
     def _fill(self, system: System) -> Sequence[Pilot]:
-        os.environ.update(system.environment)
+        os.environ.update(system.owner_environment)
         import django
 
         django.setup()

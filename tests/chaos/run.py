@@ -81,7 +81,7 @@ class Run:
 
     def prepare(self, system: System) -> Sequence[Pilot]:
         """Fill the database; the pilots to start."""
-        os.environ.update(system.environment)
+        os.environ.update(system.owner_environment)
         import django
 
         django.setup()

@@ -13,9 +13,9 @@ from django.template.response import TemplateResponse
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.credentials import issue_enrolment, issue_user_token, place_faults, revoke
-from broker_site.foundation.access.models import Audit, Credential, Role, User
+from broker_site.foundation.access.models import Audit, AuditSeal, Credential, Role, User
 from broker_site.foundation.access.principal import ROLES
-from broker_site.foundation.adminpages import AuditedAdmin, ReadingAdmin
+from broker_site.foundation.adminpages import AuditedAdmin, ReadingAdmin, ReadOnlyAdmin
 
 _DAY_S = 86_400
 
@@ -139,3 +139,10 @@ class AuditAdmin(ReadingAdmin):
     date_hierarchy = "at"
     ordering = ["-id"]
     show_full_result_count = False
+
+
+@admin.register(AuditSeal)
+class AuditSealAdmin(ReadOnlyAdmin):
+    """`manage.py check_audit` holds the rows against them."""
+
+    list_display = ["number", "at", "last_id", "n_rows", "hash"]

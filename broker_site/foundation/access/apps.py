@@ -1,6 +1,10 @@
-"""Django's entry to the app; registers the system check of routes."""
+"""Django's entry to the app; registers its system checks, and what happens when somebody signs in."""
+
+from typing import Any
 
 from django.apps import AppConfig
+from django.contrib.auth.signals import user_logged_in
+from django.http import HttpRequest
 
 
 class AccessConfig(AppConfig):
@@ -11,4 +15,12 @@ class AccessConfig(AppConfig):
     verbose_name = "Access"
 
     def ready(self) -> None:
-        from broker_site.foundation.access import routes  # noqa: F401
+        from broker_site.foundation.access import database_rights, routes  # noqa: F401
+
+        user_logged_in.connect(_begin_session, dispatch_uid="broker_site.session")
+
+
+def _begin_session(request: HttpRequest, **signal: Any) -> None:
+    from broker_site.foundation.access.sessions import begin
+
+    begin(request.session)

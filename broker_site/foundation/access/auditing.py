@@ -13,11 +13,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponseBase
 
-from broker_site.foundation.access.authentication import authenticate, shows_bearer
+from broker_site.foundation.access.authentication import authenticate, shows_bearer, shows_known_session
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.permissions import PERMISSIONS
 from broker_site.foundation.access.principal import ANONYMOUS, Principal
@@ -84,7 +83,7 @@ class AuditMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.method in SAFE_METHODS:
             return self.get_response(request)
-        if request.path_info.startswith("/api/") and not _shows_something(request):
+        if request.path_info.startswith("/api/") and not (shows_bearer(request) or shows_known_session(request)):
             try:
                 STRANGERS.refuse_spent(client_address(request))
             except Refused as refused:
@@ -102,10 +101,6 @@ class AuditMiddleware:
             return response
         finally:
             _call.reset(token)
-
-
-def _shows_something(request: HttpRequest) -> bool:
-    return shows_bearer(request) or settings.SESSION_COOKIE_NAME in request.COOKIES
 
 
 def _audited_permission(request: HttpRequest) -> str:

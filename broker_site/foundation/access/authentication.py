@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 
@@ -51,7 +52,9 @@ class _StoredCredential:
 
 _verified: dict[str, _StoredCredential] = {}
 _found_good: set[str] = set()
-"""Digests of credentials that were good at some time: these are asked for again whoever else shares their address."""
+"""Digests of credentials and sessions that were good at some time: these are asked for again whoever else shares their
+address.
+"""
 _withdrawn: tuple[float, frozenset[int]] = (0.0, frozenset())
 
 
@@ -79,6 +82,12 @@ def authenticate(request: HttpRequest) -> Principal:
 def shows_bearer(request: HttpRequest) -> bool:
     """Whether the request carries a bearer token, good or not."""
     return request.META.get("HTTP_AUTHORIZATION", "")[:6].lower() == "bearer"
+
+
+def shows_known_session(request: HttpRequest) -> bool:
+    """Whether the session that the request names was good before."""
+    key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+    return bool(key) and digest(key) in _found_good
 
 
 def principal_of_token(text: str) -> Principal:
@@ -134,7 +143,15 @@ def _by_session(request: HttpRequest) -> Principal:
     user = getattr(request, "user", None)
     if not isinstance(user, User) or not user.is_active:
         return ANONYMOUS
+    if key := request.COOKIES.get(settings.SESSION_COOKIE_NAME):
+        _remember_good(digest(key))
     return Principal("user", user.username, user=user, superuser=user.is_superuser, roles=_roles(user.pk))
+
+
+def _remember_good(key: str) -> None:
+    if len(_found_good) >= _CACHE_MOST:
+        _found_good.clear()
+    _found_good.add(key)
 
 
 def _known_good(text: str) -> bool:
@@ -223,9 +240,7 @@ def _verify(text: str) -> _StoredCredential:
         Credential.objects.filter(pk=row.pk).update(last_used=today)
     if len(_verified) >= _CACHE_MOST:
         _verified.clear()
-    if len(_found_good) >= _CACHE_MOST:
-        _found_good.clear()
-    _found_good.add(key)
+    _remember_good(key)
     _verified[key] = verified = _StoredCredential(
         id=row.pk,
         kind=row.kind,

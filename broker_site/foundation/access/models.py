@@ -98,7 +98,8 @@ class Credential(models.Model):
 
 
 class Audit(models.Model):
-    """One privileged act, done or refused. Rows are only ever added: a trigger refuses to change or remove them.
+    """One privileged act, done or refused. Rows are only ever added: a trigger refuses to change or remove them, and gives each
+    its number and time, whatever the writer says; seals tell whether somebody got around it.
 
     No foreign keys: the row stays true when the user, the credential or the thing is gone.
     """
@@ -133,3 +134,17 @@ class Audit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.who}: {self.act} {self.object}: {self.outcome}"
+
+
+class AuditSeal(models.Model):
+    """A batch of audit rows, sealed: what they were, and by its hash what all batches before were. Only ever added."""
+
+    number = models.BigIntegerField(primary_key=True)
+    at = models.DateTimeField(db_default=Now(), editable=False)
+    last_id = models.BigIntegerField(help_text="The batch holds the rows after those of the seal before, up to this one.")
+    n_rows = models.IntegerField("rows")
+    digests = models.BinaryField(help_text="For each row its number and the first half of its SHA-256.")
+    hash = models.CharField(max_length=64, help_text="SHA-256 of the last seal's hash and of this batch.")
+
+    def __str__(self) -> str:
+        return f"seal {self.number} up to row {self.last_id}"

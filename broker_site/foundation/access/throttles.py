@@ -54,10 +54,21 @@ def _parsed(rate: str) -> tuple[int, int]:
     return number, seconds
 
 
+def cache_answers() -> bool:
+    """Whether to ask the cache: not for a while after it could not be reached."""
+    return time.monotonic() >= _blind_until
+
+
+def cache_failed(exc: Exception) -> None:
+    """The cache could not be reached."""
+    global _blind_until
+    _blind_until = time.monotonic() + _BLIND_S
+    logger.warning("the cache does not answer, requests are counted by each process or not at all: %s", exc)
+
+
 def _count(key: str, seconds: int) -> int:
     """One more for this key; 0 while the cache cannot be reached, without asking it again for a while."""
-    global _blind_until
-    if time.monotonic() < _blind_until:
+    if not cache_answers():
         return 0
     try:
         cache.add(key, 0, timeout=seconds + 1)
@@ -65,6 +76,5 @@ def _count(key: str, seconds: int) -> int:
     except ValueError:  # the key ran out between the two calls
         return 0
     except (RedisError, OSError) as exc:
-        _blind_until = time.monotonic() + _BLIND_S
-        logger.warning("limits are off, the cache does not answer: %s", exc)
+        cache_failed(exc)
         return 0

@@ -22,6 +22,7 @@ from typing import IO
 
 import psycopg2
 
+from broker_site.foundation.sql.roles import APPLICATION
 from broker_site.roof.embedded import process
 from broker_site.roof.embedded.place import (
     STATE,
@@ -44,6 +45,8 @@ ROOT = Path(__file__).resolve().parents[3]
 DURABLE = frozenset({"up"})
 """Instances whose data outlive a crash of the machine; the others (tests, demo, benchmarks) trade that for speed."""
 TRIES = 3
+PASSWORDS = ("admin_password", "password", "application_password")
+"""Of the roles of the private PostgreSQL."""
 
 Say = Callable[[str], None]
 
@@ -54,14 +57,19 @@ def quiet(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a process needs to use the servers. The key is empty where the environment names a file that holds it."""
+    """What a process needs to use the servers. The key is empty where the environment names a file that holds it.
+
+    `database_url` is that of the owner of the tables, `application_url` that of web, worker and beat: the same where the
+    environment names the database.
+    """
 
     database_url: str
     redis_url: str
     secret_key: str
+    application_url: str
 
     def environment(self) -> dict[str, str]:
-        """The variables that `Env` reads. An empty Redis URL (none found, none demanded) stays unset."""
+        """The variables that `Env` reads, for the owner. An empty Redis URL (none found, none demanded) stays unset."""
         named = {"DATABASE_URL": self.database_url, "REDIS_URL": self.redis_url, "SECRET_KEY": self.secret_key}
         return {name: value for name, value in named.items() if value}
 
@@ -88,7 +96,8 @@ class Instance:
         self.postgres: Postgres | None = None
         self.redis: RedisServer | None = None
         kept = read_private(self.folder / "secrets.json")
-        self._database_url = _foreign(environ.get("DATABASE_URL", ""), kept.get("password"))
+        own = (kept.get("password"), kept.get("application_password"))
+        self._database_url = _foreign(environ.get("DATABASE_URL", ""), *own)
         self._place_known = self._database_url != environ.get("DATABASE_URL", "")
         """Whether the process that put our own URL there has shown the user where things are."""
         self._redis_url = _foreign(environ.get("REDIS_URL", ""), kept.get("redis_password"))
@@ -173,6 +182,7 @@ class Instance:
             database_url=self.postgres.url() if self.postgres else self._database_url,
             redis_url=self.redis.url if self.redis else self._redis_url,
             secret_key=self._secret_key,
+            application_url=self.postgres.url(APPLICATION) if self.postgres else self._database_url,
         )
 
     def empty(self) -> bool:
@@ -210,7 +220,7 @@ class Instance:
         for left in reversed(range(TRIES)):
             if not left and not self.durable:
                 self._discard(place)  # the machine went down while `fsync` was off
-            server = Postgres(place, Access(wanted, kept["admin_password"], kept["password"]), durable=self.durable)
+            server = Postgres(place, Access(wanted, *(kept[name] for name in PASSWORDS)), durable=self.durable)
             if not server.identity():
                 server.access = replace(server.access, port=process.free_port(wanted))
             try:
@@ -286,8 +296,9 @@ class Instance:
                 if place.servers == self.folder:
                     raise NoPlace(f"{self.folder} has data but no secrets.json; remove the folder to begin anew")
                 self._discard(place)
-            kept = {name: secrets.token_hex(24) for name in ("admin_password", "password", "redis_password")}
             kept["secret_key"] = secrets.token_urlsafe(50)
+        if missing := [name for name in (*PASSWORDS, "redis_password") if name not in kept]:
+            kept |= {name: secrets.token_hex(24) for name in missing}
             write_private(path, json.dumps(kept))
         return kept
 
@@ -309,9 +320,9 @@ def attached(name: str, *, say: Say = quiet, need_redis: bool = False, follow: b
         instance.stop()
 
 
-def _foreign(url: str, own_password: object) -> str:
-    """The URL, or nothing when it carries the random password of our own server."""
-    return "" if isinstance(own_password, str) and own_password in url else url
+def _foreign(url: str, *own_passwords: object) -> str:
+    """The URL, or nothing when it carries a random password of our own server."""
+    return "" if any(isinstance(own, str) and own in url for own in own_passwords) else url
 
 
 def _has_redis() -> bool:

@@ -24,6 +24,7 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT
 
+from broker_site.foundation.sql.roles import APPLICATION, grant
 from broker_site.roof.embedded import process
 from broker_site.roof.embedded.place import LONGEST_SOCKET, NoPlace, Place, give, give_tree, named_user, write_private
 from broker_site.roof.embedded.process import Identity
@@ -79,11 +80,12 @@ def find_software() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach the server: the port, and the passwords of administrator and owner."""
+    """How to reach the server: the port, and the passwords of administrator, owner and application."""
 
     port: int
     admin_password: str
     password: str
+    application_password: str
 
 
 class Postgres:
@@ -100,10 +102,17 @@ class Postgres:
         path = self.place.sockets / f".s.PGSQL.{self.access.port}"
         return self.place.sockets if len(str(path).encode()) <= LONGEST_SOCKET else None
 
-    def url(self, database: str = DATABASE) -> str:
-        """The connection URL for the owner of the database; by Unix socket where there is one."""
+    def url(self, role: str = OWNER) -> str:
+        """The connection URL for the owner of the database, or for the application; by Unix socket where there is one."""
         where = quote(str(self.socket_folder), safe="") if self.socket_folder else "127.0.0.1"
-        return f"postgresql://{OWNER}:{quote(self.access.password)}@/{database}?host={where}&port={self.access.port}"
+        password = quote(self.access.password if role == OWNER else self.access.application_password)
+        return f"postgresql://{role}:{password}@/{DATABASE}?host={where}&port={self.access.port}"
+
+    def grant_application(self) -> None:
+        """Give the application its rights on the tables that there are, and on those to come."""
+        self._make_database()  # a server that an older release started has no such role
+        with closing(psycopg2.connect(self.url(), connect_timeout=5)) as connection, connection, connection.cursor() as cursor:
+            grant(cursor, OWNER, APPLICATION)
 
     def identity(self) -> Identity | None:
         """The server that runs in our data folder, whoever started it; None when there is none."""
@@ -256,15 +265,26 @@ class Postgres:
             os.chown(servers / name, -1, self.place.account.gid if self.place.account else -1)
 
     def _make_database(self) -> None:
-        """The owner's role and database, where they are missing. The owner is no superuser, as in a real installation."""
+        """The roles and the database, where they are missing. The owner is no superuser, as in a real installation.
+
+        It may make further databases where tests and benchmarks run.
+        """
         with self.administer() as connection, connection.cursor() as cursor:
-            owner = sql.Identifier(OWNER)
+            owner, application = sql.Identifier(OWNER), sql.Identifier(APPLICATION)
             cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [OWNER])
             if not cursor.rowcount:
                 cursor.execute(
-                    sql.SQL("CREATE ROLE {} LOGIN CREATEDB PASSWORD %s IN ROLE pg_monitor, pg_signal_backend").format(owner),
+                    sql.SQL("CREATE ROLE {} LOGIN PASSWORD %s IN ROLE pg_monitor, pg_signal_backend").format(owner),
                     [self.access.password],
                 )
+            if self.durable:
+                cursor.execute(sql.SQL("ALTER ROLE {} NOCREATEDB").format(owner))
+            else:
+                cursor.execute(sql.SQL("ALTER ROLE {} CREATEDB").format(owner))
+            cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [APPLICATION])
+            if not cursor.rowcount:
+                cursor.execute(sql.SQL("CREATE ROLE {} LOGIN").format(application))
+            cursor.execute(sql.SQL("ALTER ROLE {} PASSWORD %s").format(application), [self.access.application_password])
             cursor.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE])
             if not cursor.rowcount:
                 cursor.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), owner))

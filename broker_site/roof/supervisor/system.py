@@ -78,7 +78,7 @@ class System:
     url: str
     root: Path
     environment: dict[str, str] = field(repr=False)
-    """What web, worker, beat and operator commands get."""
+    """What web, worker and beat get: they do not own the tables."""
     signs: Signs = field(default_factory=Signs, repr=False)
 
     @property
@@ -95,6 +95,11 @@ class System:
     def n_pilots(self) -> int:
         return sum(name.startswith("pilot-") for name in self.children)
 
+    @property
+    def owner_environment(self) -> dict[str, str]:
+        """What operator commands get: they may make tables."""
+        return {**self.environment, "DATABASE_URL": self.services.database_url}
+
     def kill(self, name: str, number: int = signal.SIGKILL) -> int | None:
         """Send a signal to a child's leader, or to the private server `postgres` or `redis`; the pid that got it."""
         if name not in ("postgres", "redis"):
@@ -109,7 +114,7 @@ class System:
         """Run `manage.py` with these arguments on this system; what it printed. NotRunning: its exit code was not 0."""
         command = subprocess.run(
             [sys.executable, str(self.root / "manage.py"), *arguments],
-            env=self.environment,
+            env=self.owner_environment,
             cwd=self.root,
             capture_output=True,
             text=True,
@@ -218,6 +223,8 @@ def _start(
     """Prepare the database, then start the children, each when those that it needs are there."""
     write_private(system.folder / "system.json", json.dumps({"url": system.url, "pid": os.getpid()}))
     pilots = [*prepare(system), *pilots]
+    if system.instance.postgres:
+        system.instance.postgres.grant_application()
     supervisor, signs = system.supervisor, system.signs
     servers = PrivateServers(system.instance)
     supervisor.duty(servers.tend, 0.5)
@@ -272,6 +279,7 @@ def _environment(servers: Instance, services: Services, more: Mapping[str, str])
     return {
         **os.environ,
         **services.environment(),
+        "DATABASE_URL": services.application_url,
         "DJANGO_SETTINGS_MODULE": "broker_site.settings",
         "GRIDBROKER_PROFILE": "local",
         "GRIDBROKER_INSTANCE": servers.name,
