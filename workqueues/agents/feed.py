@@ -65,7 +65,7 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs) -> N
         case "wait":
             set_pending(run.id, task.id, after.lack, rest_s(task), run.who)
         case "finish":
-            finish_empty(run.id, task.id, run.who)
+            finish_empty(run.id, task.id, f"{after.lack}, which the task allows", run.who)
         case "break":
             break_task(run.id, task.id, after.lack, run.who)
 
