@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from brokerage.models import StorageEndpoint
-from brokerage.pilot.storage_root import StorageRoot
+from brokerage.pilot.storage_root import StorageDown, StorageRoot
 from monitoring.queries.database import alias
 from monitoring.queries.job import OutputRow
 from monitoring.templatetags.show import size as in_words
@@ -55,7 +55,7 @@ def content(output: OutputRow) -> bytes:
 
 def log_streams(output: OutputRow) -> list[Stream]:
     """What is in the archive of a log, standard error first. Raises Unreadable."""
-    streams = []
+    streams: list[Stream] = []
     with _opened(output) as file, tarfile.open(fileobj=file, mode="r|gz") as archive:
         for entry in archive:
             if len(streams) == MOST_STREAMS or entry.size > LARGEST_STREAM:
@@ -93,8 +93,10 @@ def _first_copy(output: OutputRow) -> IO[bytes]:
             try:
                 with StorageRoot(endpoint.name, Path(endpoint.path), endpoint.mark).opened() as folder:
                     return os.fdopen(_open_below(folder, copy.path), "rb")
+            except StorageDown as down:
+                reasons.append(str(down.strerror))
             except OSError as problem:
-                reasons.append(problem.strerror or str(problem))
+                reasons.append(f"{copy.storage}: {problem.strerror or problem}")
     raise Unreadable(f"{'; '.join(reasons)}." if reasons else "No storage has a copy of it.")
 
 

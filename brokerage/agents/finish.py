@@ -8,7 +8,7 @@ from __future__ import annotations
 from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
-from brokerage.queries.jobs import live_jobs
+from brokerage.queries.jobs import failure_rate, live_jobs
 from workqueues.agents.each import each
 from workqueues.catalogue import catalogue
 from workqueues.ledger.claims import claim_tasks, release
@@ -67,7 +67,7 @@ def end(run: Run, task: Task) -> bool:
     )
     if ending.status != "exhausted":
         catalogue().close(output_names(task.id), writer_of(task))
-    end_task(run.id, task.id, ending, run.who)
+    end_task(run.id, task.id, ending, run.who, failure_rate(task.id))
     if ending.status in TASK.corrupted:
         kill_children(task.id, run.who)
     if kick_children(task.id):

@@ -41,7 +41,7 @@ class TaskStatusShown(serializers.Serializer[Any]):
     headline = serializers.CharField(help_text="the one line")
     next_look_at = serializers.DateTimeField(allow_null=True)
     reasons = ReasonShown(many=True, help_text="the most telling first; empty once it has ended")
-    errors = ErrorsShown(many=True, help_text="with what its jobs ended that did not finish, the most frequent code first")
+    job_errors = ErrorsShown(many=True, help_text="with what its jobs ended that did not finish, the most frequent code first")
 
 
 @extend_schema(tags=["tasks"])

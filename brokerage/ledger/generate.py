@@ -56,7 +56,8 @@ def give_up(run_id: str, task_id: int, usable: UsableInput, dropped: Sequence[Dr
 def make_jobs(run_id: str, task: Task, usable: UsableInput, placed: Sequence[PlacedJob], decision_id: int, who: str) -> None:
     """Make the placed jobs.
 
-    Raises Stale if the claim is gone, UnresolvedPlaceholder if a job lacks a value, BadPlan if the generator gives no text.
+    Raises Stale if the claim is gone, NoPlace if serial numbers are used up, UnresolvedPlaceholder if a job lacks a value,
+    BadPlan if the generator gives no text.
     """
     if not placed:
         return

@@ -14,6 +14,7 @@ from django.db.models import F
 from broker_site.foundation.sql.copying import copy_lines, take_ids
 from brokerage.models import TaskQueue
 from brokerage.rules.placement.new_job import JobOutput, Seed
+from brokerage.rules.placement.place_jobs import NoPlace
 from brokerage.rules.placement.slots import Slot
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.outputs import concrete_datasets
@@ -48,14 +49,26 @@ class Reservation(NamedTuple):
 
 
 def reserve(run_id: str, task_id: int, n: int) -> Reservation:
-    """Reserve ids, serial numbers and, where the task uses them, seeds for `n` jobs."""
+    """Reserve ids, serial numbers and, where the task uses them, seeds for `n` jobs. Raises NoPlace where numbers are used up."""
     with transaction.atomic():
         lock_claimed(task_id, run_id)
         seeds = _take_seeds(task_id, n)
         templates = list(OutputTemplate.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"))
+        _check_serial_numbers(templates, n)
         OutputTemplate.objects.filter(id__in=[t.id for t in templates]).update(serial_nr=F("serial_nr") + n)
         outputs = [JobOutput(t.dataset_id, t.out_type, t.filename_template, t.stream_name, t.serial_nr + 1) for t in templates]
         return Reservation(take_ids("brokerage_job", n), outputs, seeds)
+
+
+def _check_serial_numbers(templates: Iterable[OutputTemplate], n: int) -> None:
+    """No serial number goes beyond the largest that its template may use."""
+    for template in templates:
+        if template.max_serial_nr is not None and template.serial_nr + n > template.max_serial_nr:
+            left = max(template.max_serial_nr - template.serial_nr, 0)
+            raise NoPlace(
+                f"{n} serial numbers are needed for {template.filename_template}, and {left} are left up to "
+                f"{template.max_serial_nr}, the largest one"
+            )
 
 
 def outputs_by_queue(task: Task, outputs: Sequence[JobOutput], queues: Collection[str], who: str) -> dict[str, list[JobOutput]]:

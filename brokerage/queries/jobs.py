@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from django.db import DEFAULT_DB_ALIAS, connection
+from django.db.models import Count
 
 from brokerage.models import Job, JobChange, JobInput, JobRetryHistory
 from brokerage.rules.dispatch.settlement import JobVersion
@@ -19,6 +20,14 @@ def live_jobs(task_id: int) -> list[JobVersion]:
     """Every job of the task that is in no final state, by id."""
     rows = Job.objects.filter(task_id=task_id, ended_at=None).order_by("id").values_list("id", "epoch", "status")
     return [JobVersion(*row) for row in rows]
+
+
+def failure_rate(task_id: int) -> int | None:
+    """Percent of the jobs of a task that failed, among those that finished or failed; None where there are none."""
+    ended = Job.objects.filter(task_id=task_id, status__in=("finished", "failed"))
+    counts = dict(ended.values_list("status").annotate(n=Count("id")).order_by())
+    total = sum(counts.values())
+    return round(100 * counts.get("failed", 0) / total) if total else None
 
 
 def job_counts() -> dict[int, dict[str, int]]:

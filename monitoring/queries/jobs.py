@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel import clock
 from brokerage.models import Job
+from brokerage.rules.dispatch.settlement import first_line
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 from monitoring.queries.database import alias
@@ -20,7 +21,9 @@ BEFORE_PAYLOAD = JOB.live - JOB.delivering - ["running"]
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One job in the list. `start_time`, `end_time`: of the payload, as its pilot reported at the end."""
+    """One job in the list. `start_time`, `end_time`: of the payload, as its pilot reported at the end; `error_message`: the line
+    of it that tells.
+    """
 
     id: int
     task_id: int
@@ -83,7 +86,7 @@ def _row(row: dict[str, Any]) -> JobRow:
     rss = (row["result__metrics"] or {}).get("max_rss_mb")
     values = {field: row[column] for column, field in _COLUMNS.items()}
     for text in ("error_code", "error_message"):
-        values[text] = values[text] or ""  # a job that has not ended has no result row
+        values[text] = first_line(values[text] or "")  # a job that has not ended has no result row
     return JobRow(
         **{name: row[name] for name in _SAME},
         kind=JobKind(row["kind"]).label,

@@ -27,7 +27,7 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponseBase:
         except Unreadable as problem:
             fault = str(problem)
     elif log_end:
-        streams = [Stream("the end of it, which came with the report", log_end)]
+        streams = [Stream("The end of the log, which came with the report", log_end)]
     context = {"job": job, "log": logs[0] if logs else None, "streams": streams, "fault": fault, "final": job.status in JOB.final}
     return show(request, "job_log.html", "jobs", context)
 
@@ -42,7 +42,7 @@ def job_output(request: HttpRequest, job_id: int, file_id: int) -> HttpResponseB
     try:
         answer = HttpResponse(content(output), content_type="application/octet-stream")
     except Unreadable as problem:
-        advice = "Whoever reaches the storage finds it there: " + ", ".join(f"{c.storage}: {c.path}" for c in output.copies)
+        advice = f"It is registered at {', '.join(f'{c.storage}: {c.path}' for c in output.copies)}." if output.copies else ""
         context: dict[str, Any] = {"title": "This file cannot be passed on", "cause": str(problem), "advice": advice}
         return render(request, "error.html", context, status=503)
     answer["Content-Disposition"] = f'attachment; filename="{output.lfn}"'

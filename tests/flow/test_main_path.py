@@ -9,10 +9,11 @@ import pytest
 from django.db.models.functions import Now
 
 from brokerage.models import Decision, Job, JobRetryHistory
+from brokerage.queries.invariants import look
 from brokerage.queries.job_document import job_document
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
-from tests.flow.steps import BAD, run_agents, run_jobs
-from workqueues.models import CatalogueFile, Dataset, File, Task, TaskChange
+from tests.flow.steps import BAD, end, run_agents, run_jobs, take
+from workqueues.models import CatalogueFile, Dataset, File, OutputTemplate, Task, TaskChange
 from workqueues.states import TASK
 
 pytestmark = pytest.mark.django_db
@@ -69,6 +70,31 @@ def test_files_out_of_tries_end_the_task_without_them() -> None:
     task.refresh_from_db()
     assert (task.status, task.error_dialog) == ("failed", "none of 4 files was processed: 4 were given up")
     assert set(File.objects.filter(type="input").values_list("status", "attempt_nr")) == {("failed", 1)}
+
+
+def test_the_share_of_failed_jobs_is_kept_with_the_task_that_ended() -> None:
+    (queue,) = grid()
+    task = submitted(parameters(nEvents=30, maxAttempt=1))
+    run_agents()
+    for report in (BAD, None, None):
+        end(take(queue), report)
+    run_agents()
+    task.refresh_from_db()
+    assert (task.status, task.failure_rate) == ("finished", 33)
+
+
+def test_no_serial_number_goes_beyond_the_largest_of_its_template() -> None:
+    grid()
+    task = submitted(parameters(name="t1"))
+    run_agents(1, ("refine", "feed", "assign"))
+    templates = OutputTemplate.objects.filter(task_id=task.id)
+    assert set(templates.values_list("max_serial_nr", flat=True)) == {2**31 - 1}
+    templates.filter(out_type="log").update(serial_nr=2**31 - 4)
+    run_agents(1)
+    task.refresh_from_db()
+    assert not Job.objects.exists()
+    assert task.error_dialog.startswith("4 serial numbers are needed for t1.log.${SN}.tgz, and 3 are left up to 2147483647")
+    assert [f for f in look() if f.violations] == []
 
 
 def test_a_child_waits_for_its_parent_and_reads_what_it_made() -> None:

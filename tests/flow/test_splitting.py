@@ -153,6 +153,16 @@ def test_a_file_without_events_is_left_out_where_events_are_cut() -> None:
     assert task.status == "done"
 
 
+def test_an_input_whose_files_are_all_without_events_says_so() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 2)
+    CatalogueFile.objects.update(n_events=0)
+    task = submitted(reading("t1", "in.data", nFilesPerJob=None, nEventsPerJob=20))
+    run_agents(3)
+    task.refresh_from_db()
+    assert (task.status, task.error_dialog) == ("broken", "the 2 files of the input have no events")
+
+
 def test_an_input_of_short_files_only_says_what_left_them_out() -> None:
     grid("ALPHA")
     catalogue_dataset("in.data", 3)

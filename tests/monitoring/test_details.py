@@ -104,11 +104,13 @@ class Details(TestCase):
         page = self.page(f"/tasks/{self.scene.failed.id}/")
         sentence = "3 of 3 jobs ended with PAYLOAD_EXIT: exit code 1"
         self.assertIn(sentence, page)
-        self.assertRegex(page, r'(?s)id="errors".*>PAYLOAD_EXIT</th><td class="num">3</td><td class="name">exit code 1</td>')
+        self.assertRegex(page, r'(?s)id="errors".*>PAYLOAD_EXIT</th><td class="num">3</td><td class="name">exit code 1 <a')
         self.assertIn(sentence, self.page(f"/tasks/{self.scene.failed.id}/brokerage/"))
         answer = self.client.get(f"/api/v1/tasks/{self.scene.failed.id}/waiting/").json()
         self.assertIn(sentence, answer["headline"])
-        self.assertEqual([(e["code"], e["n_jobs"], e["message"]) for e in answer["errors"]], [("PAYLOAD_EXIT", 3, "exit code 1")])
+        self.assertEqual(
+            [(e["code"], e["n_jobs"], e["message"]) for e in answer["job_errors"]], [("PAYLOAD_EXIT", 3, "exit code 1")]
+        )
 
     def test_the_line_that_tells_stands_in_lists_and_the_others_at_the_job(self) -> None:
         job = Job.objects.filter(task_id=self.scene.failed.id).latest("id")

@@ -49,7 +49,7 @@ def still_fails(
     else:
         rows = [row | {remedy.name: float(remedy.enough)} if row["name"] == name else row for row in rows]
         kinds = table.kinds()
-        rows = [{k: int(v) if kinds[k] == "int" and v is not None else v for k, v in row.items()} for row in rows]
+        rows = [{k: int(v) if kinds[k][0] == "int" and v is not None else v for k, v in row.items()} for row in rows]
     columns = table.from_rows(rows)
     return bool(decide(policy, ask, columns, config, "1").failed()[criterion, columns.index[name]])
 

@@ -70,7 +70,7 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs, writ
         case "wait":
             set_pending(run.id, task.id, after.lack, rest_s(task), run.who)
         case "finish":
-            finish_empty(run.id, task.id, run.who)
+            finish_empty(run.id, task.id, f"{after.lack}, which the task allows", run.who)
         case "break":
             if gone := next((writer for writer in writers if writer.status in TASK.corrupted), None):
                 set_pending(run.id, task.id, f"{after.lack}: {ended_writer(gone)}", rest_s(task), run.who)

@@ -40,4 +40,4 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
             tracked=tracked,
         )
     masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
-    return LoadedInputs(sum(masters.values_list("n_files_to_be_used", flat=True)), empty)
+    return LoadedInputs(sum(masters.values_list("n_files_to_be_used", flat=True)), empty, input_files.without_events)

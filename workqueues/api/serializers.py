@@ -94,7 +94,7 @@ class FileShown(serializers.ModelSerializer[File]):
         model = File
         fields = (
             "id", "task_id", "dataset_id", "lfn", "scope", "guid", "type", "status", "held", "fsize", "checksum", "n_events",
-            "start_event", "end_event", "first_event", "boundary_id", "lumi_block_nr", "attempt_nr", "max_attempt",
+            "first_event", "boundary_id", "lumi_block_nr", "attempt_nr", "max_attempt",
             "failed_attempt", "max_failure", "ram_count", "job_id", "out_job_id", "no_output", "lost_at", "creation_date",
             "last_attempt_time",
         )  # fmt: skip

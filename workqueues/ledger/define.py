@@ -8,6 +8,7 @@ from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import datasets_born, move_task
 from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQueue
+from workqueues.rules.jobs.lengths import LARGEST_NUMBERS
 from workqueues.rules.refine import TaskPlan
 
 
@@ -24,6 +25,7 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
                 filename_template=t.filename_template,
                 source_name=t.source_name,
                 serial_nr=t.serial_nr,
+                max_serial_nr=LARGEST_NUMBERS[0],
                 stream_name=t.stream_name,
                 out_type=t.out_type,
             )

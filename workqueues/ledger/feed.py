@@ -99,11 +99,11 @@ def finish_feeding(run_id: str, task_id: int, target: str, who: str) -> None:
         look_after_commit("assign" if target == "assigning" else "generate")
 
 
-def finish_empty(run_id: str, task_id: int, who: str) -> None:
+def finish_empty(run_id: str, task_id: int, why: str, who: str) -> None:
     """A claimed task whose input is empty, and may be: on to finishing, which finds nothing to stop; release."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        move_task(task, "finishing", who, "the input has no files, which the task allows")
+        move_task(task, "finishing", who, why)
         look_after_commit("command")
 
 

@@ -26,11 +26,11 @@ def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
         look_after_commit("finish")
 
 
-def end_task(run_id: str, task_id: int, ending: Ending, who: str) -> None:
-    """Bring a claimed task to the end that was decided; release."""
+def end_task(run_id: str, task_id: int, ending: Ending, who: str, failure_rate: int | None = None) -> None:
+    """Bring a claimed task to the end that was decided; release. `failure_rate`: percent of its jobs that failed."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        columns: dict[str, object] = {"old_status": ""}
+        columns: dict[str, object] = {"old_status": "", "failure_rate": failure_rate}
         if ending.status in TASK.final:
             return_picked(task_id)
             close_datasets(task_id, who, ending.reason)

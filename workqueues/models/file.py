@@ -26,8 +26,6 @@ class File(models.Model):
     fsize = models.BigIntegerField(null=True, blank=True, help_text="size, bytes")
     checksum = text(36, "adler32, 8 hex digits")
     n_events = models.IntegerField(null=True, blank=True, help_text="events in the file")
-    start_event = models.IntegerField(null=True, blank=True, help_text="first serial number used in the file")
-    end_event = models.IntegerField(null=True, blank=True, help_text="last serial number used in the file")
     first_event = models.BigIntegerField(null=True, blank=True, help_text="event number of the first processed event, or a seed")
     boundary_id = models.BigIntegerField(null=True, blank=True, help_text="files of different boundaries do not share a job")
     lumi_block_nr = models.IntegerField(null=True, blank=True)

@@ -80,7 +80,7 @@ class Task(models.Model):
     current_priority = models.IntegerField(default=0, db_default=0, help_text="priority now")
     attempt_nr = models.SmallIntegerField(default=0, db_default=0, help_text="tries of the task: +1 per retry or incremental run")
     progress = models.SmallIntegerField(default=0, db_default=0, help_text="percent of input files finished")
-    failure_rate = models.SmallIntegerField(null=True, blank=True, help_text="percent of job tries that failed")
+    failure_rate = models.SmallIntegerField(null=True, blank=True, help_text="percent of the jobs that failed, at the end")
     goal = models.SmallIntegerField(null=True, blank=True, help_text="wanted completeness, percent x 10; null: all")
     term_condition = text(100, "termination condition in words")
     split_rule = text(200, "rules for splitting, `XX=value` joined by commas")

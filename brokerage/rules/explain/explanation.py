@@ -47,6 +47,7 @@ class Step:
 
     `skipped`: how many it was the first to skip; `left`: how many were left after it; `failed`: how many fail it, also where
     another one was first; `alone`: how many fail nothing else, which is what lifting it would win. `about`: what it asks.
+    `lasts`: who fails it can never pass unless somebody changes the task, the queue or the configuration.
     """
 
     criterion: str
@@ -56,6 +57,7 @@ class Step:
     failed: int = 0
     alone: int = 0
     about: str = ""
+    lasts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,8 @@ def _steps(record: Record, policy: Policy | None) -> tuple[list[Step], list[Step
     for i, count in enumerate(counts):
         left -= count
         question = about(policy, policy.criteria[i]) if policy is not None else ""
-        step = Step(f"-{record.labels[i]}", record.kinds[i], count, left, int(failed[i].sum()), alone[i], question)
+        lasts = policy.criteria[i].lasts if policy is not None else record.kinds[i] == "persistent"
+        step = Step(f"-{record.labels[i]}", record.kinds[i], count, left, int(failed[i].sum()), alone[i], question, lasts)
         if count:
             funnel.append(step)
         elif step.failed:
@@ -334,5 +337,8 @@ def where_able(request: DecisionRequest) -> str:
     decision = decide(*inputs, "")
     if not decision.closest:
         return "there is no queue for such tasks"
-    skip = skips(decision, *inputs)[decision.closest]
-    return f"its jobs can run nowhere: the closest queue is {decision.closest}, {skip.reason} ({skip.criterion})"
+    failed = decision.failed()
+    never = hopeless(inputs.policy, failed)
+    lacks = _lacks(decision.closest, inputs.columns, failed, evidence(*inputs))
+    where = "its jobs can run nowhere" if never else "no queue takes its jobs now"
+    return f"{where}: the closest queue is {decision.closest}{_lacking(lacks, never)}"

@@ -146,7 +146,8 @@ def _enough(check: FailedCheck, name: str, passes: Callable[[int], bool]) -> int
     gap = check.criterion.gap
     if gap is None or name not in gap:
         return None
-    value, target = check.numbers.get(name), check.numbers.get(gap[1 - gap.index(name)])
+    value: Any = check.numbers.get(name)
+    target: Any = check.numbers.get(gap[1 - gap.index(name)])
     if not _is_number(value) or not _is_number(target):
         return None
     up = target > value or (target == value and name == gap[1])

@@ -102,7 +102,7 @@ class TaskStatus:
             "headline": headline(self),
             "next_look_at": self.next_look_at,
             "reasons": [{"kind": r.kind, "message": r.message, "task_id": r.task_id} for r in reasons(self)],
-            "errors": [asdict(group) for group in self.errors.groups],
+            "job_errors": [asdict(group) for group in self.errors.groups],
         }
 
 

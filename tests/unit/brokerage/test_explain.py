@@ -153,7 +153,11 @@ def test_a_hopeless_task_names_what_lasts_first_and_the_rest_by_name() -> None:
 
 
 def test_none_ever_is_only_said_where_the_task_or_a_queue_must_be_changed() -> None:
-    away = [{"name": "OFF", "status": "offline"}, {"name": "BLOCKED", "closeness": BLOCKED}, {"name": "SMALL", "maxrss": 1000}]
+    away: list[dict[str, Any]] = [
+        {"name": "OFF", "status": "offline"},
+        {"name": "BLOCKED", "closeness": BLOCKED},
+        {"name": "SMALL", "maxrss": 1000},
+    ]
     asked = ask(ram_count=2000, ram_unit="MB", nucleus="N", core_count=1)
     table = piloted(away)
     told = explain(decode(encode(decide(Production, asked, table, CONFIG, "1"), Production)), Production, asked, table, CONFIG)

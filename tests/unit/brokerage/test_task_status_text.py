@@ -63,7 +63,7 @@ def test_a_task_that_ended_badly_tells_with_what_its_jobs_ended() -> None:
     line = "Failed: none of 2 files was processed; 3 of 4 jobs ended with PAYLOAD_EXIT: ValueError: no events"
     assert headline(task) == line
     assert ERRORS.sentences()[1] == "1 of 4 jobs ended with WALLTIME"
-    assert task.to_document()["errors"][0]["job_id"] == 9
+    assert task.to_document()["job_errors"][0]["job_id"] == 9
     assert "PAYLOAD_EXIT" not in headline(replace(task, status="running"))
     assert "PAYLOAD_EXIT" not in headline(replace(task, status="done", reason=""))
 

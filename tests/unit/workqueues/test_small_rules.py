@@ -112,6 +112,12 @@ def test_where_feeding_leads(
     assert after_feeding(LoadedInputs(usable, empty), SplitRules(**rules), still_open=still_open) == after
 
 
+def test_an_input_whose_files_have_no_events_is_told_from_one_without_files() -> None:
+    assert after_feeding(LoadedInputs(0, (), 2), SplitRules()) == ("break", "the 2 files of the input have no events")
+    allowed = SplitRules(allow_empty_input=True)
+    assert after_feeding(LoadedInputs(0, (), 1), allowed) == ("finish", "the only file of the input has no events")
+
+
 @pytest.mark.parametrize(
     ("priority", "activity", "minutes"),
     [(500, "production", 60), (900, "production", 30), (950, "production", 10), (1000, "analysis", 20), (1000, "generic", 60)],

@@ -54,6 +54,18 @@ def test_all_faults_come_at_once() -> None:
     }
 
 
+def test_the_first_event_of_jobs_without_input_needs_their_events() -> None:
+    task = generation()
+    at = len(task["jobParameters"])
+    task["jobParameters"].append({"type": "template", "param_type": "number", "value": "--first ${FIRSTEVENT}"})
+    assert validate(task) == []
+    del task["nEvents"]
+    task["nFiles"] = 3
+    assert validate(task) == []
+    del task["nEventsPerJob"]
+    assert faults(task) == {(f"jobParameters[{at}].value", "events")}
+
+
 def test_an_unknown_parameter_names_the_nearest_known_one() -> None:
     [fault] = validate({**processing(), "nFilePerJob": 3})
     assert (fault.field, fault.rule) == ("nFilePerJob", "unknown")

@@ -134,10 +134,13 @@ def most_jobs(files: Sequence[NewFile], rules: SplitRules) -> int:
 
 
 class LoadedInputs(NamedTuple):
-    """Files of the masters that may be used, and the names of secondary datasets without any."""
+    """Files of the masters that may be used, the names of secondary datasets without any, and how many files of the masters were
+    left out since they have no events.
+    """
 
     usable: int
     empty: Sequence[str] = ()
+    without_events: int = 0
 
 
 class AfterFeeding(NamedTuple):
@@ -158,6 +161,9 @@ def after_feeding(inputs: LoadedInputs, rules: SplitRules, *, still_open: bool =
         lack = f"the secondary dataset {inputs.empty[0]} has no files"
     elif rules.skip_short_input:
         lack = f"the input has no files of {rules.events_per_job} events or more, and skipShortInput leaves the others out"
+    elif inputs.without_events:
+        n = inputs.without_events
+        lack = "the only file of the input has no events" if n == 1 else f"the {n:,} files of the input have no events"
     else:
         lack = "the input has no files"
     if rules.wait_input and still_open:

@@ -35,5 +35,5 @@ TEMPLATE: Mapping[str, int] = MappingProxyType({"filename_template": 256, "sourc
 FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
 """What the name of an output may hold."""
 
-LARGEST_NUMBERS = (9_999_999, 999_999_999_999)
+LARGEST_NUMBERS = (2_147_483_647, 999_999_999_999)
 """Largest serial number and task id, for the longest name that a template can give."""

@@ -41,6 +41,7 @@ class InputFiles:
 
     `catalogued`: files of inputs that were not asked for yet: there may be a million in each. `patterns`: of the names of
     outputs. `events`, `jobs`: what the masters so far come to: events (None: not known), and the most jobs of them at one time.
+    `without_events`: files of masters that are left out, because nothing can be cut of them.
     """
 
     task_id: int
@@ -49,6 +50,7 @@ class InputFiles:
     patterns: Sequence[str] = ()
     events: int | None = 0
     jobs: int = 0
+    without_events: int = 0
 
     def of(self, p: DatasetPlan) -> Iterable[NewFile]:
         """The files of the dataset: from the catalogue, or numbered records; seeds are made as jobs need them.
@@ -82,7 +84,9 @@ class InputFiles:
         files = files[:used]
         _check_counted(files, p, "; give nEventsPerInputFile")
         if self.rules.events_per_job or self.rules.target_events:
-            files = feeding.with_events(files if p.n_events is None else feeding.cut_to(files, p.n_events))
+            wanted = files if p.n_events is None else feeding.cut_to(files, p.n_events)
+            files = feeding.with_events(wanted)
+            self.without_events += len(wanted) - len(files)
         if self.rules.skip_short_input and self.rules.events_per_job:
             files = feeding.whole_jobs(files, self.rules.events_per_job)
         return files

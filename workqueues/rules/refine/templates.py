@@ -65,6 +65,7 @@ def check_items(items: Sequence[Item], task: TaskParameters) -> list[Problem]:
         _pseudo(items, task),
         _outputs(items, task),
         _numbers(items),
+        _first_events(items, task),
         _names(items, task),
         _texts(items, task),
     )
@@ -233,6 +234,14 @@ def _numbers(items: Sequence[Item]) -> Faults:
         for name in used:
             if offsets.setdefault(name, item.offset) != item.offset:
                 yield f"{item.path}.offset", "contradiction", f"two offsets for {name}"
+
+
+def _first_events(items: Sequence[Item], task: TaskParameters) -> Faults:
+    """The number of a job's first event counts the events of the jobs before, also where no input has them."""
+    if task.noInput and not task.nEventsPerJob:
+        for item in items:
+            if uses(item.value, "FIRSTEVENT"):
+                yield f"{item.path}.value", "events", "${FIRSTEVENT} needs the events of each job: give nEventsPerJob"
 
 
 def uses(text: str, name: str) -> bool:

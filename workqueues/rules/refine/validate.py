@@ -22,8 +22,8 @@ def read_task(params: Mapping[str, object]) -> TaskDocument:
     """What can be read of `params`, and all problems; without problems the task can be accepted.
 
     `field` of a problem is a path such as `jobParameters[2].dataset`. Rules: required, unknown, type, range, length, choice,
-    format, characters, depth, contradiction, template, not_supported_yet. Never raises, whatever JSON it is given. Source: facts
-    on task parameters 2, decisions F3, F4.
+    format, characters, depth, contradiction, template, events, not_supported_yet. Never raises, whatever JSON it is given.
+    Source: facts on task parameters 2, decisions F3, F4.
     """
     deep = check_characters(params)
     if any(p.rule in ("depth", "range") for p in deep):  # not even the texts of these values can be made
