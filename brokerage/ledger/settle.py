@@ -18,6 +18,7 @@ from brokerage.models import JobInput, JobResult
 from brokerage.models.job import NOTES
 from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
 from brokerage.rules.dispatch.settlement import Ending, ExpectedOutput, JobOrder, Report, ReportedOutput, Settlement, settle
+from brokerage.states import JOB
 from workqueues.ledger.files import Hold, JobOutcome, MadeFile, settling
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import CatalogueEntry, registering
@@ -60,8 +61,8 @@ _SOURCES = Prepared(
 _BEGUN = Prepared(
     "begin_of_payload",
     "bigint, int",
-    """
-    SELECT at FROM brokerage_jobchange WHERE job_id = $1 AND epoch = $2 AND new IN ('sent', 'starting', 'running')
+    f"""
+    SELECT at FROM brokerage_jobchange WHERE job_id = $1 AND epoch = $2 AND new IN ({JOB.leased.sql})
     ORDER BY id DESC LIMIT 1
     """,
 )
