@@ -21,10 +21,9 @@ OVERLAP_S = 60
 ANY_TOKEN = 2**40
 """For callers inside of the server, which show no token."""
 GOOD_TOKEN = (
-    "token_since IS NULL OR token_since <= to_timestamp({}::float8)"
-    f" OR token_since > now() - make_interval(secs => {OVERLAP_S})"
+    f"token_since IS NULL OR token_since <= to_timestamp($3::float8) OR token_since > now() - make_interval(secs => {OVERLAP_S})"
 )
-"""The condition that a job token issued at this second is the newest of its lease, or was replaced just now."""
+"""The condition that a job token, issued at the second $3, is the newest of its lease, or was replaced just now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class HeldAtMost:
     leases: int = 0
 
 
-_ISSUED = "extract(epoch FROM {}token_since)::bigint"
+ISSUED = "extract(epoch FROM token_since)::bigint"
 
 _AGAIN = Prepared(
     "lease_again",
@@ -71,7 +70,7 @@ _AGAIN = Prepared(
     f"""
     UPDATE brokerage_job SET lease_until = now() + make_interval(secs => lease_s), last_seen = now()
     WHERE lease_holder = $1 AND lease_request = $2 AND status = 'sent'
-    RETURNING id, epoch, attempt_nr, task_id, lease_s, {_ISSUED.format("")}
+    RETURNING id, epoch, attempt_nr, task_id, lease_s, {ISSUED}
     """,
 )
 
@@ -95,12 +94,12 @@ _LEASE = Prepared(
             SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
                 AND EXISTS (SELECT FROM place)
             ORDER BY ready_priority, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
-        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, {_ISSUED.format("j.")} AS issued
+        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.token_since
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
         SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2, 'leased by a pilot' FROM sent
     )
-    SELECT id, epoch, attempt_nr, task_id, issued FROM sent
+    SELECT id, epoch, attempt_nr, task_id, {ISSUED} FROM sent
     """,
 )
 
@@ -111,8 +110,8 @@ _RENEW = Prepared(
     UPDATE brokerage_job SET last_seen = now(), lease_until = now() + make_interval(secs => lease_s),
         token_since = CASE WHEN token_since > now() - make_interval(secs => {ROTATE_S}) THEN token_since
             ELSE date_trunc('second', now()) END
-    WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND ({GOOD_TOKEN.format("$3")})
-    RETURNING status, kill_requested, lease_s, {_ISSUED.format("")}
+    WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND ({GOOD_TOKEN})
+    RETURNING status, kill_requested, lease_s, {ISSUED}
     """,
 )
 
@@ -130,7 +129,7 @@ _ADVANCE = Prepared(
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
         SELECT id, old, $3, epoch, $5, 'pilot reports ' || $3 FROM moved
     )
-    SELECT kill_requested, lease_s, {_ISSUED.format("")} FROM moved
+    SELECT kill_requested, lease_s, {ISSUED} FROM moved
     """,
 )
 
@@ -138,7 +137,7 @@ _ADVANCE = Prepared(
 _REPLACED = Prepared(
     "replaced_token",
     "bigint, int, bigint",
-    f"SELECT 1 FROM brokerage_job WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND NOT ({GOOD_TOKEN.format('$3')})",
+    f"SELECT 1 FROM brokerage_job WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND NOT ({GOOD_TOKEN})",
 )
 
 

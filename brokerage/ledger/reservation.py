@@ -89,7 +89,7 @@ def _take_seeds(task_id: int, n: int) -> list[Seed]:
     # Task and type too: the index of a task's files has the newest seed last; by the dataset alone all seeds would be read.
     all_seeds = File.objects.filter(dataset_id=dataset.id, task_id=task_id, type="random_seed")
     largest = all_seeds.order_by("-id").values_list("first_event", flat=True).first() or 0
-    free = all_seeds.filter(status="ready").order_by("first_event").values_list("first_event", flat=True)[:n]
+    free = all_seeds.filter(status="ready", held="").order_by("first_event").values_list("first_event", flat=True)[:n]
     reused, fresh = choose_seeds([number or 0 for number in free], largest, n)
     copy_lines(
         "workqueues_file",
@@ -110,7 +110,8 @@ def _pick_seeds(dataset_id: int, n: int) -> list[Seed]:
         cursor.execute(
             """
             UPDATE workqueues_file SET status = 'picked' WHERE id IN (
-                SELECT id FROM workqueues_file WHERE dataset_id = %s AND status = 'ready' ORDER BY first_event LIMIT %s)
+                SELECT id FROM workqueues_file WHERE dataset_id = %s AND status = 'ready' AND held = ''
+                ORDER BY first_event LIMIT %s)
             RETURNING id, dataset_id, first_event, attempt_nr, job_id
             """,
             [dataset_id, n],

@@ -27,6 +27,7 @@ from brokerage.rules.dispatch.settlement import (
     first_line,
     settle,
 )
+from brokerage.states import JOB
 from workqueues.ledger.files import Hold, JobOutcome, MadeFile, settling
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import CatalogueEntry, registering
@@ -72,8 +73,8 @@ _SOURCES = Prepared(
 _BEGUN = Prepared(
     "begin_of_payload",
     "bigint, int",
-    """
-    SELECT at FROM brokerage_jobchange WHERE job_id = $1 AND epoch = $2 AND new IN ('sent', 'starting', 'running')
+    f"""
+    SELECT at FROM brokerage_jobchange WHERE job_id = $1 AND epoch = $2 AND new IN ({JOB.leased.sql})
     ORDER BY id DESC LIMIT 1
     """,
 )

@@ -240,3 +240,13 @@ def test_the_words_of_the_pilot_about_an_input_stand_in_the_result(queue: Comput
     words = f"{FIRST}: has 23 bytes, registered are 45"
     end(held, Report("failed", corrupt_inputs=[FIRST], error_code="INPUT_CORRUPT", error_message=words))
     assert JobResult.objects.get().error_message == f"inputs that could not be read: {words}"
+
+
+def test_a_seed_whose_job_waits_for_a_storage_is_not_given_to_another_job(queue: ComputingQueue) -> None:
+    task = submitted(parameters("seeds", nEvents=30))
+    run_agents()
+    assert end(take(queue), DOWN) == "closed"
+    assert end(take(queue), BAD) == "failed"
+    run_agents(1, ("generate",))
+    assert not File.objects.filter(status="running").exclude(held="").exists()
+    assert finish(queue, task) == "done"
