@@ -1,0 +1,62 @@
+"""The real server: a guesser of passwords is slowed down, the owner of the account is not locked out."""
+
+from __future__ import annotations
+
+import re
+from http.cookies import SimpleCookie
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.access.models import Audit
+from tests.web.serving import Server, serving
+
+PASSWORD = "correct horse battery"
+FORM = "application/x-www-form-urlencoded"
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
+
+
+class Visitor:
+    """A browser at a server whose proxy says from where it comes."""
+
+    def __init__(self, server: Server, address: str) -> None:
+        self.server, self.address = server, address
+        self.cookies: dict[str, str] = {}
+
+    def ask(self, method: str, path: str, form: dict[str, str] | None = None) -> tuple[int, dict[str, str], str]:
+        headers = {"Host": "localhost", "X-Forwarded-Proto": "https", "X-Forwarded-For": f"203.0.113.200, {self.address}"}
+        headers |= {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
+        headers |= {"Referer": f"https://localhost{path}", "Content-Type": FORM}
+        status, answer, body = self.server.ask(method, path, urlencode(form).encode() if form else None, headers)
+        for line in answer.get("set-cookie", "").split("\n"):
+            self.cookies |= {name: morsel.value for name, morsel in SimpleCookie(line).items()}
+        return status, answer, body.decode()
+
+    def login(self, path: str, name: str, password: str) -> tuple[int, dict[str, str], str]:
+        page = self.ask("GET", path)[2]
+        (token,) = set(re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page)[:1])
+        return self.ask("POST", path, {"username": name, "password": password, "csrfmiddlewaretoken": token})
+
+
+def test_forty_wrong_passwords_are_mostly_refused_by_two_processes_together(redis_url: str, tmp_path: Path) -> None:
+    ensure_user("root", superuser=True, password=PASSWORD)
+    log = tmp_path / "rsgi.log"
+    with serving(
+        log, "--workers", "2", REDIS_URL=redis_url, TLS_PROXY_HEADER="X-Forwarded-Proto: https", PYTHONUNBUFFERED="1"
+    ) as server:
+        guesser = Visitor(server, "198.51.100.7")
+        answers = [guesser.login(("/login/", "/admin/login/")[i % 2], "root", f"guess {i}") for i in range(40)]
+        assert [status for status, _, _ in answers].count(200) == 5
+        status, headers, page = answers[-1]
+        assert status == 429
+        assert 1 <= int(headers["retry-after"]) <= 120
+        assert "Too many tries" in page
+        assert "Trace id" in page
+        assert Visitor(server, "198.51.100.8").login("/login/", "somebody", "else")[0] == 200, "another account, another address"
+    rows = Audit.objects.filter(act="login", object="user root")
+    assert rows.filter(status=200).count() == 5
+    assert {row["address"] for row in rows.values_list("after", flat=True)} == {"198.51.100.7"}
+    assert "login of user root from 198.51.100.7 refused" in log.read_text()
