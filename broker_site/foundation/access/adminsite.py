@@ -71,7 +71,7 @@ class BrokerAdminSite(AdminSite):
             user: Any = request.user
             limits = limits_of(request, user.get_username())
             if wait := reserve(limits):
-                note_failure(request, ACT, user.get_username(), f"too many tries, to wait {wait} s", status=429)
+                note_failure(request, ACT, user.get_username(), "too many tries", status=429)
                 return too_many(request, wait)
             if user.check_password(request.POST[FIELD]):
                 give_back(limits)
