@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -43,7 +44,7 @@ def as_owner() -> Iterator[None]:
                 yield
 
 
-def run(statement: str, *values: object) -> None:
+def run(statement: str, *values: Any) -> None:
     with as_owner(), connection.cursor() as cursor:
         cursor.execute(statement, values)
 

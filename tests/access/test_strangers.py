@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -79,6 +80,16 @@ def test_who_has_a_good_credential_is_served_whoever_shares_the_address(alice: U
     assert submit(new) == 429  # what nobody has seen yet waits, a second here
     clock.now += 1
     assert submit(new) == 201
+
+
+def test_a_session_that_is_none_does_not_lift_the_limit_and_a_good_one_does(client: Client, alice: User, clock: Clock) -> None:
+    signed_in = Client()
+    signed_in.force_login(alice)
+    assert submit(signed_in) == 201
+    client.cookies[settings.SESSION_COOKIE_NAME] = "x" * 32
+    assert {submit(client) for _ in range(BURST)} == {401}
+    assert submit(client) == 429
+    assert submit(signed_in) == 201
 
 
 def test_failures_beyond_the_first_share_a_row_that_says_how_many(client: Client, clock: Clock) -> None:

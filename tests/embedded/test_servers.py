@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -161,6 +163,31 @@ def test_nobody_enters_without_the_password(folder: Path, make: Make) -> None:
     command_lines = "".join(path.read_text(errors="replace") for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path))
     assert instance.redis.password not in command_lines
     instance.stop()
+
+
+def test_an_instance_of_an_older_release_gets_the_role_of_the_application(own_folder: Path, make: Make) -> None:
+    first = make(own_folder, durable=True)
+    first.start()
+    assert first.postgres
+    with first.postgres.administer() as connection, connection.cursor() as cursor:
+        cursor.execute("DROP ROLE gridbroker_application; ALTER ROLE gridbroker CREATEDB")
+    first.stop()
+    secrets = first.folder / "secrets.json"
+    kept = json.loads(secrets.read_text())
+    del kept["application_password"]
+    secrets.write_text(json.dumps(kept))
+
+    second = make(own_folder, durable=True)
+    services = second.start()
+    assert {**json.loads(secrets.read_text()), **kept} == json.loads(secrets.read_text())
+    rights = "SELECT current_user, rolsuper, rolcreatedb, rolcreaterole FROM pg_roles WHERE rolname = current_user"
+    assert run(services, rights) == [("gridbroker", False, False, False)]
+    as_application = replace(services, database_url=services.application_url)
+    assert run(as_application, rights) == [("gridbroker_application", False, False, False)]
+    third = make(own_folder, durable=True, environ={"DATABASE_URL": services.application_url})
+    assert third.start().database_url == services.database_url, "the URL of the application is not somebody else's database"
+    third.stop()
+    second.stop()
 
 
 def readable(path: Path) -> bool:

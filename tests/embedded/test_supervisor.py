@@ -89,6 +89,32 @@ def test_what_is_killed_is_started_again_and_a_clean_stop_leaves_nothing() -> No
         psycopg2.connect(system.services.database_url)
 
 
+def test_what_runs_does_not_own_the_tables_and_cannot_change_the_audit() -> None:
+    with running(INSTANCE, worker=False, fresh=True) as system:
+        assert answers(system)
+        with urllib.request.urlopen(f"{system.url}/login/", timeout=10) as page:  # noqa: S310 - our own http URL
+            assert page.status == 200
+        assert until(lambda: "gridbroker_application" in roles_at_work(system))
+        assert roles_at_work(system) == {"gridbroker_application"}
+        refused = pytest.raises(psycopg2.errors.InsufficientPrivilege)
+        with closing(psycopg2.connect(system.environment["DATABASE_URL"])) as connection, connection.cursor() as cursor, refused:
+            cursor.execute("TRUNCATE access_audit")
+        system.manage("migrate", "--check")  # an operator's command is the owner's
+        with closing(psycopg2.connect(system.services.database_url)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT rolname FROM pg_roles WHERE rolcreatedb AND rolname = 'gridbroker_application'")
+            assert cursor.fetchall() == []
+
+
+def roles_at_work(system: System) -> set[str]:
+    """The roles by which web, worker and beat are at the database."""
+    with (
+        closing(psycopg2.connect(system.services.database_url, application_name="test")) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SELECT DISTINCT usename FROM pg_stat_activity WHERE application_name = 'gridbroker'")
+        return {str(name) for (name,) in cursor.fetchall()}
+
+
 def known(system: System) -> list[Identity]:
     """Every process of the system's children, leaders before what they started."""
     found = [Identity.of(pid) for child in system.children.values() for pid in child.pids()]

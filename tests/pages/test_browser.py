@@ -9,6 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from broker_site.foundation.access import sessions
+from broker_site.foundation.access.credentials import ensure_user
 from tests.builders import parameters, submitted
 from tests.pages.scene import PASSWORD, make_scene, visitor
 from workqueues.models import Task
@@ -225,3 +227,26 @@ def test_no_page_is_wider_than_a_telephone(live_server: LiveServer, watched: Pag
     ):
         page.goto(f"{live_server.url}{address}")
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, address
+
+
+def test_an_edit_asks_for_an_old_password_again_and_keeps_what_was_typed(
+    live_server: LiveServer, plain: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = plain
+    boss = ensure_user("boss", superuser=True, password=PASSWORD)
+    page.goto(f"{live_server.url}/admin/")
+    page.get_by_label("Username").fill("boss")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.goto(f"{live_server.url}/admin/access/user/{boss.pk}/change/")
+    page.get_by_label("Last name").fill("Ä <b>\"'")
+    monkeypatch.setattr(sessions, "PASSWORD_S", 0.0)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("heading", name="Your password, please")).to_be_visible()
+    boss.refresh_from_db()
+    assert boss.last_name == ""
+    page.get_by_label("Password of boss:").fill(PASSWORD)
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+    boss.refresh_from_db()
+    assert boss.last_name == "Ä <b>\"'"

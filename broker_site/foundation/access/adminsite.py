@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib.admin import AdminSite
 from django.contrib.admin.forms import AdminAuthenticationForm
@@ -22,6 +22,7 @@ from broker_site.foundation.access.logins import PasswordLogin, note_failure, no
 from broker_site.foundation.access.sessions import password_is_fresh, password_typed
 
 FIELD, ACT = "password_again", "password"
+View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 
 class BrokerAdminSite(AdminSite):
@@ -42,14 +43,14 @@ class BrokerAdminSite(AdminSite):
         }
         if REDIRECT_FIELD_NAME not in request.GET and REDIRECT_FIELD_NAME not in request.POST:
             context[REDIRECT_FIELD_NAME] = reverse("admin:index", current_app=self.name)
-        request.current_app = self.name  # type: ignore[attr-defined]
+        request.current_app = self.name
         view = PasswordLogin.as_view(
             template_name="admin/login.html", authentication_form=AdminAuthenticationForm, extra_context=context
         )
         answer: HttpResponse = view(request)  # type: ignore[assignment]
         return answer
 
-    def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Callable[..., HttpResponseBase]:
+    def admin_view(self, view: View, cacheable: bool = False) -> View:
         """Behind Django's guard, ours."""
 
         def asking(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -59,7 +60,7 @@ class BrokerAdminSite(AdminSite):
                     return refused
             return view(request, *args, **kwargs)
 
-        return super().admin_view(update_wrapper(asking, view), cacheable)
+        return super().admin_view(update_wrapper(asking, view), cacheable)  # type: ignore[return-value]
 
     def _ask_password(self, request: HttpRequest) -> HttpResponseBase | None:
         """The page that asks, with all that was sent, so that nothing has to be typed twice; None when it need not ask."""
@@ -70,7 +71,7 @@ class BrokerAdminSite(AdminSite):
             user: Any = request.user
             limits = limits_of(request, user.get_username())
             if wait := reserve(limits):
-                note_failure(request, ACT, user.get_username(), f"too many tries, to wait {wait} s", status=429)
+                note_failure(request, ACT, user.get_username(), "too many tries", status=429)
                 return too_many(request, wait)
             if user.check_password(request.POST[FIELD]):
                 give_back(limits)
@@ -87,7 +88,7 @@ class BrokerAdminSite(AdminSite):
             "fault": fault,
             "sent": [(name, value) for name, value in sent if name not in (FIELD, "csrfmiddlewaretoken")],
         }
-        request.current_app = self.name  # type: ignore[attr-defined]
+        request.current_app = self.name
         return TemplateResponse(request, "admin/password_again.html", context, status=403)
 
 

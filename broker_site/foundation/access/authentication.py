@@ -87,7 +87,7 @@ def shows_bearer(request: HttpRequest) -> bool:
 def shows_known_session(request: HttpRequest) -> bool:
     """Whether the session that the request names was good before."""
     key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
-    return bool(key) and digest(key) in _found_good
+    return key is not None and digest(key) in _found_good
 
 
 def principal_of_token(text: str) -> Principal:

@@ -33,7 +33,7 @@ class PasswordLogin(LoginView):
         if username and request.POST.get("password"):
             limits = limits_of(request, username)
             if wait := reserve(limits):
-                note_failure(request, "login", username, f"too many tries, to wait {wait} s", status=429)
+                note_failure(request, "login", username, "too many tries", status=429)
                 return too_many(request, wait)
             self._reserved = limits
         return super().post(request, *args, **kwargs)
@@ -73,9 +73,9 @@ def note_success(request: HttpRequest, act: str, user: Any) -> None:
 
 
 def note_failure(request: HttpRequest, act: str, username: str, reason: str, status: int) -> None:
-    """A row and a line for a bad one; many from one address share a row (`strangers`)."""
+    """A row and a line for a bad one; of those that were not even looked at, many from one address share a row (`strangers`)."""
     address = client_address(request)
-    if not STRANGERS.has_row(address):
+    if status == 429 and not STRANGERS.has_row(address):
         return
     name = f"user {username}" if username and User.objects.filter(username=username).exists() else UNKNOWN
     audit(act, ANONYMOUS, name, Audit.Outcome.REFUSED, reason=reason, status=status, after={"address": address})

@@ -66,6 +66,8 @@ class SessionUseMiddleware:
         response = self.get_response(request)
         session = request.session
         by_itself = request.method == "GET" and request.headers.get("HX-Request") == "true"
-        if session.accessed and not by_itself and SESSION_KEY in session and time.time() - session.get(USED, 0) >= NOTE_S:
+        if not session.accessed or by_itself or response.status_code >= 500:  # what could not be read is not read again
+            return response
+        if SESSION_KEY in session and time.time() - session.get(USED, 0) >= NOTE_S:
             session[USED] = time.time()
         return response

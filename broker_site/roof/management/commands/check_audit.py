@@ -49,10 +49,10 @@ class Command(BaseCommand):
                 self.stdout.write(fault)
             if len(findings.faults) > SHOWN:
                 self.stdout.write(f"{len(findings.faults) - SHOWN} more")
-            since = f", since {findings.oldest_unsealed:%Y-%m-%d %H:%M:%S}" if findings.oldest_unsealed else ""
+            age = f", since {findings.oldest_unsealed:%Y-%m-%d %H:%M:%S}" if findings.oldest_unsealed else ""
             self.stdout.write(
                 f"{findings.rows} rows in {findings.seals} seals, {len(findings.faults)} faults;"
-                f" {findings.unsealed} rows not sealed yet{since}"
+                f" {findings.unsealed} rows not sealed yet{age}"
             )
             if findings.head:
                 self.stdout.write(f"last seal {findings.head}")
