@@ -52,8 +52,8 @@ def test_keys_of_different_users_are_different(ada: Person, bob: Person) -> None
 
 
 @pytest.mark.django_db
-def test_a_key_belongs_to_who_submits_not_to_the_owner(ada: Person, olga: Person) -> None:
-    assert olga.submit(parameters(userName="ada"), "k1").status_code == 201
+def test_a_key_belongs_to_who_submits_not_to_the_owner(ada: Person, petra: Person) -> None:
+    assert petra.submit(parameters(userName="ada"), "k1").status_code == 201
     assert ada.submit(parameters("mine"), "k1").status_code == 201
 
 

@@ -76,7 +76,7 @@ def test_who_has_not_the_role_production_does_not_submit_for_somebody_else(
 def test_who_has_the_role_production_submits_for_a_user_with_a_role_in_the_vo(petra: Person, ada: Person, eve: Person) -> None:
     assert petra.submit(parameters(userName="ada")).json()["user_name"] == "ada"
     row = Audit.objects.get(act="task.submit")
-    assert (row.who, row.after["user_name"]) == ("petra", "ada")
+    assert (row.who, row.after) == ("petra", {"task_name": "t1", "user_name": "ada"})
 
 
 @pytest.mark.parametrize("nobody", ["<i>none", "roleless", "eve", "gone"])

@@ -37,6 +37,7 @@ from monitoring.tables import keyset
 from tests.api.people import person
 from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
 from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
+from workqueues.catalogue import DatasetKey, catalogue
 from workqueues.ledger import events, outputs
 from workqueues.ledger import files as files_ledger
 from workqueues.ledger.claims import WORK, claim_tasks
@@ -46,7 +47,8 @@ from workqueues.ledger.holds import kick_children
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import Dataset, File, Task
 from workqueues.queries import ranges
-from workqueues.queries.tasks import newest_named
+from workqueues.queries.tasks import input_writers, live_writers, newest_named
+from workqueues.rules.refine import Writer
 from workqueues.states import TASK
 
 MINUTE_AGO = timezone.now() - timedelta(minutes=1)
@@ -146,7 +148,12 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         lambda: _give_up(datasets.get(id=LARGE_TASK * 2), "test"),
         ("file_by_state",),
     ),
-    ("children that wait", lambda: kick_children(40), ("task_by_parent",)),
+    ("children that wait", lambda: kick_children(40), ("task_by_parent", "workqueues_inputwriter_writer_id")),
+    ("who writes an input", lambda: live_writers("demo", "user7", "", ["out.7", "out.8"]), ("planned_output_once",)),
+    ("the inferred parents of a task", lambda: input_writers(Task(id=7)), ("input_writer_once",)),
+    ("datasets of the catalogue", lambda: catalogue().look_up("demo", ["in.7"]), ("catalogue_dataset_once",)),
+    ("where datasets are", lambda: catalogue().replicas([DatasetKey("demo", "in.7")]), ("catalogue_dataset_once",)),
+    ("outputs that are opened", lambda: outputs.register_datasets(["in.7"], Writer("demo", "", False)), ()),
     ("a task of the same name", lambda: newest_named("demo", "user7", "task.7", prod_source_label="user"), ("task_by_name",)),
     ("expire leases", lambda: expire_leases("reap", 1000), ("job_lease_place",)),
     ("jobs of a task that live", lambda: live_jobs(7), ("job_of_task",)),

@@ -72,7 +72,7 @@ class TaskWhole(serializers.ModelSerializer[Task]):
         read_only_fields = fields
 
     def get_parents(self, task: Task) -> list[int]:
-        named = {task.parent_tid} - {task.id, None}
+        named = {task.parent_tid or task.id} - {task.id}
         return sorted(named | {writer.writer_id for writer in task.input_writers.all()})
 
     def get_notes(self, task: Task) -> list[str]:

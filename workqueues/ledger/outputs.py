@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Q
@@ -44,7 +45,7 @@ class DatasetOfAnother(Exception):
 
 _OPEN = """
 INSERT INTO workqueues_cataloguedataset AS c (vo, name, owner, folder, state)
-SELECT %(vo)s, g.name, %(owner)s, g.folder, 'open' FROM unnest(%(names)s, %(folders)s) AS g(name, folder)
+SELECT %(vo)s, g.name, %(owner)s, g.folder, 'open' FROM unnest(%(names)s::text[], %(folders)s::text[]) AS g(name, folder)
 ON CONFLICT (name, vo) DO UPDATE SET state = 'open', folder = CASE c.folder WHEN '' THEN EXCLUDED.folder ELSE c.folder END
     WHERE c.owner = EXCLUDED.owner OR %(produces)s
 RETURNING name
@@ -57,7 +58,7 @@ def register_datasets(names: Iterable[str], writer: Writer) -> None:
     Raises DatasetOfAnother, and then does nothing.
     """
     wanted = sorted(set(names))
-    values = {
+    values: Any = {
         "vo": writer.vo,
         "owner": writer.user_name,
         "names": wanted,
