@@ -9,3 +9,5 @@ from broker_site.settings import *  # noqa: F403
 # A second connection would not see what a test's open transaction wrote.
 MONITORING_DATABASE = "default"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# Every client of a test loads the middleware anew, and this one would read all static files each time.
+WHITENOISE_AUTOREFRESH = True
