@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look_after_commit
@@ -14,12 +14,14 @@ from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.ledger.moves import move_jobs
 from brokerage.models import JobInput, JobResult
 from brokerage.rules.dispatch.settlement import Ending, ExpectedOutput, JobOrder, Report, ReportedOutput, Settlement, settle
+from brokerage.states import INPUT_MISSING
 from workqueues.ledger.files import Hold, JobOutcome, MadeFile, settling
 from workqueues.ledger.moves import Stale
-from workqueues.ledger.outputs import CatalogueEntry, registering
+from workqueues.ledger.outputs import CatalogueEntry, add_replica, registered_before, registering
 from workqueues.models import File
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.held_files import REPORTED
+from workqueues.rules.jobs.retry_pause import RetryPause
 
 FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
@@ -30,8 +32,8 @@ _SEE = Prepared(
     """
     SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text,
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
-        s.storage, (1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)))::bigint, u.whole, u.cut,
-        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, 'an' = ANY (string_to_array(d.attributes, ',')))
+        coalesce(s.vo, ''), s.storage, (1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)))::bigint, u.whole, u.cut,
+        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional)
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id)
     FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     LEFT JOIN brokerage_jobspec s ON s.job_id = j.id LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
@@ -87,6 +89,7 @@ class _Job(NamedTuple):
     holder: str | None
     host: str
     queue: str
+    vo: str
     storage: str
     space: int | None
     inputs: Sequence[int]
@@ -100,7 +103,10 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str) -> str:
     Raises Stale when the lease is over without this report: it changed nothing.
     """
     try:
-        return _settle(job_id, epoch, report, who)
+        try:
+            return _settle(job_id, epoch, report, who)
+        except IntegrityError:
+            return _settle(job_id, epoch, report, who, names_known=True)  # the catalogue has a file of a name already
     except Stale:
         # The same report at the same time, sent again by a pilot that got no answer: the other one may have settled it meanwhile.
         jobs = _read([job_id])
@@ -109,7 +115,8 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str) -> str:
         return _recorded(jobs[0], epoch)
 
 
-def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
+def _settle(job_id: int, epoch: int, report: Report, who: str, *, names_known: bool = False) -> str:
+    """`names_known`: files that the catalogue has under the names of the outputs are looked up first."""
     with transaction.atomic():
         jobs = _read([job_id])
         if not jobs:
@@ -118,10 +125,14 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
         if job.ended:
             return _recorded(job, epoch)
         sources = [name for (name,) in _SOURCES.run(job_id)] if report.down_storages else ()
-        order = JobOrder(job.outputs, job.storage, job.space, sources)
+        reported = _entries(job, report.outputs)
+        known = registered_before(reported) if names_known else {}
+        registered = {lfn: (file.fsize, file.checksum) for (_, lfn), file in known.items()}
+        order = JobOrder(job.outputs, job.storage, job.space, sources, registered)
         settlement = settle(report, order, job.kill_requested, job.kill_outcome)
         outcome: Outcome = "untried" if settlement.down else FILE_OUTCOME[settlement.ending]
-        writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement))
+        unreadable = settlement.sub_status == INPUT_MISSING
+        writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement), unreadable=unreadable)
         error = f": {report.error_code} {report.error_message}" if report.error_code else ""
         if not move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]).run():
             raise Stale(f"the lease {epoch} of job {job_id} is over")
@@ -129,18 +140,24 @@ def _settle(job_id: int, epoch: int, report: Report, who: str) -> str:
         why = settlement.error_message or settlement.error_code or f"{made} output{'' if made == 1 else 's'} registered"
         writes.append(move_jobs([job_id], settlement.ending, who, why, sub_status=settlement.sub_status))
         writes.append(_result(job, report, settlement))
-        datasets = {o.file_id: o.dataset_name for o in job.outputs}
-        writes += registering(
-            [
-                CatalogueEntry(datasets[id_], o.lfn, o.size, o.checksum, o.storage, o.n_events)
-                for id_, o in settlement.made.items()
-            ]
-        )
+        made_files = reported if settlement.made else []
+        writes += registering([entry for entry in made_files if (entry.dataset_name, entry.lfn) not in known])
+        for entry in made_files:
+            if file := known.get((entry.dataset_name, entry.lfn)):
+                add_replica(file, entry)
         # In one round trip: the rows of the datasets are locked, and the ends of other jobs of the task wait for them.
         run_together(writes)
         more = ("command",) if settlement.ending == "cancelled" else ("storage",) if settlement.down else ()
         look_after_commit("generate", "finish", *more)
         return settlement.ending
+
+
+def _entries(job: _Job, outputs: Sequence[ReportedOutput]) -> list[CatalogueEntry]:
+    """What is to be registered of these outputs, those that nobody asked for left out."""
+    datasets = {o.lfn: o.dataset_name for o in job.outputs}
+    return [
+        CatalogueEntry(datasets[o.lfn], o.lfn, o.size, o.checksum, o.storage, o.n_events) for o in outputs if o.lfn in datasets
+    ]
 
 
 def end_jobs(
@@ -186,16 +203,25 @@ def _recorded(job: _Job, epoch: int) -> str:
 
 
 def _ending_files(
-    jobs: Sequence[_Job], outcome: Outcome, made: Mapping[int, ReportedOutput], holds: Mapping[int, Hold]
-) -> list[Call]:
+    jobs: Sequence[_Job], outcome: Outcome, made: Mapping[int, ReportedOutput], holds: Mapping[int, Hold], *,
+    unreadable: bool = False,
+) -> list[Call]:  # fmt: skip
     """What the end of the jobs writes to their files, which are locked."""
     facts = {file_id: MadeFile(o.size, o.checksum, o.n_events) for file_id, o in made.items()}
     not_needed = frozenset(o.file_id for job in jobs for o in job.outputs if o.optional)
     outcomes = [
-        JobOutcome(j.id, outcome, j.inputs, [o.file_id for o in j.outputs], facts, holds, not_needed, j.cut) for j in jobs
-    ]
+        JobOutcome(
+            j.id, outcome, j.inputs, [o.file_id for o in j.outputs], facts, holds, not_needed, j.cut, _pause(j.vo), unreadable
+        )
+        for j in jobs
+    ]  # fmt: skip
     uses = _USES.with_values([j.id for j in jobs], ["used" if outcome == "finished" else "returned"] * len(jobs))
     return [*settling(outcomes), uses]
+
+
+def _pause(vo: str) -> RetryPause:
+    """How long files wait after a try that failed."""
+    return RetryPause(*(gdpconfig.value("jobbroker", name, vo=vo) for name in ("RETRY_PAUSE", "RETRY_PAUSE_MAX")))
 
 
 def _holds(job: _Job, report: Report, settlement: Settlement) -> dict[int, Hold]:

@@ -26,7 +26,7 @@ _JOB = Prepared(
                 JOIN workqueues_replica r ON r.file_id = t.id JOIN brokerage_storageendpoint e ON e.name = r.storage
                 WHERE c.name = d.dataset_name AND e.path <> '') AS place ON TRUE
             WHERE i.job_id = j.id AND f.type = 'input' ORDER BY f.id, place.away, place.name),
-        ARRAY(SELECT json_build_array(f.lfn, d.dataset_name, f.type, 'an' = ANY (string_to_array(d.attributes, ',')),
+        ARRAY(SELECT json_build_array(f.lfn, d.dataset_name, f.type, f.optional,
                 coalesce(d.template_id, d.id))
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
         ARRAY(SELECT json_build_array(t.dataset_id, t.filename_template, t.source_name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -20,10 +20,11 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
+from workqueues.ledger.output_names import OutputsTaken, claim_outputs
 from workqueues.ledger.submit import KeyReused, first_columns, hold_name, submit, submitted_before
-from workqueues.models import Task
+from workqueues.models import DatasetWriter, Task
 from workqueues.queries.tasks import active_tasks, newest_named, parent_of
-from workqueues.rules.refine import TaskFaults, bounded, check_inputs, plan, read_task
+from workqueues.rules.refine import TaskDocument, TaskFaults, bounded, check_inputs, plan, read_task
 from workqueues.states import TASK
 
 LONGEST_KEY = 255
@@ -47,8 +48,8 @@ def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool
     try:
         if key and (known := submitted_before(principal.name, key, digest)) is not None:
             return known, False
-        parent = _checked(params, owner)
-        return _register(params, owner, parent, principal, key, digest)
+        parent, document = _checked(params, owner)
+        return _register(params, owner, parent, document, principal, key, digest)
     except KeyReused:
         reused = Problem("Idempotency-Key", "same_body", "this key was used before with another body")
         raise Refused(422, "Key used before", reused.message, [reused]) from None
@@ -70,22 +71,37 @@ def _owner(params: Mapping[str, Any], principal: Principal) -> str:
     return wanted
 
 
-def _checked(params: Mapping[str, Any], owner: str) -> Task | None:
-    """The parent of the task, once nothing is wrong; Refused(422) with every problem otherwise."""
+def _checked(params: Mapping[str, Any], owner: str) -> tuple[Task | None, TaskDocument]:
+    """The parent of the task, and what its body says, once nothing is wrong; Refused(422) with every problem otherwise."""
     document = read_task(params)
     parent, wrong = _parent(params, owner)
     facts = parent_of(parent)
     try:
-        known = catalogue().look_up(document.input_names)
+        known = catalogue().look_up([*document.input_names, *document.output_names])
     except CatalogueUnavailable as error:
         raise Refused(503, "Catalogue not available", str(error), headers={"Retry-After": "10"}) from error
-    problems = bounded([*document.problems, *wrong, *check_inputs(document, facts, known), *_twin(params, owner)])
+    found = [*document.problems, *wrong, *check_inputs(document, facts, known), *_strangers(document, known)]
+    problems = bounded([*found, *_twin(params, owner)])
     if not problems:
         refined = plan(document, task_id=0, user_name=owner, parent=facts, known=known)
         problems = refined.problems if isinstance(refined, TaskFaults) else ()
     if problems:
         raise _broken(problems)
-    return parent
+    return parent, document
+
+
+def _strangers(document: TaskDocument, known: Container[str]) -> list[Problem]:
+    """Outputs into datasets that the catalogue has although no task writes to them: they are somebody else's."""
+    names = [name for name in document.output_names if name in known]
+    if not names:
+        return []
+    written = set(DatasetWriter.objects.filter(dataset_name__in=names).values_list("dataset_name", flat=True))
+    message = "the catalogue has a dataset {} that no task writes to; name a new one"
+    return [
+        problem(f"{output.path}.dataset", "unique", message.format(output.dataset))
+        for output in document.outputs
+        if output.dataset in names and output.dataset not in written
+    ]
 
 
 def _broken(problems: Sequence[Problem]) -> Refused:
@@ -123,7 +139,13 @@ def _twin(params: Mapping[str, Any], owner: str) -> list[Problem]:
 
 
 def _register(
-    params: Mapping[str, Any], owner: str, parent: Task | None, principal: Principal, key: str, digest: str
+    params: Mapping[str, Any],
+    owner: str,
+    parent: Task | None,
+    document: TaskDocument,
+    principal: Principal,
+    key: str,
+    digest: str,
 ) -> tuple[Task, bool]:
     columns = first_columns(params, owner, parent.id if parent else None)
     with transaction.atomic():
@@ -136,10 +158,19 @@ def _register(
                 raise _broken(twin)
         task, new = submit(params, columns, principal.name, f"user:{principal.name}", key, digest)
         if new:
+            _claim_outputs(task, document)
             audit(
                 "task.submit", principal, f"task {task.id}", vo=task.vo, after={"task_name": task.task_name, "user_name": owner}
             )
         return task, new
+
+
+def _claim_outputs(task: Task, document: TaskDocument) -> None:
+    """Refused(422) where others write to the datasets of the task, or may give its names."""
+    try:
+        claim_outputs(task, document.outputs, shared=document.parameters.allowTaskDuplication)
+    except OutputsTaken as taken:
+        raise _broken([problem(f"{c.output.path}.{c.part}", "unique", c.reason) for c in taken.claims]) from None
 
 
 def _refuse_too_many(params: Mapping[str, Any], owner: str) -> None:

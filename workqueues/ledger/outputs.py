@@ -11,9 +11,11 @@ from django.db import transaction
 from broker_site.foundation.sql.copying import take_ids
 from broker_site.foundation.sql.prepared import Call, Prepared
 from workqueues.ledger.moves import datasets_born, move_dataset
-from workqueues.models import CatalogueDataset, Dataset, Task
+from workqueues.ledger.output_names import claim_outputs
+from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, Replica, Task
 from workqueues.rules.jobs.file_names import stored_path
 from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.refine import OutputName
 
 TEMPLATE = "tmpl_"
 """How the types of template datasets begin: no file is ever in one."""
@@ -60,7 +62,7 @@ def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: st
         with transaction.atomic():
             locked = list(Dataset.objects.select_for_update(no_key=True).filter(id__in=missing).order_by("id"))
             known |= _concrete(missing, place)
-            known |= _make_concrete([d for d in locked if d.id not in known], place, who)
+            known |= _make_concrete(task, [d for d in locked if d.id not in known], place, who)
     return {**wanted, **known}
 
 
@@ -68,7 +70,7 @@ def _concrete(template_ids: Sequence[int], site: str) -> dict[int, Dataset]:
     return {d.template_id or 0: d for d in Dataset.objects.filter(template_id__in=template_ids, site=site)}
 
 
-def _make_concrete(templates: Sequence[Dataset], site: str, who: str) -> dict[int, Dataset]:
+def _make_concrete(task: Task, templates: Sequence[Dataset], site: str, who: str) -> dict[int, Dataset]:
     datasets = {}
     for template, new_id in zip(templates, take_ids("workqueues_dataset", len(templates)), strict=True):
         datasets[template.id] = Dataset(
@@ -81,6 +83,7 @@ def _make_concrete(templates: Sequence[Dataset], site: str, who: str) -> dict[in
             **{name: getattr(template, name) for name in _INHERITED},
         )
     Dataset.objects.bulk_create(datasets.values())
+    claim_outputs(task, [OutputName(d.dataset_name, "") for d in datasets.values()], shared=False)
     datasets_born(datasets.values(), who, "concrete dataset of a template")
     for dataset in datasets.values():
         register_dataset(dataset.dataset_name)
@@ -98,8 +101,7 @@ _REGISTER = Prepared(
         JOIN workqueues_cataloguedataset d ON d.name = g.name
     ), filed AS (
         INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
-        SELECT dataset_id, lfn, size, checksum, events FROM given
-        ON CONFLICT (dataset_id, lfn) DO NOTHING RETURNING id, dataset_id, lfn
+        SELECT dataset_id, lfn, size, checksum, events FROM given RETURNING id, dataset_id, lfn
     )
     INSERT INTO workqueues_replica (file_id, storage, path)
     SELECT filed.id, given.storage, given.path FROM filed JOIN given USING (dataset_id, lfn)
@@ -108,7 +110,9 @@ _REGISTER = Prepared(
 
 
 def registering(files: Sequence[CatalogueEntry]) -> list[Call]:
-    """What registers files with one replica each, in the caller's transaction; a file that is registered stays as it is."""
+    """What registers files with one replica each, in the caller's transaction; a name that is registered already is refused
+    (IntegrityError).
+    """
     if not files:
         return []
     values = (
@@ -121,3 +125,17 @@ def registering(files: Sequence[CatalogueEntry]) -> list[Call]:
         [stored_path(f.dataset_name, f.lfn) for f in files],
     )
     return [_REGISTER.with_values(*values)]
+
+
+def registered_before(files: Sequence[CatalogueEntry]) -> dict[tuple[str, str], CatalogueFile]:
+    """Those of these files whose names are registered, by dataset and name."""
+    rows = CatalogueFile.objects.filter(
+        dataset__name__in={f.dataset_name for f in files}, lfn__in={f.lfn for f in files}
+    ).select_related("dataset")
+    return {(row.dataset.name, row.lfn): row for row in rows}
+
+
+def add_replica(file: CatalogueFile, entry: CatalogueEntry) -> None:
+    """A registered file was made again, the same to the byte, perhaps at another storage."""
+    path = stored_path(entry.dataset_name, entry.lfn)
+    Replica.objects.get_or_create(file=file, storage=entry.storage, defaults={"path": path})

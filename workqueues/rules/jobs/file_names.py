@@ -45,4 +45,9 @@ def bad_middle_name(template: str, source: str, numbers: Sequence[int]) -> str:
 
 def stored_path(dataset_name: str, lfn: str) -> str:
     """The file in a folder of its dataset, so that equal names of two tasks do not meet."""
-    return f"{dataset_name.strip('/').replace('/', '_')}/{lfn}"
+    return f"{dataset_folder(dataset_name)}/{lfn}"
+
+
+def dataset_folder(dataset_name: str) -> str:
+    """Datasets with the same folder are one to those who write."""
+    return dataset_name.strip("/").replace("/", "_")

@@ -4,6 +4,7 @@ from workqueues.rules.refine.plan import check_inputs, notes, plan
 from workqueues.rules.refine.types import (
     DatasetFacts,
     DatasetPlan,
+    OutputName,
     ParentFacts,
     Refined,
     TaskDocument,
@@ -16,6 +17,7 @@ from workqueues.rules.refine.validate import bounded, read_task, validate
 __all__ = [
     "DatasetFacts",
     "DatasetPlan",
+    "OutputName",
     "ParentFacts",
     "Refined",
     "TaskDocument",
