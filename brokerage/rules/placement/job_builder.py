@@ -165,7 +165,8 @@ class JobBuilder:
         """Output dataset -> how many files of it the jobs make."""
         files: Counter[int] = Counter()
         for queue, n in Counter(p.job.queue for p in placed).items():
-            files.update({output.dataset_id: n for output in self.outputs[queue]})
+            for output in self.outputs[queue]:
+                files[output.dataset_id] += n
         return files
 
 
