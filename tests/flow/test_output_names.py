@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from brokerage.ledger.lease import Lease
 from brokerage.models import Job, JobResult
 from brokerage.queries.invariants import check
 from brokerage.queries.job_document import job_document
@@ -186,7 +187,7 @@ def test_two_jobs_that_report_one_name_at_once_do_not_both_finish(ada: Person) -
     submitted(sharing("t1", nEvents=10))
     submitted(sharing("t2", nEvents=10))
     run_agents(3)
-    leases = []
+    leases = list[Lease]()
     for queue in queues:
         while len(leases) < 2 and Job.objects.filter(computing_queue=queue, status="activated").exists():
             leases.append(take(queue))

@@ -141,6 +141,20 @@ Cut = Callable[[Files, JobLimits, int, Sequence[Secondary]], Split]
 NOWHERE: Mapping[int, str] = MappingProxyType({})
 
 
+def _next_queue(idle: list[str], queues: Sequence[ChosenQueue], failed_at: str, dice: Random) -> tuple[ChosenQueue | None, bool]:
+    """The queue for the next jobs, and whether nothing waits there, so that it gets one job first; it is idle no more.
+
+    The one at which the next piece failed comes last.
+    """
+    by_name = {queue.name: queue for queue in queues}
+    waiting = [name for name in idle if name != failed_at and name in by_name]
+    chosen = by_name[waiting[-1]] if waiting else None
+    queue = chosen or draw([q for q in queues if q.name != failed_at], dice) or draw(queues, dice)
+    if queue is not None and queue.name in idle:
+        idle.remove(queue.name)
+    return queue, chosen is not None
+
+
 def lay_out(
     files: Files,
     secondaries: Sequence[Secondary],
@@ -170,14 +184,9 @@ def lay_out(
     failures = {name: {i for i, at in failed_at.items() if at == name} for name in set(failed_at.values())}
     reason, made, uses = "", 0, 0
     while made < most and cursor.at < len(files) and uses < MOST_USES:
-        bad = failed_at.get(cursor.at, "")
-        first = any(name != bad for name in idle)
-        if first:
-            queue = by_name[idle.pop(max(i for i, name in enumerate(idle) if name != bad))]
-        else:
-            open_queues = [q for q in by_name.values() if q.name not in barred]
-            queue = draw([q for q in open_queues if q.name != bad], dice) or draw(open_queues, dice)
-            idle = [name for name in idle if queue is None or name != queue.name]
+        queue, first = _next_queue(
+            idle, [q for q in by_name.values() if q.name not in barred], failed_at.get(cursor.at, ""), dice
+        )
         if queue is None:
             break
         other = bool(failed_at) and any(q.name != queue.name and q.queued < q.cap and q.weight > 0 for q in by_name.values())
