@@ -41,6 +41,10 @@ NQUEUELIMITSITE | int jobs | 20 | 0.. | seed 000; decision A2
     A queue takes jobs until it has more queued than this and than twice what runs. 0 = the letter of the document.
 NQUEUELIMITSITE_<gshare> | int jobs | unset | 0.. | facts on gdpconfig 1.2.1
     NQUEUELIMITSITE for one share.
+RETRY_PAUSE | duration | 30s | 0s..30d | decision D17
+    After the first try that failed an input file waits so long for the next one, after each further one twice as long. 0: not.
+RETRY_PAUSE_MAX | duration | 30min | 0s..30d | decision D17
+    The longest pause before the next try of a file.
 # The generic broker.
 BEST_GENERIC | int queues | 5 | 1..1000 | facts on the brokerage 4
     How many of the best queues the generic broker takes.

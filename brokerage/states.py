@@ -76,4 +76,7 @@ COUNTED_AS = {"sent": "starting", **{state: state for state in JOB.counted}}
 STORAGE_DOWN = "storage_down"
 """Sub-status of a job that was closed because a storage was down: no try of its files, and no word about the queue."""
 
+INPUT_MISSING = "input_missing"
+"""Sub-status of a job that was closed because inputs could not be read: a try of its files, which wait as after a failure."""
+
 GUARDED = ((JOB, "brokerage_job", "TRUE"),)

@@ -17,6 +17,7 @@ from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobInput, JobSpec, TaskQueue
 from brokerage.rules.dispatch.settlement import Ending, JobVersion, Report
 from tests.builders import grid, pilot, reading, submitted
+from tests.flow.steps import let_retry
 from workqueues.ledger.claims import claim_tasks, lock_claimed, release
 from workqueues.ledger.events import insert_ranges, settle_file_states
 from workqueues.ledger.moves import move_task
@@ -73,6 +74,7 @@ class Generator:
 
     def __init__(self, of: Shared, limit: int = 100) -> None:
         self.of, self.run = of, str(uuid4())
+        let_retry()
         claimed = [t.id for t in claim_tasks(self.run, 60, ["ready", "running"], 100)]
         for other in set(claimed) - {of.task.id}:
             release(other, self.run)

@@ -34,6 +34,8 @@ PACE: Mapping[tuple[str, str, str], float] = {
     ("taskbrokerage", "PENDING_NUCLEUS", "jedi"): 2.0,
     ("jobbroker", "PENDING_PRODUCTION", "jedi"): 2.0,
     ("jobbroker", "PENDING_GENERIC", "jedi"): 2.0,
+    ("jobbroker", "RETRY_PAUSE", "jedi"): 1.0,
+    ("jobbroker", "RETRY_PAUSE_MAX", "jedi"): 10.0,
     ("anal_jobbroker", "PENDING_ANALYSIS", "jedi"): 2.0,
     ("dispatch", "POLL", "jedi"): 0.2,
     ("jobbroker", "JOBS_PER_BLOCK", "jedi"): 1,

@@ -15,11 +15,13 @@ from brokerage.agents.decision_cycle import DecisionCycle
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.generate import give_up, make_jobs, take_input
 from brokerage.queries.chunks import CannotAsk
+from brokerage.queries.usable_input import queues_of_failures
 from brokerage.rules.decision.assembly import TaskDecision
 from brokerage.rules.decision.policy_choice import Unusable
 from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.placement.job_builder import deal
 from brokerage.rules.placement.place_jobs import NoPlace, Placement, most_jobs, place_jobs
 from brokerage.rules.placement.slots import JobGrants
 from brokerage.rules.placement.usable_input import UsableInput
@@ -87,7 +89,7 @@ def _most_jobs(task: Task, run_state: GenerateRun) -> int:
 def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> DatasetJobs:
     """Pick input, decide on queues, place and make the jobs. Raises NoPlace and what deciding and cutting raise."""
     run, cycle = run_state.run, run_state.cycle
-    usable = take_input(run.id, task, dataset, most)
+    usable = take_input(run.id, task, dataset, most, run.who)
     if not len(usable.columns):
         return 0, None
     if not (smallest := usable.smallest(most)):
@@ -99,11 +101,12 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
     decision_id = cycle.decisions.store()
     placement = _place(task, usable, task_decision, most, decision_id, run_state)
     give_up(run.id, task.id, usable, placement.dropped, run.who)
-    make_jobs(run.id, task, usable, placement.jobs, decision_id, run.who)
-    if placement.jobs or placement.dropped:
-        return len(placement.jobs), None
-    if placement.reason:
-        return 0, Delay(placement.reason, gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), pending=False)
+    jobs, lack = deal(usable, placement.jobs)
+    make_jobs(run.id, task, usable, jobs, decision_id, run.who)
+    if jobs or placement.dropped:
+        return len(jobs), None
+    if reason := lack or placement.reason:
+        return 0, Delay(reason, gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), pending=False)
     return 0, QUEUES_FULL
 
 
@@ -121,6 +124,7 @@ def _place(
     """Cut jobs for the chosen queues, and count them there."""
     storages, config = run_state.cycle.requests.snapshot.storages, gdpconfig.component("jobbroker", vo=task.vo)
     queue_ids, grants = run_state.queue_ids, run_state.grants
-    placement = place_jobs(usable, task_decision, storages, queue_ids, grants, most, config, dice(task.id, decision_id))
+    chance, failed_at = dice(task.id, decision_id), queues_of_failures(usable.files)
+    placement = place_jobs(usable, task_decision, storages, queue_ids, grants, most, config, chance, failed_at)
     grants.add(task.gshare, Counter(job.queue for job in placement.jobs))
     return placement

@@ -15,20 +15,21 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel.machine import NEW
 from broker_site.foundation.sql.copying import cell, copy_lines, escaped
 from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
 from brokerage.queries.usable_input import max_files_of, usable_input
 from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
-from brokerage.rules.placement.new_job import DealtFiles, NewJob, PlacedJob
-from brokerage.rules.placement.usable_input import UsableInput, files_wanted
+from brokerage.rules.placement.new_job import DealtFiles, DealtJob, NewJob
+from brokerage.rules.placement.usable_input import UsableInput, files_wanted, most_jobs_of
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.events import drop, insert_ranges, settle_file_states
 from workqueues.ledger.moves import Stale, move_dataset, move_task
-from workqueues.ledger.picking import take_files
+from workqueues.ledger.picking import pause_files, take_files
 from workqueues.ledger.secondaries import advance, load_secondaries
 from workqueues.models import Dataset, JobParamsTemplate, Task
-from workqueues.rules.jobs.event_ranges import NewRange
+from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.splitters.protocol import Dropped
 
@@ -37,14 +38,25 @@ MOST_BYTES = 2**63 - 1
 """As many as a column holds: files of the catalogue may claim to be larger together."""
 
 
-def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int) -> UsableInput:
-    """Pick files of a master dataset, and of its secondary ones, for at most so many jobs. Raises NoGenerator, Stale."""
+def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int, who: str) -> UsableInput:
+    """Pick files of a master dataset, and of its secondary ones, for at most so many jobs. Raises NoGenerator, Stale.
+
+    Files whose partner in a secondary dataset is held back wait; those whose partner is lost are given up.
+    """
     dataset.refresh_from_db(fields=["n_files_used", "n_files_to_be_used"])  # a dead run's files, and those of jobs, came back
     wanted = files_wanted(parse(task.split_rule), dataset, max_files_of(task), jobs)
     files = take_files(run_id, task.id, dataset.id, min(wanted, MOST_FILES))
     usable = usable_input(task, dataset, files)
-    others = load_secondaries(run_id, task, dataset, max(len(usable.columns), jobs)) if files else []
-    return replace(usable, others=others)
+    if not files:
+        return usable
+    whole, bound = not usable.pieces, usable.rules.boundary > 0 and dataset.type != "pseudo_input"
+    loaded = load_secondaries(run_id, task, dataset, files, most_jobs_of(usable, jobs), whole=whole, bound=bound)
+    pause_files(sorted(loaded.waiting), gdpconfig.value("storage", "LOOK_AGAIN", vo=task.vo))
+    for file_id, partner in loaded.lost.items():
+        drop(run_id, task.id, [DroppedEvents(file_id, 0, 0)], f"it belongs together with {partner}", who)
+    if left_out := loaded.left_out:
+        usable = usable_input(task, dataset, [f for f in files if f.id not in left_out])
+    return replace(usable, others=loaded.secondaries)
 
 
 def give_up(run_id: str, task_id: int, usable: UsableInput, dropped: Sequence[Dropped], who: str) -> None:
@@ -53,8 +65,8 @@ def give_up(run_id: str, task_id: int, usable: UsableInput, dropped: Sequence[Dr
         drop(run_id, task_id, rows, reason, who)
 
 
-def make_jobs(run_id: str, task: Task, usable: UsableInput, placed: Sequence[PlacedJob], decision_id: int, who: str) -> None:
-    """Make the placed jobs.
+def make_jobs(run_id: str, task: Task, usable: UsableInput, placed: Sequence[DealtJob], decision_id: int, who: str) -> None:
+    """Make the placed jobs, with the files of secondary datasets that were dealt to them.
 
     Raises Stale if the claim is gone, NoPlace if serial numbers are used up, UnresolvedPlaceholder if a job lacks a value,
     BadPlan if the generator gives no text.
@@ -63,11 +75,11 @@ def make_jobs(run_id: str, task: Task, usable: UsableInput, placed: Sequence[Pla
         return
     with _without_garbage_collection():
         reservation = reserve(run_id, task.id, len(placed))
-        outputs = outputs_by_queue(task, reservation.outputs, {p.queue for p in placed}, who)
-        queues = task_queues(task, {(p.queue_id, p.slot) for p in placed})
+        outputs = outputs_by_queue(task, reservation.outputs, {p.job.queue for p in placed}, who)
+        queues = task_queues(task, {(p.job.queue_id, p.job.slot) for p in placed})
         parameters = JobParamsTemplate.objects.get(task_id=task.id).job_params_template
         builder = JobBuilder(task.id, usable, parameters, reservation.job_ids, reservation.seeds, outputs)
-        jobs = (builder.job(i, p, queues[p.queue_id, p.slot]) for i, p in enumerate(placed))
+        jobs = (builder.job(i, p, queues[p.job.queue_id, p.job.slot]) for i, p in enumerate(placed))
         cut = [usable.dataset.id] if usable.pieces else []
         generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt_files(usable.others, placed))
 
@@ -112,7 +124,10 @@ def generate(
         for dataset_id, n in dealt:
             advance(dataset_id, n)
         outputs = ((j.id, output) for j in made for output in j.outputs)
-        lines = (f"{task_id}\trunning\t{id_}\t{o.dataset_id}\t{o.type}\t{escaped(o.lfn)}" for id_, o in outputs)
+        lines = (
+            f"{task_id}\trunning\t{id_}\t{o.dataset_id}\t{o.type}\t{escaped(o.lfn)}\t{'t' if o.optional else 'f'}"
+            for id_, o in outputs
+        )
         copy_lines("workqueues_file", _OUTPUT, lines)
         _count_outputs(datasets, written, who)
         _record_retries(task_id, made)
@@ -146,7 +161,7 @@ _SPEC = (
 )  # fmt: skip
 _INPUT = ("job_id", "file_id", "dataset_id", "tracked", "attempt_nr", "event_range_id")
 _CHANGE = ("job_id", "old", "new", "epoch", "who", "why")
-_OUTPUT = ("task_id", "status", "out_job_id", "dataset_id", "type", "lfn")
+_OUTPUT = ("task_id", "status", "out_job_id", "dataset_id", "type", "lfn", "optional")
 
 
 def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None) -> None:
@@ -202,24 +217,34 @@ def _use_ranges(task_id: int, ranges: Sequence[NewRange]) -> None:
     settle_file_states(sorted({r.file_id for r in ranges}))
 
 
+_BIND = ", beside_file = coalesce(b.beside, f.beside_file), beside_event = coalesce(b.event, f.beside_event)"
+_BOUND = """LEFT JOIN unnest(%(files)s::bigint[], %(beside)s::bigint[], %(events)s::int[]) AS b(id, beside, event)
+    ON b.id = i.file_id"""
+
+
 def _use_inputs(task_id: int, jobs: Sequence[NewJob]) -> None:
-    """Tracked inputs: picked -> running. They are found by their uses, which stand already.
+    """Tracked inputs: picked -> running; files of secondary datasets are bound to the files beside which they were given. They
+    are found by their uses, which stand already.
 
     The bounds of their ids let the database read no more of a large table than where they are.
     """
     tracked = [u.file_id for j in jobs for u in j.inputs if u.tracked]
     if not tracked:
         return
+    bound = list(zip(*[b for j in jobs for b in j.bound], strict=True))
     with connection.cursor() as cursor:
         cursor.execute(
-            """
-            UPDATE workqueues_file f SET status = 'running', job_id = i.job_id, last_attempt_time = now()
-            FROM brokerage_jobinput i
-            WHERE i.job_id = ANY (%s) AND i.tracked AND f.id = i.file_id AND f.task_id = %s AND f.status = 'picked'
-              AND f.id BETWEEN %s AND %s
+            f"""
+            UPDATE workqueues_file f SET status = 'running', job_id = i.job_id, last_attempt_time = now() {_BIND if bound else ""}
+            FROM brokerage_jobinput i {_BOUND if bound else ""}
+            WHERE i.job_id = ANY (%(jobs)s) AND i.tracked AND f.id = i.file_id AND f.task_id = %(task)s AND f.status = 'picked'
+              AND f.id BETWEEN %(least)s AND %(most)s
             """,
-            [[j.id for j in jobs], task_id, min(tracked), max(tracked)],
-        )
+            {
+                "jobs": [j.id for j in jobs], "task": task_id, "least": min(tracked), "most": max(tracked),
+                **dict(zip(("files", "beside", "events"), map(list, bound), strict=False)),
+            },
+        )  # fmt: skip
         if cursor.rowcount != len(tracked):
             raise Stale(f"{len(tracked) - cursor.rowcount} of {len(tracked)} files are no longer picked")
 

@@ -18,8 +18,9 @@ from brokerage.rules.placement.place_jobs import NoPlace
 from brokerage.rules.placement.slots import Slot
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.outputs import concrete_datasets
-from workqueues.models import Dataset, File, OutputTemplate, Task
+from workqueues.models import Dataset, File, Task
 from workqueues.rules.jobs.pseudo_files import choose_seeds
+from workqueues.states import OUTPUT_TYPES
 
 
 class TaskQueueKey(NamedTuple):
@@ -40,6 +41,21 @@ class TaskQueueKey(NamedTuple):
 _GROUPED = ", ".join(TaskQueueKey._fields)
 
 
+class _Template(NamedTuple):
+    """A template of file names, with the name of the dataset that it is of; `serial_nr`: the last one that was dealt."""
+
+    id: int
+    task_id: int
+    dataset_name: str
+    pattern: str
+    serial_nr: int
+    max_serial_nr: int | None
+    dataset_id: int
+    type: str
+    stream_name: str
+    optional: bool
+
+
 class Reservation(NamedTuple):
     """Job ids, templates of outputs with the first serial number of each, and seeds in order; none where the task uses none."""
 
@@ -53,21 +69,53 @@ def reserve(run_id: str, task_id: int, n: int) -> Reservation:
     with transaction.atomic():
         lock_claimed(task_id, run_id)
         seeds = _take_seeds(task_id, n)
-        templates = list(OutputTemplate.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"))
-        _check_serial_numbers(templates, n)
-        OutputTemplate.objects.filter(id__in=[t.id for t in templates]).update(serial_nr=F("serial_nr") + n)
-        outputs = [JobOutput(t.dataset_id, t.out_type, t.filename_template, t.stream_name, t.serial_nr + 1) for t in templates]
+        outputs = _take_serials(task_id, n)
         return Reservation(take_ids("brokerage_job", n), outputs, seeds)
 
 
-def _check_serial_numbers(templates: Iterable[OutputTemplate], n: int) -> None:
+_TEMPLATES = f"""
+SELECT t.id, t.task_id, e.dataset_name, t.filename_template, t.serial_nr, t.max_serial_nr, t.dataset_id, t.out_type,
+    t.stream_name, t.optional
+FROM workqueues_outputtemplate t JOIN workqueues_dataset e ON e.id = t.dataset_id
+WHERE t.dataset_id IN (
+    SELECT e.id FROM workqueues_outputtemplate m JOIN workqueues_dataset d ON d.id = m.dataset_id
+        JOIN workqueues_dataset e ON e.dataset_name = d.dataset_name AND e.vo = d.vo
+            AND (e.id = d.id OR e.type IN ({OUTPUT_TYPES.sql}))
+    WHERE m.task_id = %s)
+ORDER BY t.id FOR NO KEY UPDATE OF t
+"""
+"""The templates of a task, and those of other tasks that write to the same datasets."""
+
+
+def _take_serials(task_id: int, n: int) -> list[JobOutput]:
+    """The outputs of each job, with the first of `n` serial numbers: they count in the dataset, whichever tasks write to it by
+    the same template (decision F7).
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_TEMPLATES, [task_id])
+        templates = [_Template(*row) for row in cursor.fetchall()]
+        largest: dict[tuple[str, str], int] = {}
+        for t in templates:
+            key = (t.dataset_name, t.pattern)
+            largest[key] = max(largest.get(key, 0), t.serial_nr)
+        mine = [t._replace(serial_nr=largest[t.dataset_name, t.pattern]) for t in templates if t.task_id == task_id]
+        _check_serial_numbers(mine, n)
+        cursor.execute(
+            "UPDATE workqueues_outputtemplate t SET serial_nr = v.nr + %s FROM unnest(%s::bigint[], %s::int[]) AS v(id, nr)"
+            " WHERE t.id = v.id",
+            [n, [t.id for t in mine], [t.serial_nr for t in mine]],
+        )
+    return [JobOutput(t.dataset_id, t.type, t.pattern, t.stream_name, t.serial_nr + 1, t.optional) for t in mine]
+
+
+def _check_serial_numbers(templates: Iterable[_Template], n: int) -> None:
     """No serial number goes beyond the largest that its template may use."""
     for template in templates:
         if template.max_serial_nr is not None and template.serial_nr + n > template.max_serial_nr:
             left = max(template.max_serial_nr - template.serial_nr, 0)
             raise NoPlace(
-                f"{n} serial numbers are needed for {template.filename_template}, and {left} are left up to "
-                f"{template.max_serial_nr}, the largest one"
+                f"{n} serial numbers are needed for {template.pattern}, and {left} are left up to {template.max_serial_nr}, "
+                "the largest one"
             )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look_after_commit
@@ -27,13 +27,14 @@ from brokerage.rules.dispatch.settlement import (
     first_line,
     settle,
 )
-from brokerage.states import JOB
+from brokerage.states import INPUT_MISSING, JOB
 from workqueues.ledger.files import Hold, JobOutcome, MadeFile, settling
 from workqueues.ledger.moves import Stale
-from workqueues.ledger.outputs import CatalogueEntry, registering
+from workqueues.ledger.outputs import CatalogueEntry, add_replica, registered_before, registering
 from workqueues.models import File
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.held_files import REPORTED
+from workqueues.rules.jobs.retry_pause import RetryPause
 
 FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
@@ -46,8 +47,7 @@ _SEE = Prepared(
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
         coalesce(s.vo, ''), s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
         u.whole, u.cut,
-        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, 'an' = ANY (string_to_array(d.attributes, ',')),
-                f.type = 'log')
+        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type = 'log')
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
         coalesce(s.created_at, j.status_since), now(), j.token_since
     FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
@@ -132,7 +132,10 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str, notes: Sequenc
     lease is over without this report, or goes on under a newer token: it changed nothing.
     """
     try:
-        return _settle(job_id, epoch, report, who, notes, token)
+        try:
+            return _settle(job_id, epoch, report, who, notes, token)
+        except IntegrityError:  # the catalogue has a file of a name already
+            return _settle(job_id, epoch, report, who, notes, token, names_known=True)
     except Stale:
         # The same report at the same time, sent again by a pilot that got no answer: the other one may have settled it meanwhile.
         jobs = _read([job_id])
@@ -141,7 +144,10 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str, notes: Sequenc
         return _recorded(jobs[0], epoch)
 
 
-def _settle(job_id: int, epoch: int, report: Report, who: str, notes: Sequence[str], token: int) -> str:
+def _settle(
+    job_id: int, epoch: int, report: Report, who: str, notes: Sequence[str], token: int, *, names_known: bool = False
+) -> str:
+    """`names_known`: files that the catalogue has under the names of the outputs are looked up first."""
     with transaction.atomic():
         jobs = _read([job_id])
         if not jobs:
@@ -152,10 +158,13 @@ def _settle(job_id: int, epoch: int, report: Report, who: str, notes: Sequence[s
         if job.token_since is not None and token < job.token_since.timestamp() <= job.now.timestamp() - OVERLAP_S:
             raise Stale(f"the token for job {job_id} was replaced")
         sources = [name for (name,) in _SOURCES.run(job_id)] if report.down_storages else ()
-        order = JobOrder(job.outputs, job.storage, job.space, sources)
+        known = registered_before(job.vo, _entries(job, report.outputs)) if names_known else {}
+        registered = {lfn: (file.fsize, file.checksum) for (_, lfn), file in known.items()}
+        order = JobOrder(job.outputs, job.storage, job.space, sources, registered)
         settlement = settle(report, order, job.kill_requested, job.kill_outcome, notes)
         outcome: Outcome = "untried" if settlement.down else FILE_OUTCOME[settlement.ending]
-        writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement))
+        unreadable = settlement.sub_status == INPUT_MISSING
+        writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement), unreadable=unreadable)
         error = f": {report.error_code} {first_line(report.error_message)}" if report.error_code else ""
         if not move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]).run():
             raise Stale(f"the lease {epoch} of job {job_id} is over")
@@ -165,19 +174,24 @@ def _settle(job_id: int, epoch: int, report: Report, who: str, notes: Sequence[s
         )
         writes.append(move_jobs([job_id], settlement.ending, who, why, sub_status=settlement.sub_status))
         writes.append(_result(job, report, settlement, notes))
-        datasets = {o.file_id: o.dataset_name for o in job.outputs}
-        writes += registering(
-            job.vo,
-            [
-                CatalogueEntry(datasets[id_], o.lfn, o.size, o.checksum, o.storage, o.n_events)
-                for id_, o in settlement.made.items()
-            ],
-        )
+        made_files = _entries(job, list(settlement.made.values()))
+        writes += registering(job.vo, [entry for entry in made_files if (entry.dataset_name, entry.lfn) not in known])
+        for entry in made_files:
+            if file := known.get((entry.dataset_name, entry.lfn)):
+                add_replica(file, entry)
         # In one round trip: the rows of the datasets are locked, and the ends of other jobs of the task wait for them.
         run_together(writes)
         more = ("command",) if settlement.ending == "cancelled" else ("storage",) if settlement.down else ()
         look_after_commit("generate", "finish", *more)
         return settlement.ending
+
+
+def _entries(job: _Job, outputs: Sequence[ReportedOutput]) -> list[CatalogueEntry]:
+    """What is to be registered of these outputs, those that nobody asked for left out."""
+    datasets = {o.lfn: o.dataset_name for o in job.outputs}
+    return [
+        CatalogueEntry(datasets[o.lfn], o.lfn, o.size, o.checksum, o.storage, o.n_events) for o in outputs if o.lfn in datasets
+    ]
 
 
 def end_jobs(
@@ -223,16 +237,25 @@ def _recorded(job: _Job, epoch: int) -> str:
 
 
 def _ending_files(
-    jobs: Sequence[_Job], outcome: Outcome, made: Mapping[int, ReportedOutput], holds: Mapping[int, Hold]
-) -> list[Call]:
+    jobs: Sequence[_Job], outcome: Outcome, made: Mapping[int, ReportedOutput], holds: Mapping[int, Hold], *,
+    unreadable: bool = False,
+) -> list[Call]:  # fmt: skip
     """What the end of the jobs writes to their files, which are locked."""
     facts = {file_id: MadeFile(o.size, o.checksum, o.n_events) for file_id, o in made.items()}
     not_needed = frozenset(o.file_id for job in jobs for o in job.outputs if o.optional)
     outcomes = [
-        JobOutcome(j.id, outcome, j.inputs, [o.file_id for o in j.outputs], facts, holds, not_needed, j.cut) for j in jobs
-    ]
+        JobOutcome(
+            j.id, outcome, j.inputs, [o.file_id for o in j.outputs], facts, holds, not_needed, j.cut, _pause(j.vo), unreadable
+        )
+        for j in jobs
+    ]  # fmt: skip
     uses = _USES.with_values([j.id for j in jobs], ["used" if outcome == "finished" else "returned"] * len(jobs))
     return [*settling(outcomes), uses]
+
+
+def _pause(vo: str) -> RetryPause:
+    """How long files wait after a try that failed."""
+    return RetryPause(*(gdpconfig.value("jobbroker", name, vo=vo) for name in ("RETRY_PAUSE", "RETRY_PAUSE_MAX")))
 
 
 def _holds(job: _Job, report: Report, settlement: Settlement) -> dict[int, Hold]:

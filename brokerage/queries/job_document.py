@@ -25,7 +25,7 @@ _JOB = Prepared(
                 JOIN workqueues_replica r ON r.file_id = t.id JOIN brokerage_storageendpoint e ON e.name = r.storage
                 WHERE c.name = d.dataset_name AND c.vo = d.vo AND e.path <> '') AS place ON TRUE
             WHERE i.job_id = j.id AND f.type = 'input' ORDER BY f.id, place.away, place.name),
-        ARRAY(SELECT json_build_array(f.lfn, c.folder, f.type, 'an' = ANY (string_to_array(d.attributes, ',')),
+        ARRAY(SELECT json_build_array(f.lfn, c.folder, f.type, f.optional,
                 coalesce(d.template_id, d.id))
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
             LEFT JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name AND c.vo = d.vo

@@ -10,14 +10,16 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.duties import AgentDuty, Health, agent_of, health
 from broker_site.foundation.kernel import clock
 from brokerage.queries.job_errors import job_errors
-from brokerage.rules.explain.task_status_text import ParentTask, QueueLoad, SuspectFiles, TaskStatus
+from brokerage.rules.explain.task_status_text import ParentTask, PausedFiles, QueueLoad, SuspectFiles, TaskStatus
 from workqueues.models import Task
 from workqueues.queries.units import throttle_reason
-from workqueues.states import TASK
+from workqueues.states import INPUT_FILE, MASTER_TYPES, TASK
 
 PILOT_SEEN_MIN = 10
 """Minutes after which a pilot that has not asked counts as gone."""
 MOST_QUEUES = 20
+MOST_PAUSED = 10_000
+"""Files that wait for their next try are counted no further."""
 
 
 def task_status(task: Task, using: str = "default") -> TaskStatus:
@@ -36,6 +38,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         throttle=throttle_reason(task, using),
         parent=parent,
         suspect=suspect,
+        paused=paused_files(task.id, using),
         loads=queue_loads(task.id, using),
         agent=(duty, _health(duty, *agent)) if duty else None,
         errors=job_errors(task.id, using),
@@ -59,6 +62,23 @@ def surroundings(
         known_parent, name, status, n, reason, last_success, last_error_at = cursor.fetchone()
     parent = ParentTask(known_parent, name, status) if known_parent else None
     return parent, SuspectFiles(n, reason or ""), (last_success, last_error_at)
+
+
+def paused_files(task_id: int, using: str = "default") -> PausedFiles:
+    """Files of masters that wait for their next try, counted up to a limit."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            f"""
+            SELECT count(*), min(due) FROM (
+                SELECT f.retry_due AS due FROM workqueues_dataset d JOIN workqueues_file f
+                    ON f.dataset_id = d.id AND f.status IN ({INPUT_FILE.unused.sql}) AND f.held = '' AND f.retry_due > now()
+                WHERE d.task_id = %s AND d.master_id IS NULL AND d.type IN ({MASTER_TYPES.sql})
+                ORDER BY f.retry_due LIMIT %s) AS paused
+            """,
+            [task_id, MOST_PAUSED + 1],
+        )
+        n, due = cursor.fetchone()
+        return PausedFiles(min(n, MOST_PAUSED), due, n > MOST_PAUSED)
 
 
 def _health(duty: AgentDuty, last_success: datetime | None, last_error_at: datetime | None) -> Health:

@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from django.db import connection
+from django.db.models import Q
+from django.db.models.functions import Now
+
 from broker_site.foundation import gdpconfig
 from brokerage.rules.decision.policy_choice import generator_chosen
 from brokerage.rules.placement.usable_input import UsableInput, columns_of, cuts_events
+from brokerage.states import INPUT_MISSING
 from workqueues.models import Dataset, File, Task, TaskParams
 from workqueues.queries.ranges import free_pieces
 from workqueues.rules.jobs.activity import activity_of
@@ -41,10 +46,28 @@ def peek(task: Task, dataset: Dataset, most: int) -> UsableInput:
     Each state is read in the order of the index by state: in the order of ids alone the planner would rather leaf through all
     files that are older than those of the dataset.
     """
-    usable = File.objects.filter(dataset_id=dataset.id, held="").values_list(*InputFile._fields)
+    due = Q(retry_due__isnull=True) | Q(retry_due__lte=Now())
+    usable = File.objects.filter(due, dataset_id=dataset.id, held="").values_list(*InputFile._fields)
     of_states = [usable.filter(status__range=(state, state)).order_by("status", "id")[:most] for state in INPUT_FILE.usable]
     files = sorted(map(InputFile._make, of_states[0].union(*of_states[1:], all=True)))
     return usable_input(task, dataset, files[:most])
+
+
+_FAILED_AT = """
+SELECT j.id, q.name FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+WHERE j.id = ANY (%s) AND (j.status = 'failed' OR j.sub_status = %s)
+"""
+
+
+def queues_of_failures(files: Sequence[InputFile]) -> dict[int, str]:
+    """The computing queue of the last job of each of these files, where that job failed or could not read its input."""
+    jobs = {f.job_id for f in files if f.job_id}
+    if not jobs:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_FAILED_AT, [list(jobs), INPUT_MISSING])
+        queues = dict(cursor.fetchall())
+    return {f.id: queues[f.job_id] for f in files if f.job_id in queues}
 
 
 def generation_of(task: Task) -> Generation:

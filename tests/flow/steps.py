@@ -24,8 +24,12 @@ ROUND = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "fin
 
 
 def run_agents(rounds: int = 2, names: Sequence[str] = ROUND) -> None:
-    """Every agent, or only these, as often as it takes for one to see what the one before left."""
+    """Every agent, or only these, as often as it takes for one to see what the one before left.
+
+    Between rounds so much time goes by that files whose last try failed are due again.
+    """
     for _ in range(rounds):
+        let_retry()
         for name in names:
             run_agent(name, looked=True)
 
@@ -75,6 +79,11 @@ def mark_storages(folder: Path) -> None:
         root = Path(endpoint.path or folder / endpoint.name.removesuffix("_DISK"))
         root.mkdir(parents=True, exist_ok=True)
         StorageEndpoint.objects.filter(name=endpoint.name).update(path=str(root), mark=put_mark(endpoint.name, root))
+
+
+def let_retry() -> None:
+    """Time goes by until every file that waits after a try that failed is due again."""
+    File.objects.filter(retry_due__isnull=False).update(retry_due=F("retry_due") - timedelta(hours=1))
 
 
 def let_confirm() -> None:

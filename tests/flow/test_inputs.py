@@ -60,12 +60,13 @@ def test_pile_up_is_refined_to_its_rows_and_fed() -> None:
     assert [(f.max_attempt, f.keep_track) for f in files("minbias")] == [(None, False)] * 4
 
 
-def test_a_secondary_dataset_that_is_used_once_is_tracked_as_its_master_is() -> None:
+def test_a_secondary_dataset_that_is_used_once_is_tracked_and_only_its_master_has_a_limit_of_tries() -> None:
     catalogue_dataset("in.data", 2)
     catalogue_dataset("one.low", 2)
     catalogue_dataset("two.low", 2)
     fed({**IN, "dataset": "one.low,two.low", "value": "--low ${LOW/L}", "nFilesPerJob": 1}, maxAttempt=5)
-    assert [(f.max_attempt, f.keep_track) for f in files("one.low") + files("two.low")] == [(5, True)] * 4
+    assert [(f.max_attempt, f.keep_track) for f in files("in.data")] == [(5, True)] * 2
+    assert [(f.max_attempt, f.keep_track) for f in files("one.low") + files("two.low")] == [(None, True)] * 4
     assert set(Dataset.objects.filter(stream_name="LOW").values_list("attributes", flat=True)) == {"np=1"}
 
 
@@ -112,7 +113,7 @@ def test_a_sequence_beside_files_has_a_tracked_record_for_every_job_there_may_be
     assert (dataset.attributes, dataset.stream_name) == ("np=1,of=10", "SEQNUMBER")
     assert dataset.master_id == Dataset.objects.get(dataset_name="in.data").id
     assert [f.lfn for f in files("pseudo_seq_number")] == ["pseudo_000011", "pseudo_000012", "pseudo_000013"]
-    assert all(f.keep_track and f.max_attempt == 3 for f in files("pseudo_seq_number"))
+    assert all(f.keep_track and f.max_attempt is None for f in files("pseudo_seq_number"))
 
 
 def test_a_sequence_may_say_its_length() -> None:

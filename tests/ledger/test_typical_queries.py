@@ -25,8 +25,8 @@ from brokerage.queries import job_document as offer
 from brokerage.queries.decisions import latest
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
 from brokerage.queries.pilots import outcomes
-from brokerage.queries.task_status import queue_loads, surroundings
-from brokerage.queries.usable_input import peek
+from brokerage.queries.task_status import paused_files, queue_loads, surroundings
+from brokerage.queries.usable_input import peek, queues_of_failures
 from brokerage.queries.waiting import WaitingWork
 from monitoring.queries.counts import longest_waiting
 from monitoring.queries.job import job_outputs, tries_of
@@ -44,10 +44,11 @@ from workqueues.ledger.claims import WORK, claim_tasks
 from workqueues.ledger.commands import _give_up
 from workqueues.ledger.finish import note_progress
 from workqueues.ledger.holds import kick_children
-from workqueues.ledger.picking import give_back_picked, take_files
+from workqueues.ledger.picking import give_back_picked, take_files, take_partners
 from workqueues.models import Dataset, File, Task
 from workqueues.queries import ranges
 from workqueues.queries.tasks import input_writers, live_writers, newest_named
+from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.refine import Writer
 from workqueues.states import TASK
 
@@ -141,7 +142,13 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         lambda: peek(tasks.get(id=LARGE_TASK), datasets.get(id=LARGE_TASK * 2), 5),
         ("file_by_state",),
     ),
-    ("take files", lambda: (claimed(), take_files("run", LARGE_TASK, LARGE_TASK * 2, 100)), ("file_by_state",)),
+    ("take files", lambda: (claimed(), take_files("run", LARGE_TASK, LARGE_TASK * 2, 100)), ("file_fresh", "file_retry_due")),
+    (
+        "take what stands beside files",
+        lambda: (claimed(), take_partners("run", LARGE_TASK, LARGE_TASK * 2, range(50_000, 50_100))),
+        ("file_beside",),
+    ),
+    ("where jobs failed", lambda: queues_of_failures([InputFile(1, 1, "f", job_id=7)]), ("brokerage_job_pkey",)),
     ("give back files", lambda: (claimed(), give_back_picked("run", LARGE_TASK)), ("file_by_state",)),
     (
         "give up the files that are left",
@@ -188,6 +195,7 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("a task", lambda: find_task(7, SMALL), ("task_list_by_vo",)),
     ("the jobs of a task by state", lambda: count_jobs(7), ("job_of_task",)),
     ("the held files of a task", lambda: surroundings(7, "demo", 6, "generate"), ("file_held",)),
+    ("files that wait for their next try", lambda: paused_files(LARGE_TASK), ("file_retry_due",)),
     ("where the jobs of a task are", lambda: queue_loads(7), ("job_of_task",)),
     ("the inputs of a job", lambda: inputs_of_job(7), ("brokerage_jobinput_job_id",)),
     ("the outputs of a job", lambda: job_outputs(7), ("file_out_job",)),

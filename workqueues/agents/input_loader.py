@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from broker_site.foundation.agency.run import Run
 from workqueues.catalogue import DatasetKey, catalogue
-from workqueues.ledger.feed import add_files
+from workqueues.ledger.feed import add_files, bind_by_number
 from workqueues.models import Dataset, OutputTemplate, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import LoadedInputs
-from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.refine import DatasetPlan, TaskPlan
 from workqueues.rules.refine.input_files import InputFiles, usable_files
+from workqueues.splitters.pairs import binding_of
 from workqueues.states import INPUT_TYPES, MASTER_TYPES
 
 
@@ -29,7 +30,7 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
         if p.type == "input" and not (p.master or files):
             empty.append(p.name)
         tracked = p.master or p.type == "random_seed" or read_attributes(p.attributes).tracked
-        limited = tracked and p.type != "random_seed"
+        limited = p.master  # tries of the others never end a file of a master (decision F6)
         add_files(
             run.id,
             dataset.id,
@@ -39,5 +40,21 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
             max_failure=planned.max_failure if limited else None,
             tracked=tracked,
         )
+    _bind_numbers(run, task, rules)
     masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
     return LoadedInputs(sum(masters.values_list("n_files_to_be_used", flat=True)), empty, input_files.without_events)
+
+
+def _bind_numbers(run: Run, task: Task, rules: SplitRules) -> None:
+    """Files of secondary datasets that belong to files of a master by their numbers (indexConsistent) stand beside these in every
+    job, from the first on. Where events are cut, several jobs have a file, and each takes the next one.
+    """
+    datasets = list(Dataset.objects.filter(task_id=task.id, type="input", excluded=False).order_by("id"))
+    partners = [d for d in datasets if read_attributes(d.attributes).index_consistent]
+    masters = [d.id for d in partners if d.master_id is None]
+    if not masters or rules.events_per_job or rules.target_events:
+        return
+    for dataset in partners:
+        rule = read_attributes(dataset.attributes)
+        if dataset.master_id is not None and binding_of(rule) == "file" and rule.ratio == 1:
+            bind_by_number(run.id, task.id, dataset.id, masters)

@@ -12,6 +12,7 @@ from workqueues.catalogue import catalogue
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.define import break_task, define
 from workqueues.ledger.holds import set_pending
+from workqueues.ledger.output_names import OutputsTaken
 from workqueues.models import Task
 from workqueues.queries.shares import Tree, trees
 from workqueues.queries.tasks import input_writers, parent_facts
@@ -64,7 +65,10 @@ def _place(run: Run, task: Task, refined: TaskPlan, divisions: Divisions) -> Non
     elif queue is None:
         set_pending(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
     else:
-        define(run.id, task.id, refined, queue, columns["gshare"], columns["resource_type"], run.who)
+        try:
+            define(run.id, task.id, refined, queue, columns["gshare"], columns["resource_type"], run.who)
+        except OutputsTaken as taken:
+            break_task(run.id, task.id, str(taken), run.who)
 
 
 def _columns(task: Task, planned: TaskPlan, divisions: Divisions) -> dict[str, Any]:

@@ -21,11 +21,13 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
+from workqueues.ledger.output_names import OutputsTaken, claim_outputs
 from workqueues.ledger.submit import KeyReused, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
 from workqueues.queries.tasks import MOST_WRITERS, active_tasks, live_writers, newest_named, parent_of
 from workqueues.rules.refine import (
     InputWriterFacts,
+    TaskDocument,
     TaskFaults,
     Writer,
     bounded,
@@ -89,10 +91,10 @@ def _needs_production(wishes: Sequence[Problem], principal: Principal, vo: str) 
 
 
 class Chain(NamedTuple):
-    """What a task hangs together with: the parent that it names, the datasets that it writes, and who writes its inputs."""
+    """What a task hangs together with: the parent that it names, what its body says, and who writes its inputs."""
 
     parent: Task | None
-    outputs: Sequence[str]
+    document: TaskDocument
     writers: Sequence[InputWriterFacts]
 
 
@@ -130,7 +132,7 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
         problems = refined.problems if isinstance(refined, TaskFaults) else ()
     if problems:
         raise _broken(problems)
-    return Chain(parent, document.output_names, writers)
+    return Chain(parent, document, writers)
 
 
 def _broken(problems: Sequence[Problem]) -> Refused:
@@ -179,13 +181,22 @@ def _register(
                 return first, False
             if twin := _twin(params, owner):
                 raise _broken(twin)
-        who, (_, outputs, writers) = f"user:{principal.name}", chain
-        task, new = submit(params, columns, principal.name, who, key, digest, outputs=outputs, writers=writers)
+        who, (_, document, writers) = f"user:{principal.name}", chain
+        task, new = submit(params, columns, principal.name, who, key, digest, outputs=document.output_names, writers=writers)
         if new:
+            _claim_outputs(task, document)
             audit(
                 "task.submit", principal, f"task {task.id}", vo=task.vo, after={"task_name": task.task_name, "user_name": owner}
             )
         return task, new
+
+
+def _claim_outputs(task: Task, document: TaskDocument) -> None:
+    """Refused(422) where others write to the datasets of the task, or may give its names."""
+    try:
+        claim_outputs(task, document.outputs, shared=document.parameters.allowTaskDuplication)
+    except OutputsTaken as taken:
+        raise _broken([problem(f"{c.output.path}.{c.part}", "unique", c.reason) for c in taken.claims]) from None
 
 
 def _refuse_too_many(params: Mapping[str, Any], owner: str) -> None:

@@ -131,7 +131,7 @@ WITH unused AS (
     SELECT id, %(task)s, status, 'failed', %(who)s, 'the task was finished before it was used' FROM unused
 )
 UPDATE workqueues_file f SET status = 'failed', attempt_nr = coalesce(f.max_attempt, f.attempt_nr), held = '',
-    held_storage = '', look_due = NULL
+    held_storage = '', look_due = NULL, retry_due = NULL
 FROM unused WHERE f.id = unused.id
 """
 """Whoever changes a file holds the lock of its dataset, as the caller does. A statement for all: there may be a million.
@@ -206,12 +206,18 @@ WITH noted AS (
     SELECT id, %(task)s, 'failed', 'ready', %(who)s, 'task retry' FROM workqueues_file
     WHERE dataset_id = %(dataset)s AND status = 'failed'
 )
-UPDATE workqueues_file f SET status = 'ready',
+UPDATE workqueues_file f SET status = 'ready', retry_due = NULL,
     max_attempt = f.max_attempt + greatest(f.attempt_nr - f.max_attempt, 0) + %(more)s,
     max_failure = f.max_failure + greatest(f.failed_attempt - f.max_failure, 0) + %(more)s
 WHERE f.dataset_id = %(dataset)s AND f.status = 'failed'
 """
 """What has no limit (NULL) gets none."""
+
+_DUE = f"""
+UPDATE workqueues_file SET retry_due = NULL
+WHERE dataset_id = %(dataset)s AND status IN ({INPUT_FILE.unused.sql}) AND held = '' AND retry_due IS NOT NULL
+"""
+"""Who asks for a retry does not wait for pauses of files."""
 
 _PARTIAL = f"""
 UPDATE workqueues_file f SET status = 'partial'
@@ -234,6 +240,7 @@ FROM gone WHERE f.id = gone.id
 
 def _reopen(dataset: Dataset, more: int, who: str) -> int:
     n = _changed(_AGAIN, dataset, who, more=more)
+    _changed(_DUE, dataset, who)
     found = _changed(_GONE, dataset, who)
     _changed(_PARTIAL, dataset, who)
     Dataset.objects.filter(id=dataset.id).update(

@@ -7,15 +7,18 @@ from django.db import transaction
 from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import datasets_born, move_task
+from workqueues.ledger.output_names import claim_outputs
 from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQueue
 from workqueues.rules.jobs.lengths import LARGEST_NUMBERS
-from workqueues.rules.refine import TaskPlan
+from workqueues.rules.refine import OutputName, TaskPlan
+from workqueues.states import OUTPUT_TYPES
 
 
 def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gshare: str, resource_type: str, who: str) -> None:
-    """Store the plan of a claimed task and release it; Stale if the claim is gone."""
+    """Store the plan of a claimed task and release it. Raises Stale (the claim is gone), OutputsTaken."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
+        claim_outputs(task, _outputs(plan), shared=plan.shares_outputs)
         datasets = _datasets(task_id, task.vo, plan)
         datasets_born(datasets, who, "defined with the task")
         OutputTemplate.objects.bulk_create(
@@ -28,6 +31,7 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
                 max_serial_nr=LARGEST_NUMBERS[0],
                 stream_name=t.stream_name,
                 out_type=t.out_type,
+                optional=t.optional,
             )
             for t in plan.templates
         )
@@ -43,6 +47,12 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
             **{**plan.columns, "gshare": gshare},
         )
         look_after_commit("feed")
+
+
+def _outputs(plan: TaskPlan) -> list[OutputName]:
+    """What the jobs write to by name; templates of datasets are none."""
+    written = [(plan.datasets[t.dataset_index], t.filename_template) for t in plan.templates]
+    return [OutputName(dataset.name, file_name) for dataset, file_name in written if dataset.type in OUTPUT_TYPES]
 
 
 def _datasets(task_id: int, vo: str, plan: TaskPlan) -> list[Dataset]:

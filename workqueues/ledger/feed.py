@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Q, Value
 from django.db.models.functions import Now
 
@@ -17,7 +17,7 @@ from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.events import mark_partial
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset, File, FileChange, Task
-from workqueues.rules.jobs.feeding import NewFile
+from workqueues.rules.jobs.feeding import NewFile, index_of
 from workqueues.rules.jobs.held_files import FileVerdict
 from workqueues.states import INPUT_FILE, INPUT_TYPES, OUTPUT_TYPES
 
@@ -65,6 +65,26 @@ def add_files(
         else:
             move_dataset(dataset, "ready", who, f"{new.files} files", **counts)
         return new.files
+
+
+def bind_by_number(run_id: str, task_id: int, dataset_id: int, master_ids: Sequence[int]) -> None:
+    """Each file of a secondary dataset stands beside the file of these masters that has its number (indexConsistent)."""
+    with transaction.atomic():
+        lock_claimed(task_id, run_id)
+        list(Dataset.objects.select_for_update(no_key=True).filter(id=dataset_id))
+        numbered: dict[str, list[int]] = defaultdict(list)
+        for file_id, lfn in File.objects.filter(dataset_id__in=master_ids).order_by("id").values_list("id", "lfn"):
+            numbered[index_of(lfn)].append(file_id)
+        partners: dict[str, list[int]] = defaultdict(list)
+        for file_id, lfn in File.objects.filter(dataset_id=dataset_id).order_by("id").values_list("id", "lfn"):
+            partners[index_of(lfn)].append(file_id)
+        pairs = [pair for number, files in partners.items() for pair in zip(files, numbered[number], strict=False)]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE workqueues_file f SET beside_file = v.master, beside_event = 0"
+                " FROM unnest(%s::bigint[], %s::bigint[]) AS v(id, master) WHERE f.id = v.id AND f.beside_file IS NULL",
+                [[file for file, _ in pairs], [master for _, master in pairs]],
+            )
 
 
 class _Counted:

@@ -15,7 +15,8 @@ from workqueues.ledger.events import end_ranges
 from workqueues.models import FileChange
 from workqueues.queries.ranges import FileEvents
 from workqueues.rules.jobs.event_ranges import Outcome, after_try, file_status
-from workqueues.states import INPUT_FILE, INPUT_TYPES
+from workqueues.rules.jobs.retry_pause import NO_PAUSE, RetryPause
+from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class JobOutcome:
     `inputs`: tracked files that it had whole; `cut`: files of which it had event ranges.
     `made` maps ids of output files to what was made; the others failed, unless they are among `not_needed`, which a finished job
     may leave out.
-    `holds`: ids of input files that the job could not read, or that wait for a storage.
+    `holds`: ids of input files that the job could not read, or that wait for a storage. `pause`: how long files of masters wait
+    for their next try after one that failed, or that was closed because an input could not be read (`unreadable`).
     """
 
     job_id: int
@@ -55,18 +57,27 @@ class JobOutcome:
     holds: Mapping[int, Hold] = field(default_factory=dict)
     not_needed: frozenset[int] = frozenset()
     cut: Sequence[int] = ()
+    pause: RetryPause = NO_PAUSE
+    unreadable: bool = False
+
+    def pause_s(self, attempt_nr: int, failed_attempt: int) -> float:
+        """How long a file with so many tries and failures, this one included, waits for its next try."""
+        if self.outcome == "failed":
+            return self.pause.after(failed_attempt)
+        return self.pause.after(attempt_nr) if self.unreadable else 0.0
 
 
 _LOCK = Prepared(
     "lock_files",
     "bigint[]",
-    """
+    f"""
     WITH datasets AS MATERIALIZED (
-        SELECT id FROM workqueues_dataset WHERE id IN (SELECT dataset_id FROM workqueues_file WHERE id = ANY($1))
+        SELECT id, master_id IS NULL AND type IN ({MASTER_TYPES.sql}) AS master FROM workqueues_dataset
+        WHERE id IN (SELECT dataset_id FROM workqueues_file WHERE id = ANY($1))
         ORDER BY id FOR NO KEY UPDATE
     )
     SELECT id, dataset_id, task_id, status, job_id, out_job_id, attempt_nr, max_attempt, failed_attempt, max_failure,
-        held, held_storage, fsize, checksum, n_events, no_output
+        held, held_storage, fsize, checksum, n_events, no_output, (SELECT d.master FROM datasets d WHERE d.id = dataset_id)
     FROM workqueues_file WHERE id = ANY($1) AND (SELECT count(*) FROM datasets) > 0 ORDER BY id FOR NO KEY UPDATE
     """,
 )
@@ -77,14 +88,15 @@ IS_INPUT = f"d.type IN ({INPUT_TYPES.sql})"
 _SETTLE = Prepared(
     "settle_files",
     "bigint[], text[], int[], int[], text[], bigint[], text[], int[], bool[], text[], float8[],"
-    " bigint[], int[], int[], int[], bigint[]",
+    " float8[], bigint[], int[], int[], int[], bigint[]",
     f"""
     WITH settled AS (
         UPDATE workqueues_file f SET status = v.status, attempt_nr = v.attempt_nr, failed_attempt = v.failed_attempt,
             held = v.held, fsize = v.fsize, checksum = v.checksum, n_events = v.n_events, no_output = v.no_output,
-            held_storage = v.storage, look_due = coalesce(now() + make_interval(secs => v.due_s), f.look_due)
-        FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-            AS v(id, status, attempt_nr, failed_attempt, held, fsize, checksum, n_events, no_output, storage, due_s)
+            held_storage = v.storage, look_due = coalesce(now() + make_interval(secs => v.due_s), f.look_due),
+            retry_due = CASE WHEN v.pause_s > 0 THEN now() + make_interval(secs => v.pause_s) ELSE f.retry_due END
+        FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+            AS v(id, status, attempt_nr, failed_attempt, held, fsize, checksum, n_events, no_output, storage, due_s, pause_s)
         WHERE f.id = v.id
     )
     UPDATE workqueues_dataset d SET modification_time = now(), n_files_used = d.n_files_used + v.used,
@@ -93,7 +105,7 @@ _SETTLE = Prepared(
         n_events = CASE WHEN v.events = 0 OR {IS_INPUT} THEN d.n_events ELSE coalesce(d.n_events, 0) + v.events END,
         n_files_finished = d.n_files_finished + v.finished, n_files_failed = d.n_files_failed + v.failed,
         n_events_used = CASE WHEN v.events = 0 THEN d.n_events_used ELSE coalesce(d.n_events_used, 0) + v.events END
-    FROM unnest($12, $13, $14, $15, $16) AS v(id, used, finished, failed, events) WHERE d.id = v.id
+    FROM unnest($13, $14, $15, $16, $17) AS v(id, used, finished, failed, events) WHERE d.id = v.id
     """,
 )
 """An output that failed is no file of its dataset any more, and the events of an output are those of its finished files."""
@@ -109,6 +121,7 @@ _SETTLED = (
     "no_output",
     "held_storage",
     "due_s",
+    "pause_s",
 )
 _COUNTED = ("used", "finished", "failed", "events")
 """Columns of _SETTLE: of the files, and behind the id of their dataset those of its counters."""
@@ -134,7 +147,9 @@ class _File:
     checksum: str
     n_events: int | None
     no_output: bool
+    master: bool
     due_s: float | None = None
+    pause_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -154,16 +169,16 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
     """
     by_input = {file_id: o for o in outcomes for file_id in o.inputs}
     by_output = {file_id: o for o in outcomes for file_id in o.outputs}
-    cut = {file_id for o in outcomes for file_id in o.cut}
+    by_cut = {file_id: o for o in outcomes for file_id in o.cut}
     unread = {file_id: o for o in outcomes for file_id in o.holds}
-    ids = sorted({*by_input, *by_output, *cut, *unread})
+    ids = sorted({*by_input, *by_output, *by_cut, *unread})
     if not ids:
         return []
     deltas: dict[int, _Delta] = defaultdict(_Delta)
     notes: list[FileChange] = []
     settled = []
     files = [_File(*row) for row in _LOCK.run(ids)]
-    stands = end_ranges(sorted(cut), {o.job_id: o.outcome for o in outcomes if o.cut}) if cut else {}
+    stands = end_ranges(sorted(by_cut), {o.job_id: o.outcome for o in outcomes if o.cut}) if by_cut else {}
     for file in files:
         delta = deltas[file.dataset_id]
         if file.id in by_input:
@@ -171,7 +186,7 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
         elif file.id in by_output:
             moved = _settle_output(file, by_output[file.id], delta)
         elif file.id in stands:
-            moved = _settle_cut(file, stands[file.id], delta)
+            moved = _settle_cut(file, by_cut[file.id], stands[file.id], delta)
             moved |= file.id in unread and _hold(file, unread[file.id], notes)
         else:
             moved = _hold(file, unread[file.id], notes)
@@ -198,22 +213,24 @@ def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileC
         delta.failed += 1
     else:
         delta.used -= 1
+        file.pause_s = job.pause_s(file.attempt_nr, file.failed_attempt) if file.master else 0.0
         if file.id in job.holds:
             _hold(file, job, notes)
     return True
 
 
-def _settle_cut(file: _File, stands: FileEvents, delta: _Delta) -> bool:
+def _settle_cut(file: _File, job: JobOutcome, stands: FileEvents, delta: _Delta) -> bool:
     """Whether the end of jobs that had events of the file changed it; it stays picked while a generator has it."""
     delta.events += stands.newly
     before = (file.status, file.attempt_nr, file.failed_attempt)
     file.attempt_nr, file.failed_attempt = max(before[1], stands.attempt_nr), max(before[2], stands.failed_attempt)
+    file.pause_s = job.pause_s(file.attempt_nr, file.failed_attempt) if file.master else 0.0
     if file.status in INPUT_FILE.shared:
         file.status = file_status(stands.live, stands.done, stands.free, stands.n_events, bool(file.held))
         delta.used += (file.status in INPUT_FILE.used) - (before[0] in INPUT_FILE.used)
         delta.finished += file.status == "finished"
         delta.failed += file.status == "failed"
-    return (file.status, file.attempt_nr, file.failed_attempt) != before or stands.newly > 0
+    return (file.status, file.attempt_nr, file.failed_attempt) != before or stands.newly > 0 or file.pause_s > 0
 
 
 def _hold(file: _File, job: JobOutcome, notes: list[FileChange]) -> bool:

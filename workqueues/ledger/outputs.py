@@ -15,9 +15,11 @@ from broker_site.foundation.access.principal import SYSTEM, Principal
 from broker_site.foundation.sql.copying import take_ids
 from broker_site.foundation.sql.prepared import Call, Prepared
 from workqueues.ledger.moves import datasets_born, move_dataset
-from workqueues.models import CatalogueDataset, Dataset, Task
+from workqueues.ledger.output_names import claim_outputs
+from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, Replica, Task
 from workqueues.rules.jobs.file_names import dataset_folder
 from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.refine import OutputName
 from workqueues.rules.refine.data_rights import Writer, of_another
 
 TEMPLATE = "tmpl_"
@@ -115,8 +117,7 @@ def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: st
         with transaction.atomic():
             locked = list(Dataset.objects.select_for_update(no_key=True).filter(id__in=missing).order_by("id"))
             known |= _concrete(missing, place)
-            missed = [d for d in locked if d.id not in known]
-            known |= _make_concrete(missed, place, Writer(task.vo, task.user_name), who)
+            known |= _make_concrete(task, [d for d in locked if d.id not in known], place, who)
     return {**wanted, **known}
 
 
@@ -124,7 +125,7 @@ def _concrete(template_ids: Sequence[int], site: str) -> dict[int, Dataset]:
     return {d.template_id or 0: d for d in Dataset.objects.filter(template_id__in=template_ids, site=site)}
 
 
-def _make_concrete(templates: Sequence[Dataset], site: str, writer: Writer, who: str) -> dict[int, Dataset]:
+def _make_concrete(task: Task, templates: Sequence[Dataset], site: str, who: str) -> dict[int, Dataset]:
     datasets = {}
     for template, new_id in zip(templates, take_ids("workqueues_dataset", len(templates)), strict=True):
         datasets[template.id] = Dataset(
@@ -137,8 +138,9 @@ def _make_concrete(templates: Sequence[Dataset], site: str, writer: Writer, who:
             **{name: getattr(template, name) for name in _INHERITED},
         )
     Dataset.objects.bulk_create(datasets.values())
+    claim_outputs(task, [OutputName(d.dataset_name, "") for d in datasets.values()], shared=False)
     datasets_born(datasets.values(), who, "concrete dataset of a template")
-    register_datasets([d.dataset_name for d in datasets.values()], writer)
+    register_datasets([d.dataset_name for d in datasets.values()], Writer(task.vo, task.user_name))
     for dataset in datasets.values():
         move_dataset(dataset, "ready", who, "registered in the catalogue")
     return datasets
@@ -154,8 +156,7 @@ _REGISTER = Prepared(
         JOIN workqueues_cataloguedataset d ON d.name = g.name AND d.vo = $1
     ), filed AS (
         INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
-        SELECT dataset_id, lfn, size, checksum, events FROM given
-        ON CONFLICT (dataset_id, lfn) DO NOTHING RETURNING id, dataset_id, lfn
+        SELECT dataset_id, lfn, size, checksum, events FROM given RETURNING id, dataset_id, lfn
     )
     INSERT INTO workqueues_replica (file_id, storage, path)
     SELECT filed.id, given.storage, given.path FROM filed JOIN given USING (dataset_id, lfn)
@@ -164,8 +165,8 @@ _REGISTER = Prepared(
 
 
 def registering(vo: str, files: Sequence[CatalogueEntry]) -> list[Call]:
-    """What registers files of datasets of a VO with one replica each, in the caller's transaction; a file that is registered
-    stays as it is.
+    """What registers files of datasets of a VO with one replica each, in the caller's transaction; a name that is registered
+    already is refused (IntegrityError).
     """
     if not files:
         return []
@@ -179,3 +180,17 @@ def registering(vo: str, files: Sequence[CatalogueEntry]) -> list[Call]:
         [f.n_events for f in files],
     )
     return [_REGISTER.with_values(*values)]
+
+
+def registered_before(vo: str, files: Sequence[CatalogueEntry]) -> dict[tuple[str, str], CatalogueFile]:
+    """Those of these files whose names are registered, by dataset and name."""
+    rows = CatalogueFile.objects.filter(
+        dataset__vo=vo, dataset__name__in={f.dataset_name for f in files}, lfn__in={f.lfn for f in files}
+    ).select_related("dataset")
+    return {(row.dataset.name, row.lfn): row for row in rows}
+
+
+def add_replica(file: CatalogueFile, entry: CatalogueEntry) -> None:
+    """A registered file was made again, the same to the byte, perhaps at another storage."""
+    path = f"{file.dataset.folder}/{entry.lfn}"
+    Replica.objects.get_or_create(file=file, storage=entry.storage, defaults={"path": path})

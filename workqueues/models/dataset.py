@@ -129,6 +129,28 @@ class OutputTemplate(models.Model):
     max_serial_nr = models.IntegerField(null=True, blank=True, help_text="largest serial number that may be used")
     stream_name = models.CharField(max_length=64, blank=True, default="", help_text="placeholder in the job parameters")
     out_type = models.CharField(max_length=20, blank=True, default="", help_text="type of the files: output, log")
+    optional = models.BooleanField(default=False, db_default=False, help_text="a job may leave the file out")
 
     def __str__(self) -> str:
         return self.filename_template
+
+
+class DatasetWriter(models.Model):
+    """Who writes to a dataset: one task, or those of one owner that all allow it (allowTaskDuplication)."""
+
+    id = models.BigAutoField(primary_key=True)
+    vo = models.CharField(max_length=32)
+    dataset_name = models.CharField(max_length=255)
+    user_name = models.CharField(max_length=128)
+    task = models.ForeignKey(
+        Task, models.CASCADE, related_name="+", help_text="the task that writes to it, the newest of several"
+    )
+    shared = models.BooleanField(
+        default=False, db_default=False, help_text="other tasks of the owner that say so write to it too"
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset_name", "vo"], name="dataset_writer_once")]
+
+    def __str__(self) -> str:
+        return self.dataset_name

@@ -10,6 +10,7 @@ from workqueues.models.dataset import Dataset
 from workqueues.models.task import Task, text
 from workqueues.states import EVENT, INPUT_FILE, OUTPUT_FILE
 
+UNUSED = sorted(INPUT_FILE.unused)
 STATUSES = tuple(dict.fromkeys(INPUT_FILE.states + OUTPUT_FILE.states))
 
 
@@ -37,6 +38,13 @@ class File(models.Model):
         null=True, blank=True, help_text="when it was first found absent or damaged on a storage that answers"
     )
     look_due = models.DateTimeField(null=True, blank=True, help_text="when it is looked for on storage next; null: not at all")
+    retry_due = models.DateTimeField(
+        null=True, blank=True, help_text="when it may be given to a job again after a try that failed; null: now"
+    )
+    beside_file = models.BigIntegerField(
+        null=True, blank=True, help_text="master file with which it stands in every job, of a secondary dataset"
+    )
+    beside_event = models.IntegerField(null=True, blank=True, help_text="first event of that file in the job, from 0")
     attempt_nr = models.SmallIntegerField(default=0, db_default=0, help_text="tries made, also closed and cancelled ones")
     max_attempt = models.SmallIntegerField(null=True, blank=True, help_text="tries allowed; null: no limit")
     failed_attempt = models.SmallIntegerField(default=0, db_default=0, help_text="tries that failed")
@@ -50,6 +58,7 @@ class File(models.Model):
     job_set_id = models.BigIntegerField(null=True, blank=True, help_text="job set that uses the file")
     is_waiting = text(1, "Y: waits for a real co-jumbo job")
     proc_status = text(64, "state of the job that uses it")
+    optional = models.BooleanField(default=False, db_default=False, help_text="an output that its job may leave out")
     no_output = models.BooleanField(default=False, db_default=False, help_text="an optional output that the job did not make")
     lost_at = models.DateTimeField(null=True, blank=True, help_text="when a finished output was lost")
     creation_date = models.DateTimeField(db_default=Now())
@@ -71,6 +80,17 @@ class File(models.Model):
             models.Index(fields=["task", "type", "id"], name="file_of_task"),
             models.Index(fields=["lfn"], name="file_by_lfn"),
             models.Index(fields=["task"], name="file_held", condition=~Q(held="")),
+            models.Index(
+                fields=["dataset", "status", "id"],
+                name="file_fresh",
+                condition=Q(status__in=UNUSED, held="", retry_due__isnull=True, beside_file__isnull=True),
+            ),
+            models.Index(
+                fields=["dataset", "status", "retry_due"],
+                name="file_retry_due",
+                condition=Q(status__in=UNUSED, held="", retry_due__isnull=False),
+            ),
+            models.Index(fields=["dataset", "beside_file"], name="file_beside", condition=Q(beside_file__isnull=False)),
             models.Index(fields=["task", "look_due"], name="file_looked_for", condition=Q(look_due__isnull=False)),
             models.Index(fields=["out_job_id"], name="file_out_job", condition=Q(out_job_id__isnull=False)),
         ]

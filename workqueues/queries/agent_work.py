@@ -15,7 +15,8 @@ WORK = {
     "unused inputs": f"""EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND d.status = 'ready'
         AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND d.n_files_to_be_used > d.n_files_used
         AND EXISTS (SELECT 1 FROM workqueues_file f
-            WHERE f.dataset_id = d.id AND f.status IN ({INPUT_FILE.usable.sql}) AND f.held = ''))""",
+            WHERE f.dataset_id = d.id AND f.status IN ({INPUT_FILE.usable.sql}) AND f.held = ''
+                AND (f.retry_due IS NULL OR f.retry_due <= now())))""",
     "inputs to look for": "EXISTS (SELECT 1 FROM workqueues_file f WHERE f.task_id = t.id AND f.look_due <= now())",
     "all inputs settled": f"""NOT EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND NOT d.excluded
         AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND d.status IN ({INPUT_DATASET.live.sql})

@@ -91,7 +91,10 @@ class Secondary:
 
 
 class SecondaryRow(NamedTuple):
-    """One file of a secondary dataset: size in bytes, 0 where unknown; `tracked`: it is used once (decision F1)."""
+    """One file of a secondary dataset: size in bytes, 0 where unknown; `tracked`: it is used once (decision F1).
+
+    `beside_file`, `beside_event`: the master file, and its event, with which jobs get it; None: no job had it yet.
+    """
 
     id: int
     dataset_id: int
@@ -102,6 +105,8 @@ class SecondaryRow(NamedTuple):
     job_id: int | None
     boundary_id: int | None
     tracked: bool
+    beside_file: int | None = None
+    beside_event: int | None = None
 
 
 class SecondaryFiles(NamedTuple):

@@ -152,13 +152,14 @@ INVARIANTS = (
     ),
     Invariant(
         "failed_output_not_registered",
-        "An output that was not made is not in the catalogue.",
+        "An output that was not made is not in the catalogue, but for files that were registered under its name by others.",
         """
         SELECT 'file ' || f.id || ' ' || f.lfn || ' is ' || f.status
         FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
         JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name AND cd.vo = d.vo
         JOIN workqueues_cataloguefile c ON c.dataset_id = cd.id AND c.lfn = f.lfn
-        WHERE f.out_job_id IS NOT NULL AND (f.status <> 'finished' OR f.no_output)
+        WHERE f.out_job_id IS NOT NULL AND (f.status <> 'finished' OR f.no_output) AND NOT EXISTS (
+            SELECT 1 FROM brokerage_jobresult r WHERE r.job_id = f.out_job_id AND r.error_code = 'OUTPUT_REGISTERED')
         """,
     ),
 )

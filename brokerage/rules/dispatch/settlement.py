@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
 from broker_site.foundation.outside_data import Whole, fault
-from brokerage.states import STORAGE_DOWN
+from brokerage.states import INPUT_MISSING, STORAGE_DOWN
 
 LARGEST = 2**31 - 1
 MOST_ENTRIES = 1000
@@ -153,13 +153,15 @@ class JobOrder:
     """What a job was given to write and where: its outputs, the storage endpoint for them, and the bytes that this can hold at
     most (None: not known).
 
-    `sources`: storage endpoints from which it may read its inputs.
+    `sources`: storage endpoints from which it may read its inputs. `registered`: size and checksum of files that the catalogue
+    has under names of its outputs.
     """
 
     outputs: Sequence[ExpectedOutput]
     storage: str
     space: int | None = None
     sources: Collection[str] = ()
+    registered: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ def _not_finished(report: Report, order: JobOrder, kill_requested: bool, kill_ou
             return Settlement("closed", STORAGE_DOWN, report.error_code, report.error_message, down=down)
     if report.missing_inputs or report.corrupt_inputs:
         said = report.error_message or ", ".join([*report.missing_inputs, *report.corrupt_inputs])
-        return Settlement("closed", "input_missing", "INPUT", f"inputs that could not be read: {said}"[:500])
+        return Settlement("closed", INPUT_MISSING, "INPUT", f"inputs that could not be read: {said}"[:500])
     if report.error_code == "OUTPUT_EXISTS":
         return Settlement("closed", "output_exists", report.error_code, report.error_message)
     if report.error_code == "PILOT_STOPPED":
@@ -235,4 +237,7 @@ def _finished(report: Report, order: JobOrder, notes: Sequence[str]) -> Settleme
     if order.space is not None and sum(o.size for o in report.outputs) > order.space:
         told = ", ".join(f"{o.lfn} {o.size}" for o in report.outputs)
         return Settlement("failed", "", "OUTPUT_TOO_LARGE", f"more bytes than {order.storage} can hold: {told}"[:500])
+    if other := [o.lfn for o in report.outputs if order.registered.get(o.lfn, (o.size, o.checksum)) != (o.size, o.checksum)]:
+        told = f"the catalogue has another file of that name: {', '.join(other)}"
+        return Settlement("failed", "", "OUTPUT_REGISTERED", told[:500])
     return Settlement("finished", made={e.file_id: reported[e.lfn] for e in expected if e.lfn in reported})

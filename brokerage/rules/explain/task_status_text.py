@@ -41,6 +41,15 @@ class SuspectFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class PausedFiles:
+    """Input files that wait for their next try after one that failed: how many (`more`: at least), and when the next is due."""
+
+    n: int = 0
+    due: datetime | None = None
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class QueueLoad:
     """Live jobs of a task at one computing queue, those that wait and those under a lease, and the pilots seen there lately."""
 
@@ -91,6 +100,7 @@ class TaskStatus:
     throttle: str = ""
     parent: ParentTask | None = None
     suspect: SuspectFiles = SuspectFiles()
+    paused: PausedFiles = PausedFiles()
     loads: Sequence[QueueLoad] = ()
     agent: tuple[AgentDuty, Health] | None = None
     errors: JobErrors = JobErrors()
@@ -122,7 +132,7 @@ def headline(task: TaskStatus) -> str:
     A task all of whose jobs wait does not run, whatever its state is called: then the line is what they wait for. One that ended
     badly tells with which error most of its jobs did.
     """
-    stuck = next((r.message for r in _jobs(task)), "") if not any(load.leased for load in task.loads) else ""
+    stuck = next((r.message for r in [*_jobs(task), *_paused(task)]), "") if not any(load.leased for load in task.loads) else ""
     meaning = TASK_SENTENCES.get(task.status, "This state is not known.")
     text = task.throttle or task.reason or stuck or f"{meaning[0].lower()}{meaning[1:]}"
     if task.status in BAD_ENDS and task.errors.groups:
@@ -134,7 +144,7 @@ def reasons(task: TaskStatus) -> list[Reason]:
     """Everything that the task waits for, the most telling first; nothing once it has ended."""
     if task.status in TASK.final:
         return []
-    return [*_task(task), *_parent(task), *_suspect(task), *_jobs(task), *_agent(task)]
+    return [*_task(task), *_parent(task), *_suspect(task), *_paused(task), *_jobs(task), *_agent(task)]
 
 
 def _task(task: TaskStatus) -> list[Reason]:
@@ -168,6 +178,15 @@ def _suspect(task: TaskStatus) -> list[Reason]:
     if not task.suspect.n:
         return []
     return [Reason("files", f"{_count(task.suspect.n, 'input file is', 'input files are')} held back: {task.suspect.reason}.")]
+
+
+def _paused(task: TaskStatus) -> list[Reason]:
+    """Files whose last try failed."""
+    if not task.paused.n or task.paused.due is None or task.status in COMMANDED:
+        return []
+    due = f"{task.paused.due.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    files = f"{'At least ' if task.paused.more else ''}{_count(task.paused.n, 'input file waits', 'input files wait')}"
+    return [Reason("retry", f"{files} for another try after one that failed; the next is due at {due}.")]
 
 
 def _jobs(task: TaskStatus) -> list[Reason]:

@@ -6,10 +6,11 @@ lowers its weight, so that the blocks of one task spread as the weights say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from random import Random
+from types import MappingProxyType
 
 from brokerage.rules.facts.ask import Config
 from brokerage.rules.facts.job_kind import JobKind
@@ -85,16 +86,29 @@ class _PieceCursor:
     at: int = 0
     skip: int = 0
 
-    def take(self, cut: Cut, limits: JobLimits, most: int) -> Split:
-        """The next jobs within these limits, by a window that is made larger where it is too small for a single job."""
+    def take(self, cut: Cut, limits: JobLimits, most: int, elsewhere: Collection[int] = ()) -> Split:
+        """The next jobs within these limits, by a window that is made larger where it is too small for a single job; none behind
+        the first that has a piece which is better taken `elsewhere` (positions).
+        """
         reach = most * self.per_job + 1
         while True:
             window = self.files.window(self.at, self.at + reach, self.skip)
             split = cut(window, limits, most, self.secondaries)
+            if elsewhere and (stop := self._stop(split, elsewhere)):
+                split = cut(window, limits, stop, self.secondaries)
             if split.jobs or split.unfit or self.at + reach >= len(self.files):
                 self.per_job = max((job.n_files for job in split.jobs), default=self.per_job)
                 return self._moved(window, split)
             reach *= 4
+
+    def _stop(self, split: Split, elsewhere: Collection[int]) -> int:
+        """The number of jobs before the first, but for the very first one, with a piece that is better taken elsewhere; 0 where
+        there is none.
+        """
+        for n, job in enumerate(split.jobs):
+            if n and any(self.at + i in elsewhere for i in range(job.start, job.stop)):
+                return n
+        return 0
 
     def _moved(self, window: Files, split: Split) -> Split:
         """Go on behind the jobs: they and what is dropped, with positions in the whole chunk."""
@@ -124,6 +138,23 @@ Cut = Callable[[Files, JobLimits, int, Sequence[Secondary]], Split]
 """Cuts pieces into at most so many jobs within the limits of a queue."""
 
 
+NOWHERE: Mapping[int, str] = MappingProxyType({})
+
+
+def _next_queue(idle: list[str], queues: Sequence[ChosenQueue], failed_at: str, dice: Random) -> tuple[ChosenQueue | None, bool]:
+    """The queue for the next jobs, and whether nothing waits there, so that it gets one job first; it is idle no more.
+
+    The one at which the next piece failed comes last.
+    """
+    by_name = {queue.name: queue for queue in queues}
+    waiting = [name for name in idle if name != failed_at and name in by_name]
+    chosen = by_name[waiting[-1]] if waiting else None
+    queue = chosen or draw([q for q in queues if q.name != failed_at], dice) or draw(queues, dice)
+    if queue is not None and queue.name in idle:
+        idle.remove(queue.name)
+    return queue, chosen is not None
+
+
 def lay_out(
     files: Files,
     secondaries: Sequence[Secondary],
@@ -134,10 +165,12 @@ def lay_out(
     block: int,
     dice: Random,
     per_job: int = 20,
+    failed_at: Mapping[int, str] = NOWHERE,
 ) -> Layout:
     """Jobs cut from the pieces within the limits of the queue that each block of them is drawn for, at most so many.
 
-    `per_job`: pieces that a job probably takes; a block that would need more of them may have fewer jobs.
+    `per_job`: pieces that a job probably takes; a block that would need more of them may have fewer jobs. `failed_at`: the queue
+    at which the last try of a piece failed, by position: another one is drawn for it where one has room.
 
     Queues where nothing waits get the first jobs, one each in random order: an idle queue starts at once and shows soon how it
     runs (facts on the brokerage 8.1, queues without weight). A queue for which nothing can be cut is barred until another took
@@ -148,13 +181,18 @@ def lay_out(
     dice.shuffle(idle)
     cursor, blocks, dropped = _PieceCursor(files, secondaries, per_job), list[Block](), list[Dropped]()
     barred: set[str] = set()
+    failures = {name: {i for i, at in failed_at.items() if at == name} for name in set(failed_at.values())}
     reason, made, uses = "", 0, 0
     while made < most and cursor.at < len(files) and uses < MOST_USES:
-        first = bool(idle)
-        queue = by_name[idle.pop()] if first else draw([q for q in by_name.values() if q.name not in barred], dice)
+        queue, first = _next_queue(
+            idle, [q for q in by_name.values() if q.name not in barred], failed_at.get(cursor.at, ""), dice
+        )
         if queue is None:
             break
-        split = cursor.take(cut, limits_at(queue.name), 1 if first else min(block, most - made))
+        other = bool(failed_at) and any(q.name != queue.name and q.queued < q.cap and q.weight > 0 for q in by_name.values())
+        elsewhere = failures.get(queue.name, ()) if other else ()
+        wanted = 1 if first else min(block, most - made)
+        split = cursor.take(cut, limits_at(queue.name), wanted, elsewhere)
         reason = split.reason
         dropped += split.dropped
         if not split.jobs:

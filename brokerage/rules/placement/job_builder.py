@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from brokerage.rules.placement.new_job import DealtFiles, InputUse, JobOutput, NewJob, OutputName, PlacedJob, Seed
+from brokerage.rules.placement.new_job import DealtFiles, DealtJob, InputUse, JobOutput, NewJob, OutputName, PlacedJob, Seed
 from brokerage.rules.placement.usable_input import UsableInput
 from workqueues.rules.jobs.command_length import too_long
 from workqueues.rules.jobs.event_ranges import InputFile, NewRange
@@ -18,7 +18,8 @@ from workqueues.rules.jobs.file_names import middle_name
 from workqueues.rules.jobs.job_parameters import JobFill, compiled, compiled_name
 from workqueues.rules.jobs.pseudo_files import PREFIX, number_of, seed_value
 from workqueues.splitters.check import BadPlan
-from workqueues.splitters.protocol import JobPlan, Portion, SecondaryFiles
+from workqueues.splitters.pairs import BoundRow, MasterSpan, Stand
+from workqueues.splitters.protocol import JobPlan, SecondaryFiles, SecondaryRow
 
 
 class MasterInputs(NamedTuple):
@@ -98,8 +99,9 @@ class JobBuilder:
         if self.usable.pieces:
             self._files.update((f.id, f) for f in self.usable.files)
 
-    def job(self, i: int, placed: PlacedJob, task_queue_id: int) -> NewJob:
+    def job(self, i: int, dealt: DealtJob, task_queue_id: int) -> NewJob:
         """The i-th job. Raises UnresolvedPlaceholder, BadPlan."""
+        placed = dealt.job
         usable, plan, job_id = self.usable, placed.plan, self.job_ids[i]
         if usable.pieces:
             master = cut_files(usable, self._files, plan, job_id)
@@ -107,8 +109,10 @@ class JobBuilder:
             master = whole_files(usable.dataset.id, usable.files[plan.start : plan.stop])
         inputs = master.inputs
         streams = {usable.dataset.stream_name: stream_values(master.lfns, numbered=usable.dataset.type == "pseudo_input")}
-        for other, portion in zip(usable.others, plan.others, strict=False):
-            _deal(other, portion, inputs, streams)
+        bound = list[tuple[int, int, int]]()
+        for other, rows in zip(usable.others, dealt.others, strict=False):
+            _deal(other, [row for row, _ in rows], inputs, streams)
+            bound += [(row.id, *beside) for row, beside in rows if beside]
         if self.seeds:
             seed = self.seeds[i]
             inputs.append(InputUse(seed.id, seed.dataset_id, seed.attempt_nr, True))
@@ -128,6 +132,7 @@ class JobBuilder:
             n_events=plan.n_events,
             ranges=master.ranges,
             previous_jobs=master.previous,
+            bound=bound,
         )
 
     def _texts(
@@ -139,7 +144,7 @@ class JobBuilder:
         for output in self.outputs[placed.queue]:
             number = output.first_serial + i
             lfn = compiled_name(output.pattern).name(number, self.task_id, middle)
-            outputs.append(OutputName(output.dataset_id, output.type, lfn))
+            outputs.append(OutputName(output.dataset_id, output.type, lfn, output.optional))
             streams[output.stream_name] = [lfn]
             serial = max(serial, number)
         fill = JobFill(
@@ -160,26 +165,66 @@ class JobBuilder:
             raise BadPlan(f"{wrong}: a job with fewer files (nMaxFilesPerJob) has a shorter one")
         return outputs, text
 
-    def written(self, placed: Sequence[PlacedJob]) -> Counter[int]:
+    def written(self, placed: Sequence[DealtJob]) -> Counter[int]:
         """Output dataset -> how many files of it the jobs make."""
         files: Counter[int] = Counter()
-        for queue, n in Counter(p.queue for p in placed).items():
-            files.update({output.dataset_id: n for output in self.outputs[queue]})
+        for queue, n in Counter(p.job.queue for p in placed).items():
+            for output in self.outputs[queue]:
+                files[output.dataset_id] += n
         return files
 
 
-def _deal(other: SecondaryFiles, portion: Portion, inputs: list[InputUse], streams: dict[str, list[str]]) -> None:
+def _deal(other: SecondaryFiles, rows: Sequence[SecondaryRow], inputs: list[InputUse], streams: dict[str, list[str]]) -> None:
     """Give a job its files of a secondary dataset."""
-    rows = [other.rows[(portion.start + i) % len(other.rows)] for i in range(portion.n)]
     inputs += [InputUse(r.id, r.dataset_id, r.attempt_nr, r.tracked) for r in rows]
     numbered = bool(rows) and rows[0].lfn.startswith(PREFIX)
     streams.setdefault(other.stream_name, []).extend(stream_values([r.lfn for r in rows], numbered=numbered))
 
 
-def dealt_files(others: Sequence[SecondaryFiles], placed: Sequence[PlacedJob]) -> list[DealtFiles]:
+def deal(usable: UsableInput, placed: Sequence[PlacedJob]) -> tuple[list[DealtJob], str]:
+    """The placed jobs with their files of the secondary datasets, those first that stand beside the master files of a job; and
+    why jobs were left out: for them only files are left that belong to other master files.
+    """
+    if not usable.others:
+        return [DealtJob(job) for job in placed], ""
+    bound = usable.rules.boundary > 0 and usable.dataset.type != "pseudo_input"
+    stands = [
+        Stand(other, by_boundary=bound and any(each is not None for each in other.secondary.files.boundaries))
+        for other in usable.others
+    ]
+    dealt, reason = list[DealtJob](), ""
+    for job in placed:
+        masters = spans(usable, job.plan)
+        others = list[Sequence[BoundRow]]()
+        for stand, other, portion in zip(stands, usable.others, job.plan.others, strict=False):
+            rows = stand.rows_for(masters, portion)
+            if rows is None:
+                reason = f"all files of {other.secondary.name} that are left belong to other files of the input"
+                break
+            others.append(rows)
+        else:
+            dealt.append(DealtJob(job, others))
+    return dealt, reason
+
+
+def spans(usable: UsableInput, plan: JobPlan) -> list[MasterSpan]:
+    """The master files of a job, with the events of them that it has."""
+    positions = range(plan.start, plan.stop)
+    if not usable.pieces:
+        return [MasterSpan(usable.files[i].id) for i in positions]
+    pieces = [usable.pieces[i] for i in positions]
+    masters = [MasterSpan(piece.file_id, piece.first, piece.first + piece.n_events) for piece in pieces]
+    if plan.upto:
+        masters[-1] = masters[-1]._replace(stop=pieces[-1].first + plan.upto)
+    if plan.skip:
+        masters[0] = masters[0]._replace(first=pieces[0].first + plan.skip)
+    return masters
+
+
+def dealt_files(others: Sequence[SecondaryFiles], placed: Sequence[DealtJob]) -> list[DealtFiles]:
     """How many files of each secondary dataset that is not used up the jobs get."""
     return [
-        DealtFiles(other.dataset_id, sum(p.plan.others[n].n for p in placed))
+        DealtFiles(other.dataset_id, sum(p.job.plan.others[n].n for p in placed))
         for n, other in enumerate(others)
         if not other.secondary.rule.tracked
     ]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.placement.slots import Slot
 from workqueues.rules.jobs.event_ranges import NewRange
+from workqueues.splitters.pairs import BoundRow
 from workqueues.splitters.protocol import JobPlan
 
 
@@ -23,6 +24,13 @@ class PlacedJob(NamedTuple):
     slot: Slot
 
 
+class DealtJob(NamedTuple):
+    """A placed job with its files of each secondary dataset."""
+
+    job: PlacedJob
+    others: Sequence[Sequence[BoundRow]] = ()
+
+
 class Seed(NamedTuple):
     """A picked seed: its row in the seed dataset, and its number there. `job_id`: the job that had it before."""
 
@@ -36,7 +44,8 @@ class Seed(NamedTuple):
 class JobOutput(NamedTuple):
     """What each job at a queue writes once: to which dataset, of which type, under a name made of which pattern.
 
-    `first_serial`: the serial number in the name of the first job's file; those of the others follow.
+    `first_serial`: the serial number in the name of the first job's file; those of the others follow. `optional`: a job may leave
+    it out.
     """
 
     dataset_id: int
@@ -44,6 +53,7 @@ class JobOutput(NamedTuple):
     pattern: str
     stream_name: str
     first_serial: int
+    optional: bool = False
 
 
 class InputUse(NamedTuple):
@@ -56,11 +66,12 @@ class InputUse(NamedTuple):
 
 
 class OutputName(NamedTuple):
-    """One output of a job: dataset, type (output, log) and name."""
+    """One output of a job: dataset, type (output, log) and name; `optional`: the job may leave it out."""
 
     dataset_id: int
     type: str
     lfn: str
+    optional: bool = False
 
 
 class DealtFiles(NamedTuple):
@@ -74,7 +85,8 @@ class NewJob(NamedTuple):
     """One job to make. `slot`: what it asks of a pilot; input in bytes.
 
     `ranges`: its inputs of which it gets some events only; `inputs` are the others. `previous_jobs`: those that had any of its
-    master files before.
+    master files before. `bound`: files of secondary datasets, each with the master file and event beside which it stands from now
+    on.
     """
 
     id: int
@@ -92,3 +104,4 @@ class NewJob(NamedTuple):
     n_events: int = 0
     ranges: Sequence[NewRange] = ()
     previous_jobs: Collection[int] = ()
+    bound: Sequence[tuple[int, int, int]] = ()

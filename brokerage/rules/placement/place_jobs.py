@@ -12,7 +12,7 @@ from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.grid.document import Entry
-from brokerage.rules.placement.distribution import Block, ChosenQueue, block_of, lay_out
+from brokerage.rules.placement.distribution import NOWHERE, Block, ChosenQueue, block_of, lay_out
 from brokerage.rules.placement.job_limits import limits_at, limits_of_task
 from brokerage.rules.placement.new_job import PlacedJob
 from brokerage.rules.placement.slots import JobGrants, SlotsAt, chosen_queues, limit_of, readable_anywhere, total_room
@@ -64,10 +64,12 @@ def place_jobs(
     most: int,
     config: Config,
     dice: Random,
+    failed_at: Mapping[int, str] = NOWHERE,
 ) -> Placement:
     """Cut jobs for the queues that a decision chose, at most so many. Raises NoPlace, BadPlan.
 
-    `storages` and `queue_ids` by name; `config`: component jobbroker.
+    `storages` and `queue_ids` by name; `config`: component jobbroker; `failed_at`: the queue at which the last job of a file
+    failed, by the file's id.
     """
     policy, ask, queues, policy_config = task_decision.inputs
     limit = limit_of(policy.activity, ask.share, config)
@@ -76,7 +78,10 @@ def place_jobs(
     ask, compensation = policy.prepare(ask, policy_config), policy_config.get("MEMORY_COMPENSATION", 1.0)
     limits = limits_by_queue(usable, ask, queues, chosen)
     block = block_of(JobKind.NORMAL, config)
-    layout = lay_out(usable.columns, usable.secondaries, usable.cut, limits.__getitem__, chosen, most, block, dice)
+    positions = {i: failed_at[id_] for i, id_ in enumerate(usable.columns.ids) if id_ in failed_at} if failed_at else NOWHERE
+    layout = lay_out(
+        usable.columns, usable.secondaries, usable.cut, limits.__getitem__, chosen, most, block, dice, failed_at=positions
+    )
     jobs = [job for block in layout.blocks for job in jobs_at_queue(block, ask, queues, queue_ids, compensation)]
     return Placement(jobs, layout.dropped, layout.reason)
 

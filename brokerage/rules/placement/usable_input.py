@@ -102,6 +102,14 @@ class UsableInput:
         return by_reason
 
 
+def most_jobs_of(usable: UsableInput, most: int) -> int:
+    """How many jobs can be cut from the input at most, where a limit of a queue may halve them; never more than `most`."""
+    size = usable.rules.target_events or usable.rules.events_per_job
+    if not usable.pieces or not size:
+        return max(len(usable.columns), 1)
+    return min(2 * sum(-(-piece.n_events // size) or 1 for piece in usable.pieces), max(most, len(usable.columns)))
+
+
 def columns_of(files: Sequence[InputFile], pieces: Sequence[Piece] | None, *, complete: bool, named: bool) -> Files:
     """Files as a splitter takes them, or where events are cut their pieces; `named`: with the names of the files."""
     by_id = {f.id: f for f in files}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.placement.distribution import Block, ChosenQueue
-from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
-from brokerage.rules.placement.new_job import DealtFiles, InputUse, JobOutput, NewJob, OutputName, PlacedJob, Seed
+from brokerage.rules.placement.job_builder import JobBuilder, deal, dealt_files
+from brokerage.rules.placement.new_job import DealtFiles, DealtJob, InputUse, JobOutput, NewJob, OutputName, PlacedJob, Seed
 from brokerage.rules.placement.place_jobs import NoPlace, jobs_at_queue, queues_with_input
 from brokerage.rules.placement.slots import Slot
 from brokerage.rules.placement.usable_input import UsableInput, columns_of
@@ -68,7 +68,8 @@ def built(
     }
     builder = JobBuilder(5, source, parameters, range(1000, 1000 + len(plans)), seeds, outputs)
     placed = [PlacedJob(3, at[i % len(at)], "DISK", plan, SLOT) for i, plan in enumerate(plans)]
-    return [builder.job(i, job, 77) for i, job in enumerate(placed)]
+    dealt, _ = deal(source, placed)
+    return [builder.job(i, job, 77) for i, job in enumerate(dealt)]
 
 
 def test_a_job_of_whole_files_has_them_with_their_tries_and_goes_on_from_their_last_jobs() -> None:
@@ -117,18 +118,59 @@ def test_numbered_records_stand_for_their_numbers() -> None:
     assert job.parameters == "7 601 100"
 
 
-@pytest.mark.parametrize(("attributes", "tracked", "dealt"), [("", True, []), ("ru", False, [DealtFiles(20, 3)])])
-def test_files_of_secondary_datasets_are_dealt_out_round_the_end(attributes: str, tracked: bool, dealt: list[DealtFiles]) -> None:
-    rows = [SecondaryRow(i, 20, f"s{i}", 5, 0, 1, 55, None, tracked) for i in (21, 22)]
-    secondary = Secondary(read_attributes(attributes), Files([21, 22]))
-    assert secondary.rule.tracked == tracked
-    source = usable([file(1, "a")], SplitRules(), others=[SecondaryFiles(20, "IN2", secondary, rows)])
+def dealt_out(files: Sequence[InputFile], attributes: str, rows: Sequence[SecondaryRow], **more: Any) -> UsableInput:
+    """Input with one secondary dataset."""
+    secondary = Secondary(read_attributes(attributes), Files([row.id for row in rows]))
+    return usable(files, SplitRules(), others=[SecondaryFiles(20, "IN2", secondary, rows)], **more)
+
+
+def row(number: int, beside: tuple[int, int] | None = None, *, tracked: bool = True) -> SecondaryRow:
+    return SecondaryRow(number, 20, f"s{number}", 5, 0, 1, 55, None, tracked, *(beside or ()))
+
+
+def test_files_that_are_used_again_are_dealt_out_round_the_end() -> None:
+    source = dealt_out([file(1, "a")], "ru", [row(i, tracked=False) for i in (21, 22)])
     plan = JobPlan(0, 1, others=(Portion(1, 3),))
     (job,) = built(source, [plan], "${IN2/L}")
     assert [use.file_id for use in job.inputs] == [1, 22, 21, 22]
-    assert {use.tracked for use in job.inputs[1:]} == {tracked}
+    assert {use.tracked for use in job.inputs[1:]} == {False}
     assert (job.previous_jobs, job.attempt_nr, job.parameters) == (set(), 1, "s21,s22"), "a job goes on from those of its masters"
-    assert dealt_files(source.others, [PlacedJob(3, "Q", "DISK", plan, SLOT)]) == dealt
+    assert (job.bound, dealt_files(source.others, [DealtJob(PlacedJob(3, "Q", "DISK", plan, SLOT))])) == ([], [DealtFiles(20, 3)])
+
+
+def test_files_that_are_used_once_stand_beside_those_of_the_master_from_their_first_job_on() -> None:
+    source = dealt_out([file(i, f"f{i}") for i in (1, 2, 3)], "", [row(21), row(22, (3, 0)), row(23)])
+    plans = [JobPlan(0, 1, others=(Portion(0, 1),)), JobPlan(1, 3, others=(Portion(1, 2),))]
+    jobs = built(source, plans, "${IN2/L}")
+    assert [[use.file_id for use in job.inputs] for job in jobs] == [[1, 21], [2, 3, 23, 22]]
+    assert [job.bound for job in jobs] == [[(21, 1, 0)], [(23, 2, 0)]]
+    assert dealt_files(source.others, [DealtJob(PlacedJob(3, "Q", "DISK", plans[0], SLOT))]) == []
+
+
+def test_what_each_job_has_once_stays_with_its_first_file_and_of_joined_jobs_the_lowest_counts() -> None:
+    records = [row(21, (1, 0)), row(22, (2, 0)), row(23)]
+    source = dealt_out([file(i, f"f{i}") for i in (1, 2, 3)], "np=1", records)
+    one = (Portion(0, 1),)
+    joined, alone = built(source, [JobPlan(0, 2, others=one), JobPlan(2, 3, others=one)])
+    assert [job.inputs[-1].file_id for job in (joined, alone)] == [21, 23]
+    assert (joined.bound, alone.bound) == ([], [(23, 3, 0)])
+
+
+def test_where_events_are_cut_a_number_stays_with_the_event_at_which_its_job_began() -> None:
+    pieces = [Piece(1, 0, 100, (Free(0, 100),))]
+    source = dealt_out([file(1, "a")], "np=1", [row(21), row(22, (1, 40)), row(23)], pieces=pieces)
+    one = (Portion(0, 1),)
+    jobs = built(source, [JobPlan(0, 1, upto=30, others=one), JobPlan(0, 1, skip=30, upto=60, others=one)])
+    assert [job.inputs[-1].file_id for job in jobs] == [21, 22]
+    assert [job.bound for job in jobs] == [[(21, 1, 0)], []]
+
+
+def test_no_job_gets_what_belongs_to_another_file() -> None:
+    source = dealt_out([file(1, "a"), file(2, "b")], "np=1", [row(21, (2, 0))])
+    placed = [PlacedJob(3, "Q", "DISK", JobPlan(i, i + 1, others=(Portion(0, 1),)), SLOT) for i in (0, 1)]
+    dealt, reason = deal(source, placed)
+    assert [each.job for each in dealt] == placed[1:]
+    assert "belong to other files" in reason
 
 
 @given(

@@ -38,7 +38,8 @@ def laid(places: list[ChosenQueue], n_files: int = 100, most: int = 50, block: i
     def cut(part: Files, limits: JobLimits, upto: int, others: Sequence[Secondary]) -> Split:
         return SPLITTERS[splitter_name("input", rules)].cut(part, rules, limits, upto, others)
 
-    return lay_out(files, more.get("secondaries", ()), cut, limits_at, places, most, block, dice("task", seed), 3)
+    failed_at = more.get("failed_at", {})
+    return lay_out(files, more.get("secondaries", ()), cut, limits_at, places, most, block, dice("task", seed), 3, failed_at)
 
 
 def counts(layout: Layout) -> list[tuple[str, int]]:
@@ -68,6 +69,19 @@ def test_full_queues_are_passed_over() -> None:
 def test_idle_queues_get_a_job_each_before_the_others() -> None:
     blocks = counts(laid([ChosenQueue("busy", 9.0, queued=5), ChosenQueue("idle", 0.1), ChosenQueue("calm", 0.1)]))
     assert sorted(blocks[:2]) == [("calm", 1), ("idle", 1)]
+
+
+def test_what_failed_at_a_queue_goes_to_another_one_where_one_has_room() -> None:
+    failed_at = {i: "ABC"[i % 5] for i in range(100) if i % 5 < 3}
+    one_file = SplitRules(files_per_job=1)
+    for seed in range(20):
+        places = [ChosenQueue("A", 9.0, 3), ChosenQueue("B", 1.0), ChosenQueue("C", 1.0, 1)]
+        layout = laid(places, most=100, rules=one_file, seed=seed, failed_at=failed_at)
+        jobs = [(block.queue, job.start) for block in layout.blocks for job in block.jobs]
+        assert [start for _, start in jobs] == list(range(100))
+        assert [start for queue, start in jobs if failed_at.get(start) == queue] == []
+    alone = laid([ChosenQueue("A", 9.0, 3)], most=100, rules=one_file, failed_at=failed_at)
+    assert sum(jobs for _, jobs in counts(alone)) == 100
 
 
 def test_every_file_is_in_one_job_in_order_whatever_the_limits_of_the_queues() -> None:

@@ -178,8 +178,12 @@ def _dealt(item: Item, task: TaskParameters) -> str:
 
 
 def _outputs(items: Sequence[Item], task: TaskParameters) -> Iterator[DatasetPlan]:
-    """Each dataset that is written, once; where the task instantiates, these are templates that nothing is written to."""
+    """Each dataset that is written, once; where the task instantiates, these are templates that nothing is written to.
+
+    What a job may leave out is said of each output (its template); of a dataset only where all of them may be left out.
+    """
     streams = output_streams(items)
+    required = {item.names[0] for item in items if item.type in OUTPUT_TYPES and not item.optional}
     seen: set[str] = set()
     prefix = "tmpl_" if task.instantiates else ""
     for item in items:
@@ -191,8 +195,7 @@ def _outputs(items: Sequence[Item], task: TaskParameters) -> Iterator[DatasetPla
             type=f"{prefix}{item.type}",  # type: ignore[arg-type]
             stream_name=streams[item.path],
             provenance_index=None if task.noInput else 0,
-            attributes="an" if item.optional else "",
+            attributes="" if item.names[0] in required else "an",
             container=item.container,
             storage_token=item.token,
-            optional=item.optional,
         )

@@ -111,6 +111,7 @@ def plan(
         job_parameters=command_line(items, streams),
         max_attempt=1 if task.disableAutoRetry else task.maxAttempt,
         max_failure=task.maxFailure or None,
+        shares_outputs=task.allowTaskDuplication,
         notes=notes(document),
     )
 

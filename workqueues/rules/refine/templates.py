@@ -104,12 +104,20 @@ def _inputs(items: Sequence[Item], task: TaskParameters) -> Faults:
                 yield f"{item.path}.value", "contradiction", f"the same dataset is the stream {first[name].stream} before"
             elif item.attributes and first[name].attributes != item.attributes:
                 yield f"{item.path}.attributes", "contradiction", f"{first[name].path} says something else of {name}"
+            yield from _places(item, first[name], name)
         if not again and owner.setdefault(item.stream, item) is not item:
             message = f"{item.stream} is the stream of {owner[item.stream].path}: other datasets need a placeholder of their own"
             yield f"{item.path}.value", "contradiction", message
         first |= {name: item for name in item.names if name not in first}
         if re.fullmatch(r"(OUTPUT|LOG)\d+|SEQNUMBER", item.stream) or row_of(item.stream):
             yield f"{item.path}.value", "template", f"{item.stream} cannot be the stream of an input"
+
+
+def _places(item: Item, first: Item, dataset: str) -> Faults:
+    """A dataset has one container and one storage token; a later item need not repeat them."""
+    for key, said, before in (("container", item.container, first.container), ("token", item.token, first.token)):
+        if said and said != before:
+            yield f"{item.path}.{key}", "contradiction", f"{first.path} says {before or 'nothing'} of {dataset}"
 
 
 def _deals(items: Sequence[Item], task: TaskParameters) -> Faults:
@@ -162,6 +170,7 @@ def _pseudo(items: Sequence[Item], task: TaskParameters) -> Faults:
 def _outputs(items: Sequence[Item], task: TaskParameters) -> Faults:
     read = {name for item in items if item.type in MASTER_TYPES for name in item.names}
     kinds: dict[str, str] = {}
+    first: dict[str, Item] = {}
     named: list[tuple[Item, NameTemplate]] = []
     shapes: dict[_Shape, Item] = {}
     alone = writes_once(task, items)
@@ -173,6 +182,7 @@ def _outputs(items: Sequence[Item], task: TaskParameters) -> Faults:
                 yield f"{item.path}.dataset", "contradiction", f"{name} is an input of the task"
             if kinds.setdefault(name, item.type) != item.type:
                 yield f"{item.path}.dataset", "contradiction", f"{name} is {kinds[name]} and {item.type}"
+            yield from _places(item, first.setdefault(name, item), name)
         if not item.file_name:
             continue
         template, shape = compiled_name(item.file_name), shape_of(item.file_name)
@@ -220,6 +230,19 @@ class _Shape(NamedTuple):
 def shape_of(file_name: str) -> _Shape:
     text = re.sub(rf"\$\{{SN(/P|:0{NAME_DIGITS}d)?\}}", "${SN}", file_name)
     return _Shape(text, text.partition("${")[0], text.rpartition("}")[2])
+
+
+def may_meet(one: str, other: str) -> bool:
+    """Whether two templates of file names may give one name, whatever the jobs; one without serial number has it at its end."""
+    (head, tail), (other_head, other_tail) = _ends(one), _ends(other)
+    heads = head.startswith(other_head) or other_head.startswith(head)
+    return heads and (tail.endswith(other_tail) or other_tail.endswith(tail))
+
+
+def _ends(template: str) -> tuple[str, str]:
+    """What stands in every name before all placeholders, and behind them."""
+    parts = re.split(rf"\$\{{[^}}]*\}}|\${TASK_ID}", template)
+    return parts[0], parts[-1] if compiled_name(template).numbered else ""
 
 
 def _numbers(items: Sequence[Item]) -> Faults:

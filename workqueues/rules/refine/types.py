@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from broker_site.foundation.kernel.verdict import Problem
 from workqueues.rules.task_parameters import TaskParameters
@@ -44,6 +44,14 @@ class Item:
     source_name: str = ""
 
 
+class OutputName(NamedTuple):
+    """One output or log of a task: its dataset and the template of its file names. `path`: of its item."""
+
+    dataset: str
+    file_name: str
+    path: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskDocument:
     """What could be read of a submission: well-typed parameters, items, and what is wrong with the rest."""
@@ -58,13 +66,18 @@ class TaskDocument:
         return tuple(dict.fromkeys(name for item in self.items if item.type == "input" for name in item.names))
 
     @property
-    def output_names(self) -> tuple[str, ...]:
-        """Names of the datasets that the task writes, logs included, known before it is refined; none where it instantiates
-        templates.
-        """
+    def outputs(self) -> tuple[OutputName, ...]:
+        """What the task writes, logs included, known before it is refined; nothing where it instantiates templates."""
         if self.parameters.instantiates:
             return ()
-        return tuple(dict.fromkeys(name for item in self.items if item.type in OUTPUT_TYPES for name in item.names))
+        return tuple(
+            OutputName(name, item.file_name, item.path) for item in self.items if item.type in OUTPUT_TYPES for name in item.names
+        )
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the datasets that the task writes, as far as they are known before it is refined."""
+        return tuple(dict.fromkeys(output.dataset for output in self.outputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +136,6 @@ class DatasetPlan:
     offset: int = 0
     container: str = ""
     storage_token: str = ""
-    optional: bool = False
 
     @property
     def master(self) -> bool:
@@ -147,7 +159,8 @@ class OutputTemplatePlan:
 class TaskPlan:
     """A refined task. `columns`: values of the task's row by column name, the split rule included.
 
-    `max_attempt` and `max_failure` hold for each input file (None: no limit). `notes` is what the submitter should know although
+    `shares_outputs`: other tasks of its owner may write to its datasets too (allowTaskDuplication). `max_attempt`
+    and `max_failure` hold for each file of a master dataset (None: no limit). `notes` is what the submitter should know although
     nothing is wrong.
     """
 
@@ -157,6 +170,7 @@ class TaskPlan:
     job_parameters: str
     max_attempt: int | None = 3
     max_failure: int | None = None
+    shares_outputs: bool = False
     notes: tuple[Problem, ...] = ()
 
 

@@ -60,6 +60,7 @@ class TaskParameters(BaseModel):
     countryGroup: str = text("Country group of the user.", "country_group")
     official: Flag = flag("The task belongs to a group, not to a user.", row="J26")
     uniqueTaskName: Flag = flag("The owner may have one task of this name.")
+    allowTaskDuplication: Flag = flag("Tasks of the same owner that say this too may write to the same datasets.")
     parentTaskName: str = text("Task of the same user whose outputs this one reads.", length=TASK["task_name"])
     reqID: Count | None = parameter("Number of the request; the task's id when absent.", column="req_id")
     campaign: str = text("Campaign to which the task belongs.", "campaign")

@@ -1,0 +1,209 @@
+"""Two tasks never write one name: who may write to a dataset, and how the files of several tasks in one dataset are numbered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from brokerage.ledger.lease import Lease
+from brokerage.models import Job, JobResult
+from brokerage.queries.invariants import check
+from brokerage.queries.job_document import job_document
+from brokerage.rules.dispatch.settlement import Report, ReportedOutput
+from tests.api.people import Person, faults, person
+from tests.builders import catalogue_dataset, grid, parameters, submitted
+from tests.flow.steps import end, run_agents, run_jobs, take
+from workqueues.models import CatalogueDataset, CatalogueFile, File, Replica, Task
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+THREADS = 4
+OUT = {"type": "template", "param_type": "output", "dataset": "t1.EVT", "value": "--out=t1.EVT.${SN}.txt"}
+LOG = {"type": "template", "param_type": "log", "dataset": "t1.log", "value": "t1.log.${SN}.tgz"}
+
+
+@pytest.fixture
+def ada() -> Person:
+    return person("ada", ("demo", "submitter"))
+
+
+@pytest.fixture
+def bob() -> Person:
+    return person("bob", ("demo", "submitter"))
+
+
+def writing(name: str = "t1", **more: Any) -> dict[str, Any]:
+    """A task of four jobs that writes to t1.EVT and t1.log, whatever it is called."""
+    return parameters(name, **{"jobParameters": [OUT], "log": LOG, **more})
+
+
+def sharing(name: str, **more: Any) -> dict[str, Any]:
+    return writing(name, allowTaskDuplication=True, **more)
+
+
+def nothing_is_wrong() -> bool:
+    return [(f.invariant.name, f.examples) for f in check() if f.violations] == []
+
+
+def test_a_second_task_that_writes_the_same_datasets_is_refused(ada: Person) -> None:
+    assert ada.submit(writing()).status_code == 201
+    again = ada.submit(writing("other"))
+    assert faults(again) == {("jobParameters[0].dataset", "unique"), ("log.dataset", "unique")}
+    assert "allowTaskDuplication" in again.json()["detail"]
+    assert faults(ada.submit(sharing("t3"))) == {("jobParameters[0].dataset", "unique"), ("log.dataset", "unique")}
+    assert Task.objects.count() == 1
+
+
+def test_a_dataset_stays_that_of_its_task_when_this_has_ended(ada: Person) -> None:
+    (queue,) = grid("ALPHA")
+    assert ada.submit(writing()).status_code == 201
+    run_agents(3)
+    run_jobs(queue)
+    run_agents(2)
+    assert Task.objects.get().status == "done"
+    assert ada.submit(writing("other")).status_code == 422
+
+
+def test_of_submissions_at_the_same_moment_one_is_taken(ada: Person) -> None:
+    start = Barrier(THREADS)
+
+    def submit(i: int) -> int:
+        try:
+            start.wait(10)
+            return int(ada.submit(writing(f"task{i}")).status_code)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        answers = Counter(pool.map(submit, range(THREADS)))
+    assert answers == {201: 1, 422: THREADS - 1}
+
+
+def test_tasks_that_share_a_dataset_number_their_files_together(ada: Person) -> None:
+    (queue,) = grid("ALPHA")
+    assert [ada.submit(sharing(f"task{i}")).status_code for i in range(3)] == [201, 201, 201]
+    run_agents(3)
+    assert run_jobs(queue) == 12
+    run_agents(2)
+    assert set(Task.objects.values_list("status", flat=True)) == {"done"}
+    names = sorted(File.objects.filter(type="output").values_list("lfn", flat=True))
+    assert names == [f"t1.EVT.{n:06d}.txt" for n in range(1, 13)]
+    assert sorted(CatalogueFile.objects.filter(dataset__name="t1.EVT").values_list("lfn", flat=True)) == names
+    assert nothing_is_wrong()
+
+
+def test_only_tasks_of_one_owner_share_a_dataset(ada: Person, bob: Person) -> None:
+    assert ada.submit(sharing("t1")).status_code == 201
+    refused = bob.submit(sharing("t2", userName="bob"))
+    assert {rule for _, rule in faults(refused)} == {"unique"}
+
+
+def test_other_names_in_a_shared_dataset_must_not_meet_those_that_are_there(ada: Person) -> None:
+    grid("ALPHA")
+    assert ada.submit(sharing("t1", log=None)).status_code == 201
+    run_agents(1, ("refine",))
+    meets = {**OUT, "value": "--out=t1.EVT.${SN/P}.txt"}
+    assert faults(ada.submit(sharing("t2", jobParameters=[meets], log=None))) == {("jobParameters[0].value", "unique")}
+    apart = {**OUT, "value": "--out=t1.NTUP.${SN}.txt"}
+    assert ada.submit(sharing("t3", jobParameters=[apart], log=None)).status_code == 201
+
+
+def test_the_dataset_of_a_broken_task_may_be_written_by_a_new_one_that_says_so(ada: Person) -> None:
+    assert ada.submit(writing()).status_code == 201
+    Task.objects.update(status="tobroken")
+    run_agents(1, ("finish",))
+    assert Task.objects.get().status == "broken"
+    assert ada.submit(writing("t2")).status_code == 422
+    assert ada.submit(sharing("t2")).status_code == 201
+
+
+def test_a_dataset_that_no_task_wrote_is_not_written_to(ada: Person) -> None:
+    catalogue_dataset("t1.EVT", 1)
+    assert faults(ada.submit(sharing("t1"))) == {("jobParameters[0].dataset", "unique")}
+
+
+def test_datasets_that_share_a_folder_are_one(ada: Person) -> None:
+    assert ada.submit(parameters("t1", jobParameters=[{**OUT, "dataset": "t1/EVT"}])).status_code == 201
+    second = ada.submit(parameters("t2", jobParameters=[{**OUT, "dataset": "t1_EVT"}]))
+    assert faults(second) == {("jobParameters[0].dataset", "unique")}
+
+
+def test_a_task_that_came_in_before_the_check_is_broken_with_the_reason() -> None:
+    grid("ALPHA")
+    submitted(writing())
+    second = submitted(writing("other"))
+    run_agents(2, ("refine", "finish"))
+    second.refresh_from_db()
+    assert second.status == "broken"
+    assert "t1.EVT is written by task" in second.error_dialog
+
+
+def register(lfn: str, size: int, checksum: str) -> None:
+    """A file of the dataset t1.EVT that somebody else brought in."""
+    dataset = CatalogueDataset.objects.get(name="t1.EVT")
+    file = CatalogueFile.objects.create(dataset=dataset, lfn=lfn, fsize=size, checksum=checksum)
+    Replica.objects.create(file=file, storage="BETA_DISK", path=str(Path("t1.EVT") / lfn))
+
+
+def test_a_name_that_is_registered_with_other_content_fails_the_job() -> None:
+    (queue,) = grid("ALPHA")
+    submitted(writing(nEvents=10))
+    run_agents(3)
+    leased = take(queue)
+    register("t1.EVT.000001.txt", 99, "0000000b")
+    assert end(leased) == "failed"
+    result = JobResult.objects.get(job_id=leased.job_id)
+    assert result.error_code == "OUTPUT_REGISTERED"
+    assert "t1.EVT.000001.txt" in result.error_message
+    run_agents(2)
+    run_jobs(queue)
+    run_agents(2)
+    assert Task.objects.get().status == "done"
+    assert Job.objects.filter(status="finished").count() == 1
+    assert nothing_is_wrong()
+
+
+def test_the_same_content_under_a_name_is_the_same_file() -> None:
+    (queue,) = grid("ALPHA")
+    submitted(writing(nEvents=10))
+    run_agents(3)
+    leased = take(queue)
+    register("t1.EVT.000001.txt", 10, "0000000a")
+    assert end(leased) == "finished"
+    storages = Replica.objects.filter(file__lfn="t1.EVT.000001.txt").values_list("storage", flat=True)
+    assert sorted(storages) == ["ALPHA_DISK", "BETA_DISK"]
+    assert nothing_is_wrong()
+
+
+def test_two_jobs_that_report_one_name_at_once_do_not_both_finish(ada: Person) -> None:
+    """What the numbering forbids, made by hand: the ledger is the last to see it."""
+    queues = grid("ALPHA", "BETA")
+    submitted(sharing("t1", nEvents=10))
+    submitted(sharing("t2", nEvents=10))
+    run_agents(3)
+    leases = list[Lease]()
+    for queue in queues:
+        while len(leases) < 2 and Job.objects.filter(computing_queue=queue, status="activated").exists():
+            leases.append(take(queue))
+    assert len(leases) == 2
+    File.objects.filter(type="output").update(lfn="t1.EVT.twice.txt")
+    start = Barrier(2)
+
+    def report(i: int) -> str:
+        outputs = [
+            ReportedOutput(o["lfn"], 10 + i, f"0000000{i}", o["storage"]) for o in job_document(leases[i].job_id)["outputs"]
+        ]
+        try:
+            start.wait(10)
+            return end(leases[i], Report("finished", outputs))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(report, range(2))) == ["failed", "finished"]
