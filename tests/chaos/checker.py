@@ -193,7 +193,7 @@ def check_reports(database: Database, findings: Findings, history: Sequence[dict
             if jobs.get(job) != (epoch, line["recorded"]):
                 findings.add("e", "an acknowledged settlement is not in the database", [name])
             told = {(o["lfn"], o["size"], o["checksum"]) for o in line["outputs"]}
-            if line["recorded"] == "finished" and told != outputs[job]:
+            if (line["recorded"] == "finished" or line.get("status") == "failed") and told != outputs[job]:
                 findings.add("e", "outputs of an acknowledged settlement are not recorded as reported", [name])
         elif answer not in REFUSED:
             findings.add("e", f"a pilot's report was answered {answer}", [name])

@@ -94,10 +94,10 @@ def test_the_demo_campaign_ends_done_with_every_file_where_it_is_registered(live
     why = list(Task.objects.values_list("task_name", "status", "error_dialog"))
     assert found == dict.fromkeys(names, "done"), (why, (tmp_path / "ALPHA.log").read_text()[-2000:])
     files = registered("t1")
-    assert len(files) == 2 * (20 + 10 + 1)
+    failed = Job.objects.filter(status="failed")
+    assert len(files) == 2 * (20 + 10 + 1) + failed.count(), "one output and one log a job, and the log of each that failed"
     assert check_storage(files, {name: folder for name, folder in folders.items() if folder.exists()}, prefix("t1")) == []
     (merged,) = [entry for entry in files if ".HIST." in entry.lfn]
     histogram = json.loads((folders[merged.storage] / merged.place).read_bytes())
     assert check_histogram(histogram, FILES_OF_EVENTS, EVENTS) == []
-    failed = Job.objects.filter(status="failed")
     assert all(job.computing_queue.name == "BETA" for job in failed)
