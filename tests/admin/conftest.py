@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -18,6 +19,7 @@ from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
 from workqueues.ledger.submit import submit
 from workqueues.models import Dataset, EventRange, File, FileChange, GlobalShare, ProcessLock, Task
+from workqueues.rules.refine import InputWriterFacts
 
 
 @pytest.fixture
@@ -47,7 +49,9 @@ def campaign() -> Task:
     alpha, beta = grid("ALPHA", "BETA")
     ComputingQueue.objects.filter(id=beta.id).update(status="offline")
     task = submitted(parameters(nEvents=30, nEventsPerJob=10))
-    submit(parameters("keyed"), {"task_name": "keyed", "vo": "demo", "user_name": "ada"}, "ada", "user:ada", "k1", "0" * 64)
+    chain: Any = {"outputs": ["keyed.EVT"], "writers": [InputWriterFacts(task.id, task.status, "t1.EVT")]}
+    keyed = {"task_name": "keyed", "vo": "demo", "user_name": "ada"}
+    submit(parameters("keyed"), keyed, "ada", "user:ada", "k1", "0" * 64, **chain)
     run_agents()
     first, second = take(alpha), take(alpha)
     assert first is not None

@@ -9,7 +9,17 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, row, row_link
-from workqueues.models import Dataset, DatasetChange, EventRange, File, FileChange, OutputTemplate, TaskChange
+from workqueues.models import (
+    Dataset,
+    DatasetChange,
+    EventRange,
+    File,
+    FileChange,
+    InputWriter,
+    OutputTemplate,
+    PlannedOutput,
+    TaskChange,
+)
 from workqueues.states import TYPES
 
 
@@ -77,6 +87,29 @@ class OutputTemplateAdmin(ReadOnlyAdmin):
     number_fields = ("id", "task_id")
     search_fields = ("=filename_template",)
     search_help_text = "Number of template or task."
+
+
+@admin.register(PlannedOutput)
+class PlannedOutputAdmin(ReadOnlyAdmin):
+    """What tasks write, known from their submission on."""
+
+    list_display = ("id", "dataset_name", "task_link")
+    search_fields = ("=dataset_name",)
+    search_help_text = "Number of the task, or the whole name of the dataset."
+    number_fields = ("task_id",)
+    task_link = row_link("task", "workqueues_task", "task_id")
+
+
+@admin.register(InputWriter)
+class InputWriterAdmin(ReadOnlyAdmin):
+    """Parents that were inferred: who writes the input of whom."""
+
+    list_display = ("id", "task_link", "dataset_name", "writer_link")
+    search_fields = ("=id",)
+    search_help_text = "Number of the task or of its parent."
+    number_fields = ("task_id", "writer_id")
+    task_link = row_link("task", "workqueues_task", "task_id")
+    writer_link = row_link("parent", "workqueues_task", "writer_id")
 
 
 @admin.register(TaskChange)

@@ -80,6 +80,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             "cataloguedataset", models.UniqueConstraint(fields=["name", "vo"], name="catalogue_dataset_once")
         ),
+        migrations.AddIndex("cataloguedataset", models.Index(fields=["vo", "-id"], name="catalogue_list_by_vo")),
         migrations.CreateModel(
             "PlannedOutput",
             [

@@ -32,6 +32,7 @@ class CatalogueDataset(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["name", "vo"], name="catalogue_dataset_once")]
+        indexes = [models.Index(fields=["vo", "-id"], name="catalogue_list_by_vo")]
 
     def __str__(self) -> str:
         return self.name
