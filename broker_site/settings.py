@@ -254,6 +254,7 @@ LOGGING = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"filters": ["external_fault"]},
+        "broker_site.foundation.access.seals": {"level": "INFO"},  # a worker's log, else from WARNING on, shows each seal
         "celery": {"level": "WARNING"},  # at INFO it tells of every tick
         "kombu": {"level": "WARNING"},
     },

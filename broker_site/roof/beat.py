@@ -8,7 +8,7 @@ Importing this module declares all agents; nothing else does.
 
 from __future__ import annotations
 
-from broker_site.foundation.access import agents as access_agents  # noqa: F401 - declares them
+from broker_site.foundation.access.agents import seal  # noqa: F401 - declares it
 from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
 from brokerage.agents import assign, command, finish, generate, reap, refresh, share, storage  # noqa: F401 - declares them
 from workqueues.agents import feed, refine, wake  # noqa: F401 - declares them

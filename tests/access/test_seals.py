@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +24,7 @@ from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.access.seals import check, seal
 from broker_site.foundation.agency.run import BODIES, new_run
 
+ROOT = Path(__file__).resolve().parents[2]
 TRIGGERS = {
     "access_audit": ("access_audit_append_only", "access_audit_numbered"),
     "access_auditseal": ("access_auditseal_append_only",),
@@ -186,3 +191,18 @@ def test_the_agent_seals_in_batches_not_row_by_row() -> None:
     add(1)
     assert BODIES["seal"](new_run("seal")) == 0
     assert AuditSeal.objects.count() == 1
+
+
+WORKER_LOG = """
+import logging, django
+django.setup()
+from broker_site.celery import app
+app.log.setup(loglevel="WARNING")
+logging.getLogger("broker_site.foundation.access.seals").info("audit sealed up to row 5")
+"""
+
+
+def test_the_log_of_a_worker_has_each_seal() -> None:
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "broker_site.settings", "GRIDBROKER_PROFILE": "local"}
+    ran = subprocess.run([sys.executable, "-c", WORKER_LOG], env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert "audit sealed up to row 5" in ran.stderr

@@ -1,4 +1,4 @@
-"""The agent that seals the audit."""
+"""Agent seal. Takes audit rows that no seal covers. Leaves seals over them, a batch each. Next: `manage.py check_audit`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ PAUSE = timedelta(seconds=30)
 
 @agent("seal")
 def seal_audit(run: Run) -> int:
-    """Takes audit rows that no seal covers; leaves seals."""
+    """How many rows were sealed."""
     last = AuditSeal.objects.order_by("-number").values_list("at", flat=True).first()
     return 0 if last is not None and run.now - last < PAUSE else seal()

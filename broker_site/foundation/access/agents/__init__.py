@@ -1,0 +1,1 @@
+"""The agents of access: one seals the audit."""
