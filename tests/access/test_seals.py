@@ -42,6 +42,7 @@ def add(n: int, name: str = "thing") -> list[int]:
 def as_owner() -> Iterator[None]:
     """What only the owner of the tables can do: nothing refuses or numbers rows."""
     with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL lock_timeout = '60s'")  # an autovacuum may be at the table
         for verb in ("DISABLE", "ENABLE"):
             for table in TRIGGERS:
                 cursor.execute(f"ALTER TABLE {table} {verb} TRIGGER USER")

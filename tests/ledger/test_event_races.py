@@ -79,6 +79,7 @@ def test_jobs_of_one_file_that_end_at_once_lose_no_event_and_repeat_none(queue: 
         assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []
         for job_id, epoch in Job.objects.filter(status="running").values_list("id", "epoch"):
             settle_job(job_id, epoch, BAD, "pilot")
+    run_agents(1)
     while run_jobs(queue):
         run_agents(1)
     run_agents()
