@@ -113,7 +113,9 @@ def _leave_out(data: object, error: ValidationError) -> bool:
     """Take out of the data the innermost part at each place of an error; False where that is the whole."""
     members: dict[int, tuple[Any, set[int | str]]] = {}
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
-        holder, key, at = None, None, data
+        holder: Any = None
+        key: int | str | None = None
+        at: Any = data
         for part in detail["loc"]:
             if not ((isinstance(at, dict) and part in at) or (isinstance(at, list) and isinstance(part, int))):
                 break
