@@ -111,10 +111,13 @@ def read_leaving_out(kind: type[T], data: object) -> tuple[T, list[Problem]]:
 
 def _leave_out(data: object, error: ValidationError) -> bool:
     """Take out of the data the innermost part at each place of an error; False where that is the whole."""
-    members: dict[int, tuple[Any, set[int | str]]] = {}
+    members: dict[int, tuple[Any, set[Any]]] = {}
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
-        holder, key, at = None, None, data
-        for part in detail["loc"]:
+        holder: Any = None
+        key: Any = None
+        at: Any = data
+        place: tuple[Any, ...] = detail["loc"]
+        for part in place:
             if not ((isinstance(at, dict) and part in at) or (isinstance(at, list) and isinstance(part, int))):
                 break
             holder, key, at = at, part, at[part]
@@ -122,7 +125,7 @@ def _leave_out(data: object, error: ValidationError) -> bool:
             return False
         members.setdefault(id(holder), (holder, set()))[1].add(key)
     for holder, keys in members.values():
-        for key in sorted(keys, reverse=True):  # type: ignore[type-var]  # of one holder all are numbers, or all are texts
+        for key in sorted(keys, reverse=True):  # of one holder all are numbers, or all are texts
             del holder[key]
     return True
 

@@ -9,6 +9,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
@@ -88,7 +89,7 @@ def expire_leases(who: str, limit: int, suspended: Sequence[int] = (), leave: Le
     )
 
 
-def _page_by_page(sql: str, values: Mapping[str, object], limit: int, end: Callable[[Sequence[JobVersion]], int]) -> int:
+def _page_by_page(sql: str, values: Mapping[str, Any], limit: int, end: Callable[[Sequence[JobVersion]], int]) -> int:
     """End the jobs of a statement, `limit` at a time, on to the next ones while some of a page stay as they are: how many."""
     total, after = 0, 0
     while True:

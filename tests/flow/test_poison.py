@@ -49,7 +49,7 @@ def work_off(queue: ComputingQueue) -> None:
     run_agents(2)
 
 
-def sql(text: str, *values: object) -> None:
+def sql(text: str, *values: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(text, values)
 

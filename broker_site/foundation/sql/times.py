@@ -14,12 +14,12 @@ FIRST, LAST = datetime.min.replace(tzinfo=UTC) + A_DAY, datetime.max.replace(tzi
 """The nearest ones, which every zone can show."""
 
 
-def read_time(text: str | None, cursor: Any) -> datetime | None:
+def read_time(text: str | bytes | None, cursor: Any) -> datetime | None:
     """A point of time as PostgreSQL sends it."""
     try:
         time: datetime | None = extensions.PYDATETIMETZ(text, cursor)
     except (ValueError, OverflowError):
-        return FIRST if text is not None and (text.endswith("BC") or text.startswith("-")) else LAST
+        return FIRST if str(text).endswith("BC") or str(text).startswith("-") else LAST
     return time
 
 

@@ -65,7 +65,12 @@ def test_a_part_of_a_report_that_breaks_a_rule_is_left_out_and_told(part: dict[s
 
 def test_of_a_list_only_the_faulty_member_is_left_out_and_of_a_member_only_what_it_can_be_without() -> None:
     outputs = [OUTPUT | {"size": -1, "checksum": "x"}, OUTPUT | {"lfn": "b", "n_events": 2**31}, OUTPUT | {"lfn": "c"}, "d"]
-    body = {"status": "finished", "outputs": outputs, "metrics": {"cpu_s": 7, "text": "x" * 501}, "missing_inputs": [1, "e"]}
+    body: dict[str, Any] = {
+        "status": "finished",
+        "outputs": outputs,
+        "metrics": {"cpu_s": 7, "text": "x" * 501},
+        "missing_inputs": [1, "e"],
+    }
     report, notes = read_report(body)
     assert [(o.lfn, o.n_events) for o in report.outputs] == [("b", None), ("c", None)]
     assert (report.metrics, report.missing_inputs) == ({"cpu_s": 7}, ["e"])
