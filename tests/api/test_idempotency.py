@@ -41,14 +41,14 @@ def test_the_same_key_with_another_body_is_refused(ada: Person) -> None:
 
 @pytest.mark.django_db
 def test_without_a_key_every_submission_is_a_task(ada: Person) -> None:
-    assert [ada.submit(parameters()).status_code for _ in range(2)] == [201, 201]
+    assert [ada.submit(parameters(name) | {"taskName": "t1"}).status_code for name in ("t1", "t2")] == [201, 201]
     assert Task.objects.count() == 2
 
 
 @pytest.mark.django_db
 def test_keys_of_different_users_are_different(ada: Person, bob: Person) -> None:
     assert ada.submit(parameters(userName=None), "k1").status_code == 201
-    assert bob.submit(parameters(userName=None), "k1").status_code == 201
+    assert bob.submit(parameters("t2", userName=None), "k1").status_code == 201
 
 
 @pytest.mark.django_db

@@ -48,7 +48,7 @@ def test_a_user_with_more_active_tasks_than_the_limit_submits_again_when_some_ha
     assert "ada has more than 1 active user tasks in VO demo" in refusal.json()["detail"]
     assert Task.objects.count() == 2
     assert ada.submit(parameters("t1"), key="k1").json()["id"] == first.json()["id"]
-    assert bob.submit(parameters("t3", userName="bob")).status_code == 201
+    assert bob.submit(parameters("t4", userName="bob")).status_code == 201
     assert ada.post(f"tasks/{first.json()['id']}/kill/").status_code == 202
     assert ada.submit(parameters("t3")).status_code == 201
 
@@ -232,9 +232,10 @@ def test_a_unique_name_is_taken_once(ada: Person, olga: Person) -> None:
     answer = ada.submit(unique)
     assert faults(answer) == {("uniqueTaskName", "unique")}
     assert f"task {first}" in answer.json()["detail"]
-    assert ada.submit(parameters("one")).status_code == 201, "a task that need not be the only one"
-    assert olga.submit(parameters("one", uniqueTaskName=True, userName=None)).status_code == 201, "another user's"
-    assert ada.submit(parameters("one", uniqueTaskName=True, prodSourceLabel="test")).status_code == 201, "another label's"
+    one = {"taskName": "one"}  # each writes to datasets of its own
+    assert ada.submit(parameters("two") | one).status_code == 201, "a task that need not be the only one"
+    assert olga.submit(parameters("three", uniqueTaskName=True, userName=None) | one).status_code == 201, "another user's"
+    assert ada.submit(parameters("four", uniqueTaskName=True, prodSourceLabel="test") | one).status_code == 201, "another label's"
 
 
 def test_a_unique_name_of_an_ended_task_would_be_run_again_which_is_not_built(ada: Person) -> None:

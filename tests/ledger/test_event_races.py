@@ -10,6 +10,7 @@ import pytest
 from django.db import connection, connections
 
 from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job
@@ -27,6 +28,8 @@ CLOSED = Report("failed", error_code="PILOT_STOPPED")
 
 @pytest.fixture
 def queue() -> ComputingQueue:
+    """A queue of a grid where files that failed are due again at once."""
+    set_override("jobbroker", "RETRY_PAUSE", "0s", who="ada", why="test")
     return grid("ALPHA")[0]
 
 
