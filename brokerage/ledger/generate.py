@@ -217,9 +217,19 @@ def _use_ranges(task_id: int, ranges: Sequence[NewRange]) -> None:
     settle_file_states(sorted({r.file_id for r in ranges}))
 
 
-_BIND = ", beside_file = coalesce(b.beside, f.beside_file), beside_event = coalesce(b.event, f.beside_event)"
-_BOUND = """LEFT JOIN unnest(%(files)s::bigint[], %(beside)s::bigint[], %(events)s::int[]) AS b(id, beside, event)
-    ON b.id = i.file_id"""
+_PICKED = """
+WHERE i.job_id = ANY (%(jobs)s) AND i.tracked AND f.id = i.file_id AND f.task_id = %(task)s AND f.status = 'picked'
+    AND f.id BETWEEN %(least)s AND %(most)s
+"""
+_USE = f"""
+UPDATE workqueues_file f SET status = 'running', job_id = i.job_id, last_attempt_time = now() FROM brokerage_jobinput i {_PICKED}
+"""
+_USE_AND_BIND = f"""
+UPDATE workqueues_file f SET status = 'running', job_id = i.job_id, last_attempt_time = now(),
+    beside_file = coalesce(b.beside, f.beside_file), beside_event = coalesce(b.event, f.beside_event)
+FROM brokerage_jobinput i LEFT JOIN unnest(%(files)s::bigint[], %(beside)s::bigint[], %(events)s::int[]) AS b(id, beside, event)
+    ON b.id = i.file_id {_PICKED}
+"""
 
 
 def _use_inputs(task_id: int, jobs: Sequence[NewJob]) -> None:
@@ -232,19 +242,15 @@ def _use_inputs(task_id: int, jobs: Sequence[NewJob]) -> None:
     if not tracked:
         return
     bound = list(zip(*[b for j in jobs for b in j.bound], strict=True))
+    values = {
+        "jobs": [j.id for j in jobs], "task": task_id, "least": min(tracked), "most": max(tracked),
+        **dict(zip(("files", "beside", "events"), map(list, bound), strict=False)),
+    }  # fmt: skip
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            UPDATE workqueues_file f SET status = 'running', job_id = i.job_id, last_attempt_time = now() {_BIND if bound else ""}
-            FROM brokerage_jobinput i {_BOUND if bound else ""}
-            WHERE i.job_id = ANY (%(jobs)s) AND i.tracked AND f.id = i.file_id AND f.task_id = %(task)s AND f.status = 'picked'
-              AND f.id BETWEEN %(least)s AND %(most)s
-            """,
-            {
-                "jobs": [j.id for j in jobs], "task": task_id, "least": min(tracked), "most": max(tracked),
-                **dict(zip(("files", "beside", "events"), map(list, bound), strict=False)),
-            },
-        )  # fmt: skip
+        if bound:
+            cursor.execute(_USE_AND_BIND, values)
+        else:
+            cursor.execute(_USE, values)
         if cursor.rowcount != len(tracked):
             raise Stale(f"{len(tracked) - cursor.rowcount} of {len(tracked)} files are no longer picked")
 
