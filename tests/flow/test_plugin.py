@@ -142,7 +142,7 @@ def by_runs() -> None:
 
 def of_runs(*lfns: str) -> None:
     """The closed dataset lab.data of these files."""
-    dataset = catalogue_dataset("lab.data", len(lfns))
+    dataset = catalogue_dataset("lab.data", len(lfns), vo="lab")
     for file, lfn in zip(CatalogueFile.objects.filter(dataset=dataset).order_by("id"), lfns, strict=True):
         CatalogueFile.objects.filter(id=file.id).update(lfn=lfn)
 
