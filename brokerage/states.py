@@ -31,6 +31,9 @@ class JobMachine(Machine):
     tried = Names("finished failed closed")
     """Ends that say something of the queue; who cancels a job says nothing of it."""
 
+    unsuccessful = Names("failed closed")
+    """Ends with an error of their own, of which a task is told."""
+
     spared = Names("running holding transferring")
     """A soft finish of the task lets it end by itself (facts on commands)."""
 

@@ -37,6 +37,9 @@ class TaskMachine(Machine):
     completed = Names("done finished")
     """What it wrote is complete to a child (facts on tasks 1.1.1, parent seen by a child)."""
 
+    incomplete = Names("finished failed exhausted")
+    """Not all of its work was done, for which its jobs may be the reason."""
+
     @property
     def corrupted(self) -> Names:
         """What it wrote must not be read by a child (facts on tasks 1.1.1, parent seen by a child)."""

@@ -242,7 +242,7 @@ def _use_inputs(task_id: int, jobs: Sequence[NewJob]) -> None:
     if not tracked:
         return
     bound = list(zip(*[b for j in jobs for b in j.bound], strict=True))
-    values = {
+    values: dict[str, int | list[int]] = {
         "jobs": [j.id for j in jobs], "task": task_id, "least": min(tracked), "most": max(tracked),
         **dict(zip(("files", "beside", "events"), map(list, bound), strict=False)),
     }  # fmt: skip

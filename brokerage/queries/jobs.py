@@ -13,6 +13,7 @@ from django.db.models import Count
 
 from brokerage.models import Job, JobChange, JobInput, JobRetryHistory
 from brokerage.rules.dispatch.settlement import JobVersion
+from brokerage.states import JOB
 from workqueues.models import EventRange, File
 
 
@@ -24,7 +25,7 @@ def live_jobs(task_id: int) -> list[JobVersion]:
 
 def failure_rate(task_id: int) -> int | None:
     """Percent of the jobs of a task that failed, among those that finished or failed; None where there are none."""
-    ended = Job.objects.filter(task_id=task_id, status__in=("finished", "failed"))
+    ended = Job.objects.filter(task_id=task_id, status__in=JOB.reported)
     counts = dict(ended.values_list("status").annotate(n=Count("id")).order_by())
     total = sum(counts.values())
     return round(100 * counts.get("failed", 0) / total) if total else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db import connections
 
@@ -27,7 +28,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
     if task.status in TASK.final:
         return TaskStatus(task.status, task.error_dialog, errors=job_errors(task.id, using))
     duty = agent_of(task.status)
-    parent, suspect, agent = surroundings(task.id, task.vo, task.parent_tid or 0, duty.name if duty else "", using)
+    around = surroundings(task.id, task.vo, task.parent_tid or 0, duty.name if duty else "", using)
     return TaskStatus(
         status=task.status,
         reason=task.error_dialog,
@@ -36,49 +37,51 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         throttled_until=task.throttled_time,
         command_by=task.command_by,
         throttle=throttle_reason(task, using),
-        parent=parent,
-        suspect=suspect,
-        paused=paused_files(task.id, using),
+        parent=around.parent,
+        suspect=around.suspect,
+        paused=around.paused,
         loads=queue_loads(task.id, using),
-        agent=(duty, _health(duty, *agent)) if duty else None,
+        agent=(duty, _health(duty, *around.agent)) if duty else None,
         errors=job_errors(task.id, using),
     )
 
 
-def surroundings(
-    task_id: int, vo: str, parent_id: int, agent: str, using: str = "default"
-) -> tuple[ParentTask | None, SuspectFiles, tuple[datetime | None, datetime | None]]:
-    """The parent, which is of the same VO; ready files that are not given to jobs; last success and error of the agent."""
-    with connections[using].cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT p.id, p.task_name, p.status, f.n, f.reason, a.last_success, a.last_error_at
-            FROM (SELECT count(*) AS n, min(held) AS reason FROM workqueues_file WHERE task_id = %(task)s AND held <> '') AS f
-            LEFT JOIN workqueues_task p ON p.id = %(parent)s AND p.id <> %(task)s AND p.vo = %(vo)s
-            LEFT JOIN agency_agent a ON a.name = %(agent)s
-            """,
-            {"task": task_id, "vo": vo, "parent": parent_id, "agent": agent},
-        )
-        known_parent, name, status, n, reason, last_success, last_error_at = cursor.fetchone()
-    parent = ParentTask(known_parent, name, status) if known_parent else None
-    return parent, SuspectFiles(n, reason or ""), (last_success, last_error_at)
+class Surroundings(NamedTuple):
+    """What of other tables a task hangs on: its parent, which is of the same VO; ready files that are not given to jobs; files of
+    masters that wait for their next try; last success and error of the agent.
+    """
+
+    parent: ParentTask | None
+    suspect: SuspectFiles
+    paused: PausedFiles
+    agent: tuple[datetime | None, datetime | None]
 
 
-def paused_files(task_id: int, using: str = "default") -> PausedFiles:
-    """Files of masters that wait for their next try, counted up to a limit."""
+def surroundings(task_id: int, vo: str, parent_id: int, agent: str, using: str = "default") -> Surroundings:
+    """In one statement, since pages show it."""
     with connections[using].cursor() as cursor:
         cursor.execute(
             f"""
-            SELECT count(*), min(due) FROM (
-                SELECT f.retry_due AS due FROM workqueues_dataset d JOIN workqueues_file f
-                    ON f.dataset_id = d.id AND f.status IN ({INPUT_FILE.unused.sql}) AND f.held = '' AND f.retry_due > now()
-                WHERE d.task_id = %s AND d.master_id IS NULL AND d.type IN ({MASTER_TYPES.sql})
-                ORDER BY f.retry_due LIMIT %s) AS paused
+            SELECT p.id, p.task_name, p.status, f.n, f.reason, w.n, w.due, a.last_success, a.last_error_at
+            FROM (SELECT count(*) AS n, min(held) AS reason FROM workqueues_file WHERE task_id = %(task)s AND held <> '') AS f
+            CROSS JOIN (
+                SELECT count(*) AS n, min(due) AS due FROM (
+                    SELECT f.retry_due AS due FROM workqueues_dataset d JOIN workqueues_file f
+                        ON f.dataset_id = d.id AND f.status IN ({INPUT_FILE.unused.sql}) AND f.held = '' AND f.retry_due > now()
+                    WHERE d.task_id = %(task)s AND d.master_id IS NULL AND d.type IN ({MASTER_TYPES.sql})
+                    ORDER BY f.retry_due LIMIT %(most)s) AS paused) AS w
+            LEFT JOIN workqueues_task p ON p.id = %(parent)s AND p.id <> %(task)s AND p.vo = %(vo)s
+            LEFT JOIN agency_agent a ON a.name = %(agent)s
             """,
-            [task_id, MOST_PAUSED + 1],
+            {"task": task_id, "vo": vo, "parent": parent_id, "agent": agent, "most": MOST_PAUSED + 1},
         )
-        n, due = cursor.fetchone()
-        return PausedFiles(min(n, MOST_PAUSED), due, n > MOST_PAUSED)
+        known_parent, name, status, n, reason, n_paused, due, last_success, last_error_at = cursor.fetchone()
+    return Surroundings(
+        ParentTask(known_parent, name, status) if known_parent else None,
+        SuspectFiles(n, reason or ""),
+        PausedFiles(min(n_paused, MOST_PAUSED), due, n_paused > MOST_PAUSED),
+        (last_success, last_error_at),
+    )
 
 
 def _health(duty: AgentDuty, last_success: datetime | None, last_error_at: datetime | None) -> Health:

@@ -90,8 +90,11 @@ KEYS: tuple[tuple[str, str, object], ...] = (
     ("prod_job_throttler", "NQUEUELIMIT_MC Pile-up", 20),
     ("prod_job_throttler", "NQUEUECAP_MC Pile-up_SCORE", 60),
     ("jobbroker", "JOBS_PER_BLOCK", 3),
+    ("jobbroker", "RETRY_PAUSE", 0),
 )
-"""Component, key and value: what may always wait in the share, the cap of its jobs of one core; small blocks, to see some."""
+"""Component, key and value: what may always wait in the share, the cap of its jobs of one core; small blocks, to see some; and
+no pause before a next try.
+"""
 
 SIGNAL = (600, 1100, 900, 1500, 700, 1200, 1000, 800, 1400, 800)
 """Events of each file of the signal; an event has 2 MB, and every other file 0.3 GB of headers more."""

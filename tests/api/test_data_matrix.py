@@ -96,7 +96,7 @@ ACTS: dict[str, tuple[Act, dict[str, int]]] = {
     ),
     "write to the output of the task": (
         lambda who, at: who.submit(writing("t", "held.OUT", vo="demo")),
-        {"owner": 201, "colleague": 422, "producer": 201, "operator": 422, "stranger": 403},
+        {"owner": 422, "colleague": 422, "producer": 422, "operator": 422, "stranger": 403},
     ),
     "write to a dataset that has no owner": (
         lambda who, at: who.submit(writing("t", "old.data", vo="demo")),

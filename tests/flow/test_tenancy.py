@@ -53,7 +53,7 @@ def test_who_is_second_to_write_to_a_name_is_broken_with_the_reason() -> None:
     second.refresh_from_db()
     assert first.status == "running"
     assert second.status == "broken"
-    assert second.error_dialog.startswith("the dataset t.EVT of VO demo belongs to another user than bob")
+    assert second.error_dialog.startswith(f"t.EVT is written by task {first.id} of ada")
     owned = CatalogueDataset.objects.filter(name__startswith="t.").order_by("name").values_list("name", "owner", "state")
     assert list(owned) == [("t.EVT", "ada", "open"), ("t.log", "ada", "open")]
 

@@ -25,7 +25,7 @@ from brokerage.queries import job_document as offer
 from brokerage.queries.decisions import latest
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
 from brokerage.queries.pilots import outcomes
-from brokerage.queries.task_status import paused_files, queue_loads, surroundings
+from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek, queues_of_failures
 from brokerage.queries.waiting import WaitingWork
 from monitoring.queries.counts import longest_waiting
@@ -195,7 +195,11 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("a task", lambda: find_task(7, SMALL), ("task_list_by_vo",)),
     ("the jobs of a task by state", lambda: count_jobs(7), ("job_of_task",)),
     ("the held files of a task", lambda: surroundings(7, "demo", 6, "generate"), ("file_held",)),
-    ("files that wait for their next try", lambda: paused_files(LARGE_TASK), ("file_retry_due",)),
+    (
+        "the files of a large task that wait for their next try",
+        lambda: surroundings(LARGE_TASK, "demo", 6, "generate"),
+        ("file_held", "file_retry_due"),
+    ),
     ("where the jobs of a task are", lambda: queue_loads(7), ("job_of_task",)),
     ("the inputs of a job", lambda: inputs_of_job(7), ("brokerage_jobinput_job_id",)),
     ("the outputs of a job", lambda: job_outputs(7), ("file_out_job",)),

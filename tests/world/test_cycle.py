@@ -29,7 +29,7 @@ def test_loading_deciding_and_storing_ask_the_same_number_of_times(tasks: int, q
 def test_generating_asks_in_proportion_to_the_tasks_whatever_the_queues() -> None:
     def statements(tasks: int, queues: int) -> int:
         for n in range(tasks):
-            submitted(reading(f"t{queues}.{n}", "in.data", ramCount=64000))
+            submitted(reading(f"t{queues}.{tasks}.{n}", "in.data", ramCount=64000))
         for name in ("refine", "feed", "assign"):
             for _ in range(tasks // 20 + 1):
                 run_agent(name, looked=True)

@@ -12,6 +12,7 @@ from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, row, row_
 from workqueues.models import (
     Dataset,
     DatasetChange,
+    DatasetWriter,
     EventRange,
     File,
     FileChange,
@@ -94,6 +95,17 @@ class PlannedOutputAdmin(ReadOnlyAdmin):
     """What tasks write, known from their submission on."""
 
     list_display = ("id", "dataset_name", "task_link")
+    search_fields = ("=dataset_name",)
+    search_help_text = "Number of the task, or the whole name of the dataset."
+    number_fields = ("task_id",)
+    task_link = row_link("task", "workqueues_task", "task_id")
+
+
+@admin.register(DatasetWriter)
+class DatasetWriterAdmin(ReadOnlyAdmin):
+    """Which task writes to a dataset, or the newest of several that share it."""
+
+    list_display = ("id", "dataset_name", "vo", "user_name", "task_link", "shared")
     search_fields = ("=dataset_name",)
     search_help_text = "Number of the task, or the whole name of the dataset."
     number_fields = ("task_id",)

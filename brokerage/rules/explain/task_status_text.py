@@ -17,9 +17,6 @@ from workqueues.states import TASK, TASK_SENTENCES
 COMMANDED = {command.target: command.during for command in COMMANDS.values()}
 """States in which the command agent carries out what somebody asked for."""
 
-BAD_ENDS = ("finished", "failed", "exhausted")
-"""States of tasks that did not get all of their work done, for which their jobs may be the reason."""
-
 AGENT_FAULTS = {"off": "is switched off", "failing": "fails at the moment", "late": "is late", "never": "has not run yet"}
 
 
@@ -135,7 +132,7 @@ def headline(task: TaskStatus) -> str:
     stuck = next((r.message for r in [*_jobs(task), *_paused(task)]), "") if not any(load.leased for load in task.loads) else ""
     meaning = TASK_SENTENCES.get(task.status, "This state is not known.")
     text = task.throttle or task.reason or stuck or f"{meaning[0].lower()}{meaning[1:]}"
-    if task.status in BAD_ENDS and task.errors.groups:
+    if task.status in TASK.incomplete and task.errors.groups:
         text = f"{text.rstrip('.')}; {task.errors.sentences()[0]}"
     return f"{task.status.capitalize()}: {text}"
 
