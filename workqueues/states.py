@@ -28,6 +28,11 @@ class TaskMachine(Machine):
     brokered = Names("assigning ready")
     """The brokerage is next; while it says no, the task keeps the reason."""
 
+    @property
+    def placeless(self) -> Names:
+        """No site or queue passed when it was last looked at; the next look has a time."""
+        return self.brokered | ("pending",)
+
     commanded = Names("aborting finishing toretry")
     """A command was accepted and is not yet carried out."""
 

@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 from broker_site.foundation.agency.look import look_after_commit
 from brokerage.models import StorageEndpoint
 from brokerage.rules.grid.storage_root import RootVerdict
+from workqueues.states import TASK
 
 
 def note_mark(name: str, mark: str) -> None:
@@ -19,7 +20,7 @@ def note_mark(name: str, mark: str) -> None:
 def note_root(endpoint: StorageEndpoint, verdict: RootVerdict, size_gb: float | None) -> bool:
     """Note how the root of an endpoint is: whether its state is another than before.
 
-    When it is no longer down, everybody who waits for it looks again: its files, and pending tasks.
+    When it is no longer down, everybody who waits for it looks again: its files, and tasks for which no place was found.
     """
     moved = verdict.state != endpoint.root_state
     if not moved and (verdict.fault, size_gb) == (endpoint.root_fault, endpoint.root_gb):
@@ -42,10 +43,10 @@ def _wake(storage: str) -> None:
             "UPDATE workqueues_file SET look_due = now() WHERE look_due > now() AND held_storage = %s AND held <> ''", [storage]
         )
         cursor.execute(
-            """
+            f"""
             UPDATE workqueues_task SET next_look_at = now() WHERE id IN (
-                SELECT id FROM workqueues_task WHERE status = 'pending' AND next_look_at > now() ORDER BY id
+                SELECT id FROM workqueues_task WHERE status IN ({TASK.placeless.sql}) AND next_look_at > now() ORDER BY id
                 FOR NO KEY UPDATE SKIP LOCKED)
             """
         )
-    look_after_commit("feed", "wake")
+    look_after_commit("feed", "wake", "assign", "generate")

@@ -110,6 +110,7 @@ def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]
     for key in ("PENDING_WAIT", "PENDING_WAIT_ANALYSIS", "PENDING_WAIT_PRIO_900", "PENDING_WAIT_PRIO_950"):
         yield "jedi", "watchdog", key, 1.0
     yield "jedi", "jobbroker", "PENDING_GENERIC", 1.0
+    yield "jedi", "taskbrokerage", "PENDING_NUCLEUS", 1.0
     yield "jedi", "jobbroker", "RETRY_PAUSE", 0.5
     yield "jedi", "jobbroker", "RETRY_PAUSE_MAX", 5.0
     yield "jedi", "dispatch", "POLL", 0.2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brokerage.models import ComputingQueue, Job, JobResult, StorageEndpoint
+from brokerage.models import ComputingQueue, Job, JobResult, Site, StorageEndpoint
 from brokerage.queries.job_document import job_document
 from brokerage.queries.world import load_grid
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
@@ -95,6 +95,26 @@ def test_files_of_a_storage_that_is_away_are_held_and_used_when_it_is_back(
     assert state() == ("up", "")
     first = [(status, tries, failures) for status, tries, failures in inputs(task)]
     assert sorted(first) == [("finished", 1, 0)] * 2 + [("finished", 2, 0)] * 2, "a storage that is down is no try"
+
+
+@pytest.mark.parametrize("nucleus", [True, False])
+def test_a_task_that_found_no_place_since_a_storage_was_down_looks_again_when_it_is_back(
+    queue: ComputingQueue, tmp_path: Path, nucleus: bool
+) -> None:
+    Site.objects.update(nucleus=nucleus)
+    StorageEndpoint.objects.update(free_gb=50_000)
+    covered(tmp_path, "nothing")
+    run_agents(1, ("storage",))
+    assert state()[0] == "down"
+    task = submitted(reading("t", "in.data", **PRODUCTION))
+    run_agents()
+    task.refresh_from_db()
+    assert task.status != "running"
+    assert task.next_look_at is not None
+    back(tmp_path)
+    run_agents(3)
+    task.refresh_from_db()
+    assert task.status == "running", task.error_dialog
 
 
 def test_a_job_that_cannot_write_waits_for_the_storage_too(queue: ComputingQueue, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ THOROUGH = settings.get_current_profile_name() == "thorough"
 GRIDS = 10_000 if THOROUGH else 300
 """How many random grids the oracles compare; the profile is chosen with `--hypothesis-profile thorough`."""
 
-pytestmark = pytest.mark.long if THOROUGH else ()
+pytestmark = [pytest.mark.long] if THOROUGH else []
 
 many = settings(max_examples=GRIDS, suppress_health_check=list(HealthCheck))
 
