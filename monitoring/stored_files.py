@@ -6,10 +6,12 @@ thread of a server process, not more.
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import tarfile
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ PIECE = 64_000
 """Bytes of each stream of a log that a page shows: its end."""
 LARGEST_STREAM = 2_000_000
 MOST_STREAMS = 10
+LARGEST_ARCHIVE = MOST_STREAMS * LARGEST_STREAM
+"""Bytes that a log may unpack to; a few on storage can stand for any number."""
 
 _READING = threading.BoundedSemaphore()
 
@@ -56,7 +60,7 @@ def content(output: OutputRow) -> bytes:
 def log_streams(output: OutputRow) -> list[Stream]:
     """What is in the archive of a log, standard error first. Raises Unreadable."""
     streams: list[Stream] = []
-    with _opened(output) as file, tarfile.open(fileobj=file, mode="r|gz") as archive:
+    with _opened(output) as file, _Unpacked(fileobj=file) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
         for entry in archive:
             if len(streams) == MOST_STREAMS or entry.size > LARGEST_STREAM:
                 break
@@ -64,6 +68,15 @@ def log_streams(output: OutputRow) -> list[Stream]:
                 text = stream.read()
                 streams.append(Stream(entry.name, text[-PIECE:].decode("utf-8", "replace"), max(len(text) - PIECE, 0)))
     return sorted(streams, key=lambda each: (each.name != "stderr", each.name != "stdout"))
+
+
+class _Unpacked(gzip.GzipFile):
+    """What an archive unpacks to, as far as the server reads it: also its headers may be of any size."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() >= LARGEST_ARCHIVE:
+            raise OSError(f"it unpacks to more than {in_words(LARGEST_ARCHIVE)}")
+        return super().read(size)
 
 
 @contextmanager
@@ -74,7 +87,7 @@ def _opened(output: OutputRow) -> Iterator[IO[bytes]]:
     try:
         with _first_copy(output) as file:
             yield file
-    except (OSError, tarfile.TarError, EOFError) as problem:
+    except (OSError, tarfile.TarError, EOFError, zlib.error) as problem:
         raise Unreadable(f"{output.lfn} cannot be read: {problem}.") from problem
     finally:
         _READING.release()

@@ -7,6 +7,7 @@ epoch).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID, uuid4
@@ -139,7 +140,7 @@ def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
         moved = advance(job_id, claim.epoch, status, SOURCES[status], f"job:{job_id}")
         if moved is not None and status == "running":
             note_start(job_id)
-        lease_state = moved or lease_state
+        lease_state = replace(moved, issued=lease_state.issued) if moved is not None else lease_state
     if lease_state is None:
         raise _over(claim)
     shown = request.META["HTTP_AUTHORIZATION"].split()[-1]
@@ -216,8 +217,9 @@ def _claim(request: HttpRequest) -> JobClaim:
     if principal.job is None:
         raise Refused(403, "No job", "The token names no job.")
     rate = gdpconfig.value("dispatch", "REPORT_RATE")
-    REPORTING.check(principal.job.job_id, rate, 4 * rate)
-    return principal.job
+    claim = principal.job
+    REPORTING.check((claim.job_id, claim.epoch), rate, 4 * rate)  # who held the job before takes nothing from who holds it now
+    return claim
 
 
 def _lease(queue: PilotQueue, pilot_id: UUID, ask: JobRequest, vo: str, most: HeldAtMost) -> Lease | None:

@@ -15,15 +15,18 @@ from broker_site.foundation.sql.prepared import Prepared
 from brokerage.models import Pilot
 
 ROTATE_S = 120
-"""A heartbeat replaces a job token that is older; a younger one stays, so that tokens are few."""
-OVERLAP_S = 60
-"""How long a replaced token still works: the answer that brought the new one may have been lost."""
+"""The answer to a heartbeat under a job token that is older brings a new one; a younger one stays, so that tokens are few."""
+OVERLAP_S = 120
+"""So long after a token was issued may those before it be shown, once it was shown itself: requests may be on their way.
+
+Until a token was shown nobody knows that its answer came: the ones before it work, however long answers are lost.
+"""
 ANY_TOKEN = 2**40
 """For callers inside of the server, which show no token."""
 GOOD_TOKEN = (
     f"token_since IS NULL OR token_since <= to_timestamp($3::float8) OR token_since > now() - make_interval(secs => {OVERLAP_S})"
 )
-"""The condition that a job token, issued at the second $3, is the newest of its lease, or was replaced just now."""
+"""The condition that a job token, issued at the second $3, is no older than the newest one shown, or that this one is young."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Lease:
 class LeaseState:
     """The answer to a heartbeat: the job's state, whether it is to be killed, and how long the lease is from now (seconds).
 
-    `issued`: when the job token that counts was issued, seconds since 1970.
+    `issued`: when the job token that the caller goes on with is issued, seconds since 1970.
     """
 
     status: str
@@ -108,10 +111,10 @@ _RENEW = Prepared(
     "bigint, int, bigint",
     f"""
     UPDATE brokerage_job SET last_seen = now(), lease_until = now() + make_interval(secs => lease_s),
-        token_since = CASE WHEN token_since > now() - make_interval(secs => {ROTATE_S}) THEN token_since
-            ELSE date_trunc('second', now()) END
+        token_since = CASE WHEN $3 = {ANY_TOKEN} THEN token_since ELSE greatest(token_since, to_timestamp($3::float8)) END
     WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND ({GOOD_TOKEN})
-    RETURNING status, kill_requested, lease_s, {ISSUED}
+    RETURNING status, kill_requested, lease_s,
+        CASE WHEN $3 > extract(epoch FROM now()) - {ROTATE_S} THEN $3 ELSE floor(extract(epoch FROM now()))::bigint END
     """,
 )
 
@@ -170,7 +173,8 @@ def lease(
 def renew(job_id: int, epoch: int, token: int = ANY_TOKEN) -> LeaseState | None:
     """Prolong the lease; None when it is over (another epoch, or the job ended), or the token was replaced.
 
-    `token`: when the job token of the caller was issued. One that is older than ROTATE_S is replaced.
+    `token`: when the job token of the caller was issued; a newer one than any before is noted. One that is older than ROTATE_S is
+    to be replaced.
     """
     for row in _RENEW.run(job_id, epoch, token):
         return LeaseState(*row)

@@ -194,7 +194,8 @@ class Pilot:
         except BadJob as problem:
             self._refuse(document, str(problem))
             return
-        Run(job, self.place, self.server, self.keeper, self.wake, self.log).execute()
+        if not Run(job, self.place, self.server, self.keeper, self.wake, self.log).execute():
+            self.token_until = 0.0  # the server may count the job as held by this pilot until its lease runs out
         if self.keeper.unkillable:
             self.log.say("something of the payload cannot be ended, this slot is not used any more")
 

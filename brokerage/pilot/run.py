@@ -61,9 +61,10 @@ class Run:
         self.lease.renewed = self._keep_ticket
         self.outcome: PayloadOutcome | None = None
         self.started = wall_time()
+        self.over = False
 
-    def execute(self) -> None:
-        """Run the job and report it, or drop it when its lease is lost."""
+    def execute(self) -> bool:
+        """Run the job and report it, or drop it when its lease is lost. Whether the server said that it is over."""
         began = now()
         self._keep_ticket(self.job.token)
         self.log.say(f"job {self.job.name} of task {self.job.task_id}: {self.job.transformation}, attempt {self.job.attempt_nr}")
@@ -81,6 +82,7 @@ class Run:
         self.log.say(f"job {self.job.name} over after {now() - began:.3f} s")
         self.log.job_file = None
         remove_folder(self.base)
+        return self.over
 
     def _keep_ticket(self, token: str) -> None:
         ticket.keep(self.place.work, Ticket(self.job.id, self.job.epoch, token))
@@ -215,6 +217,7 @@ class Run:
         self.log.say(f"{summary}; recorded: {recorded}")
         if answer is not None:
             self._note(body, sent, answer)
+            self.over = answer.status in (200, 409)
         if self.journal is None:
             return answer is not None
         if answer is None or recorded is None or answer.status not in (200, 409):

@@ -274,21 +274,47 @@ def later(job_id: int, seconds: int) -> None:
     Job.objects.filter(id=job_id).update(token_since=F("token_since") - timedelta(seconds=seconds))
 
 
-def test_a_job_token_that_a_heartbeat_replaced_dies_within_a_minute(wire: Wire, job: dict[str, Any]) -> None:
+def older(job: dict[str, Any], token: str, seconds: int) -> str:
+    """The token as it would be, had it been issued so many seconds earlier."""
+    return mint_job_token(job["id"], job["epoch"], 7200, issued=issued_of(token) - seconds)
+
+
+def test_a_job_token_dies_two_minutes_after_its_successor_was_issued_and_used(wire: Wire, job: dict[str, Any]) -> None:
     beat, body = f"jobs/{job['id']}/heartbeat/", {"status": "running"}
-    old = mint_job_token(job["id"], job["epoch"], 7200, issued=issued_of(job["token"]) - 121)
+    old = older(job, job["token"], 121)
     later(job["id"], 121)
     new = wire.post(beat, old, body).json()["token"]
     assert new != old
     assert wire.post(beat, new, body).json()["token"] == new, "it is young"
-    assert wire.post(beat, old, body).json()["token"] == new, "the answer may have been lost"
-    later(job["id"], 61)
-    new = mint_job_token(job["id"], job["epoch"], 7200, issued=issued_of(new) - 61)
+    assert wire.post(beat, old, body).status_code == 200, "a request that was on its way"
+    later(job["id"], 121)
+    old, new = (older(job, token, 121) for token in (old, new))
     for path, message in ((beat, body), (f"jobs/{job['id']}/report/", finished(job))):
         answer = wire.post(path, old, message)
         assert (answer.status_code, "replaced" in answer.json()["detail"]) == (401, True)
     assert Job.objects.get(id=job["id"]).status == "running"
     assert wire.post(f"jobs/{job['id']}/report/", new, finished(job)).json() == {"status": "finished"}
+
+
+@pytest.mark.parametrize("last", ["heartbeat", "report"])
+def test_a_pilot_whose_answers_are_lost_for_long_keeps_its_job(wire: Wire, job: dict[str, Any], last: str) -> None:
+    """A slow server or a broken network: heartbeats are done, and no answer brings the new token."""
+    beat, body = f"jobs/{job['id']}/heartbeat/", {"status": "running"}
+    old = job["token"]
+    for _ in range(5):
+        old = older(job, old, 150)
+        later(job["id"], 150)
+        assert wire.post(beat, old, body).status_code == 200
+    path, message = (beat, body) if last == "heartbeat" else (f"jobs/{job['id']}/report/", finished(job))
+    assert wire.post(path, old, message).status_code == 200
+
+
+def test_who_held_a_job_before_takes_no_reports_from_who_holds_it_now(wire: Wire, job: dict[str, Any]) -> None:
+    beat, body = f"jobs/{job['id']}/heartbeat/", {"status": "running"}
+    set_override("dispatch", "REPORT_RATE", 0.01, who="ada", why="test")
+    over = mint_job_token(job["id"], job["epoch"] - 1, 7200)
+    assert [wire.post(beat, over, body).status_code for _ in range(3)] == [409, 429, 429]
+    assert wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job)).json() == {"status": "finished"}
 
 
 def issued_of(token: str) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -17,7 +20,7 @@ from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, mark_storages, run_agents, take
 from tests.flow.test_pilots import pilots, run_until_ended
-from workqueues.models import CatalogueFile, File, Replica
+from workqueues.models import CatalogueDataset, CatalogueFile, File, Replica
 
 PROGRAM = """
 import sys
@@ -103,3 +106,45 @@ def test_who_may_not_see_a_job_sees_no_log_and_no_output_of_it(client: Client) -
     assert client.get(f"/jobs/{leased.job_id}/outputs/{output}/").status_code == 503
     assert client.get(f"/jobs/{leased.job_id}/outputs/{output + 1}/").status_code == 404
     assert "No log" in client.get(f"/jobs/{leased.job_id}/log/").content.decode()
+
+
+@pytest.mark.django_db
+def test_a_log_that_unpacks_to_any_size_is_not_shown(client: Client, tmp_path: Path) -> None:
+    """A few bytes on storage may stand for a header of gigabytes: the server reads no more than a page can show."""
+    (queue,) = grid("ALPHA", path=str(tmp_path / "storage"))
+    mark_storages(tmp_path)
+    submitted(parameters("t1", nEvents=10, nEventsPerJob=10))
+    run_agents()
+    leased = take(queue)
+    log = next(o for o in job_document(leased.job_id)["outputs"] if o["type"] == "log")
+    end(leased, Report("failed", [ReportedOutput(log["lfn"], 10, "0000000a", log["storage"])], error_code="PAYLOAD_EXIT"))
+    archive = tmp_path / "storage" / "ALPHA" / Replica.objects.get(file__lfn=log["lfn"]).path
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    header = tarfile.TarInfo("stdout")
+    header.size, header.type = 100_000_000, tarfile.XHDTYPE
+    with gzip.open(archive, "wb", compresslevel=1) as file:
+        file.write(header.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(header.size // 1_000_000):
+            file.write(bytes(1_000_000))
+    client.force_login(ensure_user("ada", roles=[("demo", "operator")]))
+    tracemalloc.start()
+    text = client.get(f"/jobs/{leased.job_id}/log/").content.decode()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "unpacks to more than" in text
+    assert most < 80_000_000
+
+
+@pytest.mark.django_db
+def test_a_log_whose_name_is_registered_with_other_content_adds_no_copy_to_that(client: Client) -> None:
+    (queue,) = grid("ALPHA")
+    submitted(parameters("t1", nEvents=10, nEventsPerJob=10, maxAttempt=1))
+    run_agents()
+    leased = take(queue)
+    log = next(o for o in job_document(leased.job_id)["outputs"] if o["type"] == "log")
+    dataset = CatalogueDataset.objects.get(name="t1.log")
+    other = CatalogueFile.objects.create(dataset=dataset, lfn=log["lfn"], fsize=99, checksum="00000063")
+    end(leased, Report("failed", [ReportedOutput(log["lfn"], 10, "0000000a", log["storage"])], log_end="the end"))
+    assert not Replica.objects.filter(file=other).exists()
+    assert not File.objects.filter(out_job_id=leased.job_id, status="finished").exists()
+    assert JobResult.objects.get(job_id=leased.job_id).log_end == "the end"

@@ -146,6 +146,18 @@ def test_a_job_that_is_not_ours_any_more_is_not_begun(slot: Slot, peer: Peer) ->
     assert peer.verbs("report") == []
 
 
+@pytest.mark.parametrize("verb", ["heartbeat", "report"])
+def test_a_slot_whose_job_the_server_may_still_count_registers_anew(slot: Slot, peer: Peer, verb: str) -> None:
+    """A pilot holds so many jobs at a time: one that it dropped would keep its slot idle until the lease of hours runs out."""
+    slot.program("one", "echo 1 > out")
+    peer.offer("one", out=["out"])
+    peer.faults[verb] = [(401, None)]
+    second = peer.offer("one", out=["out2"])
+    slot.run()
+    assert peer.jobs[second].status == "failed", "the payload wrote another file"
+    assert len(peer.verbs("register")) == 2
+
+
 def test_registration_refused_ends_the_pilot_and_a_lost_token_is_replaced(slot: Slot, peer: Peer) -> None:
     peer.faults["register"] = [(503, 0.05)]
     peer.faults["match"] = [(401, None)]

@@ -19,7 +19,7 @@ MOST_CALLERS = 50_000
 
 @dataclass(slots=True)
 class Pace:
-    """Callers of one verb. Each has a stock of asks, at most `burst`, that fills up again at a rate."""
+    """Callers of one verb. Each has a stock of asks, at most `burst` and never less than one, that fills up again at a rate."""
 
     clock: Callable[[], float] = time.monotonic
     _stocks: dict[object, tuple[float, float]] = field(default_factory=dict)
@@ -29,6 +29,7 @@ class Pace:
         """0, and one ask fewer in stock; or how long until the caller may ask. A `rate` of 0 is no limit."""
         if rate <= 0:
             return 0.0
+        burst = max(1.0, burst)
         with self._lock:
             now = self.clock()
             left, at = self._stocks.pop(caller, (burst, now))

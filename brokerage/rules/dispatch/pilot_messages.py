@@ -76,7 +76,7 @@ class PastLeases:
 
 def read_message(kind: type[T], body: Mapping[str, Any]) -> T:
     """A message as its kind declares it; null is as good as nothing. Raises OutsideDataError."""
-    return read(kind, _without_null(body))
+    return read(kind, _told(body))
 
 
 def read_report(body: Mapping[str, Any]) -> tuple[Report, list[str]]:
@@ -84,9 +84,18 @@ def read_report(body: Mapping[str, Any]) -> tuple[Report, list[str]]:
 
     Raises OutsideDataError where not even the status can be read.
     """
-    report, problems = read_leaving_out(Report, _without_null(body))
+    report, problems = read_leaving_out(Report, _told(body))
     return report, [f"{p.field}: {p.message}" if p.field else p.message for p in problems]
 
 
-def _without_null(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if value is not None}
+def _told(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What the body says: without null, and its texts without what would steer a terminal or turn a line around."""
+    return {name: _visible(value) for name, value in body.items() if value is not None}
+
+
+def _visible(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else " " for c in value)
+    if isinstance(value, list):
+        return [_visible(each) for each in value]
+    return {_visible(name): _visible(each) for name, each in value.items()} if isinstance(value, dict) else value

@@ -194,12 +194,15 @@ def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: 
 
 
 def _logs(report: Report, order: JobOrder) -> dict[int, ReportedOutput]:
-    """The logs among the reported outputs, where they lie as the job was told."""
+    """The logs among the reported outputs, where they lie as the job was told, and no other file has the name."""
     logs = {e.lfn: e.file_id for e in order.outputs if e.is_log}
     return {
         logs[o.lfn]: o
         for o in report.outputs
-        if o.lfn in logs and o.storage == order.storage and (order.space is None or o.size <= order.space)
+        if o.lfn in logs
+        and o.storage == order.storage
+        and (order.space is None or o.size <= order.space)
+        and order.registered.get(o.lfn, (o.size, o.checksum)) == (o.size, o.checksum)
     }
 
 

@@ -63,6 +63,19 @@ def test_a_part_of_a_report_that_breaks_a_rule_is_left_out_and_told(part: dict[s
     assert [note.split(": ")[0] for note in notes] == [place]
 
 
+def test_what_would_steer_a_terminal_or_turn_a_line_around_is_a_blank_in_every_text() -> None:
+    """Messages are printed by `explain`, in logs and in exports."""
+    evil, plain = "a\x1b[31m\u202eb\r\n\tc", "a [31m b \n\tc"
+    error = {"code": "E\x1b", "message": evil}
+    report, _ = read_report(
+        {"status": "failed", "error": error, "log_end": evil, "missing_inputs": [evil], "metrics": {evil: evil}}
+    )
+    assert (report.error_code, report.error_message, report.log_end) == ("E ", plain, plain)
+    assert (report.missing_inputs, report.metrics) == ([plain], {plain: plain})
+    body = {"queue": "ALPHA", "host": evil, "slot": "s\x9b1"}
+    assert (read_message(Registration, body).host, read_message(Registration, body).slot) == (plain, "s 1")
+
+
 def test_of_a_list_only_the_faulty_member_is_left_out_and_of_a_member_only_what_it_can_be_without() -> None:
     outputs = [OUTPUT | {"size": -1, "checksum": "x"}, OUTPUT | {"lfn": "b", "n_events": 2**31}, OUTPUT | {"lfn": "c"}, "d"]
     body: dict[str, Any] = {
