@@ -32,7 +32,7 @@ class OutputsTaken(Exception):
 _CLAIM = """
 INSERT INTO workqueues_datasetwriter AS w (vo, dataset_name, user_name, task_id, shared)
 SELECT %(vo)s, name, %(user)s, %(task)s, %(shared)s FROM unnest(%(names)s::text[]) AS v(name) ORDER BY name
-ON CONFLICT (dataset_name, vo) DO UPDATE SET task_id = EXCLUDED.task_id, shared = EXCLUDED.shared
+ON CONFLICT (dataset_name, vo) DO UPDATE SET task_id = greatest(w.task_id, EXCLUDED.task_id), shared = EXCLUDED.shared
 WHERE w.task_id = EXCLUDED.task_id OR EXCLUDED.shared AND w.user_name = EXCLUDED.user_name
     AND (w.shared OR (SELECT status FROM workqueues_task WHERE id = w.task_id) = 'broken')
 RETURNING dataset_name
