@@ -74,7 +74,7 @@ def register_datasets(names: Iterable[str], writer: Writer) -> None:
             raise DatasetOfAnother(of_another(taken[0], writer))
 
 
-def close_datasets(names: Iterable[str], writer: Writer) -> None:
+def close_in_catalogue(names: Iterable[str], writer: Writer) -> None:
     """No more files come to these datasets, as far as they are the writer's."""
     known = CatalogueDataset.objects.filter(vo=writer.vo, name__in=set(names))
     (known if writer.produces else known.filter(owner=writer.user_name)).update(state="closed")
