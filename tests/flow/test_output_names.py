@@ -18,7 +18,7 @@ from brokerage.queries.invariants import check
 from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.api.people import Person, faults, person
-from tests.builders import catalogue_dataset, grid, parameters, submitted
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take, try_take
 from workqueues.models import CatalogueDataset, CatalogueFile, File, Replica, Task
 
@@ -142,6 +142,13 @@ def test_a_task_that_came_in_before_the_check_is_broken_with_the_reason() -> Non
     second.refresh_from_db()
     assert second.status == "broken"
     assert "t1.EVT is written by task" in second.error_dialog
+
+
+def test_a_task_that_came_in_before_the_check_is_a_parent_of_those_that_read_what_it_writes(ada: Person) -> None:
+    grid("ALPHA")
+    task = submitted(writing())
+    run_agents(1, ("refine",))
+    assert ada.submit(reading("t2", "t1.EVT")).json()["parents"] == [task.id]
 
 
 def register(lfn: str, size: int, checksum: str, dataset: str = "t1.EVT") -> None:
