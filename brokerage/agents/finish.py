@@ -17,7 +17,7 @@ from workqueues.ledger.finish import end_task, note_progress, prepare_task
 from workqueues.ledger.holds import kick_children
 from workqueues.models import Task
 from workqueues.queries.datasets import dataset_counts, output_names
-from workqueues.queries.tasks import parent_facts
+from workqueues.queries.tasks import parent_facts, written_by_others
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.split_rule import parse
@@ -66,7 +66,9 @@ def end(run: Run, task: Task) -> bool:
         allow_empty_input=rules.allow_empty_input,
     )
     if ending.status != "exhausted":
-        catalogue().close(output_names(task.id), writer_of(task))
+        written = output_names(task.id)
+        shared = written_by_others(task, written)
+        catalogue().close([name for name in written if name not in shared], writer_of(task))
     end_task(run.id, task.id, ending, run.who, failure_rate(task.id))
     if ending.status in TASK.corrupted:
         kill_children(task.id, run.who)

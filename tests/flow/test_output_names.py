@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -17,8 +18,8 @@ from brokerage.queries.invariants import check
 from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.api.people import Person, faults, person
-from tests.builders import catalogue_dataset, grid, parameters, submitted
-from tests.flow.steps import end, run_agents, run_jobs, take
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.flow.steps import BAD, end, run_agents, run_jobs, take, try_take
 from workqueues.models import CatalogueDataset, CatalogueFile, File, Replica, Task
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -143,11 +144,18 @@ def test_a_task_that_came_in_before_the_check_is_broken_with_the_reason() -> Non
     assert "t1.EVT is written by task" in second.error_dialog
 
 
-def register(lfn: str, size: int, checksum: str) -> None:
-    """A file of the dataset t1.EVT that somebody else brought in."""
-    dataset = CatalogueDataset.objects.get(name="t1.EVT")
-    file = CatalogueFile.objects.create(dataset=dataset, lfn=lfn, fsize=size, checksum=checksum)
-    Replica.objects.create(file=file, storage="BETA_DISK", path=str(Path("t1.EVT") / lfn))
+def test_a_task_that_came_in_before_the_check_is_a_parent_of_those_that_read_what_it_writes(ada: Person) -> None:
+    grid("ALPHA")
+    task = submitted(writing())
+    run_agents(1, ("refine",))
+    assert ada.submit(reading("t2", "t1.EVT")).json()["parents"] == [task.id]
+
+
+def register(lfn: str, size: int, checksum: str, dataset: str = "t1.EVT") -> None:
+    """A file of the dataset that somebody else brought in."""
+    known = CatalogueDataset.objects.get(name=dataset)
+    file = CatalogueFile.objects.create(dataset=known, lfn=lfn, fsize=size, checksum=checksum)
+    Replica.objects.create(file=file, storage="BETA_DISK", path=str(Path(dataset) / lfn))
 
 
 def test_a_name_that_is_registered_with_other_content_fails_the_job() -> None:
@@ -178,6 +186,36 @@ def test_the_same_content_under_a_name_is_the_same_file() -> None:
     storages = Replica.objects.filter(file__lfn="t1.EVT.000001.txt").values_list("storage", flat=True)
     assert sorted(storages) == ["ALPHA_DISK", "BETA_DISK"]
     assert nothing_is_wrong()
+
+
+def test_the_log_of_a_failed_job_is_no_copy_of_another_file_of_its_name() -> None:
+    (queue,) = grid("ALPHA")
+    submitted(writing(nEvents=10))
+    run_agents(3)
+    leased = take(queue)
+    register("t1.log.000001.tgz", 99, "0000000b", "t1.log")
+    log = ReportedOutput("t1.log.000001.tgz", 10, "0000000a", "ALPHA_DISK")
+    assert end(leased, replace(BAD, outputs=[log], log_end="the end")) == "failed"
+    assert list(Replica.objects.filter(file__lfn=log.lfn).values_list("storage", flat=True)) == ["BETA_DISK"]
+    assert File.objects.get(lfn=log.lfn).status == "failed"
+    assert JobResult.objects.get(job_id=leased.job_id).log_end == "the end"
+
+
+def test_a_shared_dataset_is_open_while_one_of_its_tasks_writes(ada: Person) -> None:
+    (queue,) = grid("ALPHA")
+    assert [ada.submit(sharing(name)).status_code for name in ("first", "second")] == [201, 201]
+    run_agents(3)
+    first = Task.objects.get(task_name="first")
+    later = [leased for leased in iter(lambda: try_take(queue), None) if leased.task_id != first.id or end(leased) != "finished"]
+    run_agents(2)
+    first.refresh_from_db()
+    assert first.status == "done"
+    assert set(CatalogueDataset.objects.values_list("name", "state")) == {("t1.EVT", "open"), ("t1.log", "open")}
+    for leased in later:
+        end(leased)
+    run_agents(2)
+    assert set(Task.objects.values_list("status", flat=True)) == {"done"}
+    assert set(CatalogueDataset.objects.values_list("name", "state")) == {("t1.EVT", "closed"), ("t1.log", "closed")}
 
 
 def test_two_jobs_that_report_one_name_at_once_do_not_both_finish(ada: Person) -> None:

@@ -47,7 +47,7 @@ from workqueues.ledger.holds import kick_children
 from workqueues.ledger.picking import give_back_picked, take_files, take_partners
 from workqueues.models import Dataset, File, Task
 from workqueues.queries import ranges
-from workqueues.queries.tasks import input_writers, live_writers, newest_named
+from workqueues.queries.tasks import input_writers, live_writers, newest_named, written_by_others
 from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.refine import Writer
 from workqueues.states import TASK
@@ -157,6 +157,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ),
     ("children that wait", lambda: kick_children(40), ("task_by_parent", "workqueues_inputwriter_writer_id")),
     ("who writes an input", lambda: live_writers("demo", "user7", "", ["out.7", "out.8"]), ("planned_output_once",)),
+    ("who else writes outputs", lambda: written_by_others(Task(id=7, vo="demo"), ["out.7", "out.8"]), ("planned_output_once",)),
     ("the inferred parents of a task", lambda: input_writers(Task(id=7)), ("input_writer_once",)),
     ("datasets of the catalogue", lambda: catalogue().look_up("demo", ["in.7"]), ("catalogue_dataset_once",)),
     ("where datasets are", lambda: catalogue().replicas([DatasetKey("demo", "in.7")]), ("catalogue_dataset_once",)),

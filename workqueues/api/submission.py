@@ -182,7 +182,7 @@ def _register(
             if twin := _twin(params, owner):
                 raise _broken(twin)
         who, (_, document, writers) = f"user:{principal.name}", chain
-        task, new = submit(params, columns, principal.name, who, key, digest, outputs=document.output_names, writers=writers)
+        task, new = submit(params, columns, principal.name, who, key, digest, writers=writers)
         if new:
             _claim_outputs(task, document)
             audit(

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Count, Sum
 
 from workqueues.catalogue.port import Copies, DatasetKey, StorageRoot, storage_roots
-from workqueues.ledger.outputs import close_datasets, register_datasets
+from workqueues.ledger.outputs import close_in_catalogue, register_datasets
 from workqueues.models import CatalogueDataset, CatalogueFile
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.held_files import CopyLook, FoundCopy
@@ -79,7 +79,7 @@ class LocalCatalogue:
         register_datasets(names, writer)
 
     def close(self, names: Sequence[str], writer: Writer) -> None:
-        close_datasets(names, writer)
+        close_in_catalogue(names, writer)
 
     def check(self, dataset: DatasetKey, lfns: Sequence[str]) -> Mapping[str, Sequence[CopyLook]]:
         """Look at every copy. That one is absent or damaged counts only while its storage is up before and after the look."""

@@ -30,12 +30,18 @@ class OutputsTaken(Exception):
 
 
 _CLAIM = """
-INSERT INTO workqueues_datasetwriter AS w (vo, dataset_name, user_name, task_id, shared)
-SELECT %(vo)s, name, %(user)s, %(task)s, %(shared)s FROM unnest(%(names)s::text[]) AS v(name) ORDER BY name
-ON CONFLICT (dataset_name, vo) DO UPDATE SET task_id = EXCLUDED.task_id, shared = EXCLUDED.shared
-WHERE w.task_id = EXCLUDED.task_id OR EXCLUDED.shared AND w.user_name = EXCLUDED.user_name
-    AND (w.shared OR (SELECT status FROM workqueues_task WHERE id = w.task_id) = 'broken')
-RETURNING dataset_name
+WITH claimed AS (
+    INSERT INTO workqueues_datasetwriter AS w (vo, dataset_name, user_name, task_id, shared)
+    SELECT %(vo)s, name, %(user)s, %(task)s, %(shared)s FROM unnest(%(names)s::text[]) AS v(name) ORDER BY name
+    ON CONFLICT (dataset_name, vo) DO UPDATE SET task_id = greatest(w.task_id, EXCLUDED.task_id), shared = EXCLUDED.shared
+    WHERE w.task_id = EXCLUDED.task_id OR EXCLUDED.shared AND w.user_name = EXCLUDED.user_name
+        AND (w.shared OR (SELECT status FROM workqueues_task WHERE id = w.task_id) = 'broken')
+    RETURNING dataset_name
+), planned AS (
+    INSERT INTO workqueues_plannedoutput (task_id, dataset_name) SELECT %(task)s, dataset_name FROM claimed
+    ON CONFLICT (dataset_name, task_id) DO NOTHING
+)
+SELECT dataset_name FROM claimed
 """
 """A broken task writes nothing any more: its dataset may be taken over by one that says so (seed 001, allowTaskDuplication)."""
 

@@ -74,18 +74,18 @@ def register_datasets(names: Iterable[str], writer: Writer) -> None:
             raise DatasetOfAnother(of_another(taken[0], writer))
 
 
-def close_datasets(names: Iterable[str], writer: Writer) -> None:
+def close_in_catalogue(names: Iterable[str], writer: Writer) -> None:
     """No more files come to these datasets, as far as they are the writer's."""
     known = CatalogueDataset.objects.filter(vo=writer.vo, name__in=set(names))
     (known if writer.produces else known.filter(owner=writer.user_name)).update(state="closed")
 
 
-class GivenBefore(Exception):
+class DatasetExists(Exception):
     """The VO has a dataset of this name already."""
 
 
 def give_datasets(names: Q, vo: str, owner: str, *, of: str = "", by: Principal = SYSTEM) -> int:
-    """Make datasets of the VO `of` (empty: that nobody has) those of another VO: how many. Raises GivenBefore.
+    """Make datasets of the VO `of` (empty: that nobody has) those of another VO: how many. Raises DatasetExists.
 
     Files stay where they are.
     """
@@ -93,7 +93,7 @@ def give_datasets(names: Q, vo: str, owner: str, *, of: str = "", by: Principal 
         wanted = CatalogueDataset.objects.select_for_update(no_key=True).filter(names, vo=of)
         given = list(wanted.order_by("name").values_list("name", flat=True))
         if taken := CatalogueDataset.objects.filter(vo=vo, name__in=given).order_by("name").first():
-            raise GivenBefore(f"VO {vo} has a dataset {taken.name} already; nothing was given")
+            raise DatasetExists(f"VO {vo} has a dataset {taken.name} already; nothing was given")
         CatalogueDataset.objects.filter(vo=of, name__in=given).update(vo=vo, owner=owner)
         for name in given:
             audit("dataset.give", by, f"dataset {name}", vo=vo, before={"vo": of}, after={"vo": vo, "owner": owner})

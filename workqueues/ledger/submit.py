@@ -9,7 +9,7 @@ from django.db import IntegrityError, connection, transaction
 
 from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.moves import task_born
-from workqueues.models import InputWriter, PlannedOutput, Submission, Task, TaskParams
+from workqueues.models import InputWriter, Submission, Task, TaskParams
 from workqueues.rules.refine import InputWriterFacts
 
 
@@ -35,13 +35,12 @@ def submit(
     key: str = "",
     body_sha256: str = "",
     *,
-    outputs: Sequence[str] = (),
     writers: Sequence[InputWriterFacts] = (),
 ) -> tuple[Task, bool]:
     """Register a task whose parameters were found valid: the task and whether it is new.
 
-    `columns`: what is known of the task before it is refined, its owner included; `outputs`: the datasets that it writes;
-    `writers`: the parents that were inferred. A repeated key of the same submitter gives the first task; raises KeyReused.
+    `columns`: what is known of the task before it is refined, its owner included; `writers`: the parents that were inferred. A
+    repeated key of the same submitter gives the first task; raises KeyReused.
     """
     if key and (task := submitted_before(submitter, key, body_sha256)) is not None:
         return task, False
@@ -52,7 +51,6 @@ def submit(
                 task.parent_tid = task.id
                 task.save(update_fields=["parent_tid"])
             TaskParams.objects.create(task=task, task_params=dict(params))
-            PlannedOutput.objects.bulk_create(PlannedOutput(task=task, dataset_name=name) for name in outputs)
             InputWriter.objects.bulk_create(
                 InputWriter(task=task, writer_id=writer.task_id, dataset_name=writer.dataset_name) for writer in writers
             )

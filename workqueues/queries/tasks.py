@@ -36,6 +36,16 @@ def live_writers(vo: str, user_name: str, working_group: str, dataset_names: Seq
     return [InputWriterFacts(*row) for row in rows[: MOST_WRITERS + 1]]
 
 
+def written_by_others(task: Task, dataset_names: Sequence[str]) -> set[str]:
+    """Those of these datasets to which another task may still write. One that is at its end too makes no more files: of two that
+    end at the same time each leaves the other out.
+    """
+    through = {*TASK.final, *TASK.ending, *TASK.accepting("aborted")}
+    planned = PlannedOutput.objects.filter(dataset_name__in=dataset_names, task__vo=task.vo)
+    others = planned.exclude(task_id=task.id).exclude(task__status__in=through)
+    return set(others.values_list("dataset_name", flat=True))
+
+
 def input_writers(task: Task) -> list[InputWriterFacts]:
     """The parents of a task that were inferred at its submission, as they are now."""
     rows = task.input_writers.order_by("writer_id", "dataset_name").values_list("writer_id", "writer__status", "dataset_name")

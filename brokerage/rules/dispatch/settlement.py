@@ -194,7 +194,7 @@ def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: 
 
 
 def _logs(report: Report, order: JobOrder) -> dict[int, ReportedOutput]:
-    """The logs among the reported outputs, where they lie as the job was told, and no other file has the name."""
+    """The logs among the reported outputs, where they lie as the job was told, and no other file has their name."""
     logs = {e.lfn: e.file_id for e in order.outputs if e.is_log}
     return {
         logs[o.lfn]: o
@@ -202,8 +202,13 @@ def _logs(report: Report, order: JobOrder) -> dict[int, ReportedOutput]:
         if o.lfn in logs
         and o.storage == order.storage
         and (order.space is None or o.size <= order.space)
-        and order.registered.get(o.lfn, (o.size, o.checksum)) == (o.size, o.checksum)
+        and not _of_another_file(o, order)
     }
+
+
+def _of_another_file(output: ReportedOutput, order: JobOrder) -> bool:
+    """Whether the catalogue has a file of this name with other content."""
+    return order.registered.get(output.lfn, (output.size, output.checksum)) != (output.size, output.checksum)
 
 
 def _not_finished(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: str) -> Settlement:
@@ -240,7 +245,7 @@ def _finished(report: Report, order: JobOrder, notes: Sequence[str]) -> Settleme
     if order.space is not None and sum(o.size for o in report.outputs) > order.space:
         told = ", ".join(f"{o.lfn} {o.size}" for o in report.outputs)
         return Settlement("failed", "", "OUTPUT_TOO_LARGE", f"more bytes than {order.storage} can hold: {told}"[:500])
-    if other := [o.lfn for o in report.outputs if order.registered.get(o.lfn, (o.size, o.checksum)) != (o.size, o.checksum)]:
+    if other := [o.lfn for o in report.outputs if _of_another_file(o, order)]:
         told = f"the catalogue has another file of that name: {', '.join(other)}"
         return Settlement("failed", "", "OUTPUT_REGISTERED", told[:500])
     return Settlement("finished", made={e.file_id: reported[e.lfn] for e in expected if e.lfn in reported})

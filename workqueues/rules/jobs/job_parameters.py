@@ -34,7 +34,7 @@ class JobFill(NamedTuple):
     `streams`: names of files by stream, so input streams (IN, IN2, LOWBKG, ...), OUTPUT0.., LOG0.. (one name each) and, for
     pseudo streams, the number as text. `n_events`: events of the job's master files, 0 if unknown. `skip_events`: start in the
     first master file. `first_event`: number of the first event. `seed`: value with the task's offset, None if the task uses
-    none. `middle_name`: fields of the input's name (`middle_name` of `rules.middle_names`), where the task asks for them.
+    none. `middle_name`: fields of the input's name (`middle_name` of `file_names`), where the task asks for them.
     """
 
     task_id: int

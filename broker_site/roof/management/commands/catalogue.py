@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from broker_site.foundation.access.authentication import roles_of
 from broker_site.foundation.sql.wildcards import named
-from workqueues.ledger.outputs import GivenBefore, give_datasets
+from workqueues.ledger.outputs import DatasetExists, give_datasets
 from workqueues.models import CatalogueDataset
 
 
@@ -50,7 +50,7 @@ class Command(BaseCommand):
             condition |= named("name", name)
         try:
             given = give_datasets(condition, vo, owner, of=of)
-        except GivenBefore as problem:
+        except DatasetExists as problem:
             raise CommandError(str(problem)) from None
         if not given:
             raise CommandError(
