@@ -10,6 +10,7 @@ from brokerage.ledger.expiry import kill_jobs
 from brokerage.queries.jobs import live_jobs
 from brokerage.states import JOB
 from workqueues.agents.each import each
+from workqueues.catalogue.outputs import close_outputs
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import carry_out_finish, carry_out_kill, carry_out_retry, kill_children
 from workqueues.ledger.holds import kick_children
@@ -35,6 +36,7 @@ def carry_out(run: Run, task: Task) -> bool:
     if not live:
         if task.status == "aborting":
             kill_children(task.id, run.who)
+            close_outputs(task)
             carry_out_kill(run.id, task.id, run.who)
             if kick_children(task.id):
                 look("wake")

@@ -10,15 +10,14 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.queries.jobs import failure_rate, live_jobs
 from workqueues.agents.each import each
-from workqueues.catalogue import catalogue
+from workqueues.catalogue.outputs import close_outputs
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import kill_children
 from workqueues.ledger.finish import end_task, note_progress, prepare_task
 from workqueues.ledger.holds import kick_children
 from workqueues.models import Task
-from workqueues.queries.datasets import dataset_counts, output_names
-from workqueues.queries.tasks import parent_facts, written_by_others
-from workqueues.queries.writers import writer_of
+from workqueues.queries.datasets import dataset_counts
+from workqueues.queries.tasks import parent_facts
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.task.finish import final_status, ready_to_finish
@@ -66,9 +65,7 @@ def end(run: Run, task: Task) -> bool:
         allow_empty_input=rules.allow_empty_input,
     )
     if ending.status != "exhausted":
-        written = output_names(task.id)
-        shared = written_by_others(task, written)
-        catalogue().close([name for name in written if name not in shared], writer_of(task))
+        close_outputs(task)
     end_task(run.id, task.id, ending, run.who, failure_rate(task.id))
     if ending.status in TASK.corrupted:
         kill_children(task.id, run.who)

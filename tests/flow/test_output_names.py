@@ -218,6 +218,17 @@ def test_a_shared_dataset_is_open_while_one_of_its_tasks_writes(ada: Person) -> 
     assert set(CatalogueDataset.objects.values_list("name", "state")) == {("t1.EVT", "closed"), ("t1.log", "closed")}
 
 
+def test_the_datasets_of_an_aborted_task_are_closed(ada: Person) -> None:
+    grid("ALPHA")
+    task_id = ada.submit(writing()).json()["id"]
+    run_agents(2)
+    assert set(CatalogueDataset.objects.values_list("state", flat=True)) == {"open"}
+    assert ada.post(f"tasks/{task_id}/kill/").status_code == 202
+    run_agents(2)
+    assert Task.objects.get().status == "aborted"
+    assert set(CatalogueDataset.objects.values_list("state", flat=True)) == {"closed"}
+
+
 def test_two_jobs_that_report_one_name_at_once_do_not_both_finish(ada: Person) -> None:
     """What the numbering forbids, made by hand: the ledger is the last to see it."""
     queues = grid("ALPHA", "BETA")
