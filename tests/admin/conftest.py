@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from django.db import transaction
@@ -49,9 +48,9 @@ def campaign() -> Task:
     alpha, beta = grid("ALPHA", "BETA")
     ComputingQueue.objects.filter(id=beta.id).update(status="offline")
     task = submitted(parameters(nEvents=30, nEventsPerJob=10))
-    chain: Any = {"outputs": ["keyed.EVT"], "writers": [InputWriterFacts(task.id, task.status, "t1.EVT")]}
     keyed = {"task_name": "keyed", "vo": "demo", "user_name": "ada"}
-    submit(parameters("keyed"), keyed, "ada", "user:ada", "k1", "0" * 64, **chain)
+    writers = [InputWriterFacts(task.id, task.status, "t1.EVT")]
+    submit(parameters("keyed"), keyed, "ada", "user:ada", "k1", "0" * 64, writers=writers)
     run_agents()
     first, second = take(alpha), take(alpha)
     assert first is not None
