@@ -81,6 +81,8 @@ def held() -> Iterator[Instance]:
     instance = Instance(INSTANCE, durable=True)
     instance.start(need_redis=False, follow=True)
     try:
+        if instance.postgres is not None:
+            instance.postgres.allow_databases()
         yield instance
     finally:
         instance.stop()

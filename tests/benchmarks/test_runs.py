@@ -82,6 +82,15 @@ def test_every_benchmark_says_its_figures_and_sizes_last(services: Services, red
         assert faults(name, words, last) == [], last
 
 
+@pytest.mark.servers
+def test_a_benchmark_starts_servers_of_its_own_where_none_are_named() -> None:
+    unset = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    command = [sys.executable, "-m", "benchmarks", "dispatch", "--waiting", "60", "--clients", "1", "--rounds", "1"]
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("arguments", ALL, ids=" ".join)
 def test_every_benchmark_ends_at_size(arguments: tuple[str, ...], services: Services, redis_url: str) -> None:
