@@ -20,7 +20,6 @@ from broker_site.foundation.kernel.registry import Registry, UnknownName
 from broker_site.foundation.kernel.verdict import Kind
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns, Flags, Floats
-from workqueues.rules.jobs.resource_type import RESOURCE_TYPES
 
 Numbers = Mapping[str, Any]
 """What a filter compared: name to one value, or to one value per candidate."""
@@ -144,10 +143,8 @@ def _declared(judge: AnyJudge, criteria: tuple[Criterion, ...], keys: tuple[str,
     return FILTERS.add(name, Filter(name, criteria, keys, judge.__doc__ or "", judge))
 
 
-MANY = 50
+MANY = 20
 """From so many candidates for each place on those that cannot be among the best are left out before sorting."""
-PARTS = len(RESOURCE_TYPES)
-"""A unified queue has no more parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +175,13 @@ class Best:
         """Rows of the chosen, best first; rows are in the order of names, so a stable sort settles ties."""
         rows = np.flatnonzero(passing)
         most = config[self.key]
+        enough = most * columns.rows_for_one
         lowest = -weights[rows]
-        if len(rows) > MANY * most:
+        if len(rows) > MANY * enough:
             # Only those that can be among the best are sorted.
-            near = lowest <= np.partition(lowest, most * PARTS - 1)[most * PARTS - 1]
+            near = lowest <= np.partition(lowest, enough - 1)[enough - 1]
             rows, lowest = rows[near], lowest[near]
-        return columns.first_of_each(rows[np.argsort(lowest, kind="stable")[: most * PARTS]])[:most]
+        return columns.first_of_each(rows[np.argsort(lowest, kind="stable")[:enough]])[:most]
 
 
 @dataclass(frozen=True, slots=True)

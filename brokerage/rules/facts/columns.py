@@ -91,6 +91,11 @@ class Columns:
         """Name to row."""
         return {name: i for i, name in enumerate(self.name.tolist())}
 
+    @made_of("name")
+    def rows_for_one(self) -> int:
+        """The largest number of rows that count as one candidate in a choice."""
+        return 1
+
     def first_of_each(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Of these rows the first of each that counts as one candidate in a choice; here each row is one."""
         return rows

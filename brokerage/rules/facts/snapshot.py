@@ -6,6 +6,7 @@ Names and units of the attributes are those of the CRIC queue document (facts on
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from math import inf, nan
 from typing import Any, ClassVar
@@ -215,8 +216,15 @@ class Queues(Columns):
         names: list[str] = np.where(self.is_pseudo, self.unified_name, self.name).tolist()
         return names
 
+    @made_of("name", "unified_name")
+    def rows_for_one(self) -> int:
+        """The parts of the unified queue that has most; 1 where there is none."""
+        return max(Counter(self.own_names).values(), default=1)
+
     def first_of_each(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Of these rows the first of each queue: parts of a unified one are one queue."""
+        if self.rows_for_one == 1:
+            return rows
         names, first = self.own_names, dict[str, int]()
         for row in rows.tolist():
             first.setdefault(names[row], row)
