@@ -6,6 +6,7 @@ them. With DATABASE_URL or REDIS_URL set, those servers are used. A crashed run 
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -45,6 +46,13 @@ hypothesis_settings.load_profile("usual")
 """`--hypothesis-profile thorough`: what a usual run samples is tried many more times; such tests are marked `long` then."""
 
 chromium_missing = pytest.StashKey[bool]()
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded until here lives to the end: to look through it again and again for garbage takes a tenth of the run."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 @pytest.fixture(scope="session")
