@@ -42,7 +42,7 @@ def command_task(
     try:
         with transaction.atomic():
             task = command(task.id, row.name, f"user:{principal.name}", kept)
-            after = {"status": task.status, "comment": kept}
+            after = {"status": task.status, "comment": kept, "user_name": task.user_name}
             audit(f"task.{row.name}", principal, f"task {task.id}", vo=task.vo, before={"status": before}, after=after)
     except NotAllowed as refused:
         detail = f"Task {task.id} is {refused.old}; {row.name} is accepted in {', '.join(row.states)}."
@@ -52,7 +52,7 @@ def command_task(
 
 def check_right(principal: Principal, task: Task, right: Right) -> None:
     """Refused(403) unless the principal has the right to command this task."""
-    if not may(principal, right.permission, task.vo, owner=task.user_name):
+    if not may(principal, right.permission, task.vo, task.user_name, task.submitted_by):
         raise Refused(403, "Not permitted", f"{principal.name} is {right.refusal.format(id=task.id, vo=task.vo)}.")
 
 

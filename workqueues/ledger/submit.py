@@ -46,7 +46,7 @@ def submit(
         return task, False
     try:
         with transaction.atomic():
-            task = Task.objects.create(status="registered", **columns)
+            task = Task.objects.create(status="registered", submitted_by=submitter, **columns)
             if task.parent_tid is None:
                 task.parent_tid = task.id
                 task.save(update_fields=["parent_tid"])
