@@ -52,6 +52,11 @@ def nothing_is_wrong() -> bool:
     return [(f.invariant.name, f.examples) for f in check() if f.violations] == []
 
 
+def states() -> set[str]:
+    """Those of the datasets in the catalogue."""
+    return set(CatalogueDataset.objects.values_list("state", flat=True))
+
+
 def test_a_second_task_that_writes_the_same_datasets_is_refused(ada: Person) -> None:
     assert ada.submit(writing()).status_code == 201
     again = ada.submit(writing("other"))
@@ -227,6 +232,43 @@ def test_the_datasets_of_an_aborted_task_are_closed(ada: Person) -> None:
     run_agents(2)
     assert Task.objects.get().status == "aborted"
     assert set(CatalogueDataset.objects.values_list("state", flat=True)) == {"closed"}
+
+
+def test_a_retry_opens_the_datasets_again_until_its_new_end(ada: Person) -> None:
+    (queue,) = grid("ALPHA")
+    task_id = ada.submit(writing(nEvents=20, maxAttempt=1)).json()["id"]
+    run_agents(3)
+    end(take(queue))
+    run_jobs(queue, BAD)
+    run_agents(2)
+    assert Task.objects.get().status == "finished"
+    assert states() == {"closed"}
+    assert ada.post(f"tasks/{task_id}/retry/").status_code == 202
+    run_agents(2)
+    assert Task.objects.get().status == "running"
+    assert states() == {"open"}
+    assert run_jobs(queue) == 1
+    run_agents(2)
+    assert Task.objects.get().status == "done"
+    assert states() == {"closed"}
+    assert ada.post(f"tasks/{task_id}/retry/").status_code == 409
+    assert nothing_is_wrong()
+
+
+def test_the_retry_of_a_task_whose_dataset_is_now_somebody_elses_says_so(ada: Person) -> None:
+    (queue,) = grid("ALPHA")
+    task_id = ada.submit(writing(nEvents=10, maxAttempt=1)).json()["id"]
+    run_agents(3)
+    run_jobs(queue, BAD)
+    run_agents(2)
+    CatalogueDataset.objects.update(owner="bob")
+    assert ada.post(f"tasks/{task_id}/retry/").status_code == 202
+    run_agents(2)
+    task = Task.objects.get()
+    assert task.status == "failed"
+    assert task.error_dialog.startswith("not retried: the dataset t1.EVT of VO demo belongs to another user than ada")
+    assert set(File.objects.filter(type="pseudo_input").values_list("status", "max_attempt")) == {("failed", 1)}
+    assert states() == {"closed"}
 
 
 def test_two_jobs_that_report_one_name_at_once_do_not_both_finish(ada: Person) -> None:
