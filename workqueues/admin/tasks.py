@@ -48,15 +48,15 @@ def _admin_action(command: Command, action: Action) -> Any:
         if len(tasks) > MOST_AT_ONCE:
             model_admin.message_user(request, f"At most {MOST_AT_ONCE} tasks at once; nothing was done.", messages.ERROR)
             return
-        caller, taken, refused = authenticate(request), 0, Counter[str]()
+        caller, n_commanded, refused = authenticate(request), 0, Counter[str]()
         for task in tasks:
             try:
                 command_task(caller, task, command, "from the admin", action.options)
-                taken += 1
+                n_commanded += 1
             except Refused as no:
                 refused[no.detail] += 1
-        if taken:
-            model_admin.message_user(request, f"{taken} tasks are {command.during}.", messages.SUCCESS)
+        if n_commanded:
+            model_admin.message_user(request, f"{n_commanded} tasks are {command.during}.", messages.SUCCESS)
         for detail in list(refused)[:10]:
             model_admin.message_user(request, detail, messages.WARNING)
         if len(refused) > 10:

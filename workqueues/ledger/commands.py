@@ -103,14 +103,14 @@ def carry_out_kill(run_id: str, task_id: int, who: str) -> None:
 
 def kill_children(parent_id: int, who: str) -> int:
     """Kill the children of a task that ended badly, and theirs in turn as they end: how many took it."""
-    taken = 0
+    n_killed = 0
     for child_id in Task.objects.filter(parent_tid=parent_id).exclude(id=parent_id).order_by("id").values_list("id", flat=True):
         try:
             command(child_id, "kill", who, f"the parent task {parent_id} ended badly")
-            taken += 1
+            n_killed += 1
         except NotAllowed:
             continue  # it has ended, or is about to
-    return taken
+    return n_killed
 
 
 def carry_out_finish(run_id: str, task_id: int, who: str) -> None:
