@@ -6,11 +6,11 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections, transaction
 
 from brokerage.ledger.lease import Lease
 from brokerage.models import Job, JobResult
@@ -20,7 +20,9 @@ from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.api.people import Person, faults, person
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take, try_take
+from workqueues.ledger.output_names import OutputConflict, claim_outputs
 from workqueues.models import CatalogueDataset, CatalogueFile, File, Replica, Task
+from workqueues.rules.refine import OutputName
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -89,6 +91,38 @@ def test_of_submissions_at_the_same_moment_one_is_taken(ada: Person) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         answers = Counter(pool.map(submit, range(THREADS)))
     assert answers == {201: 1, 422: THREADS - 1}
+
+
+def test_who_comes_at_the_same_moment_sees_the_task_that_was_first() -> None:
+    first, second = submitted(sharing("first")), submitted(sharing("second"))
+    output = [OutputName("t1.EVT", "t1.EVT.${SN}.txt")]
+    begun = Event()
+
+    def claim() -> str:
+        try:
+            with transaction.atomic():
+                begun.set()
+                claim_outputs(second, output, shared=True)
+            return "claimed"
+        except OutputConflict as conflict:
+            return str(conflict)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            claim_outputs(first, output, shared=False)
+            answer = pool.submit(claim)
+            assert begun.wait(10)
+            while not sessions_that_wait():
+                assert not answer.done()
+        assert answer.result(10).startswith(f"t1.EVT is written by task {first.id} of ada")
+
+
+def sessions_that_wait() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return int(cursor.fetchone()[0])
 
 
 def test_tasks_that_share_a_dataset_number_their_files_together(ada: Person) -> None:

@@ -86,7 +86,6 @@ def test_an_upgrade_gives_datasets_to_the_vo_of_the_task_that_wrote_them(capsys:
     run_agents()
     run_jobs(queue)
     CatalogueDataset.objects.update(vo="", owner="", folder="")
-    PlannedOutput.objects.all().delete()
     migrated("workqueues", "0013_datasets_of_vos")
     rows = CatalogueDataset.objects.order_by("name").values_list("name", "vo", "owner", "folder")
     assert list(rows) == [
@@ -94,11 +93,25 @@ def test_an_upgrade_gives_datasets_to_the_vo_of_the_task_that_wrote_them(capsys:
         ("t.OUT", "demo", "ada", "t.OUT"),
         ("t.log", "demo", "ada", "t.log"),
     ]
-    assert set(PlannedOutput.objects.values_list("task_id", "dataset_name")) == {(task.id, "t.OUT"), (task.id, "t.log")}
     assert capsys.readouterr().out == ""
     run_agents()
     task.refresh_from_db()
     assert task.status == "done"
+
+
+def test_an_upgrade_knows_the_tasks_that_wrote_to_a_dataset_also_when_they_have_ended() -> None:
+    (queue,) = grid("ALPHA")
+    task = submitted(parameters("t", nEvents=10))
+    run_agents()
+    run_jobs(queue)
+    run_agents()
+    planned = PlannedOutput.objects.values_list("task_id", "writer__dataset_name")
+    before = set(planned)
+    assert before == {(task.id, "t.EVT"), (task.id, "t.log")}
+    PlannedOutput.objects.all().delete()
+    with connection.cursor() as cursor:
+        cursor.execute(import_module("workqueues.migrations.0016_submitters_and_writers").ENDED)
+    assert set(planned.all()) == before
 
 
 def test_an_upgrade_parts_what_two_vos_wrote_and_hides_what_may_be_anybodys(capsys: pytest.CaptureFixture[str]) -> None:

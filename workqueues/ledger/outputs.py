@@ -112,9 +112,9 @@ def give_datasets(names: Q, vo: str, owner: str, *, of: str = "", by: Principal 
 def _live_use(vo: str, names: Sequence[str]) -> tuple[int, str] | None:
     """A task of the VO that has not ended and reads or writes one of these datasets, and which."""
     reads = Dataset.objects.filter(vo=vo, dataset_name__in=names).exclude(task__status__in=TASK.final)
-    writes = PlannedOutput.objects.filter(dataset_name__in=names, task__vo=vo).exclude(task__status__in=TASK.final)
-    columns = ("task_id", "dataset_name")
-    return reads.values_list(*columns).order_by(*columns).first() or writes.values_list(*columns).order_by(*columns).first()
+    writes = PlannedOutput.objects.filter(writer__dataset_name__in=names, writer__vo=vo).exclude(task__status__in=TASK.final)
+    use = reads.values_list("task_id", "dataset_name").order_by("task_id", "dataset_name").first()
+    return use or writes.values_list("task_id", "writer__dataset_name").order_by("task_id", "writer__dataset_name").first()
 
 
 def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: str) -> Mapping[int, Dataset]:
@@ -167,16 +167,16 @@ _REGISTER = Prepared(
     "register_files",
     "text, text[], text[], bigint[], text[], text[], int[]",
     """
-    WITH given AS (
+    WITH entry AS (
         SELECT d.id AS dataset_id, d.folder || '/' || g.lfn AS path, g.*
         FROM unnest($2, $3, $4, $5, $6, $7) AS g(name, lfn, size, checksum, storage, events)
         JOIN workqueues_cataloguedataset d ON d.name = g.name AND d.vo = $1
     ), filed AS (
         INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
-        SELECT dataset_id, lfn, size, checksum, events FROM given RETURNING id, dataset_id, lfn
+        SELECT dataset_id, lfn, size, checksum, events FROM entry RETURNING id, dataset_id, lfn
     )
     INSERT INTO workqueues_replica (file_id, storage, path)
-    SELECT filed.id, given.storage, given.path FROM filed JOIN given USING (dataset_id, lfn)
+    SELECT filed.id, entry.storage, entry.path FROM filed JOIN entry USING (dataset_id, lfn)
     """,
 )
 
