@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -40,15 +40,12 @@ SELECT FROM workqueues_datasetwriter WHERE vo = %(vo)s AND dataset_name = ANY (%
 _CLAIM = """
 WITH claimed AS (
     UPDATE workqueues_datasetwriter w SET user_name = %(user)s, shared = %(shared)s
-    FROM (
-        SELECT w.id, bool_or(p.task_id = %(task)s) AS own, coalesce(bool_and(t.status = 'broken'), TRUE) AS broken,
-            count(p.id) = 0 AS free
-        FROM workqueues_datasetwriter w LEFT JOIN workqueues_plannedoutput p ON p.writer_id = w.id
-            LEFT JOIN workqueues_task t ON t.id = p.task_id
-        WHERE w.vo = %(vo)s AND w.dataset_name = ANY (%(names)s) GROUP BY w.id
-    ) AS tasks
-    WHERE tasks.id = w.id
-        AND (tasks.own OR tasks.free OR %(shared)s AND w.user_name = %(user)s AND (w.shared OR tasks.broken))
+    WHERE w.vo = %(vo)s AND w.dataset_name = ANY (%(names)s) AND (
+        EXISTS (SELECT FROM workqueues_plannedoutput p WHERE p.writer_id = w.id AND p.task_id = %(task)s)
+        OR NOT EXISTS (SELECT FROM workqueues_plannedoutput p WHERE p.writer_id = w.id)
+        OR %(shared)s AND w.user_name = %(user)s AND (w.shared OR NOT EXISTS (
+            SELECT FROM workqueues_plannedoutput p JOIN workqueues_task t ON t.id = p.task_id
+            WHERE p.writer_id = w.id AND t.status <> 'broken')))
     RETURNING w.id, w.dataset_name
 ), planned AS (
     INSERT INTO workqueues_plannedoutput (task_id, writer_id) SELECT %(task)s, id FROM claimed
@@ -70,9 +67,10 @@ def claim_outputs(task: Task, outputs: Sequence[OutputName], *, shared: bool) ->
     if not names:
         return
     with connection.cursor() as cursor:
-        values = {"vo": task.vo, "user": task.user_name, "task": task.id, "shared": shared, "names": names}
-        for statement in (_KNOWN, _LOCK, _CLAIM):
-            cursor.execute(statement, values)
+        values: dict[str, Any] = {"vo": task.vo, "user": task.user_name, "task": task.id, "shared": shared, "names": names}
+        cursor.execute(_KNOWN, values)
+        cursor.execute(_LOCK, values)
+        cursor.execute(_CLAIM, values)
         claimed = {name for (name,) in cursor.fetchall()}
     refused = [output for output in outputs if output.dataset not in claimed]
     claims = [*_of_others(task.vo, refused, shared=shared), *(_meeting(task, outputs) if shared and not refused else ())]
