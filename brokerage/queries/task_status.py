@@ -39,7 +39,8 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         throttle=throttle_reason(task, using),
         parent=around.parent,
         suspect=around.suspect,
-        paused=around.paused,
+        failed=around.failed,
+        partnerless=around.partnerless,
         loads=queue_loads(task.id, using),
         agent=(duty, _health(duty, *around.agent)) if duty else None,
         errors=job_errors(task.id, using),
@@ -48,12 +49,13 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
 
 class Surroundings(NamedTuple):
     """What of other tables a task hangs on: its parent, which is of the same VO; ready files that are not given to jobs; files of
-    masters that wait for their next try; last success and error of the agent.
+    masters that wait since a try failed, or since a file beside them is held back; last success and error of the agent.
     """
 
     parent: ParentTask | None
     suspect: SuspectFiles
-    paused: PausedFiles
+    failed: PausedFiles
+    partnerless: PausedFiles
     agent: tuple[datetime | None, datetime | None]
 
 
@@ -62,11 +64,16 @@ def surroundings(task_id: int, vo: str, parent_id: int, agent: str, using: str =
     with connections[using].cursor() as cursor:
         cursor.execute(
             f"""
-            SELECT p.id, p.task_name, p.status, f.n, f.reason, w.n, w.due, a.last_success, a.last_error_at
+            SELECT p.id, p.task_name, p.status, f.n, f.reason, w.n, w.due, w.beside, w.beside_due, a.last_success, a.last_error_at
             FROM (SELECT count(*) AS n, min(held) AS reason FROM workqueues_file WHERE task_id = %(task)s AND held <> '') AS f
             CROSS JOIN (
-                SELECT count(*) AS n, min(due) AS due FROM (
-                    SELECT f.retry_due AS due FROM workqueues_dataset d JOIN workqueues_file f
+                SELECT count(*) FILTER (WHERE tried) AS n, min(due) FILTER (WHERE tried) AS due,
+                    count(*) FILTER (WHERE NOT tried) AS beside, min(due) FILTER (WHERE NOT tried) AS beside_due
+                FROM (
+                    SELECT f.retry_due AS due, f.attempt_nr > 0 AND f.id <> ALL (ARRAY(
+                            SELECT beside_file FROM workqueues_file
+                            WHERE task_id = %(task)s AND held <> '' AND beside_file IS NOT NULL)) AS tried
+                    FROM workqueues_dataset d JOIN workqueues_file f
                         ON f.dataset_id = d.id AND f.status IN ({INPUT_FILE.unused.sql}) AND f.held = '' AND f.retry_due > now()
                     WHERE d.task_id = %(task)s AND d.master_id IS NULL AND d.type IN ({MASTER_TYPES.sql})
                     ORDER BY f.retry_due LIMIT %(most)s) AS paused) AS w
@@ -75,12 +82,13 @@ def surroundings(task_id: int, vo: str, parent_id: int, agent: str, using: str =
             """,
             {"task": task_id, "vo": vo, "parent": parent_id, "agent": agent, "most": MOST_PAUSED + 1},
         )
-        known_parent, name, status, n, reason, n_paused, due, last_success, last_error_at = cursor.fetchone()
+        known_parent, name, status, n, reason, n_failed, due, n_beside, beside_due, *agent_times = cursor.fetchone()
     return Surroundings(
         ParentTask(known_parent, name, status) if known_parent else None,
         SuspectFiles(n, reason or ""),
-        PausedFiles(min(n_paused, MOST_PAUSED), due, n_paused > MOST_PAUSED),
-        (last_success, last_error_at),
+        PausedFiles(n_failed, due, n_failed + n_beside > MOST_PAUSED),
+        PausedFiles(n_beside, beside_due, n_failed + n_beside > MOST_PAUSED),
+        (agent_times[0], agent_times[1]),
     )
 
 

@@ -74,7 +74,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "commands": [
             command
             for command in COMMANDS.values()
-            if row.status in command.states and may(visitor, command.right.permission, row.vo, row.user_name)
+            if row.status in command.states and may(visitor, command.right.permission, row.vo, row.user_name, row.submitted_by)
         ],
     }
     return show(request, "task.html", "tasks", context, knows=("cursor", "limit"))

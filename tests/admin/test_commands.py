@@ -78,7 +78,8 @@ def test_who_refuses_says_why_and_the_others_go_on(root: Client) -> None:
 def test_the_rights_are_those_of_the_role(root: Client) -> None:
     task = submitted(parameters())
     told = act(staff("olga", ("other", "operator")), "kill", task)
-    assert told == [f"olga is neither the owner of task {task.id} nor an operator of demo."]
+    neither = f"neither the owner of task {task.id}, nor its submitter with the role production, nor an operator of demo"
+    assert told == [f"olga is {neither}."]
     assert status(task) == "registered"
     assert act(staff("otto", ("demo", "operator")), "kill", task) == ["1 tasks are being killed."]
 

@@ -51,6 +51,29 @@ def test_the_owner_commands_and_is_told_what_the_task_is_now(ada: Person, task: 
     assert (row.who, row.object, row.before, row.vo) == ("ada", f"task {task.id}", {"status": "registered"}, "demo")
 
 
+def test_a_task_for_somebody_else_is_commanded_by_both(ada: Person, petra: Person) -> None:
+    paul = person("paul", ("demo", "submitter"), ("demo", "production"))
+    first, second = (petra.submit(parameters(name, userName="ada")).json()["id"] for name in ("t1", "t2"))
+    assert petra.get(f"tasks/{first}/").json()["submitted_by"] == "petra"
+    shown = page("petra", ("demo", "submitter"), ("demo", "production")).get(f"/tasks/{first}/").text
+    assert "submitted by petra" in shown
+    assert f"/tasks/{first}/command/kill/" in shown
+    faults(paul.post(f"tasks/{first}/kill/"), 403)
+    assert petra.post(f"tasks/{first}/kill/").status_code == 202
+    row = Audit.objects.get(act="task.kill")
+    assert (row.who, row.object) == ("petra", f"task {first}")
+    assert row.after == {"status": "aborting", "comment": "", "user_name": "ada"}
+    assert TaskChange.objects.latest("id").who == "user:petra"
+    assert ada.post(f"tasks/{second}/kill/").status_code == 202
+
+
+def test_who_lost_the_role_production_commands_no_task_of_others(ada: Person, petra: Person) -> None:
+    task = petra.submit(parameters(userName="ada")).json()["id"]
+    ensure_user("petra").roles.filter(role="production").delete()
+    assert "nor its submitter with the role production" in petra.post(f"tasks/{task}/kill/").json()["detail"]
+    assert petra.post(f"tasks/{task}/kill/").status_code == 403
+
+
 def test_a_body_is_not_needed(ada: Person, task: Task) -> None:
     assert ada.post(f"tasks/{task.id}/kill/").status_code == 202
 

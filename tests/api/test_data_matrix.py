@@ -82,6 +82,12 @@ ACTS: dict[str, tuple[Act, dict[str, int]]] = {
         lambda who, at: who.post(f"tasks/{at.task.id}/kill/"),
         {"owner": 202, "colleague": 403, "producer": 403, "operator": 202, "stranger": 404},
     ),
+    "kill it, submitted by the producer": (
+        lambda who, at: (
+            Task.objects.filter(id=at.task.id).update(submitted_by="producer") and who.post(f"tasks/{at.task.id}/kill/")
+        ),
+        {"owner": 202, "colleague": 403, "producer": 202, "operator": 202, "stranger": 404},
+    ),
     "read the VO's dataset in a task": (
         lambda who, at: who.submit(reading("t", "in.data", vo=vo_of(who), userName=None)),
         {"owner": 201, "colleague": 201, "producer": 201, "operator": 201, "stranger": 422},

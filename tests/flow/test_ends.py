@@ -20,7 +20,7 @@ from tests.flow.steps import BAD, end, good, let_confirm, mark_storages, run_age
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.commands import command
 from workqueues.ledger.define import break_task
-from workqueues.models import Dataset, DatasetChange, EventRange, File, Task, TaskChange
+from workqueues.models import CatalogueDataset, Dataset, DatasetChange, EventRange, File, Task, TaskChange
 from workqueues.states import INPUT_TYPES, TASK
 
 pytestmark = pytest.mark.django_db
@@ -264,6 +264,8 @@ def test_a_retry_that_finds_nothing_to_run_keeps_the_reason_of_the_end(queue: Co
     command(task.id, "retry", "user:ada", "once more")
     run_agents()
     assert ended(task)[:2] == ("finished", "nothing is left to run; its input has no files, which the task allows")
+    written = CatalogueDataset.objects.filter(name__startswith="t.").values_list("state", flat=True)
+    assert set(written) == {"closed"}, "and opens no dataset"
 
 
 # Datasets

@@ -6,11 +6,11 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections, transaction
 
 from brokerage.ledger.lease import Lease
 from brokerage.models import Job, JobResult
@@ -20,7 +20,9 @@ from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.api.people import Person, faults, person
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take, try_take
+from workqueues.ledger.output_names import OutputConflict, claim_outputs
 from workqueues.models import CatalogueDataset, CatalogueFile, File, Replica, Task
+from workqueues.rules.refine import OutputName
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -50,6 +52,11 @@ def sharing(name: str, **more: Any) -> dict[str, Any]:
 
 def nothing_is_wrong() -> bool:
     return [(f.invariant.name, f.examples) for f in check() if f.violations] == []
+
+
+def states() -> set[str]:
+    """Those of the datasets in the catalogue."""
+    return set(CatalogueDataset.objects.values_list("state", flat=True))
 
 
 def test_a_second_task_that_writes_the_same_datasets_is_refused(ada: Person) -> None:
@@ -84,6 +91,38 @@ def test_of_submissions_at_the_same_moment_one_is_taken(ada: Person) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         answers = Counter(pool.map(submit, range(THREADS)))
     assert answers == {201: 1, 422: THREADS - 1}
+
+
+def test_who_comes_at_the_same_moment_sees_the_task_that_was_first() -> None:
+    first, second = submitted(sharing("first")), submitted(sharing("second"))
+    output = [OutputName("t1.EVT", "t1.EVT.${SN}.txt")]
+    begun = Event()
+
+    def claim() -> str:
+        try:
+            with transaction.atomic():
+                begun.set()
+                claim_outputs(second, output, shared=True)
+            return "claimed"
+        except OutputConflict as conflict:
+            return str(conflict)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            claim_outputs(first, output, shared=False)
+            answer = pool.submit(claim)
+            assert begun.wait(10)
+            while not sessions_that_wait():
+                assert not answer.done()
+        assert answer.result(10).startswith(f"t1.EVT is written by task {first.id} of ada")
+
+
+def sessions_that_wait() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return int(cursor.fetchone()[0])
 
 
 def test_tasks_that_share_a_dataset_number_their_files_together(ada: Person) -> None:
@@ -227,6 +266,43 @@ def test_the_datasets_of_an_aborted_task_are_closed(ada: Person) -> None:
     run_agents(2)
     assert Task.objects.get().status == "aborted"
     assert set(CatalogueDataset.objects.values_list("state", flat=True)) == {"closed"}
+
+
+def test_a_retry_opens_the_datasets_again_until_its_new_end(ada: Person) -> None:
+    (queue,) = grid("ALPHA")
+    task_id = ada.submit(writing(nEvents=20, maxAttempt=1)).json()["id"]
+    run_agents(3)
+    end(take(queue))
+    run_jobs(queue, BAD)
+    run_agents(2)
+    assert Task.objects.get().status == "finished"
+    assert states() == {"closed"}
+    assert ada.post(f"tasks/{task_id}/retry/").status_code == 202
+    run_agents(2)
+    assert Task.objects.get().status == "running"
+    assert states() == {"open"}
+    assert run_jobs(queue) == 1
+    run_agents(2)
+    assert Task.objects.get().status == "done"
+    assert states() == {"closed"}
+    assert ada.post(f"tasks/{task_id}/retry/").status_code == 409
+    assert nothing_is_wrong()
+
+
+def test_the_retry_of_a_task_whose_dataset_is_now_somebody_elses_says_so(ada: Person) -> None:
+    (queue,) = grid("ALPHA")
+    task_id = ada.submit(writing(nEvents=10, maxAttempt=1)).json()["id"]
+    run_agents(3)
+    run_jobs(queue, BAD)
+    run_agents(2)
+    CatalogueDataset.objects.update(owner="bob")
+    assert ada.post(f"tasks/{task_id}/retry/").status_code == 202
+    run_agents(2)
+    task = Task.objects.get()
+    assert task.status == "failed"
+    assert task.error_dialog.startswith("not retried: the dataset t1.EVT of VO demo belongs to another user than ada")
+    assert set(File.objects.filter(type="pseudo_input").values_list("status", "max_attempt")) == {("failed", 1)}
+    assert states() == {"closed"}
 
 
 def test_two_jobs_that_report_one_name_at_once_do_not_both_finish(ada: Person) -> None:

@@ -16,7 +16,9 @@ from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.lease import Lease
 from brokerage.models import JobInput
 from brokerage.queries.invariants import check
+from brokerage.queries.task_status import task_status
 from brokerage.rules.dispatch.settlement import Report
+from brokerage.rules.explain.task_status_text import reasons
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, let_confirm, let_retry, run_agents, run_jobs, take, try_take
 from workqueues.models import CatalogueFile, Dataset, File, Task
@@ -169,7 +171,11 @@ def test_a_file_waits_for_its_partner_and_is_given_up_with_it() -> None:
     let_retry()
     run_agent("generate", looked=True)
     assert len(rows_of_jobs(task)) == 2, "no job is made with another partner"
-    assert File.objects.get(task_id=task.id, lfn="signal.000000").retry_due is not None
+    due = File.objects.get(task_id=task.id, lfn="signal.000000").retry_due
+    assert due is not None
+    waits = "1 input file waits for a partner in another dataset that is held back"
+    words = f"{waits}; the next look is due at {due:%Y-%m-%d %H:%M:%S} UTC."
+    assert [r.message for r in reasons(task_status(Task.objects.get(id=task.id))) if r.kind in ("retry", "partner")] == [words]
     File.objects.filter(task_id=task.id, lfn="minbias.000000").update(status="lost", held="")
     CatalogueFile.objects.filter(lfn="minbias.000000").delete()
     let_confirm()

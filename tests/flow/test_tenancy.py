@@ -12,9 +12,12 @@ from django.db import connection
 
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.access.models import Audit, Credential, Role
+from broker_site.foundation.gdpconfig import set_override
+from brokerage.models import StorageEndpoint
 from brokerage.queries.job_document import job_document
+from brokerage.rules.dispatch.settlement import Report
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
-from tests.flow.steps import end, run_agents, run_jobs, take
+from tests.flow.steps import end, let_confirm, run_agents, run_jobs, take
 from workqueues.models import CatalogueDataset, CatalogueFile, File, PlannedOutput, Replica, Task
 
 pytestmark = pytest.mark.django_db
@@ -83,7 +86,6 @@ def test_an_upgrade_gives_datasets_to_the_vo_of_the_task_that_wrote_them(capsys:
     run_agents()
     run_jobs(queue)
     CatalogueDataset.objects.update(vo="", owner="", folder="")
-    PlannedOutput.objects.all().delete()
     migrated("workqueues", "0013_datasets_of_vos")
     rows = CatalogueDataset.objects.order_by("name").values_list("name", "vo", "owner", "folder")
     assert list(rows) == [
@@ -91,11 +93,25 @@ def test_an_upgrade_gives_datasets_to_the_vo_of_the_task_that_wrote_them(capsys:
         ("t.OUT", "demo", "ada", "t.OUT"),
         ("t.log", "demo", "ada", "t.log"),
     ]
-    assert set(PlannedOutput.objects.values_list("task_id", "dataset_name")) == {(task.id, "t.OUT"), (task.id, "t.log")}
     assert capsys.readouterr().out == ""
     run_agents()
     task.refresh_from_db()
     assert task.status == "done"
+
+
+def test_an_upgrade_knows_the_tasks_that_wrote_to_a_dataset_also_when_they_have_ended() -> None:
+    (queue,) = grid("ALPHA")
+    task = submitted(parameters("t", nEvents=10))
+    run_agents()
+    run_jobs(queue)
+    run_agents()
+    planned = PlannedOutput.objects.values_list("task_id", "writer__dataset_name")
+    before = set(planned)
+    assert before == {(task.id, "t.EVT"), (task.id, "t.log")}
+    PlannedOutput.objects.all().delete()
+    with connection.cursor() as cursor:
+        cursor.execute(import_module("workqueues.migrations.0016_submitters_and_writers").ENDED)
+    assert set(planned.all()) == before
 
 
 def test_an_upgrade_parts_what_two_vos_wrote_and_hides_what_may_be_anybodys(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +147,7 @@ def test_an_upgrade_gives_the_role_production_to_submitters_and_their_tokens(cap
     assert "1 submitters were given the role production" in capsys.readouterr().out
 
 
-def told(*words: str) -> str:
+def printed(*words: str) -> str:
     out = StringIO()
     call_command("catalogue", *words, stdout=out)
     return out.getvalue()
@@ -142,13 +158,81 @@ def test_an_operator_gives_datasets_that_nobody_has_to_a_vo() -> None:
         catalogue_dataset(name, 1, vo="")
     catalogue_dataset("new", 1)
     ensure_user("ada", roles=[("demo", "submitter")])
-    assert told("list").split() == ["new", "closed", "old.one", "closed", "old.two", "closed"]
-    assert told("give", "old.*", "--vo", "demo", "--owner", "ada") == "2 datasets given to VO demo\n"
-    assert told("list", "--vo", "demo").splitlines() == ["new  closed", "old.one  ada  closed", "old.two  ada  closed"]
+    assert printed("list").split() == ["new", "closed", "old.one", "closed", "old.two", "closed"]
+    assert printed("give", "old.*", "--vo", "demo", "--owner", "ada").splitlines() == [
+        "2 datasets given to VO demo",
+        "files stay where they lie; new ones go to folders of demo/ below each endpoint",
+    ]
+    assert printed("list", "--vo", "demo").splitlines() == ["new  closed", "old.one  ada  closed", "old.two  ada  closed"]
     assert Audit.objects.filter(act="dataset.give", vo="demo").count() == 2
     with pytest.raises(CommandError, match="VO demo has a dataset new already; nothing was given"):
-        told("give", "new", "--vo", "demo")
+        printed("give", "new", "--vo", "demo")
     with pytest.raises(CommandError, match="no dataset of this name is without a VO"):
-        told("give", "nothing", "--vo", "demo")
+        printed("give", "nothing", "--vo", "demo")
     with pytest.raises(CommandError, match="no user bob has a role in VO demo"):
-        told("give", "new", "--vo", "demo", "--owner", "bob")
+        printed("give", "new", "--vo", "demo", "--owner", "bob")
+
+
+def test_new_files_of_a_given_dataset_go_to_the_folder_of_its_vo_and_old_ones_stay() -> None:
+    (queue,) = grid("ALPHA")
+    ensure_user("ada", roles=[("other", "submitter")])
+    first = submitted(parameters("t", nEvents=10))
+    run_agents()
+    with pytest.raises(CommandError, match=f"task {first.id} of VO demo, which has not ended, uses t.EVT; nothing was given"):
+        printed("give", "t.*", "--from", "demo", "--vo", "other", "--owner", "ada")
+    run_jobs(queue)
+    run_agents()
+    printed("give", "t.*", "--from", "demo", "--vo", "other", "--owner", "ada")
+    second = parameters("t", vo="other", nEvents=20)
+    second["jobParameters"][2]["value"] = "--out=more.EVT.${SN}.txt"
+    second["log"]["value"] = "more.log.${SN}.tgz"
+    submitted(second)
+    run_agents()
+    run_jobs(queue)
+    run_agents()
+    paths = Replica.objects.filter(file__dataset__name="t.EVT", file__dataset__vo="other").order_by("path")
+    assert list(paths.values_list("path", flat=True)) == [
+        "demo/t.EVT/t.EVT.000001.txt",
+        "other/t.EVT/more.EVT.000001.txt",
+        "other/t.EVT/more.EVT.000002.txt",
+    ]
+
+
+def test_a_given_dataset_loses_the_scope_that_is_its_vo() -> None:
+    catalogue_dataset("other:data", 1)
+    catalogue_dataset("sim:data", 1)
+    printed("give", "*data", "--from", "demo", "--vo", "other")
+    assert list(CatalogueDataset.objects.order_by("name").values_list("vo", "name", "folder")) == [
+        ("other", "data", "other/data"),
+        ("other", "sim:data", "other/sim:data"),
+    ]
+    catalogue_dataset("other:data", 1, vo="third")
+    catalogue_dataset("third:x", 1, vo="other")
+    with pytest.raises(CommandError, match="VO other has a dataset data already; nothing was given"):
+        printed("give", "other:data", "--from", "third", "--vo", "other")
+
+
+def test_files_of_a_dataset_that_no_vo_has_are_held_and_not_lost_until_it_is_given() -> None:
+    (queue,) = grid("ALPHA")
+    set_override("core", "POLICY_analysis", "generic", who="ada", why="a closed job closes no queue")
+    dataset = catalogue_dataset("in.data", 2)
+    task = submitted(reading("t", "in.data"))
+    run_agents()
+    CatalogueDataset.objects.filter(id=dataset.id).update(vo="")
+    StorageEndpoint.objects.update(mark="x")
+    names = ["in.data.000000", "in.data.000001"]
+    end(take(queue), Report("failed", missing_inputs=names, error_code="INPUT_MISSING"))
+    for _ in range(3):
+        let_confirm()
+        run_agents()
+    files = File.objects.filter(task_id=task.id, type="input")
+    assert set(files.values_list("status", flat=True)) == {"ready"}
+    assert files[0].held.endswith("; VO demo has no dataset in.data in the catalogue")
+    StorageEndpoint.objects.update(mark="")
+    printed("give", "in.data", "--vo", "demo")
+    let_confirm()
+    run_agents()
+    run_jobs(queue)
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "done"

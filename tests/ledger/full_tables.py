@@ -115,7 +115,11 @@ ROWS = (
         n * 10 + 9, 1
     FROM workqueues_file f, generate_series(0, 3) n WHERE f.type = 'input' AND f.job_id IS NOT NULL
     """,
-    "INSERT INTO workqueues_plannedoutput (task_id, dataset_name) SELECT n, 'out.' || n FROM generate_series(1, {tasks}) n",
+    """
+    INSERT INTO workqueues_datasetwriter (id, vo, dataset_name, user_name)
+    SELECT n, 'demo', 'out.' || n, 'user7' FROM generate_series(1, {tasks}) n
+    """,
+    "INSERT INTO workqueues_plannedoutput (task_id, writer_id) SELECT n, n FROM generate_series(1, {tasks}) n",
     """
     INSERT INTO workqueues_inputwriter (task_id, writer_id, dataset_name)
     SELECT n, n - 1, 'out.' || n - 1 FROM generate_series(2, {tasks}) n

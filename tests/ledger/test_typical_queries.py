@@ -44,12 +44,13 @@ from workqueues.ledger.claims import WORK, claim_tasks
 from workqueues.ledger.commands import _give_up
 from workqueues.ledger.finish import note_progress
 from workqueues.ledger.holds import kick_children
+from workqueues.ledger.output_names import claim_outputs
 from workqueues.ledger.picking import give_back_picked, take_files, take_partners
 from workqueues.models import Dataset, File, Task
 from workqueues.queries import ranges
 from workqueues.queries.tasks import input_writers, live_writers, newest_named, written_by_others
 from workqueues.rules.jobs.event_ranges import InputFile
-from workqueues.rules.refine import Writer
+from workqueues.rules.refine import OutputName, Writer
 from workqueues.states import TASK
 
 MINUTE_AGO = timezone.now() - timedelta(minutes=1)
@@ -158,6 +159,11 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("children that wait", lambda: kick_children(40), ("task_by_parent", "workqueues_inputwriter_writer_id")),
     ("who writes an input", lambda: live_writers("demo", "user7", "", ["out.7", "out.8"]), ("planned_output_once",)),
     ("who else writes outputs", lambda: written_by_others(Task(id=7, vo="demo"), ["out.7", "out.8"]), ("planned_output_once",)),
+    (
+        "who may write outputs",
+        lambda: claim_outputs(Task(id=7, vo="demo", user_name="user7"), [OutputName("out.7", "x")], shared=False),
+        ("dataset_writer_once", "planned_output_once"),
+    ),
     ("the inferred parents of a task", lambda: input_writers(Task(id=7)), ("input_writer_once",)),
     ("datasets of the catalogue", lambda: catalogue().look_up("demo", ["in.7"]), ("catalogue_dataset_once",)),
     ("where datasets are", lambda: catalogue().replicas([DatasetKey("demo", "in.7")]), ("catalogue_dataset_once",)),

@@ -94,22 +94,23 @@ class OutputTemplateAdmin(ReadOnlyAdmin):
 class PlannedOutputAdmin(ReadOnlyAdmin):
     """What tasks write, known from their submission on."""
 
-    list_display = ("id", "dataset_name", "task_link")
-    search_fields = ("=dataset_name",)
-    search_help_text = "Number of the task, or the whole name of the dataset."
-    number_fields = ("task_id",)
+    list_display = ("id", "writer", "task_link")
+    list_select_related = ("writer",)
+    search_fields = ("=writer__dataset_name",)
+    search_help_text = "Number of the task or of the writer, or the whole name of the dataset."
+    number_fields = ("task_id", "writer_id")
     task_link = row_link("task", "workqueues_task", "task_id")
 
 
 @admin.register(DatasetWriter)
 class DatasetWriterAdmin(ReadOnlyAdmin):
-    """Which task writes to a dataset, or the newest of several that share it."""
+    """Who may write to a dataset; its tasks are those of its planned outputs."""
 
-    list_display = ("id", "dataset_name", "vo", "user_name", "task_link", "shared")
+    list_display = ("id", "dataset_name", "vo", "user_name", "shared")
     search_fields = ("=dataset_name",)
-    search_help_text = "Number of the task, or the whole name of the dataset."
-    number_fields = ("task_id",)
-    task_link = row_link("task", "workqueues_task", "task_id")
+    search_help_text = "Number, or the whole name of the dataset."
+    number_fields = ("id",)
+    related = (("tasks", "workqueues_plannedoutput", "writer_id"),)
 
 
 @admin.register(InputWriter)

@@ -22,9 +22,9 @@ MOST_AT_ONCE = 200
 """Tasks that one command of the admin may be for."""
 
 _IDENTITY = (
-    "id", "task_name", "user_name", "vo", "working_group", "country_group", "prod_source_label", "task_type", "processing_type",
-    "request_type", "campaign", "req_id", "parent_tid", "ticket_id", "ticket_system_type", "gshare", "work_queue",
-    "resource_type",
+    "id", "task_name", "user_name", "submitted_by", "vo", "working_group", "country_group", "prod_source_label", "task_type",
+    "processing_type", "request_type", "campaign", "req_id", "parent_tid", "ticket_id", "ticket_system_type", "gshare",
+    "work_queue", "resource_type",
 )  # fmt: skip
 _STATE = (
     "status", "old_status", "status_since", "ended_at", "epoch", "error_dialog", "progress", "failure_rate", "goal",
@@ -48,15 +48,15 @@ def _admin_action(command: Command, action: Action) -> Any:
         if len(tasks) > MOST_AT_ONCE:
             model_admin.message_user(request, f"At most {MOST_AT_ONCE} tasks at once; nothing was done.", messages.ERROR)
             return
-        caller, taken, refused = authenticate(request), 0, Counter[str]()
+        caller, n_commanded, refused = authenticate(request), 0, Counter[str]()
         for task in tasks:
             try:
                 command_task(caller, task, command, "from the admin", action.options)
-                taken += 1
+                n_commanded += 1
             except Refused as no:
                 refused[no.detail] += 1
-        if taken:
-            model_admin.message_user(request, f"{taken} tasks are {command.during}.", messages.SUCCESS)
+        if n_commanded:
+            model_admin.message_user(request, f"{n_commanded} tasks are {command.during}.", messages.SUCCESS)
         for detail in list(refused)[:10]:
             model_admin.message_user(request, detail, messages.WARNING)
         if len(refused) > 10:

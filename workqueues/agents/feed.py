@@ -24,7 +24,7 @@ from workqueues.queries.tasks import input_writers, parent_facts
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.feeding import LoadedInputs, after_feeding
-from workqueues.rules.jobs.held_files import FileVerdict, Pauses, file_verdict, storage_verdict
+from workqueues.rules.jobs.held_files import FileVerdict, Pauses, file_verdict, storage_verdict, unknown_dataset_verdict
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import InputWriterFacts, TaskPlan, ended_writer, plan, read_task
 from workqueues.rules.refine.input_files import CannotFeed
@@ -87,10 +87,14 @@ def look_for_inputs(run: Run, task: Task) -> bool:
     put_off(run.id, task.id, pauses.again_s)  # one that cannot be looked for does not keep all others from it
     verdicts: dict[int, FileVerdict] = {}
     try:
+        known = catalogue().owners(task.vo, list(sought))
         for dataset, files in sought.items():
             waiting, suspect = [f for f in files if f.storage], [f for f in files if not f.storage]
             faults = storage_faults({f.storage for f in waiting})
             verdicts |= {f.id: storage_verdict(f, faults[f.storage], run.now, pauses) for f in waiting}
+            if dataset not in known:
+                verdicts |= {f.id: unknown_dataset_verdict(f, task.vo, dataset, run.now, pauses) for f in suspect}
+                continue
             looks = catalogue().check(DatasetKey(task.vo, dataset), [f.lfn for f in suspect])
             queues = reporting_queues([f.id for f in suspect])
             verdicts |= {f.id: file_verdict(f, looks[f.lfn], queues.get(f.id, ()), run.now, pauses) for f in suspect}

@@ -12,7 +12,7 @@ from workqueues.catalogue import catalogue
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.define import break_task, define
 from workqueues.ledger.holds import set_pending
-from workqueues.ledger.output_names import OutputsTaken
+from workqueues.ledger.output_names import OutputConflict
 from workqueues.models import Task
 from workqueues.queries.shares import Tree, trees
 from workqueues.queries.tasks import input_writers, parent_facts
@@ -67,8 +67,8 @@ def _place(run: Run, task: Task, refined: TaskPlan, divisions: Divisions) -> Non
     else:
         try:
             define(run.id, task.id, refined, queue, columns["gshare"], columns["resource_type"], run.who)
-        except OutputsTaken as taken:
-            break_task(run.id, task.id, str(taken), run.who)
+        except OutputConflict as conflict:
+            break_task(run.id, task.id, str(conflict), run.who)
 
 
 def _columns(task: Task, planned: TaskPlan, divisions: Divisions) -> dict[str, Any]:

@@ -16,11 +16,11 @@ TASK_LIST = (
     "task_priority", "current_priority", "progress", "parent_tid", "attempt_nr", "nucleus", "resource_type", "work_queue",
 )  # fmt: skip
 TASK_MORE = (
-    "old_status", "epoch", "super_status", "command", "command_by", "command_comment", "command_time", "frozen_time",
-    "throttled_time", "num_throttled", "assessment_time", "rescue_time", "locked_by", "locked_time", "req_id", "request_type",
-    "country_group", "ticket_id", "ticket_system_type", "gshare", "failure_rate", "goal", "term_condition", "split_rule",
-    "architecture", "trans_uses", "trans_home", "trans_path", "container_name", "core_count", "ram_count", "ram_unit",
-    "base_ram_count", "walltime", "walltime_unit", "base_walltime", "cpu_time", "cpu_time_unit", "cpu_efficiency",
+    "submitted_by", "old_status", "epoch", "super_status", "command", "command_by", "command_comment", "command_time",
+    "frozen_time", "throttled_time", "num_throttled", "assessment_time", "rescue_time", "locked_by", "locked_time", "req_id",
+    "request_type", "country_group", "ticket_id", "ticket_system_type", "gshare", "failure_rate", "goal", "term_condition",
+    "split_rule", "architecture", "trans_uses", "trans_home", "trans_path", "container_name", "core_count", "ram_count",
+    "ram_unit", "base_ram_count", "walltime", "walltime_unit", "base_walltime", "cpu_time", "cpu_time_unit", "cpu_efficiency",
     "out_disk_count", "out_disk_unit", "work_disk_count", "work_disk_unit", "io_intensity", "io_intensity_unit", "disk_io",
     "disk_io_unit", "merge_core_count", "merge_ram_count", "merge_ram_unit", "merge_walltime", "merge_walltime_unit", "cloud",
     "site", "event_service", "use_jumbo", "ami_flag",

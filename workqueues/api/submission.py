@@ -21,8 +21,8 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.catalogue import CatalogueUnavailable, catalogue
-from workqueues.ledger.output_names import OutputsTaken, claim_outputs
-from workqueues.ledger.submit import KeyReused, first_columns, hold_name, submit, submitted_before
+from workqueues.ledger.output_names import OutputConflict, claim_outputs
+from workqueues.ledger.submit import KeyConflict, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
 from workqueues.queries.tasks import MOST_WRITERS, active_tasks, live_writers, newest_named, parent_of
 from workqueues.rules.refine import (
@@ -61,7 +61,7 @@ def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool
         if key and (known := submitted_before(principal.name, key, digest)) is not None:
             return known, False
         return _register(params, owner, _checked(params, owner, principal), principal, key, digest)
-    except KeyReused:
+    except KeyConflict:
         reused = Problem("Idempotency-Key", "same_body", "this key was used before with another body")
         raise Refused(422, "Key used before", reused.message, [reused]) from None
 
@@ -195,8 +195,8 @@ def _claim_outputs(task: Task, document: TaskDocument) -> None:
     """Refused(422) where others write to the datasets of the task, or may give its names."""
     try:
         claim_outputs(task, document.outputs, shared=document.parameters.allowTaskDuplication)
-    except OutputsTaken as taken:
-        raise _broken([problem(f"{c.output.path}.{c.part}", "unique", c.reason) for c in taken.claims]) from None
+    except OutputConflict as conflict:
+        raise _broken([problem(f"{c.output.path}.{c.part}", "unique", c.reason) for c in conflict.claims]) from None
 
 
 def _refuse_too_many(params: Mapping[str, Any], owner: str) -> None:

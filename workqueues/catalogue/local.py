@@ -56,9 +56,9 @@ class LocalCatalogue:
                 [[key.vo for key in wanted], [key.name for key in wanted]],
             )
             for vo, name, storage, files, size in cursor:
-                those = copies.setdefault(DatasetKey(vo, name), [])
+                dataset_copies = copies.setdefault(DatasetKey(vo, name), [])
                 if storage is not None:
-                    those.append(Copies(storage, files, int(size)))
+                    dataset_copies.append(Copies(storage, files, int(size)))
         return copies
 
     def replicas_of_files(self, dataset: DatasetKey, lfns: Sequence[str]) -> Sequence[Copies]:

@@ -20,9 +20,12 @@ from broker_site.foundation.kernel.machine import NotAllowed
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.finish import close_datasets
 from workqueues.ledger.moves import move_dataset, move_task
+from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picking import return_picked
 from workqueues.models import Dataset, Task, TaskChange
+from workqueues.queries.datasets import output_names
 from workqueues.queries.ranges import GIVEN_BACK
+from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.task.commands import COMMANDS, Command, Right
 from workqueues.rules.task.retry import Step, first_open_step
@@ -42,7 +45,7 @@ def command_task(
     try:
         with transaction.atomic():
             task = command(task.id, row.name, f"user:{principal.name}", kept)
-            after = {"status": task.status, "comment": kept}
+            after = {"status": task.status, "comment": kept, "user_name": task.user_name}
             audit(f"task.{row.name}", principal, f"task {task.id}", vo=task.vo, before={"status": before}, after=after)
     except NotAllowed as refused:
         detail = f"Task {task.id} is {refused.old}; {row.name} is accepted in {', '.join(row.states)}."
@@ -52,7 +55,7 @@ def command_task(
 
 def check_right(principal: Principal, task: Task, right: Right) -> None:
     """Refused(403) unless the principal has the right to command this task."""
-    if not may(principal, right.permission, task.vo, owner=task.user_name):
+    if not may(principal, right.permission, task.vo, task.user_name, task.submitted_by):
         raise Refused(403, "Not permitted", f"{principal.name} is {right.refusal.format(id=task.id, vo=task.vo)}.")
 
 
@@ -100,14 +103,14 @@ def carry_out_kill(run_id: str, task_id: int, who: str) -> None:
 
 def kill_children(parent_id: int, who: str) -> int:
     """Kill the children of a task that ended badly, and theirs in turn as they end: how many took it."""
-    taken = 0
+    n_killed = 0
     for child_id in Task.objects.filter(parent_tid=parent_id).exclude(id=parent_id).order_by("id").values_list("id", flat=True):
         try:
             command(child_id, "kill", who, f"the parent task {parent_id} ended badly")
-            taken += 1
+            n_killed += 1
         except NotAllowed:
             continue  # it has ended, or is about to
-    return taken
+    return n_killed
 
 
 def carry_out_finish(run_id: str, task_id: int, who: str) -> None:
@@ -169,35 +172,53 @@ _NOTHING = "nothing is left to run; "
 def carry_out_retry(run_id: str, task_id: int, more: int, who: str) -> None:
     """Carry out a retry: the task goes back to the first step that it had not passed (decision D19).
 
-    Given-up inputs get `more` tries (decision D2) and are ready again, or partial. A task that ended with nothing left to run of
-    its masters, or whose parent must be retried first, is what it was, with the reason.
+    Given-up inputs get `more` tries (decision D2) and are ready again, or partial; the datasets that it wrote are open again. A
+    task that ended with nothing left to run of its masters, whose parent must be retried first, or which may not write to its
+    datasets any more, is what it was, with the reason.
     """
-    with transaction.atomic():
-        task = lock_claimed(task_id, run_id)
-        return_picked(task_id)
-        inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES, excluded=False)
-        datasets = list(inputs.order_by("id"))
-        fed = bool(datasets) and all(d.state_check_time for d in datasets)
-        assigned = bool(task.nucleus) or activity_of(task.prod_source_label) != "production"
-        step = first_open_step(defined=bool(datasets), fed=fed, assigned=assigned)
-        parent = Task.objects.filter(id=task.parent_tid or task_id, status__in=TASK.corrupted).exclude(id=task_id).first()
-        if step == "registered" and parent is not None:
-            stay = f"not retried: its parent, task {parent.id}, is {parent.status}; retry that first"
-            move_task(task, task.old_status, who, stay, old_status="", error_dialog=stay, **DONE)
-            return
-        again = sum(_reopen(d, more, who) for d in datasets if d.master_id is None and d.type in MASTER_TYPES)
-        if again or not fed or task.old_status not in TASK.settled:
-            for other in (d for d in datasets if d.master_id is not None or d.type not in MASTER_TYPES):
-                _reopen(other, more, who)
-            move_task(
-                task, step, who, _WHY[step].format(again), old_status="", start_time=None, frozen_time=None,
-                attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), **DONE,
-            )  # fmt: skip
-            look_after_commit(*_NEXT[step])
-        else:
-            before = TaskChange.objects.filter(task_id=task_id, new=task.old_status).latest("id").why
-            why = _NOTHING + before.removeprefix(_NOTHING)
-            move_task(task, task.old_status, who, why, old_status="", error_dialog=why[:510], **DONE)
+    try:
+        with transaction.atomic():
+            _retry(run_id, task_id, more, who)
+    except DatasetOfAnother as error:
+        with transaction.atomic():
+            task = lock_claimed(task_id, run_id)
+            return_picked(task_id)
+            _refuse_retry(task, str(error), who)
+
+
+def _refuse_retry(task: Task, reason: str, who: str) -> None:
+    """A claimed task is what it was before the command."""
+    stay = f"not retried: {reason}"
+    move_task(task, task.old_status, who, stay, old_status="", error_dialog=stay[:510], **DONE)
+
+
+def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
+    task = lock_claimed(task_id, run_id)
+    return_picked(task_id)
+    inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES, excluded=False)
+    datasets = list(inputs.order_by("id"))
+    fed = bool(datasets) and all(d.state_check_time for d in datasets)
+    assigned = bool(task.nucleus) or activity_of(task.prod_source_label) != "production"
+    step = first_open_step(defined=bool(datasets), fed=fed, assigned=assigned)
+    parent = Task.objects.filter(id=task.parent_tid or task_id, status__in=TASK.corrupted).exclude(id=task_id).first()
+    if step == "registered" and parent is not None:
+        _refuse_retry(task, f"its parent, task {parent.id}, is {parent.status}; retry that first", who)
+        return
+    again = sum(_reopen(d, more, who) for d in datasets if d.master_id is None and d.type in MASTER_TYPES)
+    if again or not fed or task.old_status not in TASK.settled:
+        for other in (d for d in datasets if d.master_id is not None or d.type not in MASTER_TYPES):
+            _reopen(other, more, who)
+        if fed:
+            register_datasets(output_names(task_id), writer_of(task))
+        move_task(
+            task, step, who, _WHY[step].format(again), old_status="", start_time=None, frozen_time=None,
+            attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), **DONE,
+        )  # fmt: skip
+        look_after_commit(*_NEXT[step])
+    else:
+        before = TaskChange.objects.filter(task_id=task_id, new=task.old_status).latest("id").why
+        why = _NOTHING + before.removeprefix(_NOTHING)
+        move_task(task, task.old_status, who, why, old_status="", error_dialog=why[:510], **DONE)
 
 
 _AGAIN = """

@@ -15,7 +15,7 @@ from workqueues.states import OUTPUT_TYPES
 
 
 def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gshare: str, resource_type: str, who: str) -> None:
-    """Store the plan of a claimed task and release it. Raises Stale (the claim is gone), OutputsTaken."""
+    """Store the plan of a claimed task and release it. Raises Stale (the claim is gone), OutputConflict."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         claim_outputs(task, _outputs(plan), shared=plan.shares_outputs)

@@ -68,9 +68,9 @@ def take_locks_in_turn(
         wanted: list[Unit] = []
         while units and sum(tasks_of[unit] for unit in wanted) < left:
             wanted.append(units.pop(0))
-        taken = take_locks([unit for unit in wanted if unit not in unlocked], run.agent, run.id, run.claim_s, counted_at)
-        left -= sum(tasks_of[unit] for unit in wanted if unit in taken or unit in unlocked)
-        locked |= taken
+        locks = take_locks([unit for unit in wanted if unit not in unlocked], run.agent, run.id, run.claim_s, counted_at)
+        left -= sum(tasks_of[unit] for unit in wanted if unit in locks or unit in unlocked)
+        locked |= locks
     return frozenset(locked)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
 
-from workqueues.models import DatasetWriter, OutputTemplate, Task
+from workqueues.models import OutputTemplate, PlannedOutput, Task
 from workqueues.rules.refine import OutputName
 from workqueues.rules.refine.templates import may_meet
 from workqueues.states import OUTPUT_TYPES
@@ -21,7 +21,7 @@ class OutputClaim(NamedTuple):
     part: str = "dataset"
 
 
-class OutputsTaken(Exception):
+class OutputConflict(Exception):
     """Other tasks write to these datasets, or may write these names; nothing was claimed."""
 
     def __init__(self, claims: Sequence[OutputClaim]) -> None:
@@ -29,25 +29,37 @@ class OutputsTaken(Exception):
         self.claims = claims
 
 
+_KNOWN = """
+INSERT INTO workqueues_datasetwriter (vo, dataset_name, user_name, shared)
+SELECT %(vo)s, name, %(user)s, %(shared)s FROM unnest(%(names)s::text[]) AS v(name) ORDER BY name
+ON CONFLICT (dataset_name, vo) DO NOTHING
+"""
+_LOCK = """
+SELECT FROM workqueues_datasetwriter WHERE vo = %(vo)s AND dataset_name = ANY (%(names)s) ORDER BY dataset_name FOR NO KEY UPDATE
+"""
 _CLAIM = """
 WITH claimed AS (
-    INSERT INTO workqueues_datasetwriter AS w (vo, dataset_name, user_name, task_id, shared)
-    SELECT %(vo)s, name, %(user)s, %(task)s, %(shared)s FROM unnest(%(names)s::text[]) AS v(name) ORDER BY name
-    ON CONFLICT (dataset_name, vo) DO UPDATE SET task_id = greatest(w.task_id, EXCLUDED.task_id), shared = EXCLUDED.shared
-    WHERE w.task_id = EXCLUDED.task_id OR EXCLUDED.shared AND w.user_name = EXCLUDED.user_name
-        AND (w.shared OR (SELECT status FROM workqueues_task WHERE id = w.task_id) = 'broken')
-    RETURNING dataset_name
+    UPDATE workqueues_datasetwriter w SET user_name = %(user)s, shared = %(shared)s
+    WHERE w.vo = %(vo)s AND w.dataset_name = ANY (%(names)s) AND (
+        EXISTS (SELECT FROM workqueues_plannedoutput p WHERE p.writer_id = w.id AND p.task_id = %(task)s)
+        OR NOT EXISTS (SELECT FROM workqueues_plannedoutput p WHERE p.writer_id = w.id)
+        OR %(shared)s AND w.user_name = %(user)s AND (w.shared OR NOT EXISTS (
+            SELECT FROM workqueues_plannedoutput p JOIN workqueues_task t ON t.id = p.task_id
+            WHERE p.writer_id = w.id AND t.status <> 'broken')))
+    RETURNING w.id, w.dataset_name
 ), planned AS (
-    INSERT INTO workqueues_plannedoutput (task_id, dataset_name) SELECT %(task)s, dataset_name FROM claimed
-    ON CONFLICT (dataset_name, task_id) DO NOTHING
+    INSERT INTO workqueues_plannedoutput (task_id, writer_id) SELECT %(task)s, id FROM claimed
+    ON CONFLICT (writer_id, task_id) DO NOTHING
 )
 SELECT dataset_name FROM claimed
 """
-"""A broken task writes nothing any more: its dataset may be taken over by one that says so (seed 001, allowTaskDuplication)."""
+"""The rows are locked, so that no other task gets one meanwhile. A broken task writes nothing any more: its dataset may be taken
+over by one that says so (seed 001, allowTaskDuplication).
+"""
 
 
 def claim_outputs(task: Task, outputs: Sequence[OutputName], *, shared: bool) -> None:
-    """The datasets are the task's to write, in the caller's transaction; again for one that has them. Raises OutputsTaken.
+    """The datasets are the task's to write, in the caller's transaction; again for one that has them. Raises OutputConflict.
 
     `shared`: other tasks of the owner that say so too may write to them.
     """
@@ -55,21 +67,25 @@ def claim_outputs(task: Task, outputs: Sequence[OutputName], *, shared: bool) ->
     if not names:
         return
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, {"vo": task.vo, "user": task.user_name, "task": task.id, "shared": shared, "names": names})
+        values: dict[str, Any] = {"vo": task.vo, "user": task.user_name, "task": task.id, "shared": shared, "names": names}
+        cursor.execute(_KNOWN, values)
+        cursor.execute(_LOCK, values)
+        cursor.execute(_CLAIM, values)
         claimed = {name for (name,) in cursor.fetchall()}
     refused = [output for output in outputs if output.dataset not in claimed]
-    claims = [*_taken(task.vo, refused, shared=shared), *(_meeting(task, outputs) if shared and not refused else ())]
+    claims = [*_of_others(task.vo, refused, shared=shared), *(_meeting(task, outputs) if shared and not refused else ())]
     if claims:
-        raise OutputsTaken(claims)
+        raise OutputConflict(claims)
 
 
-def _taken(vo: str, outputs: Sequence[OutputName], *, shared: bool) -> Iterable[OutputClaim]:
-    rows = DatasetWriter.objects.filter(vo=vo, dataset_name__in={output.dataset for output in outputs})
-    writers = {row.dataset_name: row for row in rows}
+def _of_others(vo: str, outputs: Sequence[OutputName], *, shared: bool) -> Iterable[OutputClaim]:
+    planned = PlannedOutput.objects.filter(writer__vo=vo, writer__dataset_name__in={output.dataset for output in outputs})
+    newest = dict(planned.order_by("task_id").values_list("writer__dataset_name", "task_id"))
+    owners = dict(planned.values_list("writer__dataset_name", "writer__user_name"))
     hint = "it does not allow others" if shared else "several tasks of one owner may where all set allowTaskDuplication"
     for output in outputs:
-        writer = writers[output.dataset]
-        yield OutputClaim(output, f"{output.dataset} is written by task {writer.task_id} of {writer.user_name}; {hint}")
+        writer = f"task {newest[output.dataset]} of {owners[output.dataset]}"
+        yield OutputClaim(output, f"{output.dataset} is written by {writer}; {hint}")
 
 
 def _meeting(task: Task, outputs: Sequence[OutputName]) -> Iterable[OutputClaim]:

@@ -16,11 +16,12 @@ from broker_site.foundation.sql.copying import take_ids
 from broker_site.foundation.sql.prepared import Call, Prepared
 from workqueues.ledger.moves import datasets_born, move_dataset
 from workqueues.ledger.output_names import claim_outputs
-from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, Replica, Task
+from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, PlannedOutput, Replica, Task
 from workqueues.rules.jobs.file_names import dataset_folder
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import OutputName
 from workqueues.rules.refine.data_rights import Writer, of_another
+from workqueues.states import TASK
 
 TEMPLATE = "tmpl_"
 """How the types of template datasets begin: no file is ever in one."""
@@ -70,8 +71,8 @@ def register_datasets(names: Iterable[str], writer: Writer) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_OPEN, values)
         opened = {name for (name,) in cursor}
-        if taken := [name for name in wanted if name not in opened]:
-            raise DatasetOfAnother(of_another(taken[0], writer))
+        if refused := [name for name in wanted if name not in opened]:
+            raise DatasetOfAnother(of_another(refused[0], writer))
 
 
 def close_in_catalogue(names: Iterable[str], writer: Writer) -> None:
@@ -80,24 +81,40 @@ def close_in_catalogue(names: Iterable[str], writer: Writer) -> None:
     (known if writer.produces else known.filter(owner=writer.user_name)).update(state="closed")
 
 
-class DatasetExists(Exception):
-    """The VO has a dataset of this name already."""
+class CannotGive(Exception):
+    """Datasets stay with their VO, all of them; the message is a sentence for the operator."""
 
 
-def give_datasets(names: Q, vo: str, owner: str, *, of: str = "", by: Principal = SYSTEM) -> int:
-    """Make datasets of the VO `of` (empty: that nobody has) those of another VO: how many. Raises DatasetExists.
+def give_datasets(names: Q, vo: str, owner: str, *, of: str = "", by: Principal = SYSTEM) -> list[str]:
+    """Make datasets of the VO `of` (empty: that nobody has) those of another VO: their names there. Raises CannotGive.
 
-    Files stay where they are.
+    Files stay where they are, which their replicas know; new ones go to the folders of the new VO. A name that has this VO as its
+    scope loses it, as the VO's own datasets have none.
     """
     with transaction.atomic():
-        wanted = CatalogueDataset.objects.select_for_update(no_key=True).filter(names, vo=of)
-        given = list(wanted.order_by("name").values_list("name", flat=True))
-        if taken := CatalogueDataset.objects.filter(vo=vo, name__in=given).order_by("name").first():
-            raise DatasetExists(f"VO {vo} has a dataset {taken.name} already; nothing was given")
-        CatalogueDataset.objects.filter(vo=of, name__in=given).update(vo=vo, owner=owner)
-        for name in given:
-            audit("dataset.give", by, f"dataset {name}", vo=vo, before={"vo": of}, after={"vo": vo, "owner": owner})
-        return len(given)
+        locked = CatalogueDataset.objects.select_for_update(no_key=True).filter(names, vo=of)
+        datasets = {dataset.name: dataset for dataset in locked.order_by("name")}
+        new_names = [name.removeprefix(f"{vo}:") for name in datasets]
+        if twin := next((name for name in new_names if new_names.count(name) > 1), ""):
+            raise CannotGive(f"two of these datasets would be {twin} of VO {vo}; nothing was given")
+        if known := CatalogueDataset.objects.filter(vo=vo, name__in=new_names).order_by("name").first():
+            raise CannotGive(f"VO {vo} has a dataset {known.name} already; nothing was given")
+        if of and (use := _live_use(of, list(datasets))):
+            raise CannotGive(f"task {use[0]} of VO {of}, which has not ended, uses {use[1]}; nothing was given")
+        for dataset, name in zip(datasets.values(), new_names, strict=True):
+            before = {"vo": of, "name": dataset.name}
+            dataset.vo, dataset.name, dataset.owner, dataset.folder = vo, name, owner, dataset_folder(vo, name)
+            dataset.save(update_fields=["vo", "name", "owner", "folder"])
+            audit("dataset.give", by, f"dataset {name}", vo=vo, before=before, after={"vo": vo, "owner": owner})
+        return new_names
+
+
+def _live_use(vo: str, names: Sequence[str]) -> tuple[int, str] | None:
+    """A task of the VO that has not ended and reads or writes one of these datasets, and which."""
+    reads = Dataset.objects.filter(vo=vo, dataset_name__in=names).exclude(task__status__in=TASK.final)
+    writes = PlannedOutput.objects.filter(writer__dataset_name__in=names, writer__vo=vo).exclude(task__status__in=TASK.final)
+    use = reads.values_list("task_id", "dataset_name").order_by("task_id", "dataset_name").first()
+    return use or writes.values_list("task_id", "writer__dataset_name").order_by("task_id", "writer__dataset_name").first()
 
 
 def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: str) -> Mapping[int, Dataset]:
@@ -150,16 +167,16 @@ _REGISTER = Prepared(
     "register_files",
     "text, text[], text[], bigint[], text[], text[], int[]",
     """
-    WITH given AS (
+    WITH entry AS (
         SELECT d.id AS dataset_id, d.folder || '/' || g.lfn AS path, g.*
         FROM unnest($2, $3, $4, $5, $6, $7) AS g(name, lfn, size, checksum, storage, events)
         JOIN workqueues_cataloguedataset d ON d.name = g.name AND d.vo = $1
     ), filed AS (
         INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
-        SELECT dataset_id, lfn, size, checksum, events FROM given RETURNING id, dataset_id, lfn
+        SELECT dataset_id, lfn, size, checksum, events FROM entry RETURNING id, dataset_id, lfn
     )
     INSERT INTO workqueues_replica (file_id, storage, path)
-    SELECT filed.id, given.storage, given.path FROM filed JOIN given USING (dataset_id, lfn)
+    SELECT filed.id, entry.storage, entry.path FROM filed JOIN entry USING (dataset_id, lfn)
     """,
 )
 

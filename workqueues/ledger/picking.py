@@ -50,10 +50,10 @@ def take_files(run_id: str, task_id: int, dataset_id: int, limit: int) -> list[I
     with transaction.atomic():
         dataset = _locked(run_id, task_id, dataset_id)
         wanted = min(limit, dataset.n_files_to_be_used - dataset.n_files_used)
-        taken = [*_picked(dataset_id, "partial", wanted)]
-        taken += _picked(dataset_id, "ready", wanted - len(taken))
-        _count_used(dataset_id, len(taken))
-        return taken
+        files = [*_picked(dataset_id, "partial", wanted)]
+        files += _picked(dataset_id, "ready", wanted - len(files))
+        _count_used(dataset_id, len(files))
+        return files
 
 
 def _locked(run_id: str, task_id: int, dataset_id: int) -> Dataset:

@@ -13,17 +13,17 @@ from workqueues.models import InputWriter, Submission, Task, TaskParams
 from workqueues.rules.refine import InputWriterFacts
 
 
-class KeyReused(Exception):
+class KeyConflict(Exception):
     """The idempotency key was used before with another body."""
 
 
 def submitted_before(user_name: str, key: str, body_sha256: str) -> Task | None:
-    """The task that this key submitted; KeyReused if that was with another body."""
+    """The task that this key submitted; KeyConflict if that was with another body."""
     known = Submission.objects.filter(user_name=user_name, key=key).first()
     if known is None:
         return None
     if known.body_sha256 != body_sha256:
-        raise KeyReused(key)
+        raise KeyConflict(key)
     return Task.objects.get(id=known.task_id)
 
 
@@ -40,13 +40,13 @@ def submit(
     """Register a task whose parameters were found valid: the task and whether it is new.
 
     `columns`: what is known of the task before it is refined, its owner included; `writers`: the parents that were inferred. A
-    repeated key of the same submitter gives the first task; raises KeyReused.
+    repeated key of the same submitter gives the first task; raises KeyConflict.
     """
     if key and (task := submitted_before(submitter, key, body_sha256)) is not None:
         return task, False
     try:
         with transaction.atomic():
-            task = Task.objects.create(status="registered", **columns)
+            task = Task.objects.create(status="registered", submitted_by=submitter, **columns)
             if task.parent_tid is None:
                 task.parent_tid = task.id
                 task.save(update_fields=["parent_tid"])

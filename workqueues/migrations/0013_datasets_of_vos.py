@@ -50,7 +50,7 @@ HIDDEN = "SELECT count(*) FROM workqueues_cataloguedataset WHERE vo = ''"
 def give(apps, schema_editor):
     """Say whose the datasets are, and how many are nobody's."""
     with schema_editor.connection.cursor() as cursor:
-        for statement in (FOLDERS, MADE, IMPORTED, APART, FILES_APART, PLANNED):
+        for statement in (FOLDERS, MADE, IMPORTED, APART, FILES_APART):
             cursor.execute(statement)
         cursor.execute(HIDDEN)
         if hidden := cursor.fetchone()[0]:
@@ -121,4 +121,5 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunPython(give, migrations.RunPython.noop),
+        migrations.RunSQL(PLANNED, migrations.RunSQL.noop),
     ]

@@ -4,8 +4,8 @@ Columns are those of seed 001 in snake_case (row J3, decision E3).
 """
 
 from workqueues.models.catalogue import CatalogueDataset, CatalogueFile, Replica
-from workqueues.models.chain import InputWriter, PlannedOutput
-from workqueues.models.dataset import Dataset, DatasetWriter, OutputTemplate
+from workqueues.models.chain import DatasetWriter, InputWriter, PlannedOutput
+from workqueues.models.dataset import Dataset, OutputTemplate
 from workqueues.models.file import EventRange, File
 from workqueues.models.history import DatasetChange, FileChange, TaskChange
 from workqueues.models.share import GlobalShare, ShareStanding, WorkQueue, WorkQueueStanding

@@ -7,18 +7,45 @@ from django.db import models
 from workqueues.models.task import Task
 
 
+class DatasetWriter(models.Model):
+    """Who may write to a dataset: one task, or those of one owner that all allow it (allowTaskDuplication).
+
+    The tasks are those of its planned outputs.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    vo = models.CharField(max_length=32)
+    dataset_name = models.CharField(max_length=255)
+    user_name = models.CharField(max_length=128)
+    shared = models.BooleanField(
+        default=False, db_default=False, help_text="other tasks of the owner that say so write to it too"
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset_name", "vo"], name="dataset_writer_once")]
+
+    def __str__(self) -> str:
+        return self.dataset_name
+
+
 class PlannedOutput(models.Model):
     """A dataset that a task writes, known before its datasets are made."""
 
     id = models.BigAutoField(primary_key=True)
     task = models.ForeignKey(Task, models.CASCADE, related_name="planned_outputs")
-    dataset_name = models.CharField(max_length=255)
+    writer = models.ForeignKey(
+        DatasetWriter,
+        models.CASCADE,
+        db_index=False,
+        related_name="planned_outputs",
+        help_text="the dataset, and who may write to it",
+    )
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["dataset_name", "task"], name="planned_output_once")]
+        constraints = [models.UniqueConstraint(fields=["writer", "task"], name="planned_output_once")]
 
     def __str__(self) -> str:
-        return f"{self.dataset_name} of task {self.task_id}"
+        return f"{self.writer.dataset_name} of task {self.task_id}"
 
 
 class InputWriter(models.Model):

@@ -133,24 +133,3 @@ class OutputTemplate(models.Model):
 
     def __str__(self) -> str:
         return self.filename_template
-
-
-class DatasetWriter(models.Model):
-    """Who writes to a dataset: one task, or those of one owner that all allow it (allowTaskDuplication)."""
-
-    id = models.BigAutoField(primary_key=True)
-    vo = models.CharField(max_length=32)
-    dataset_name = models.CharField(max_length=255)
-    user_name = models.CharField(max_length=128)
-    task = models.ForeignKey(
-        Task, models.CASCADE, related_name="+", help_text="the task that writes to it, the newest of several"
-    )
-    shared = models.BooleanField(
-        default=False, db_default=False, help_text="other tasks of the owner that say so write to it too"
-    )
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["dataset_name", "vo"], name="dataset_writer_once")]
-
-    def __str__(self) -> str:
-        return self.dataset_name

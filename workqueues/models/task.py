@@ -34,6 +34,7 @@ class Task(models.Model):
     id = models.BigAutoField(primary_key=True, help_text="task identifier (JEDITASKID)")
     task_name = text(256, "name of the task")
     user_name = text(128, "user who owns the task")
+    submitted_by = text(128, "user who submitted it: the owner, or one with the role production for him")
     working_group = text(32, "working group that owns the task")
     country_group = text(20, "country group of the user")
     vo = text(32, "virtual organization that owns the task")

@@ -31,8 +31,9 @@ def live_writers(vo: str, user_name: str, working_group: str, dataset_names: Seq
     MOST_WRITERS and one more at most.
     """
     ours = Q(task__user_name=user_name) | (Q(task__working_group=working_group) if working_group else Q())
-    live = PlannedOutput.objects.filter(ours, dataset_name__in=dataset_names, task__vo=vo).exclude(task__status__in=TASK.final)
-    rows = live.order_by("task_id", "dataset_name").values_list("task_id", "task__status", "dataset_name")
+    planned = PlannedOutput.objects.filter(ours, writer__dataset_name__in=dataset_names, writer__vo=vo)
+    columns = ("task_id", "task__status", "writer__dataset_name")
+    rows = planned.exclude(task__status__in=TASK.final).order_by("task_id", "writer__dataset_name").values_list(*columns)
     return [InputWriterFacts(*row) for row in rows[: MOST_WRITERS + 1]]
 
 
@@ -41,9 +42,9 @@ def written_by_others(task: Task, dataset_names: Sequence[str]) -> set[str]:
     end at the same time each leaves the other out.
     """
     through = {*TASK.final, *TASK.ending, *TASK.accepting("aborted")}
-    planned = PlannedOutput.objects.filter(dataset_name__in=dataset_names, task__vo=task.vo)
+    planned = PlannedOutput.objects.filter(writer__dataset_name__in=dataset_names, writer__vo=task.vo)
     others = planned.exclude(task_id=task.id).exclude(task__status__in=through)
-    return set(others.values_list("dataset_name", flat=True))
+    return set(others.values_list("writer__dataset_name", flat=True))
 
 
 def input_writers(task: Task) -> list[InputWriterFacts]:

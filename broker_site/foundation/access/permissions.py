@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from broker_site.foundation.access.principal import ROLES, Kind, Principal
+from broker_site.foundation.access.principal import PRODUCTION, ROLES, Kind, Principal
 from broker_site.foundation.kernel.registry import Registry
 
 OPEN = "open"
@@ -43,9 +43,9 @@ job:report      | job       |                       | own
 class Permission:
     """One line of the table.
 
-    `roles` counts for users only; `owner` there stands for a submitter who owns the object. `audited`: each unsafe call leaves
-    an audit row, also a refused one. `superuser`: whether a superuser has it without a role. `own`: the address must name the
-    job of the token.
+    `roles` counts for users only; `owner` there stands for a submitter who owns the object, or who submitted it for its owner and
+    has the role production. `audited`: each unsafe call leaves an audit row, also a refused one. `superuser`: whether a superuser
+    has it without a role. `own`: the address must name the job of the token.
     """
 
     name: str
@@ -78,8 +78,12 @@ for _permission in _parsed(_TABLE):
     PERMISSIONS.add(_permission.name, _permission)
 
 
-def may(principal: Principal, permission: str, vo: str | None = None, owner: str | None = None) -> bool:
+def may(
+    principal: Principal, permission: str, vo: str | None = None, owner: str | None = None, submitted_by: str | None = None
+) -> bool:
     """Whether the principal has the permission in this VO, for an object that the user named `owner` owns.
+
+    `submitted_by`: who submitted it for the owner, where that counts.
 
     Without `vo` the question is whether it has it in any VO at all, which is what a route asks before an object is known; then
     ownership is left open, so that the view has to ask again with the object's VO and owner. UnknownName for a permission
@@ -93,7 +97,8 @@ def may(principal: Principal, permission: str, vo: str | None = None, owner: str
     if principal.superuser:
         return entry.superuser
     held = principal.roles.get(vo, frozenset()) if vo is not None else frozenset().union(*principal.roles.values())
-    if "owner" in entry.roles and "submitter" in held and (vo is None or owner == principal.name):
+    for_owner = submitted_by == principal.name and PRODUCTION in held
+    if "owner" in entry.roles and "submitter" in held and (vo is None or owner == principal.name or for_owner):
         return True
     return bool(entry.roles & held)
 

@@ -39,11 +39,18 @@ class SuspectFiles:
 
 @dataclass(frozen=True, slots=True)
 class PausedFiles:
-    """Input files that wait for their next try after one that failed: how many (`more`: at least), and when the next is due."""
+    """Input files that are given to jobs later: how many (`more`: at least), and when the next is due."""
 
     n: int = 0
     due: datetime | None = None
     more: bool = False
+
+    def sentence(self, wait: str, next_step: str) -> str:
+        """How many wait (follows "waits" and "wait"), and when the next step is due; empty without any."""
+        if not self.n or self.due is None:
+            return ""
+        files = f"{'At least ' if self.more else ''}{_count(self.n, 'input file waits', 'input files wait')}"
+        return f"{files} {wait}; {next_step} due at {self.due.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,8 @@ class TaskStatus:
     throttle: str = ""
     parent: ParentTask | None = None
     suspect: SuspectFiles = SuspectFiles()
-    paused: PausedFiles = PausedFiles()
+    failed: PausedFiles = PausedFiles()
+    partnerless: PausedFiles = PausedFiles()
     loads: Sequence[QueueLoad] = ()
     agent: tuple[AgentDuty, Health] | None = None
     errors: JobErrors = JobErrors()
@@ -178,12 +186,14 @@ def _suspect(task: TaskStatus) -> list[Reason]:
 
 
 def _paused(task: TaskStatus) -> list[Reason]:
-    """Files whose last try failed."""
-    if not task.paused.n or task.paused.due is None or task.status in COMMANDED:
+    """Files whose last try failed, and files that go only with others that are held back."""
+    if task.status in COMMANDED:
         return []
-    due = f"{task.paused.due.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    files = f"{'At least ' if task.paused.more else ''}{_count(task.paused.n, 'input file waits', 'input files wait')}"
-    return [Reason("retry", f"{files} for another try after one that failed; the next is due at {due}.")]
+    sentences = {
+        "retry": task.failed.sentence("for another try after one that failed", "the next is"),
+        "partner": task.partnerless.sentence("for a partner in another dataset that is held back", "the next look is"),
+    }
+    return [Reason(kind, sentence) for kind, sentence in sentences.items() if sentence]
 
 
 def _jobs(task: TaskStatus) -> list[Reason]:

@@ -56,6 +56,14 @@ def test_a_submitter_commands_only_own_tasks_and_an_operator_all_of_the_vo() -> 
     assert not may(operator, "task:command", "cms", "bob")
 
 
+def test_who_submitted_for_the_owner_commands_while_he_has_the_role_for_that() -> None:
+    assert may(user(atlas="submitter production"), "task:command", "atlas", "bob", "alice")
+    for roles in ("submitter", "production", "submitter share-editor auditor"):
+        assert not may(user(atlas=roles), "task:command", "atlas", "bob", "alice")
+    assert not may(user(atlas="submitter production"), "task:command", "atlas", "bob", "carol")
+    assert not may(user(atlas="submitter", cms="submitter production"), "task:command", "atlas", "bob", "alice")
+
+
 def test_an_owner_who_lost_the_role_commands_nothing() -> None:
     assert not may(user(atlas="auditor"), "task:command", "atlas", "alice")
 

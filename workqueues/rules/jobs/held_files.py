@@ -68,6 +68,12 @@ def storage_verdict(file: HeldFile, fault: str, now: datetime, pauses: Pauses) -
     return FileVerdict("ready", f"{first_reason(file.held)}; it is back")
 
 
+def unknown_dataset_verdict(file: HeldFile, vo: str, dataset: str, now: datetime, pauses: Pauses) -> FileVerdict:
+    """What becomes of a file whose dataset the catalogue does not have: nobody knows of its copies, so nothing follows."""
+    why = f"{first_reason(file.held)}; VO {vo} has no dataset {dataset} in the catalogue"
+    return FileVerdict("held", why, None, now + timedelta(seconds=pauses.again_s))
+
+
 def file_verdict(
     file: HeldFile, looks: Sequence[CopyLook], queues: Collection[str], now: datetime, pauses: Pauses
 ) -> FileVerdict:

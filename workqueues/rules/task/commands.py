@@ -15,7 +15,9 @@ from workqueues.states import TASK
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A permission to command tasks: the roles in the task's VO that have it (`owner`: who owns the task), and who has not."""
+    """A permission to command tasks: the roles in the task's VO that have it (`owner`: who owns the task, or submitted it for its
+    owner), and who has not.
+    """
 
     permission: str
     roles: frozenset[str]
@@ -24,7 +26,9 @@ class Right:
 
 
 OWN_OR_OPERATED = Right(
-    "task:command", frozenset({"owner", "operator"}), "neither the owner of task {id} nor an operator of {vo}"
+    "task:command",
+    frozenset({"owner", "operator"}),
+    "neither the owner of task {id}, nor its submitter with the role production, nor an operator of {vo}",
 )
 
 

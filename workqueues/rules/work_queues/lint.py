@@ -126,10 +126,10 @@ def _beside(earlier: Queue, later: Queue, most: int) -> str:
         return ""
     tasks, whole = _tasks(most, earlier.criteria, later.criteria)
     mine = [task for task in tasks if holds(later.criteria, task)]
-    taken = [task for task in mine if holds(earlier.criteria, task)]
-    if whole and mine and len(taken) == len(mine) and covers:
+    overlap = [task for task in mine if holds(earlier.criteria, task)]
+    if whole and mine and len(overlap) == len(mine) and covers:
         return f"no task reaches it: {earlier.name} takes all that it would"
-    return f"{earlier.name} comes first for tasks like {_in_words(taken[0])}" if taken else ""
+    return f"{earlier.name} comes first for tasks like {_in_words(overlap[0])}" if overlap else ""
 
 
 def _meet(scope: str, other: str) -> bool:

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from broker_site.foundation.access.authentication import roles_of
 from broker_site.foundation.sql.wildcards import named
-from workqueues.ledger.outputs import DatasetExists, give_datasets
+from workqueues.ledger.outputs import CannotGive, give_datasets
 from workqueues.models import CatalogueDataset
 
 
@@ -49,11 +49,13 @@ class Command(BaseCommand):
         for name in names:
             condition |= named("name", name)
         try:
-            given = give_datasets(condition, vo, owner, of=of)
-        except DatasetExists as problem:
+            datasets = give_datasets(condition, vo, owner, of=of)
+        except CannotGive as problem:
             raise CommandError(str(problem)) from None
-        if not given:
+        if not datasets:
             raise CommandError(
                 f"VO {of} has no such dataset" if of else "no dataset of this name is without a VO; see catalogue list"
             )
-        self.stdout.write(f"{given} dataset{'' if given == 1 else 's'} given to VO {vo}")
+        n = len(datasets)
+        self.stdout.write(f"{n} dataset{'' if n == 1 else 's'} given to VO {vo}")
+        self.stdout.write(f"files stay where they lie; new ones go to folders of {vo}/ below each endpoint")
