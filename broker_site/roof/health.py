@@ -46,6 +46,11 @@ class _Collector:
             "gridbroker_jobs", "Jobs that have not ended, by state", "SELECT status, count(*) FROM brokerage_job "
             "WHERE ended_at IS NULL GROUP BY 1",
         )  # fmt: skip
+        quarantined = GaugeMetricFamily("gridbroker_tasks_quarantined", "Tasks on which an agent failed too often, left alone")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM workqueues_task WHERE quarantined_at IS NOT NULL")
+            quarantined.add_metric([], cursor.fetchone()[0])
+        yield quarantined
         by_agent = GaugeMetricFamily(
             "gridbroker_agent_age_seconds", "Time since an agent last ended a run well", labels=["agent"]
         )

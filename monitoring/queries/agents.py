@@ -10,6 +10,7 @@ from broker_site.foundation.agency.duties import AGENTS, Health, health
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
 from monitoring.queries.database import alias
+from workqueues.models import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ class AgentRow:
     last_error_at: datetime | None
     last_error: str
     left_out: str
+
+
+def quarantined_tasks() -> int:
+    """Tasks on which an agent failed too often, so that none works on them."""
+    return Task.objects.using(alias()).filter(quarantined_at__isnull=False).count()
 
 
 STORED = (

@@ -14,6 +14,7 @@ TASK_LIST = (
     "id", "task_name", "user_name", "vo", "working_group", "prod_source_label", "task_type", "processing_type", "campaign",
     "status", "status_since", "error_dialog", "next_look_at", "ended_at", "creation_date", "modification_time", "start_time",
     "task_priority", "current_priority", "progress", "parent_tid", "attempt_nr", "nucleus", "resource_type", "work_queue",
+    "quarantined_at",
 )  # fmt: skip
 TASK_MORE = (
     "old_status", "epoch", "super_status", "command", "command_by", "command_comment", "command_time", "frozen_time",
