@@ -55,8 +55,10 @@ T = TypeVar("T")
 BROKEN_RULES = "The message breaks rules"
 MARGIN_S = 60.0 + ROTATE_S
 """How much longer than its lease a job token lives: a late report is refused by its epoch, with a reason that says so."""
-REGISTERING, MATCHING, REPORTING = Pace(), Pace(), Pace()
-"""Heartbeats and reports have a budget of their own, so that no ask for work takes it away."""
+REGISTERING, MATCHING, REPORTING, FINISHING = Pace(), Pace(), Pace(), Pace()
+"""Heartbeats and reports have a budget of their own, so that no ask for work takes it away. A pilot whose job finished gets its
+ask back, as often as FINISHING allows, so that slots with very short jobs are kept busy.
+"""
 SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
 
 
@@ -112,7 +114,7 @@ def match(request: HttpRequest) -> HttpResponse:
     if (pilot_id := principal.subject) is None:
         raise Refused(403, "No pilot", "The token names no pilot.")
     rate = max(gdpconfig.value("dispatch", "MATCH_RATE"), 2 / gdpconfig.value("dispatch", "POLL"))
-    MATCHING.check(pilot_id, rate, 2 * rate)
+    MATCHING.check(principal.credential, rate, max(2 * rate, gdpconfig.value("dispatch", "MATCH_BURST")))
     ask, cores = _read(request, JobRequest), PILOT_CORES.of(pilot_id)
     queue = QUEUES.named(principal.queue)
     if cores is not None and ask.cores > cores:
@@ -161,6 +163,9 @@ def report(request: HttpRequest, job_id: int) -> HttpResponse:
         status = settle_job(job_id, claim.epoch, message, f"job:{job_id}", notes, claim.issued)
     except Stale:
         raise _over(claim) from None
+    burst = gdpconfig.value("dispatch", "MATCH_BURST")
+    if status == "finished" and not FINISHING.wait_s(claim.pilot, burst, burst):
+        MATCHING.give_back(claim.pilot)
     return JsonResponse({"status": status})
 
 
