@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from brokerage.agents.decision_cycle import DecisionCycle
 from brokerage.models import ComputingQueue, Job, JobResult, Site, StorageEndpoint
 from brokerage.queries.job_document import job_document
 from brokerage.queries.task_status import task_status
 from brokerage.queries.world import load_grid
+from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from brokerage.rules.explain.task_status_text import reasons
 from tests.builders import grid, parameters, reading, submitted
@@ -116,6 +119,33 @@ def test_a_task_that_found_no_place_since_a_storage_was_down_looks_again_when_it
     assert task.next_look_at is not None
     back(tmp_path)
     run_agents(3)
+    task.refresh_from_db()
+    assert task.status == "running", task.error_dialog
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("nucleus", [True, False])
+def test_a_storage_that_comes_back_while_a_task_is_judged_without_it_is_not_missed(
+    queue: ComputingQueue, tmp_path: Path, nucleus: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Site.objects.update(nucleus=nucleus)
+    StorageEndpoint.objects.update(free_gb=50_000)
+    covered(tmp_path, "nothing")
+    run_agents(1, ("storage",))
+    task = submitted(reading("t", "in.data", **PRODUCTION))
+    run_agents(1, ("refine", "feed"))
+    judge = DecisionCycle.decide
+
+    def slowly(cycle: DecisionCycle, request: DecisionRequest) -> TaskDecision[Any]:
+        decision = judge(cycle, request)
+        back(tmp_path)
+        run_agents(1, ("storage",))
+        return decision
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DecisionCycle, "decide", slowly)
+        run_agents(1, ("assign",) if nucleus else ("assign", "generate"))
+    run_agents(2, ("wake", "assign", "generate"))
     task.refresh_from_db()
     assert task.status == "running", task.error_dialog
 
