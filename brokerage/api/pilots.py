@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_POST
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.alerts import alert
 from broker_site.foundation.access.credentials import PILOT_SECONDS, issue_pilot_token
 from broker_site.foundation.access.guards import requires
 from broker_site.foundation.access.jsonbody import read_object
@@ -41,7 +42,7 @@ from brokerage.ledger.lease import (
     renew,
 )
 from brokerage.ledger.settle import settle_job
-from brokerage.models import ComputingQueue, Pilot
+from brokerage.models import ComputingQueue, Job, Pilot
 from brokerage.queries.job_document import job_document
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
@@ -196,6 +197,9 @@ def _over(claim: JobClaim) -> Refused:
     """Why a job token is worth nothing: it was replaced, or its lease is over."""
     if is_replaced(claim.job_id, claim.epoch, claim.issued):
         return not_authenticated("The job token was replaced by a newer one, which the answer to a heartbeat brought.")
+    if Job.objects.filter(id=claim.job_id, epoch__lt=claim.epoch).exists():
+        reason = f"job {claim.job_id} is behind the epoch {claim.epoch} of a token of ours: was the database set back?"
+        alert("future_epoch", "job tokens", reason)
     detail = f"Job {claim.job_id} is not held under this token any more; stop its payload."
     return Refused(409, "The lease is over", detail)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.alerts import recent_alerts
 from broker_site.foundation.agency.duties import AGENTS, Health, health
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
@@ -34,9 +36,10 @@ class AgentRow:
     left_out: str
 
 
-def quarantined_tasks() -> int:
-    """Tasks on which an agent failed too often, so that none works on them."""
-    return Task.objects.using(alias()).filter(quarantined_at__isnull=False).count()
+def agents_context() -> dict[str, Any]:
+    """How many tasks no agent works on, as one failed on them too often; the alerts of the last day, by what they say."""
+    quarantined = Task.objects.using(alias()).filter(quarantined_at__isnull=False).count()
+    return {"quarantined": quarantined, "alerts": recent_alerts(24, alias())}
 
 
 STORED = (

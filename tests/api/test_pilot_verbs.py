@@ -12,6 +12,7 @@ from django.db.models import F
 from django.test import Client
 
 from broker_site.foundation.access.credentials import issue_enrolment
+from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.tokens import mint_job_token, read_job_token
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.api.pilots import FINISHING, MATCHING, REGISTERING, REPORTING
@@ -337,6 +338,17 @@ def test_who_held_a_job_before_takes_no_reports_from_who_holds_it_now(wire: Wire
     over = mint_job_token(job["id"], job["epoch"] - 1, 7200)
     assert [wire.post(beat, over, body).status_code for _ in range(3)] == [409, 429, 429]
     assert wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job)).json() == {"status": "finished"}
+
+
+def test_a_token_of_an_epoch_that_the_job_has_not_reached_is_told(wire: Wire, job: dict[str, Any]) -> None:
+    """As after the database was set back."""
+    ahead = mint_job_token(job["id"], job["epoch"] + 1, 7200)
+    behind = mint_job_token(job["id"], job["epoch"] - 1, 7200)
+    for token in (behind, ahead, ahead):
+        assert wire.post(f"jobs/{job['id']}/heartbeat/", token, {"status": "running"}).status_code == 409
+    (row,) = Audit.objects.filter(who="alert")
+    assert (row.act, row.object) == ("alert.future_epoch", "job tokens")
+    assert f"job {job['id']} is behind the epoch {job['epoch'] + 1}" in row.reason
 
 
 def issued_of(token: str) -> int:
