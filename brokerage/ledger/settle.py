@@ -273,9 +273,9 @@ def _holds(job: _Job, report: Report, settlement: Settlement) -> dict[int, Hold]
     if settlement.down:
         first_s = gdpconfig.value("storage", "LOOK_AGAIN")
         pause = RetryPause(first_s, max(first_s, _pause(job.vo).longest_s))
-        why, ids = f"storage {settlement.down} was down at {job.queue}", [*job.inputs, *job.cut]
-        waits = waits_for_storages(ids)
-        holds = {i: Hold(_once_more(why, waits.get(i, 0)), settlement.down, pause.after(waits.get(i, 0) + 1)) for i in ids}
+        why, waiting = f"storage {settlement.down} was down at {job.queue}", [*job.inputs, *job.cut]
+        before = dict.fromkeys(waiting, 0) | waits_for_storages(waiting)
+        holds = {i: Hold(_once_more(why, n), settlement.down, pause.after(n + 1)) for i, n in before.items()}
     if not unread:
         return holds
     ids = JobInput.objects.filter(job_id=job.id).values_list("file_id", flat=True)

@@ -15,7 +15,8 @@ from broker_site.foundation.agency.run import Run
 from brokerage.models import StorageEndpoint
 from workqueues.ledger.holds import retry_later, set_pending
 
-_LOCK = "pg_advisory_xact_lock{}(hashtext('brokerage_storageendpoint roots'))"
+_ALONE = "SELECT pg_advisory_xact_lock(hashtext('roots of storages'))"
+_TOGETHER = "SELECT pg_advisory_xact_lock_shared(hashtext('roots of storages'))"
 
 
 def last_root_change() -> datetime | None:
@@ -27,7 +28,7 @@ def last_root_change() -> datetime | None:
 def lock_roots() -> None:
     """For the rest of the caller's transaction nobody begins to wait for a place."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {_LOCK.format('')}")
+        cursor.execute(_ALONE)
 
 
 def wait_for_place(
@@ -36,7 +37,7 @@ def wait_for_place(
     """A claimed task waits for `wait_s` seconds, in its state or pending; for none where storages changed since `judged_by`."""
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {_LOCK.format('_shared')}")
+            cursor.execute(_TOGETHER)
         if last_root_change() != judged_by:
             wait_s = 0.0
         if pending:

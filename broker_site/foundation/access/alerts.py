@@ -17,7 +17,7 @@ from broker_site.foundation.access.trace import trace_id
 AUTHOR = "alert"
 QUIET = timedelta(hours=1)
 """Time in which nothing more is said of the same thing."""
-LOOK_BACK = timedelta(minutes=15)
+LOOK_BACK_S = 900
 """Rows of the audit that the agent looks at: as old as several of its periods."""
 REFUSALS = 20
 """Refusals within a minute of one credential, or of one address without any."""
@@ -43,15 +43,15 @@ def alert(what: str, target: str, reason: str) -> None:
 
 _REFUSED = """
 SELECT DISTINCT ON (1) who_and_where, n FROM (
-    SELECT concat_ws(' ', kind, nullif(who, kind), prefix, after->>'address') AS who_and_where,
+    SELECT concat_ws(' ', kind, nullif(who, kind), nullif(prefix, ''), after->>'address') AS who_and_where,
         count(*) OVER (PARTITION BY kind, who, prefix, after->>'address'
             ORDER BY at RANGE BETWEEN INTERVAL '1 minute' PRECEDING AND CURRENT ROW) AS n
-    FROM access_audit WHERE at > now() - %(back)s AND outcome = 'refused'
+    FROM access_audit WHERE at > now() - make_interval(secs => %(back)s) AND outcome = 'refused'
 ) AS refused WHERE n >= %(most)s ORDER BY 1, 2 DESC
 """
 _SHARES = """
 SELECT object, who, act, to_char(at AT TIME ZONE 'UTC', 'HH24:MI') FROM access_audit
-WHERE at > now() - %(back)s AND (act LIKE 'globalshare.%%' OR act LIKE 'workqueue.%%') AND outcome = 'done'
+WHERE at > now() - make_interval(secs => %(back)s) AND (act LIKE 'globalshare.%%' OR act LIKE 'workqueue.%%') AND outcome = 'done'
     AND NOT (extract(hour FROM at AT TIME ZONE 'UTC') >= %(first)s AND extract(hour FROM at AT TIME ZONE 'UTC') < %(last)s)
 ORDER BY id
 """
@@ -59,7 +59,7 @@ ORDER BY id
 
 def look_for_alerts(first_hour: int, last_hour: int) -> None:
     """Note what the newest rows of the audit say; edits of shares are expected from the first hour on up to the last (UTC)."""
-    values = {"back": LOOK_BACK, "most": REFUSALS, "first": first_hour, "last": last_hour}
+    values = {"back": LOOK_BACK_S, "most": REFUSALS, "first": first_hour, "last": last_hour}
     with connection.cursor() as cursor:
         cursor.execute(_REFUSED, values)
         refused = cursor.fetchall()

@@ -48,7 +48,7 @@ def test_the_closest_queue(rows: list[dict[str, Any]], closest: str) -> None:
 
 def test_of_a_task_that_names_a_queue_the_closest_is_that_one() -> None:
     """Others lack less, but could never take it."""
-    rows = [{"name": "A"}, {"name": "B", "maxrss": 1000, "space_gb": 1, "allowed_processing": "reco"}]
+    rows: list[dict[str, Any]] = [{"name": "A"}, {"name": "B", "maxrss": 1000, "space_gb": 1, "allowed_processing": "reco"}]
     decision = decide(Generic, ask(**NEED, site="B", processing_type="simul"), piloted(rows), CONFIG, "1")
     assert (decision.outcome, decision.closest) == ("pending", "B")
 
