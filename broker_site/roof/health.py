@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from broker_site.foundation.access.alerts import recent_alerts
 from broker_site.foundation.access.guards import open_access, requires
 from broker_site.roof.readiness import ages, problems
 
@@ -46,6 +47,15 @@ class _Collector:
             "gridbroker_jobs", "Jobs that have not ended, by state", "SELECT status, count(*) FROM brokerage_job "
             "WHERE ended_at IS NULL GROUP BY 1",
         )  # fmt: skip
+        quarantined = GaugeMetricFamily("gridbroker_tasks_quarantined", "Tasks on which an agent failed too often, left alone")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM workqueues_task WHERE quarantined_at IS NOT NULL")
+            quarantined.add_metric([], cursor.fetchone()[0])
+        yield quarantined
+        alerts = GaugeMetricFamily("gridbroker_alerts", "Alerts of the last hour, by what they say", labels=["what"])
+        for what, n in recent_alerts(1).items():
+            alerts.add_metric([what], n)
+        yield alerts
         by_agent = GaugeMetricFamily(
             "gridbroker_agent_age_seconds", "Time since an agent last ended a run well", labels=["agent"]
         )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.decision_cycle import DecisionCycle, begin
+from brokerage.ledger.waits import wait_for_place
 from brokerage.queries.chunks import CannotAsk
 from brokerage.rules.decision.policy_choice import Unusable
 from brokerage.rules.explain.explanation import why_no_nucleus
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.feed import assign as assign_task
-from workqueues.ledger.holds import retry_later
 from workqueues.models import Task
 from workqueues.splitters.check import BadPlan
 
@@ -40,7 +40,7 @@ def assign_one(run: Run, task: Task, cycle: DecisionCycle) -> bool:
         request = cycle.requests.for_nucleus(task, cycle.work_added)
         task_decision = cycle.decide(request)
     except (Unusable, BadPlan, CannotAsk) as error:
-        retry_later(run.id, task.id, str(error), gdpconfig.value("taskbrokerage", "PENDING_NUCLEUS", vo=task.vo))
+        wait_for_place(run, task.id, str(error), gdpconfig.value("taskbrokerage", "PENDING_NUCLEUS", vo=task.vo), cycle.roots_at)
         return True
     decision = task_decision.decision
     if decision.outcome == "assign":
@@ -49,5 +49,5 @@ def assign_one(run: Run, task: Task, cycle: DecisionCycle) -> bool:
         assign_task(run.id, task.id, nucleus, run.who, f"nucleus {nucleus}")
         cycle.work_added.append(cycle.requests.batch.work_at(nucleus, task))
     else:
-        retry_later(run.id, task.id, why_no_nucleus(request, task_decision), decision.wait_s)
+        wait_for_place(run, task.id, why_no_nucleus(request, task_decision), decision.wait_s, cycle.roots_at)
     return True

@@ -7,11 +7,11 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.dataset_jobs import GenerateRun, jobs_from
 from brokerage.agents.decision_cycle import begin
 from brokerage.agents.throttling import Throttle
+from brokerage.ledger.waits import wait_for_place
 from brokerage.models import ComputingQueue
 from brokerage.queries.feeds import stale_feeds
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
-from workqueues.ledger.holds import retry_later, set_pending
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 from workqueues.states import TASK
@@ -51,8 +51,7 @@ def generate_for(run: Run, task: Task, run_state: GenerateRun) -> int:
         give_back_picked(run.id, task.id)  # the next master takes from the same secondary datasets
     if jobs or not delays:
         release(task.id, run.id)
-    elif (delay := min(delays, key=lambda delay: delay.seconds)).pending:
-        set_pending(run.id, task.id, delay.reason, delay.seconds, run.who)
     else:
-        retry_later(run.id, task.id, delay.reason, delay.seconds)
+        delay = min(delays, key=lambda delay: delay.seconds)
+        wait_for_place(run, task.id, delay.reason, delay.seconds, run_state.cycle.roots_at, pending=delay.pending)
     return jobs

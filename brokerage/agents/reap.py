@@ -10,7 +10,7 @@ from math import inf
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.credentials import forget_expired
-from broker_site.foundation.agency.batches import LOCKED, NotTried, code_of, in_words, one_by_one
+from broker_site.foundation.agency.batches import in_words, is_of_others, one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import Limit, end_overdue, expire_leases
 from brokerage.models import ComputingQueue
@@ -49,7 +49,7 @@ def reap(run: Run) -> int:
 
     def leave(job: JobVersion, error: Exception) -> None:
         run.leave(f"job {job.id} of task {job.task_id}", error)
-        if code_of(error) not in LOCKED and not isinstance(error, NotTried):
+        if not is_of_others(error):
             note_reason(job.task_id, f"job {job.id} cannot be ended: {in_words(error)}")
 
     config = gdpconfig.component("job_timeout", app="pandaserver")

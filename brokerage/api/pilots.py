@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_POST
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.alerts import alert
 from broker_site.foundation.access.credentials import PILOT_SECONDS, issue_pilot_token
 from broker_site.foundation.access.guards import requires
 from broker_site.foundation.access.jsonbody import read_object
@@ -41,7 +42,7 @@ from brokerage.ledger.lease import (
     renew,
 )
 from brokerage.ledger.settle import settle_job
-from brokerage.models import ComputingQueue, Pilot
+from brokerage.models import ComputingQueue, Job, Pilot
 from brokerage.queries.job_document import job_document
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
@@ -55,8 +56,10 @@ T = TypeVar("T")
 BROKEN_RULES = "The message breaks rules"
 MARGIN_S = 60.0 + ROTATE_S
 """How much longer than its lease a job token lives: a late report is refused by its epoch, with a reason that says so."""
-REGISTERING, MATCHING, REPORTING = Pace(), Pace(), Pace()
-"""Heartbeats and reports have a budget of their own, so that no ask for work takes it away."""
+REGISTERING, MATCHING, REPORTING, FINISHING = Pace(), Pace(), Pace(), Pace()
+"""Heartbeats and reports have a budget of their own, so that no ask for work takes it away. A pilot whose job finished gets its
+ask back, as often as FINISHING allows, so that slots with very short jobs are kept busy.
+"""
 SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
 
 
@@ -112,7 +115,7 @@ def match(request: HttpRequest) -> HttpResponse:
     if (pilot_id := principal.subject) is None:
         raise Refused(403, "No pilot", "The token names no pilot.")
     rate = max(gdpconfig.value("dispatch", "MATCH_RATE"), 2 / gdpconfig.value("dispatch", "POLL"))
-    MATCHING.check(pilot_id, rate, 2 * rate)
+    MATCHING.check(principal.credential, rate, max(2 * rate, gdpconfig.value("dispatch", "MATCH_BURST")))
     ask, cores = _read(request, JobRequest), PILOT_CORES.of(pilot_id)
     queue = QUEUES.named(principal.queue)
     if cores is not None and ask.cores > cores:
@@ -161,6 +164,9 @@ def report(request: HttpRequest, job_id: int) -> HttpResponse:
         status = settle_job(job_id, claim.epoch, message, f"job:{job_id}", notes, claim.issued)
     except Stale:
         raise _over(claim) from None
+    burst = gdpconfig.value("dispatch", "MATCH_BURST")
+    if status == "finished" and not FINISHING.wait_s(claim.pilot, burst, burst):
+        MATCHING.give_back(claim.pilot)
     return JsonResponse({"status": status})
 
 
@@ -191,6 +197,9 @@ def _over(claim: JobClaim) -> Refused:
     """Why a job token is worth nothing: it was replaced, or its lease is over."""
     if is_replaced(claim.job_id, claim.epoch, claim.issued):
         return not_authenticated("The job token was replaced by a newer one, which the answer to a heartbeat brought.")
+    if Job.objects.filter(id=claim.job_id, epoch__lt=claim.epoch).exists():
+        reason = f"job {claim.job_id} is behind the epoch {claim.epoch} of a token of ours: was the database set back?"
+        alert("future_epoch", "job tokens", reason)
     detail = f"Job {claim.job_id} is not held under this token any more; stop its payload."
     return Refused(409, "The lease is over", detail)
 

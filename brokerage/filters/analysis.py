@@ -9,7 +9,7 @@ from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags
 from brokerage.rules.facts.needs import scaled_need_mb
 from brokerage.rules.facts.overload import OVERLOAD_KEYS, USER_LIMIT_KEYS, overloaded, user_limit
-from brokerage.rules.facts.queue_names import named, names_in, near
+from brokerage.rules.facts.queue_names import named, names_in, near, site_text
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.facts.software import Platform, parse_architecture
 
@@ -21,7 +21,7 @@ ANY_CLOUD = ("", "WORLD", "any")
     Criterion("type", "it is for {type}, not for analysis"),
     Criterion("excluded", "the task excludes it: {excluded}"),
     Criterion("notincluded", "the task allows only {included}"),
-    Criterion("nonpreassigned", "the jobs run only at {site}"),
+    Criterion("nonpreassigned", "the jobs run only at {site}", chosen=True),
     keys=("MERGE_PREASSIGNMENT",),
 )
 def analysis_candidates(ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, Numbers]:
@@ -41,6 +41,7 @@ def analysis_candidates(ask: Ask, queues: Queues, _config: Config) -> tuple[Verd
     elif ask.site:
         place = named(queues, names_in(site))
         place = place if place.any() else np.isin(queues.storage, names_in(site))
+        numbers["site"] = site_text(site, place)
     strict = (queues.for_analysis, outside, inside, place)
     others = Relaxation(strict, (lambda: (queues.for_analysis, outside, True, place),))
     return others if AUTO in ask.included_sites else strict, numbers

@@ -16,7 +16,7 @@ GB_PER_HS06_DAY = 0.25 / 10 / 24 / 3600
 """Output that tasks will still write to their nucleus, GB per HS06 s that remains: 0.25 GB per day of a core of 10 HS06."""
 
 
-@filter("nonpreassigned", "the task collects its output at {nucleus}")
+@filter("nonpreassigned", "the task collects its output at {nucleus}", chosen=True)
 def nonpreassigned_nucleus(ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags | bool, Numbers]:
     """A task that names a nucleus keeps it. Source: facts on the brokerage 5."""
     return (nuclei.name == ask.nucleus) if ask.nucleus else True, {"nucleus": ask.nucleus or ""}

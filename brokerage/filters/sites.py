@@ -5,11 +5,11 @@ from __future__ import annotations
 from brokerage.rules.decision.declare import Criterion, Numbers, filter, filters
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags
-from brokerage.rules.facts.queue_names import named, names_in, near
+from brokerage.rules.facts.queue_names import named, names_in, near, site_text
 from brokerage.rules.facts.snapshot import Queues
 
 
-@filter("nonpreassigned", "the task runs only at {site}")
+@filter("nonpreassigned", "the task runs only at {site}", chosen=True)
 def nonpreassigned(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """A task that names where it runs goes nowhere else, nor do files that wait somewhere to be merged.
 
@@ -18,11 +18,12 @@ def nonpreassigned(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | b
     site = ask.site or ask.chunk.site
     if not site:
         return True, {"site": ""}
-    return named(queues, names_in(site)), {"site": site}
+    place = named(queues, names_in(site))
+    return place, {"site": site_text(site, place)}
 
 
 @filters(
-    Criterion("nonpreassigned", "the jobs run only at {site}"),
+    Criterion("nonpreassigned", "the jobs run only at {site}", chosen=True),
     Criterion("test", "its name says that it is for tests"),
     Criterion("type", "it is for {type}, not for production"),
     keys=("MERGE_PREASSIGNMENT",),
@@ -39,7 +40,8 @@ def production_candidates(
     if ask.chunk.site:
         return (near(queues, names_in(ask.chunk.site)), True, True), numbers
     if ask.preassigned:
-        return (named(queues, names_in(ask.site)), True, True), numbers
+        place = named(queues, names_in(ask.site))
+        return (place, True, True), numbers | {"site": site_text(ask.site or "", place)}
     return (True, queues.not_test, queues.for_production), numbers
 
 

@@ -27,17 +27,23 @@ from brokerage.rules.dispatch.settlement import (
     first_line,
     settle,
 )
-from brokerage.states import INPUT_MISSING, JOB
-from workqueues.ledger.files import Hold, JobOutcome, MadeFile, settling
+from brokerage.states import INPUT_MISSING, JOB, OUTPUT_EXISTS, PILOT_CLOSED
+from workqueues.ledger.files import Hold, JobOutcome, MadeFile, PausedFor, settling
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import CatalogueEntry, add_replica, registered_before, registering
 from workqueues.models import File
+from workqueues.queries.datasets import waits_for_storages
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.held_files import REPORTED
 from workqueues.rules.jobs.retry_pause import RetryPause
 
 FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
+
+PAUSED_FOR: Mapping[str, PausedFor] = {INPUT_MISSING: "tries", PILOT_CLOSED: "repeats", OUTPUT_EXISTS: "repeats"}
+"""Closed jobs whose end may come again and again: their inputs wait, where a pilot broke off from the second such try on, so that
+a site that is drained costs no pause.
+"""
 
 _SEE = Prepared(
     "see_jobs",
@@ -163,8 +169,8 @@ def _settle(
         order = JobOrder(job.outputs, job.storage, job.space, sources, registered)
         settlement = settle(report, order, job.kill_requested, job.kill_outcome, notes)
         outcome: Outcome = "untried" if settlement.down else FILE_OUTCOME[settlement.ending]
-        unreadable = settlement.sub_status == INPUT_MISSING
-        writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement), unreadable=unreadable)
+        paused_for = PAUSED_FOR.get(settlement.sub_status, "failures")
+        writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement), paused_for=paused_for)
         error = f": {report.error_code} {first_line(report.error_message)}" if report.error_code else ""
         if not move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]).run():
             raise Stale(f"the lease {epoch} of job {job_id} is over")
@@ -238,14 +244,14 @@ def _recorded(job: _Job, epoch: int) -> str:
 
 def _ending_files(
     jobs: Sequence[_Job], outcome: Outcome, made: Mapping[int, ReportedOutput], holds: Mapping[int, Hold], *,
-    unreadable: bool = False,
+    paused_for: PausedFor = "failures",
 ) -> list[Call]:  # fmt: skip
     """What the end of the jobs writes to their files, which are locked."""
     facts = {file_id: MadeFile(o.size, o.checksum, o.n_events) for file_id, o in made.items()}
     not_needed = frozenset(o.file_id for job in jobs for o in job.outputs if o.optional)
     outcomes = [
         JobOutcome(
-            j.id, outcome, j.inputs, [o.file_id for o in j.outputs], facts, holds, not_needed, j.cut, _pause(j.vo), unreadable
+            j.id, outcome, j.inputs, [o.file_id for o in j.outputs], facts, holds, not_needed, j.cut, _pause(j.vo), paused_for
         )
         for j in jobs
     ]  # fmt: skip
@@ -260,20 +266,28 @@ def _pause(vo: str) -> RetryPause:
 
 def _holds(job: _Job, report: Report, settlement: Settlement) -> dict[int, Hold]:
     """The inputs that are held back, and why: those that the pilot could not read are looked for at once, all of them wait for a
-    storage that is down."""
-    why = dict.fromkeys(report.missing_inputs, "missing") | dict.fromkeys(report.corrupt_inputs, "corrupt")
+    storage that is down, longer each time that it was found to be up.
+    """
+    unread = dict.fromkeys(report.missing_inputs, "missing") | dict.fromkeys(report.corrupt_inputs, "corrupt")
     holds: dict[int, Hold] = {}
     if settlement.down:
-        pause_s = gdpconfig.value("storage", "LOOK_AGAIN")
-        hold = Hold(f"storage {settlement.down} was down at {job.queue}", settlement.down, pause_s)
-        holds = dict.fromkeys([*job.inputs, *job.cut], hold)
-    if not why:
+        first_s = gdpconfig.value("storage", "LOOK_AGAIN")
+        pause = RetryPause(first_s, max(first_s, _pause(job.vo).longest_s))
+        why, waiting = f"storage {settlement.down} was down at {job.queue}", [*job.inputs, *job.cut]
+        before = dict.fromkeys(waiting, 0) | waits_for_storages(waiting)
+        holds = {i: Hold(_once_more(why, n), settlement.down, pause.after(n + 1)) for i, n in before.items()}
+    if not unread:
         return holds
     ids = JobInput.objects.filter(job_id=job.id).values_list("file_id", flat=True)
     return holds | {
-        file_id: Hold(f"{REPORTED}{why[lfn]} at {job.queue}")
-        for file_id, lfn in File.objects.filter(id__in=list(ids), lfn__in=list(why)).values_list("id", "lfn")
+        file_id: Hold(f"{REPORTED}{unread[lfn]} at {job.queue}")
+        for file_id, lfn in File.objects.filter(id__in=list(ids), lfn__in=list(unread)).values_list("id", "lfn")
     }
+
+
+def _once_more(why: str, before: int) -> str:
+    """The word of a pilot; `before`: how often the storage was found well after such a word, about the same file."""
+    return f"{why}, told {before + 1} times, and found up {'once' if before == 1 else f'{before} times'}" if before else why
 
 
 def _result(job: _Job, report: Report, settlement: Settlement, notes: Sequence[str]) -> Call:

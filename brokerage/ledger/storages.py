@@ -6,6 +6,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from broker_site.foundation.agency.look import look_after_commit
+from brokerage.ledger.waits import lock_roots
 from brokerage.models import StorageEndpoint
 from brokerage.rules.grid.storage_root import RootVerdict
 from workqueues.states import TASK
@@ -26,6 +27,7 @@ def note_root(endpoint: StorageEndpoint, verdict: RootVerdict, size_gb: float | 
     if not moved and (verdict.fault, size_gb) == (endpoint.root_fault, endpoint.root_gb):
         return False
     with transaction.atomic():
+        lock_roots()
         StorageEndpoint.objects.filter(name=endpoint.name).update(
             root_state=verdict.state,
             root_fault=verdict.fault[:510],

@@ -31,7 +31,7 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """Status, JSON object of the body (empty when there is none) and Retry-After in seconds."""
+    """Status, JSON object of the body (empty when there is none) and Retry-After in seconds, exact where the server says it."""
 
     status: int
     body: dict[str, Any] = field(default_factory=dict)
@@ -142,7 +142,9 @@ class Server:
             raise ValueError("answer too large")
         if response.will_close:
             self.close()
-        return Answer(response.status, _object(response, content), _seconds(response.headers.get("Retry-After")))
+        exact = _seconds(response.headers.get("Retry-After-Ms"))
+        retry_after = _seconds(response.headers.get("Retry-After")) if exact is None else exact / 1000
+        return Answer(response.status, _object(response, content), retry_after)
 
     def _connect(self, seconds: float) -> http.client.HTTPConnection:
         if self._connection is None:
@@ -173,7 +175,7 @@ def _object(response: http.client.HTTPResponse, content: bytes) -> dict[str, Any
 
 
 def _seconds(text: str | None) -> float | None:
-    """Retry-After in seconds; dates and nonsense count as absent, more than an hour as an hour."""
+    """The number of a header; dates and nonsense count as absent, more than an hour as an hour."""
     with contextlib.suppress(TypeError, ValueError):
         seconds = float(text)  # type: ignore[arg-type]
         if seconds >= 0:

@@ -27,16 +27,16 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
     """What is known of where the task stands. A task that has ended waits for nothing: only the errors of its jobs are read."""
     if task.status in TASK.final:
         return TaskStatus(task.status, task.error_dialog, errors=job_errors(task.id, using))
-    duty = agent_of(task.status)
+    duty = None if task.quarantined_at else agent_of(task.status)
     around = surroundings(task.id, task.vo, task.parent_tid or 0, duty.name if duty else "", using)
     return TaskStatus(
         status=task.status,
         reason=task.error_dialog,
         old_status=task.old_status,
-        next_look_at=task.next_look_at,
+        next_look_at=None if task.quarantined_at else task.next_look_at,
         throttled_until=task.throttled_time,
         command_by=task.command_by,
-        throttle=throttle_reason(task, using),
+        throttle="" if task.quarantined_at else throttle_reason(task, using),
         parent=around.parent,
         suspect=around.suspect,
         failed=around.failed,

@@ -9,7 +9,7 @@ from django.db import connection
 
 from brokerage.rules.facts.job_kind import MERGING_KINDS
 from brokerage.states import COUNTED_AS
-from workqueues.queries.agent_work import STANDINGS, TURN, WORK
+from workqueues.queries.agent_work import RESTED, STANDINGS, TURN, WORK
 from workqueues.rules.throttle.throttler import Counts
 from workqueues.rules.throttle.units import Group
 from workqueues.states import TASK
@@ -32,7 +32,7 @@ SELECT t.vo, t.prod_source_label, t.gshare, coalesce(t.work_queue_id, 0), t.reso
     dense_rank() OVER (ORDER BY {TURN})
 FROM workqueues_task t {STANDINGS}
 WHERE t.status IN ({TASK.generating.sql}) AND (t.locked_by = '' OR t.locked_time < now())
-  AND (t.next_look_at IS NULL OR t.next_look_at <= now()) AND {WORK["unused inputs"]}
+  AND {RESTED} AND {WORK["unused inputs"]}
 GROUP BY 1, 2, 3, 4, 5, s.place, s.above, w.place, w.above, t.work_queue_id
 ORDER BY 8, 7 DESC
 """

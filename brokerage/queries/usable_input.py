@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from broker_site.foundation import gdpconfig
 from brokerage.rules.decision.policy_choice import generator_chosen
 from brokerage.rules.placement.usable_input import UsableInput, columns_of, cuts_events
-from brokerage.states import INPUT_MISSING
+from brokerage.states import INPUT_MISSING, PILOT_CLOSED, STORAGE_DOWN
 from workqueues.models import Dataset, File, Task, TaskParams
 from workqueues.queries.ranges import free_pieces
 from workqueues.rules.jobs.activity import activity_of
@@ -55,17 +55,19 @@ def peek(task: Task, dataset: Dataset, most: int) -> UsableInput:
 
 _FAILED_AT = """
 SELECT j.id, q.name FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
-WHERE j.id = ANY (%s) AND (j.status = 'failed' OR j.sub_status = %s)
+WHERE j.id = ANY (%s) AND (j.status = 'failed' OR j.sub_status = ANY (%s))
 """
 
 
 def queues_of_failures(files: Sequence[InputFile]) -> dict[int, str]:
-    """The computing queue of the last job of each of these files, where that job failed or could not read its input."""
+    """The computing queue of the last job of each of these files, where that job failed, its pilot broke off, or it could
+    not read its input or reach its storage.
+    """
     jobs = {f.job_id for f in files if f.job_id}
     if not jobs:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_FAILED_AT, [list(jobs), INPUT_MISSING])
+        cursor.execute(_FAILED_AT, [list(jobs), [INPUT_MISSING, STORAGE_DOWN, PILOT_CLOSED]])
         queues = dict(cursor.fetchall())
     return {f.id: queues[f.job_id] for f in files if f.job_id in queues}
 

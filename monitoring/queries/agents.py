@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.alerts import recent_alerts
 from broker_site.foundation.agency.duties import AGENTS, Health, health
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
 from monitoring.queries.database import alias
+from workqueues.models import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,12 @@ class AgentRow:
     last_error_at: datetime | None
     last_error: str
     left_out: str
+
+
+def agents_context() -> dict[str, Any]:
+    """How many tasks no agent works on, as one failed on them too often; the alerts of the last day, by what they say."""
+    quarantined = Task.objects.using(alias()).filter(quarantined_at__isnull=False).count()
+    return {"quarantined": quarantined, "alerts": recent_alerts(24, alias())}
 
 
 STORED = (

@@ -74,7 +74,8 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "commands": [
             command
             for command in COMMANDS.values()
-            if row.status in command.states and may(visitor, command.right.permission, row.vo, row.user_name, row.submitted_by)
+            if command.suits(row.status, quarantined=row.quarantined_at is not None)
+            and may(visitor, command.right.permission, row.vo, row.user_name, row.submitted_by)
         ],
     }
     return show(request, "task.html", "tasks", context, knows=("cursor", "limit"))

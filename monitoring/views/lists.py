@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 
-from monitoring.queries.agents import AgentRow, agent_rows
+from monitoring.queries.agents import AgentRow, agent_rows, agents_context
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.queries.queues import QueueRow, feed_lines, queue_rows
 from monitoring.queries.shares import ShareRow, share_rows
@@ -26,7 +26,7 @@ SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
 """By VO, parents before their children; of the VOs that the visitor may look into."""
 THROTTLE = ShortList("throttle", ThrottleRow, "throttle.html", throttle_rows, "decision:read")
 """By VO and unit; of the VOs that the visitor may look into."""
-AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read")
+AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read", around=agents_context)
 """In life order."""
 
 

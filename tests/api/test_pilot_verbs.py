@@ -12,9 +12,10 @@ from django.db.models import F
 from django.test import Client
 
 from broker_site.foundation.access.credentials import issue_enrolment
+from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.tokens import mint_job_token, read_job_token
 from broker_site.foundation.gdpconfig import set_override
-from brokerage.api.pilots import MATCHING, REGISTERING, REPORTING
+from brokerage.api.pilots import FINISHING, MATCHING, REGISTERING, REPORTING
 from brokerage.ledger.expiry import expire_leases
 from brokerage.models import ComputingQueue, Job, Pilot, StorageEndpoint
 from brokerage.queries.pilots import QUEUES
@@ -49,7 +50,7 @@ class Wire:
 
 @pytest.fixture
 def wire() -> Wire:
-    for verb in (REGISTERING, MATCHING, REPORTING):
+    for verb in (REGISTERING, MATCHING, REPORTING, FINISHING):
         verb.forget()
     return Wire()
 
@@ -250,14 +251,36 @@ def test_cores_that_a_slot_has_not_are_refused_but_a_queue_without_number_gives_
 
 
 def test_whoever_asks_too_often_waits_and_heartbeats_do_not(wire: Wire, pilot_token: str, job: dict[str, Any]) -> None:
+    set_override("dispatch", "MATCH_BURST", 10, who="ada", why="test")
     answers = [wire.match(pilot_token) for _ in range(30)]
     refused = [answer for answer in answers if answer.status_code == 429]
     assert len(refused) >= 15
     assert refused[0]["Retry-After"] == "1"
+    assert 0 < int(refused[0]["Retry-After-Ms"]) <= 200, "5 a second"
     assert refused[0]["Content-Type"] == "application/problem+json"
     path = f"jobs/{job['id']}/heartbeat/"
     assert {wire.post(path, job["token"], {"status": "running"}).status_code for _ in range(20)} == {200}
     assert wire.match(another_pilot(wire)).status_code == 200
+
+
+def test_asks_of_a_pilot_whose_jobs_finish_at_once_do_not_count_and_of_one_whose_jobs_fail_do(wire: Wire) -> None:
+    grid("ALPHA")
+    for key, value in (("MATCH_RATE", 0.01), ("MATCH_BURST", 5), ("POLL", "1h")):
+        set_override("dispatch", key, value, who="ada", why="test")
+    set_override("jobbroker", "NQUEUELIMITSITE", 50, who="ada", why="test")
+    submitted(parameters(nEvents=300, nEventsPerJob=10, site="ALPHA"))
+    run_agents()
+    quick, bad = another_pilot(wire), another_pilot(wire)
+    for _ in range(8):
+        answer = wire.match(quick)
+        assert answer.status_code == 200
+        job = answer.json()["job"]
+        assert wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job)).json() == {"status": "finished"}
+    taken = 0
+    while (answer := wire.match(bad)).status_code == 200:
+        job, taken = answer.json()["job"], taken + 1
+        wire.post(f"jobs/{job['id']}/report/", job["token"], {"status": "failed"})
+    assert (answer.status_code, taken) == (429, 5)
 
 
 def test_one_secret_registers_as_many_pilots_at_once_as_the_burst_and_then_slowly(wire: Wire) -> None:
@@ -315,6 +338,17 @@ def test_who_held_a_job_before_takes_no_reports_from_who_holds_it_now(wire: Wire
     over = mint_job_token(job["id"], job["epoch"] - 1, 7200)
     assert [wire.post(beat, over, body).status_code for _ in range(3)] == [409, 429, 429]
     assert wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job)).json() == {"status": "finished"}
+
+
+def test_a_token_of_an_epoch_that_the_job_has_not_reached_is_told(wire: Wire, job: dict[str, Any]) -> None:
+    """As after the database was set back."""
+    ahead = mint_job_token(job["id"], job["epoch"] + 1, 7200)
+    behind = mint_job_token(job["id"], job["epoch"] - 1, 7200)
+    for token in (behind, ahead, ahead):
+        assert wire.post(f"jobs/{job['id']}/heartbeat/", token, {"status": "running"}).status_code == 409
+    (row,) = Audit.objects.filter(who="alert")
+    assert (row.act, row.object) == ("alert.future_epoch", "job tokens")
+    assert f"job {job['id']} is behind the epoch {job['epoch'] + 1}" in row.reason
 
 
 def issued_of(token: str) -> int:

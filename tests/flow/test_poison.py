@@ -5,18 +5,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection, transaction
+from django.test import Client
 
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger.expiry import expire_leases
 from brokerage.models import ComputingQueue, Job, JobChange, StorageEndpoint
+from brokerage.queries.task_status import task_status
+from brokerage.rules.explain.task_status_text import reasons
 from tests.api.people import person
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import run_agents, run_jobs, take
-from workqueues.models import CatalogueFile, Dataset, File, Task
+from workqueues.ledger.commands import command
+from workqueues.models import CatalogueFile, Dataset, File, Task, TaskParams
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -113,6 +118,62 @@ def test_parameters_that_cannot_be_read(queue: ComputingQueue) -> None:
     assert Agent.objects.get(name="generate").last_error == ""
 
 
+def let_look(task: Task) -> timedelta:
+    """Time goes by until the task is looked at again: how long that is."""
+    task.refresh_from_db()
+    assert task.next_look_at is not None
+    Task.objects.filter(id=task.id).update(next_look_at=datetime.now(UTC))
+    return task.next_look_at - datetime.now(UTC)
+
+
+def test_a_task_on_which_an_agent_fails_five_times_is_left_alone_until_its_owner_retries_it(
+    queue: ComputingQueue, admin_client: Client
+) -> None:
+    bad, neighbour = task_of("bad"), task_of("good")
+    run_agents(1, ("refine", "feed", "assign"))
+    sound = TaskParams.objects.get(task_id=bad.id).task_params
+    sql(f"UPDATE workqueues_taskparams SET task_params = '{{\"nEvents\": {'9' * 5000}}}' WHERE task_id = %s", bad.id)
+    for minutes in (1, 2, 4, 8):
+        run_agent("generate", looked=True)
+        assert timedelta(minutes=minutes - 0.2) < let_look(bad) <= timedelta(minutes=minutes)
+    assert bad.error_dialog.endswith("(4 of 5 times; it is tried again)")
+    run_agent("generate", looked=True)
+    assert f"task {bad.id} is in quarantine" in Agent.objects.get(name="generate").left_out
+    ada = person("ada", ("demo", "submitter"))
+    assert "gridbroker_tasks_quarantined 1.0" in admin_client.get("/metrics").text
+    assert "1 task is in quarantine" in admin_client.get("/agents/").text
+    let_look(bad)
+    work_off(queue)
+    assert (status(neighbour), status(bad)) == ("done", "ready")
+    assert bad.error_dialog.startswith("agent generate failed on this task: ValueError")
+    assert bad.error_dialog.endswith("(5 of 5 times; no agent works on it until it is retried)")
+    assert [r.kind for r in reasons(task_status(bad))] == ["reason"]
+    assert ada.post(f"tasks/{neighbour.id}/retry/").status_code == 409
+    TaskParams.objects.filter(task_id=bad.id).update(task_params=sound)
+    answer = ada.post(f"tasks/{bad.id}/retry/")
+    assert (answer.status_code, answer.json()["quarantined_at"]) == (202, None)
+    work_off(queue)
+    assert status(bad) == "done"
+    assert (bad.agent_faults, bad.faulty_agent) == (0, "")
+
+
+def test_a_task_in_quarantine_can_be_killed(queue: ComputingQueue) -> None:
+    bad = task_of("bad")
+    Task.objects.filter(id=bad.id).update(quarantined_at=datetime.now(UTC), agent_faults=5, faulty_agent="refine")
+    run_agents(1)
+    assert status(bad) == "registered"
+    command(bad.id, "kill", "user:ada", "")
+    run_agents(1)
+    assert status(bad) == "aborted"
+
+
+def test_failures_count_in_a_row(queue: ComputingQueue) -> None:
+    bad = task_of("bad")
+    Task.objects.filter(id=bad.id).update(agent_faults=4, faulty_agent="refine")
+    run_agents(1, ("refine",))
+    assert (status(bad), bad.agent_faults) == ("defined", 0)
+
+
 def test_rows_of_a_task_that_somebody_keeps_locked(queue: ComputingQueue) -> None:
     bad, neighbour = task_of("bad", 6), task_of("good")
     run_agents(1)
@@ -124,6 +185,8 @@ def test_rows_of_a_task_that_somebody_keeps_locked(queue: ComputingQueue) -> Non
         assert Job.objects.filter(task_id=bad.id, status="running").count() == 3
         agent = Agent.objects.get(name="reap")
         assert (agent.last_error, agent.rows) == ("", 1)
+        bad.refresh_from_db()
+        assert bad.agent_faults == 0, "it is not to blame"
         assert f"of task {bad.id}: its rows are locked by another transaction" in agent.left_out
         run_agents(1)
         run_jobs_of(queue, neighbour)

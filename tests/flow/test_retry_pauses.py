@@ -82,6 +82,36 @@ def test_a_job_that_was_closed_waits_for_nothing() -> None:
     take(queue)
 
 
+@pytest.mark.parametrize("code", ["PILOT_STOPPED", "OUTPUT_EXISTS"])
+def test_a_pilot_that_breaks_off_again_and_again_is_given_the_file_ever_more_rarely_until_its_tries_are_used_up(
+    code: str,
+) -> None:
+    (queue,) = grid("ALPHA")
+    task = one_job(maxAttempt=4, maxFailure=1)
+    for seconds in (0, 30, 60):
+        end(take(queue), Report("failed", error_code=code, error_message="told to stop"))
+        assert about(pause(task), seconds) or seconds == 0 == pause(task).total_seconds()
+        let_retry()
+        run_agent("generate", looked=True)
+    end(take(queue), Report("failed", error_code=code, error_message="told to stop"))
+    run_agents(2)
+    task.refresh_from_db()
+    assert task.status == "failed"
+    assert f"4 of 4 jobs ended with {code}: told to stop" in headline(task_status(task))
+
+
+def test_a_site_that_is_drained_costs_its_files_no_pause_and_no_failure() -> None:
+    (queue,) = grid("ALPHA")
+    task = submitted(parameters(nEvents=80, maxFailure=1))
+    run_agents(2)
+    assert run_jobs(queue, STOPPED) == 8
+    run_agent("generate", looked=True)
+    assert run_jobs(queue) == 8
+    run_agents(2)
+    task.refresh_from_db()
+    assert task.status == "done"
+
+
 def test_a_lost_job_waits_as_a_failed_one() -> None:
     (queue,) = grid("ALPHA")
     task = one_job()

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from brokerage.agents.decision_cycle import DecisionCycle
 from brokerage.models import ComputingQueue, Job, JobResult, Site, StorageEndpoint
 from brokerage.queries.job_document import job_document
+from brokerage.queries.task_status import task_status
 from brokerage.queries.world import load_grid
+from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
+from brokerage.rules.explain.task_status_text import reasons
 from tests.builders import grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, good, let_confirm, mark_storages, run_agents, run_jobs, take, try_take
 from tests.flow.test_bad_inputs import PRODUCTION, with_files_on_disk
@@ -117,6 +123,33 @@ def test_a_task_that_found_no_place_since_a_storage_was_down_looks_again_when_it
     assert task.status == "running", task.error_dialog
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("nucleus", [True, False])
+def test_a_storage_that_comes_back_while_a_task_is_judged_without_it_is_not_missed(
+    queue: ComputingQueue, tmp_path: Path, nucleus: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Site.objects.update(nucleus=nucleus)
+    StorageEndpoint.objects.update(free_gb=50_000)
+    covered(tmp_path, "nothing")
+    run_agents(1, ("storage",))
+    task = submitted(reading("t", "in.data", **PRODUCTION))
+    run_agents(1, ("refine", "feed"))
+    judge = DecisionCycle.decide
+
+    def slowly(cycle: DecisionCycle, request: DecisionRequest) -> TaskDecision[Any]:
+        decision = judge(cycle, request)
+        back(tmp_path)
+        run_agents(1, ("storage",))
+        return decision
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DecisionCycle, "decide", slowly)
+        run_agents(1, ("assign",) if nucleus else ("assign", "generate"))
+    run_agents(2, ("wake", "assign", "generate"))
+    task.refresh_from_db()
+    assert task.status == "running", task.error_dialog
+
+
 def test_a_job_that_cannot_write_waits_for_the_storage_too(queue: ComputingQueue, tmp_path: Path) -> None:
     task = submitted(parameters(nEvents=20))
     run_agents()
@@ -146,6 +179,25 @@ def test_events_of_a_file_wait_for_its_storage_and_keep_their_tries(queue: Compu
     assert finish(queue, task) == "done"
     assert faults() == []
     assert max(tries for _, tries, _ in inputs(task)) == 1
+
+
+def test_who_says_again_and_again_that_a_storage_is_down_which_is_up_gets_the_file_ever_more_rarely(
+    queue: ComputingQueue,
+) -> None:
+    task = submitted(reading("t", "in.data", **PRODUCTION, nFilesPerJob=4))
+    run_agents()
+    for seconds in (30, 60, 120):
+        end(take(queue), DOWN)
+        file = File.objects.get(lfn=FIRST)
+        assert file.look_due is not None
+        assert seconds - 10 < (file.look_due - datetime.now(UTC)).total_seconds() <= seconds
+        let_confirm()
+        run_agents()
+    end(take(queue), DOWN)
+    told = "storage ALPHA_DISK was down at ALPHA, told 4 times, and found up 3 times"
+    task.refresh_from_db()
+    assert any(told in reason.message for reason in reasons(task_status(task)))
+    assert {tries for _, tries, _ in inputs(task)} == {0}, "it is no try all the same"
 
 
 def test_a_storage_that_the_job_was_not_given_is_no_excuse(queue: ComputingQueue) -> None:

@@ -8,6 +8,7 @@ in place of the effect; a verb in `hang` has neither effect nor answer.
 from __future__ import annotations
 
 import json
+import math
 import re
 import socket
 import threading
@@ -172,7 +173,8 @@ class Handler(BaseHTTPRequestHandler):
         if status != 204:
             self.send_header("Content-Length", str(len(data)))
         if retry_after is not None:
-            self.send_header("Retry-After", str(retry_after))
+            self.send_header("Retry-After", str(max(1, math.ceil(retry_after))))
+            self.send_header("Retry-After-Ms", str(math.ceil(retry_after * 1000)))
         self.end_headers()
         self.wfile.write(data[: int(part * len(data))])
 

@@ -40,6 +40,16 @@ def test_a_lost_answer_to_a_report_is_asked_for_until_it_comes(slot: Slot, peer:
     assert list(slot.journal.iterdir()) == []
 
 
+def test_a_pilot_that_asked_too_often_waits_just_as_long_as_it_is_told(slot: Slot, peer: Peer) -> None:
+    slot.program("one", "echo 1 > out")
+    job = peer.offer("one", out=["out"])
+    peer.faults["match"] = [(429, 0.1)] * 6
+    began = time.monotonic()
+    slot.run()
+    assert 0.6 < time.monotonic() - began < 5, "whole seconds would be six"
+    assert peer.jobs[job].status == "finished"
+
+
 @pytest.mark.parametrize("verb", ["match", "heartbeat", "report"])
 def test_an_answer_that_ends_early_is_no_answer(slot: Slot, peer: Peer, verb: str) -> None:
     """A server killed between the first and the last byte of its answer has told nothing: least of all to remove the outputs."""

@@ -29,7 +29,7 @@ _IDENTITY = (
 _STATE = (
     "status", "old_status", "status_since", "ended_at", "epoch", "error_dialog", "progress", "failure_rate", "goal",
     "term_condition", "task_priority", "current_priority", "attempt_nr", "next_look_at", "command", "command_by",
-    "command_comment", "command_time", "super_status", "ami_flag",
+    "command_comment", "command_time", "super_status", "ami_flag", "quarantined_at", "faulty_agent", "agent_faults",
 )  # fmt: skip
 _TIMES = (
     "creation_date", "modification_time", "start_time", "frozen_time", "throttled_time", "num_throttled", "assessment_time",
@@ -72,7 +72,7 @@ class TaskAdmin(ReadOnlyAdmin):
 
     list_display = ("id", "task_name", "status", "progress", "user_name", "vo", "current_priority", "status_since", "reason")
     list_display_links = ("id", "task_name")
-    list_filter = ("status", VoFilter, "work_queue")
+    list_filter = ("status", VoFilter, "work_queue", ("quarantined_at", admin.EmptyFieldListFilter))
     search_fields = ("^task_name", "=user_name")
     search_help_text = "Number, beginning of the name, or owner."
     number_fields = ("id", "parent_tid", "req_id")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 
 from broker_site.foundation import gdpconfig
-from broker_site.foundation.agency.batches import concerns_all, in_words
+from broker_site.foundation.agency.batches import concerns_all, in_words, is_of_others
 from broker_site.foundation.agency.run import Run
-from workqueues.ledger.holds import note_reason, retry_later
+from workqueues.ledger.holds import forget_faults, note_fault, note_reason, retry_later
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 from workqueues.rules.jobs.activity import activity_of
+from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.rules.task.pending import wait_s
 
 
@@ -19,12 +21,15 @@ def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool
     """Run `step` for every task: the sum of what it handled.
 
     A task that somebody else moved meanwhile is left to them. A task whose step fails is set aside for a while, with the reason
-    on it, so that its owner sees it and the others go on.
+    on it, so that its owner sees it and the others go on. A step that handled something ends its row of failures.
     """
     handled = 0
     for task in tasks:
         try:
-            handled += step(run, task)
+            done = step(run, task)
+            handled += done
+            if done and task.faulty_agent == run.agent:
+                forget_faults(task.id, run.agent)
         except Stale:
             continue  # a command or a later run has the task by now
         except Exception as error:  # the agent loop: what went wrong with one task is said on it
@@ -37,8 +42,9 @@ def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool
 def set_aside(run: Run, task: Task, error: Exception) -> None:
     """Leave a claimed task alone for a while, with the reason on it and in the record of the agent.
 
-    The files picked under its claim are given back before: without a claim nobody would look at them. Where these cannot be had
-    now, the claim stays until it runs out; then the agent wake gives them back.
+    After each failure in a row it waits twice as long, after the last it is in quarantine; where other work was in the way, it is
+    not to blame. The files picked under its claim are given back before: without a claim nobody would look at them. Where these
+    cannot be had now, the claim stays until it runs out; then the agent wake gives them back.
     """
     run.leave(f"task {task.id}", error)
     reason = f"agent {run.agent} failed on this task: {in_words(error)}"
@@ -51,7 +57,11 @@ def set_aside(run: Run, task: Task, error: Exception) -> None:
             raise
         note_reason(task.id, reason)
     else:
-        retry_later(run.id, task.id, reason, gdpconfig.value("agents", "SET_ASIDE"))
+        config = gdpconfig.component("agents")
+        if is_of_others(error):
+            retry_later(run.id, task.id, reason, config["SET_ASIDE"])
+        elif note_fault(run.id, task.id, run.agent, reason, RetryPause(config["SET_ASIDE"], inf), config["QUARANTINE_AFTER"]):
+            run.left.append(f"task {task.id} is in quarantine")
 
 
 def rest_s(task: Task) -> float:

@@ -14,6 +14,7 @@ TASK_LIST = (
     "id", "task_name", "user_name", "vo", "working_group", "prod_source_label", "task_type", "processing_type", "campaign",
     "status", "status_since", "error_dialog", "next_look_at", "ended_at", "creation_date", "modification_time", "start_time",
     "task_priority", "current_priority", "progress", "parent_tid", "attempt_nr", "nucleus", "resource_type", "work_queue",
+    "quarantined_at",
 )  # fmt: skip
 TASK_MORE = (
     "submitted_by", "old_status", "epoch", "super_status", "command", "command_by", "command_comment", "command_time",
@@ -23,7 +24,7 @@ TASK_MORE = (
     "ram_unit", "base_ram_count", "walltime", "walltime_unit", "base_walltime", "cpu_time", "cpu_time_unit", "cpu_efficiency",
     "out_disk_count", "out_disk_unit", "work_disk_count", "work_disk_unit", "io_intensity", "io_intensity_unit", "disk_io",
     "disk_io_unit", "merge_core_count", "merge_ram_count", "merge_ram_unit", "merge_walltime", "merge_walltime_unit", "cloud",
-    "site", "event_service", "use_jumbo", "ami_flag",
+    "site", "event_service", "use_jumbo", "ami_flag", "agent_faults", "faulty_agent",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel.machine import NotAllowed
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.finish import close_datasets
+from workqueues.ledger.holds import WITHOUT_FAULTS
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picking import return_picked
@@ -69,8 +70,10 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
         row = COMMANDS[name]
         if task.status == row.target:
             return task
-        if task.status not in row.states:
+        if not row.suits(task.status, quarantined=task.quarantined_at is not None):
             raise NotAllowed("task", task.status, row.target)
+        if task.status not in row.states:
+            return _free(task, who)
         before = task.old_status if task.status == "pending" else task.status
         move_task(
             task,
@@ -83,9 +86,19 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
             command_comment=comment[:255],
             command_time=Now(),
             error_dialog=comment[:510],
+            **WITHOUT_FAULTS,
         )
         look_after_commit("command")
         return task
+
+
+def _free(task: Task, who: str) -> Task:
+    """Take a locked task out of quarantine: the agents look at it anew."""
+    columns = {**WITHOUT_FAULTS, "next_look_at": Now(), "error_dialog": f"taken out of quarantine by {who}"[:510]}
+    Task.objects.filter(id=task.id).update(**columns)
+    look_after_commit("refine", "feed", "assign", "generate", "wake", "command", "finish")
+    task.refresh_from_db()
+    return task
 
 
 DONE = {"command": "", "command_by": "", "command_comment": "", "command_time": None}

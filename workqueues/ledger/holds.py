@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce, Now
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import Stale, move_task
 from workqueues.models import Task
+from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.states import TASK
 
 
@@ -35,6 +36,39 @@ def retry_later(run_id: str, task_id: int, reason: str, wait_s: float) -> None:
     Task.objects.filter(id=task_id, locked_by=run_id).update(
         error_dialog=reason[:510], next_look_at=Now() + Value(timedelta(seconds=wait_s)), locked_by="", locked_time=None
     )
+
+
+def note_fault(run_id: str, task_id: int, agent: str, reason: str, pause: RetryPause, most: int) -> bool:
+    """An agent failed on a claimed task, which waits, longer after each failure in a row, and gives the claim back. The last of
+    `most` puts it into quarantine: whether it did.
+    """
+    with transaction.atomic():
+        try:
+            task = lock_claimed(task_id, run_id)
+        except Stale:
+            return False
+        faults = task.agent_faults + 1
+        last = faults >= most
+        end = "no agent works on it until it is retried" if last else "it is tried again"
+        Task.objects.filter(id=task_id).update(
+            agent_faults=faults,
+            faulty_agent=agent,
+            quarantined_at=Now() if last else None,
+            error_dialog=f"{reason[:430]} ({faults} of {most} times; {end})",
+            next_look_at=Now() + Value(timedelta(seconds=pause.after(faults))),
+            locked_by="",
+            locked_time=None,
+        )
+        return last
+
+
+def forget_faults(task_id: int, agent: str) -> None:
+    """An agent got on with a task on which it had failed before."""
+    Task.objects.filter(id=task_id, faulty_agent=agent, quarantined_at=None).update(agent_faults=0, faulty_agent="")
+
+
+WITHOUT_FAULTS = {"agent_faults": 0, "faulty_agent": "", "quarantined_at": None}
+"""Columns of a task to which no agent's failures are held any more."""
 
 
 def note_reason(task_id: int, reason: str) -> None:

@@ -76,6 +76,9 @@ class Task(models.Model):
     rescue_time = _time("when the rescue process last checked the task")
     locked_by = text(56, "agent run that holds the claim")
     locked_time = _time("when the claim ends unless renewed")
+    agent_faults = models.SmallIntegerField(default=0, db_default=0, help_text="how often in a row an agent failed on the task")
+    faulty_agent = text(32, "the agent that failed on it last")
+    quarantined_at = _time("since when no agent works on the task, as one failed on it too often; a retry lets it go on")
 
     task_priority = models.IntegerField(default=0, db_default=0, help_text="priority asked for")
     current_priority = models.IntegerField(default=0, db_default=0, help_text="priority now")
@@ -141,6 +144,7 @@ class Task(models.Model):
             models.Index(fields=["command_time"], name="task_commanded", condition=~Q(command="")),
             models.Index(fields=["locked_time"], name="task_locked", condition=~Q(locked_by="")),
             models.Index(fields=["next_look_at"], name="task_next_look", condition=Q(next_look_at__isnull=False)),
+            models.Index(fields=["quarantined_at"], name="task_quarantined", condition=Q(quarantined_at__isnull=False)),
             models.Index(fields=["parent_tid"], name="task_by_parent"),
             models.Index(fields=["vo", "user_name", "task_name"], name="task_by_name"),
             models.Index(fields=["status", "-id"], name="task_list_by_state"),

@@ -28,9 +28,12 @@ WORK = {
 """What a task must have for a claim to be worth it: many that have nothing to do would keep others out of every batch."""
 
 
-RESTED = "(t.next_look_at IS NULL OR t.next_look_at <= now())"
-DUE = {**dict.fromkeys(WORK, RESTED), "inputs to look for": "TRUE"}
-"""When a task is due for a work: once it has rested, but files that are looked for have times of their own."""
+FREE = "t.quarantined_at IS NULL"
+RESTED = f"{FREE} AND (t.next_look_at IS NULL OR t.next_look_at <= now())"
+DUE = {**dict.fromkeys(WORK, RESTED), "inputs to look for": FREE}
+"""When a task is due for a work: once it has rested, but files that are looked for have times of their own. Never while it
+is in quarantine.
+"""
 
 STANDINGS = """LEFT JOIN workqueues_sharestanding s ON s.share_id = t.gshare
     LEFT JOIN workqueues_workqueuestanding w ON w.work_queue_id = t.work_queue_id AND w.vo = t.vo"""

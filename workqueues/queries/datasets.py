@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Count, Q
 from django.db.models.functions import Now
 
 from workqueues.models import Dataset, File, FileChange
-from workqueues.rules.jobs.held_files import REPORTED, HeldFile
+from workqueues.rules.jobs.held_files import REPORTED, STORAGE_IS_BACK, HeldFile
 from workqueues.rules.task.finish import DatasetCounts
 from workqueues.splitters.protocol import SecondaryRow
 from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES
@@ -53,6 +53,12 @@ def reporting_queues(file_ids: Sequence[int]) -> dict[int, set[str]]:
         elif why.startswith(REPORTED):
             queues[file_id].add(why.rpartition(" at ")[2])
     return queues
+
+
+def waits_for_storages(file_ids: Sequence[int]) -> dict[int, int]:
+    """File -> how often it has waited for a storage that was then found to be up; files that never did are left out."""
+    waits = FileChange.objects.filter(file_id__in=file_ids, old="held", new="ready", why__endswith=STORAGE_IS_BACK)
+    return dict(waits.values_list("file_id").annotate(n=Count("id")).order_by())
 
 
 def secondaries_of(master: Dataset) -> list[Dataset]:

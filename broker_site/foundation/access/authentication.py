@@ -18,11 +18,12 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 
+from broker_site.foundation.access.alerts import alert
 from broker_site.foundation.access.models import Credential, Role, User
 from broker_site.foundation.access.principal import ANONYMOUS, Principal
 from broker_site.foundation.access.problems import Refused, not_authenticated
 from broker_site.foundation.access.strangers import STRANGERS, client_address
-from broker_site.foundation.access.tokens import JOB_PREFIX, BadToken, digest, looks_stored, read_job_token
+from broker_site.foundation.access.tokens import JOB_PREFIX, BadToken, RevokedToken, digest, looks_stored, read_job_token
 from broker_site.foundation.kernel import clock
 
 CACHE_S = 4.0
@@ -136,6 +137,9 @@ def _by_bearer(request: HttpRequest) -> Principal:
         return principal_of_token(match.group(1))
     except BadToken as exc:
         STRANGERS.failed(client_address(request))
+        if isinstance(exc, RevokedToken):
+            address = client_address(request)
+            alert("revoked_token", f"credential {exc.credential}", f"it was revoked, and shown again from {address}")
         raise not_authenticated(f"The token is not accepted: {exc}.") from None
 
 
@@ -162,7 +166,7 @@ def _known_good(text: str) -> bool:
 def _job(text: str) -> Principal:
     claim = read_job_token(text)
     if claim.pilot and claim.pilot in _withdrawn_pilots():
-        raise BadToken("its pilot's credential was revoked")
+        raise RevokedToken("its pilot's credential was revoked", f"pilot credential {claim.pilot}")
     return Principal("job", f"job {claim.job_id}, epoch {claim.epoch}", job=claim)
 
 
@@ -234,7 +238,7 @@ def _verify(text: str) -> _StoredCredential:
     if row is None:
         raise BadToken("it is unknown")
     if row.revoked_at is not None:
-        raise BadToken("it was revoked")
+        raise RevokedToken("it was revoked", str(row))
     today = clock.now().date()
     if row.last_used != today:
         Credential.objects.filter(pk=row.pk).update(last_used=today)

@@ -40,12 +40,18 @@ class Pace:
                 del self._stocks[next(iter(self._stocks))]
             return wait
 
+    def give_back(self, caller: object) -> None:
+        """The caller had a right to its last ask: one more in stock, up to `burst` at its next one."""
+        with self._lock:
+            if stock := self._stocks.get(caller):
+                self._stocks[caller] = (stock[0] + 1, stock[1])
+
     def check(self, caller: object, rate: float, burst: float) -> None:
-        """Refused(429) where the caller asks too often."""
+        """Refused(429) where the caller asks too often. Retry-After says whole seconds, Retry-After-Ms how long it is."""
         if wait := self.wait_s(caller, rate, burst):
-            seconds = str(max(1, math.ceil(wait)))
-            detail = f"At most {rate:g} of these a second; try again in {seconds} s."
-            raise Refused(429, "Too many requests", detail, headers={"Retry-After": seconds})
+            seconds, exact = str(max(1, math.ceil(wait))), str(math.ceil(wait * 1000))
+            detail = f"At most {rate:g} of these a second; try again in {math.ceil(wait * 1000) / 1000:g} s."
+            raise Refused(429, "Too many requests", detail, headers={"Retry-After": seconds, "Retry-After-Ms": exact})
 
     def forget(self) -> None:
         """Begin anew."""

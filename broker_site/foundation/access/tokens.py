@@ -33,6 +33,14 @@ class BadToken(Exception):
     """A token that is not accepted; the text says why in words that may be told to its bearer."""
 
 
+class RevokedToken(BadToken):
+    """A token of ours that was revoked; `credential`: which, as it may be displayed."""
+
+    def __init__(self, why: str, credential: str) -> None:
+        super().__init__(why)
+        self.credential = credential
+
+
 def new_secret(kind: str) -> str:
     """A new secret of 256 random bits for a stored credential of this kind."""
     return PREFIXES[kind] + secrets.token_urlsafe(32)

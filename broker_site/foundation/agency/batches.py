@@ -89,6 +89,11 @@ def code_of(error: BaseException) -> str:
     return str(getattr(error.__cause__, "pgcode", None) or getattr(error, "pgcode", None) or "")
 
 
+def is_of_others(error: BaseException) -> bool:
+    """Whether other work was in the way, which says nothing of the item."""
+    return isinstance(error, NotTried) or code_of(error) in LOCKED
+
+
 def concerns_all(error: Exception) -> bool:
     """Whether the fault is that of the database as such, so that no other item would fare better."""
     if isinstance(error, InterfaceError):

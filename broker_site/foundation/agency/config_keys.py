@@ -5,7 +5,9 @@ from broker_site.foundation.gdpconfig.table import declare_table
 declare_table("""
 [agents]
 SET_ASIDE | duration | 1min | 50ms..1d | reliability R11
-    How long a task is left alone on which an agent failed.
+    How long a task is left alone on which an agent failed for the first time; twice as long after each further time in a row.
+QUARANTINE_AFTER | int | 5 | 1..1000 | reliability R11
+    So many failures of an agent on a task in a row, and no agent works on it until somebody retries it.
 FORGET_PERIOD | duration | 1h | 1s..7d | mission U4
     How often the agent reap deletes credentials that expired long ago.
 KEEP_EXPIRED | duration | 30d | 1h..3650d | mission U4

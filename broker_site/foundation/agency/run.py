@@ -20,7 +20,7 @@ from celery import shared_task
 from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
-from broker_site.foundation.agency.batches import LOCKED, NotTried, code_of, in_words
+from broker_site.foundation.agency.batches import in_words, is_of_others
 from broker_site.foundation.agency.look import look, looking
 from broker_site.foundation.kernel import clock
 
@@ -50,8 +50,8 @@ class Run:
     def leave(self, what: str, error: Exception) -> None:
         """Note that the run could not work on something; the log has more of a fault that nobody foresaw."""
         self.left.append(f"{what}: {in_words(error)}")
-        known = isinstance(error, NotTried) or code_of(error) in LOCKED
-        logger.warning("agent %s leaves %s: %s", self.agent, what, in_words(error), exc_info=None if known else error)
+        trace = None if is_of_others(error) else error
+        logger.warning("agent %s leaves %s: %s", self.agent, what, in_words(error), exc_info=trace)
 
 
 EARLY = 0.5

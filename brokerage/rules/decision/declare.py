@@ -53,7 +53,8 @@ class Criterion:
     `reason` is a format over the numbers of the filter. `gap` names two of them, what is needed and what there is: their relative
     distance says how close a skipped candidate is. `opens`: it passes with time, but others give way to it as to one that lasts.
     `returns`: of a persistent one, that the queue, link, pilot, room or file which it misses may be there another time, without a
-    change of the task, of what the queue offers, or of the configuration.
+    change of the task, of what the queue offers, or of the configuration. `chosen`: who fails it is not what the task itself, or
+    where its files are, names.
     """
 
     label: str
@@ -62,6 +63,7 @@ class Criterion:
     gap: tuple[str, str] | None = None
     opens: bool = False
     returns: bool = False
+    chosen: bool = False
 
     @property
     def lasts(self) -> bool:
@@ -117,10 +119,11 @@ def filter(
     gap: tuple[str, str] | None = None,
     keys: tuple[str, ...] = (),
     returns: bool = False,
+    chosen: bool = False,
 ) -> Callable[[Judge], Filter]:
     """Declare a filter with one criterion; `keys` are the configuration keys that it reads."""
 
-    return lambda judge: _declared(judge, (Criterion(label, reason, kind, gap, returns=returns),), keys)
+    return lambda judge: _declared(judge, (Criterion(label, reason, kind, gap, returns=returns, chosen=chosen),), keys)
 
 
 def filters(*criteria: Criterion, keys: tuple[str, ...] = ()) -> Callable[[JudgeMany], Filter]:

@@ -104,16 +104,19 @@ def decide(policy: Policy, ask: Ask, columns: Columns, config: Config, seed: str
 def _closest(policy: Policy, columns: Columns, failed: Flags, numbers: list[Numbers]) -> str:
     """The candidate nearest to passing (decision B3), which a pending task is told first.
 
-    The one with the fewest failed persistent criteria, then the smallest relative gap in the first failed one, then by name. The
-    first failed one is the first persistent one where there is any, else the first at all. `numbers`: those of each rule; the
-    criteria of the choice compare none. There is a candidate, and rows are in the order of names.
+    The one with the fewest failed persistent criteria, then the smallest relative gap in the first failed one, then by name; of a
+    task that names candidates one of these. The first failed one is the first persistent one where there is any, else the first
+    at all. `numbers`: those of each rule; the criteria of the choice compare none. There is a candidate, and rows are in the
+    order of names.
     """
     criteria = policy.criteria
     compared = [of_rule for rule, of_rule in zip(policy.rules, numbers, strict=True) for _ in rule.criteria]
     persistent = np.array([criterion.kind == "persistent" for criterion in criteria])
     lasting = failed[persistent].sum(axis=0)
-    nearest = np.flatnonzero(lasting == lasting.min())
-    first = np.argmax(failed & persistent[:, None] if lasting.min() else failed, axis=0)
+    elsewhere = failed[np.array([criterion.chosen for criterion in criteria], dtype=np.bool_)].any(axis=0)
+    meant = lasting if elsewhere.all() else np.where(elsewhere, len(criteria) + 1, lasting)
+    nearest = np.flatnonzero(meant == meant.min())
+    first = np.argmax(failed & persistent[:, None] if meant.min() else failed, axis=0)
     gaps = np.full(len(columns), np.inf)
     for i in set(first[nearest].tolist()):
         if i < len(compared) and (pair := criteria[i].gap) is not None:

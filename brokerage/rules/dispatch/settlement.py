@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
 from broker_site.foundation.outside_data import Whole, fault
-from brokerage.states import INPUT_MISSING, STORAGE_DOWN
+from brokerage.states import INPUT_MISSING, OUTPUT_EXISTS, PILOT_CLOSED, STORAGE_DOWN
 
 LARGEST = 2**31 - 1
 MOST_ENTRIES = 1000
@@ -222,9 +222,9 @@ def _not_finished(report: Report, order: JobOrder, kill_requested: bool, kill_ou
         said = report.error_message or ", ".join([*report.missing_inputs, *report.corrupt_inputs])
         return Settlement("closed", INPUT_MISSING, "INPUT", f"inputs that could not be read: {said}"[:500])
     if report.error_code == "OUTPUT_EXISTS":
-        return Settlement("closed", "output_exists", report.error_code, report.error_message)
+        return Settlement("closed", OUTPUT_EXISTS, report.error_code, report.error_message)
     if report.error_code == "PILOT_STOPPED":
-        return Settlement("closed", "pilot_closed", report.error_code, report.error_message)
+        return Settlement("closed", PILOT_CLOSED, report.error_code, report.error_message)
     return Settlement("failed", "", report.error_code or "PAYLOAD", report.error_message)
 
 

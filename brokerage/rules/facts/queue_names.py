@@ -29,6 +29,11 @@ def named(queues: Queues, names: Iterable[str]) -> Flags:
     return np.isin(queues.name, listed) | np.isin(queues.unified_name, listed) | np.isin(queues.site, listed)
 
 
+def site_text(site: str, meant: Flags) -> str:
+    """What a task names, as it is told; `meant`: the queues that this means."""
+    return site if meant.any() else f"{site}, and no queue here is called so"
+
+
 def near(queues: Queues, names: Iterable[str]) -> Flags:
     """The queues that the names mean, and those that share their output storage."""
     meant = named(queues, names)

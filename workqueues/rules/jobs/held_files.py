@@ -14,6 +14,9 @@ from typing import Literal, NamedTuple
 REPORTED = "reported "
 """How the reason begins of a file that a job could not read; it ends in ` at ` and the computing queue."""
 
+STORAGE_IS_BACK = "; it is back"
+"""How the reason ends of a file that waited for a storage and is ready again."""
+
 FoundCopy = Literal["intact", "absent", "damaged"]
 Status = Literal["held", "ready", "lost", "broken"]
 
@@ -65,7 +68,7 @@ def storage_verdict(file: HeldFile, fault: str, now: datetime, pauses: Pauses) -
     """What becomes of a file that waits for a storage endpoint; `fault`: what is wrong with that, empty when it is back."""
     if fault:
         return FileVerdict("held", f"{first_reason(file.held)}; {fault}", None, now + timedelta(seconds=pauses.again_s))
-    return FileVerdict("ready", f"{first_reason(file.held)}; it is back")
+    return FileVerdict("ready", f"{first_reason(file.held)}{STORAGE_IS_BACK}")
 
 
 def unknown_dataset_verdict(file: HeldFile, vo: str, dataset: str, now: datetime, pauses: Pauses) -> FileVerdict:

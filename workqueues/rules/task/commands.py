@@ -75,6 +75,12 @@ class Command:
     """Whether the page shows the notice and asks for a comment first; otherwise the notice is the hint of the button."""
     actions: tuple[Action, ...]
     options: tuple[Option, ...] = ()
+    frees: bool = False
+    """Whether a task in quarantine takes it too, whatever state it is in, and goes on from there."""
+
+    def suits(self, status: str, *, quarantined: bool) -> bool:
+        """Whether a task in this state takes it."""
+        return status in self.states or (self.frees and quarantined)
 
     @property
     def target(self) -> str:
@@ -132,10 +138,12 @@ COMMANDS: Mapping[str, Command] = {
             title="Retry a task",
             before="Give the inputs that were given up as many tries more as the task began with.",
             during="being retried",
-            after="It goes back to the first step that it had not passed; with nothing left to run it is what it was.",
-            notice="Inputs that were given up get more tries.",
+            after="It goes back to the first step that it had not passed; with nothing left to run it is what it was. "
+            "One in quarantine, on which an agent failed too often, goes on where it was.",
+            notice="Inputs that were given up get more tries; a task in quarantine goes on.",
             confirmed=False,
             actions=(Action("retry", "Retry selected tasks"),),
+            frees=True,
         ),
         Command(
             "kill",
