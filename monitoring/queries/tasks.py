@@ -83,14 +83,12 @@ def task_rows(tasks: QuerySet[Task]) -> list[TaskRow]:
     stored: list[dict[str, Any]] = list(tasks.values(*columns))
     files = files_of([row["id"] for row in stored])
     jobs = live_jobs_of([task_id for task_id, counted in files.items() if counted.in_jobs])
-    return [
-        TaskRow(
-            **row,
-            **{f"files_{k}": n for k, n in asdict(files.get(row["id"], Files())).items()},
-            **dict(zip(("jobs_waiting", "jobs_running"), jobs.get(row["id"], (0, 0)), strict=True)),
-        )
-        for row in stored
-    ]
+    table = []
+    for row in stored:
+        waiting, running = jobs.get(row["id"], (0, 0))
+        counts = {f"files_{k}": n for k, n in asdict(files.get(row["id"], Files())).items()}
+        table.append(TaskRow(**row, **counts, jobs_waiting=waiting, jobs_running=running))
+    return table
 
 
 def live_jobs_of(task_ids: Sequence[int]) -> Mapping[int, tuple[int | None, int | None]]:
