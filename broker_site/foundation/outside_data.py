@@ -270,7 +270,10 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[_Declared, Any, Mapping[str, Any
     "too_short": ("length", lambda field, value, context: f"fewer than {context['min_length']} entries"),
     "string_pattern_mismatch": (
         "format",
-        lambda field, value, context: f"{found(value)} does not have the form {_form(context['pattern'])}",
+        lambda field, value, context: (
+            f"{found(value)} does not have the form {_form(context['pattern'])}"
+            + (f"; it is: {field.description}" if field.description else "")
+        ),
     ),
     "string_unicode": ("characters", lambda field, value, context: "holds half of a surrogate pair"),
     "literal_error": ("choice", _no_choice),

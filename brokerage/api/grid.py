@@ -1,4 +1,4 @@
-"""`/api/v1/queues/`, `/api/v1/sites/` and `/api/v1/feeds/`: the grid and where it comes from, to read."""
+"""`/api/v1/grid/`, `/api/v1/queues/`, `/api/v1/sites/` and `/api/v1/feeds/`: the grid and where it comes from, to read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, viewsets
 from rest_framework.request import Request
@@ -17,6 +18,8 @@ from brokerage.api.filtering import QueueFilter, SiteFilter
 from brokerage.api.serializers import FeedShown, QueueShown, SiteShown
 from brokerage.models import ComputingQueue, Feed, LocalOverride, Site
 from brokerage.queries.jobs import job_counts
+from brokerage.queries.world import load_snapshot
+from brokerage.rules.world.stored_snapshot import document, for_everybody
 
 READ = "grid:read"
 
@@ -83,3 +86,19 @@ class FeedsView(mixins.ListModelMixin, viewsets.GenericViewSet[Feed]):
     serializer_class = FeedShown
     pagination_class = ByName
     permissions = {"list": READ}
+
+
+@extend_schema(tags=["grid"])
+class GridView(viewsets.GenericViewSet[Site]):
+    queryset: QuerySet[Site] = Site.objects.none()
+    permissions = {"retrieve": READ}
+
+    @extend_schema(
+        summary="Read the grid document",
+        description="The grid as decisions see it at this moment, as one grid document (docs/reference/grid.md), which "
+        "`manage.py decide` and `import_grid` read. Without jobs, users and remaining work, and without directories.",
+        responses={200: OpenApiTypes.OBJECT, **refusals()},
+    )
+    def retrieve(self, request: Request) -> Response:
+        """The whole grid; it is the same for all VOs."""
+        return Response(document(for_everybody(load_snapshot())))

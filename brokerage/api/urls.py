@@ -6,7 +6,7 @@ from django.urls import path
 
 from brokerage.api import pilots
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
-from brokerage.api.grid import FeedsView, QueuesView, SitesView
+from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
 from brokerage.api.jobs import JobsView, TaskJobsView
 from brokerage.api.task_status import TaskStatusView
 from brokerage.api.what_if import WhatIfView, WhyEmptyView
@@ -24,6 +24,7 @@ urlpatterns = [
     path("tasks/<int:task_id>/waiting/", TaskStatusView.as_view({"get": "retrieve"}), name="task-waiting"),
     path("tasks/<int:task_id>/what-if/", WhatIfView.as_view({"post": "ask"}), name="task-what-if"),
     path("decisions/<int:decision_id>/", DecisionsView.as_view({"get": "retrieve"}), name="decision-detail"),
+    path("grid/", GridView.as_view({"get": "retrieve"}), name="grid-document"),
     path("queues/", QueuesView.as_view({"get": "list"}), name="queue-list"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),

@@ -119,7 +119,7 @@ def _connected(host: str, port: int, deadline: float) -> socket.socket:
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     fault: OSError = OSError("the host has no address")
     for number, (family, kind, protocol, _, address) in enumerate(addresses):
-        left = _left(deadline)
+        left = _seconds_left(deadline)
         candidate = socket.socket(family, kind, protocol)
         try:
             candidate.settimeout(left / (len(addresses) - number))
@@ -133,7 +133,7 @@ def _connected(host: str, port: int, deadline: float) -> socket.socket:
     raise fault
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError("timeout")

@@ -124,7 +124,7 @@ def queue_details(queue: ComputingQueue) -> QueueDetails:
                 {"queue": queue.id},
             )
         ),
-        storages=list(queue.storages.using(alias()).select_related("storage").order_by("access", "position")),
+        storages=list(queue.storages.using(alias()).select_related("storage").order_by("storage_id", "access")),
         pilots=pilots,
         last_seen=last_seen,
         overrides=list(LocalOverride.objects.using(alias()).filter(kind="queue", name=queue.name)),

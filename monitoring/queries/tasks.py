@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -11,9 +11,13 @@ from typing import Any
 from django.db.models import QuerySet
 
 from broker_site.foundation.access.permissions import VoScope
-from monitoring.queries.database import alias
+from brokerage.states import JOB
+from monitoring.queries.database import alias, rows
 from workqueues.models import Dataset, Task
 from workqueues.states import MASTER_TYPES
+
+MOST_LIVE = 100_000
+"""Live jobs of all tasks among which those of the listed tasks are counted; where there are more, they are not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,9 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One task in the list. `progress`: percent of input files finished; `error_dialog`: why it is where it is."""
+    """One task in the list. `progress`: percent of input files finished; `jobs_waiting`: jobs that no pilot has, `jobs_running`:
+    the other live ones, both None where too many jobs live to count them; `error_dialog`: why it is where it is.
+    """
 
     id: int
     task_name: str
@@ -52,6 +58,8 @@ class TaskRow:
     files_in_jobs: int
     files_left: int
     files_lost: int
+    jobs_waiting: int | None
+    jobs_running: int | None
     current_priority: int
     creation_date: datetime
     status_since: datetime
@@ -69,12 +77,36 @@ def visible_tasks(scope: VoScope) -> QuerySet[Task]:
 
 
 def task_rows(tasks: QuerySet[Task]) -> list[TaskRow]:
-    """The rows of a bounded query, in its order; two statements."""
+    """The rows of a bounded query, in its order; two statements, and one where files are in jobs."""
     columns = ("id", "task_name", "user_name", "vo", "status", "progress", "current_priority", "creation_date", "status_since",
                "ended_at", "error_dialog")  # fmt: skip
     stored: list[dict[str, Any]] = list(tasks.values(*columns))
     files = files_of([row["id"] for row in stored])
-    return [TaskRow(**row, **{f"files_{k}": n for k, n in asdict(files.get(row["id"], Files())).items()}) for row in stored]
+    jobs = live_jobs_of([task_id for task_id, counted in files.items() if counted.in_jobs])
+    table = []
+    for row in stored:
+        waiting, running = jobs.get(row["id"], (0, 0))
+        counts = {f"files_{k}": n for k, n in asdict(files.get(row["id"], Files())).items()}
+        table.append(TaskRow(**row, **counts, jobs_waiting=waiting, jobs_running=running))
+    return table
+
+
+def live_jobs_of(task_ids: Sequence[int]) -> Mapping[int, tuple[int | None, int | None]]:
+    """Task -> how many of its jobs wait for a pilot, and how many other ones live; one bounded statement."""
+    if not task_ids:
+        return {}
+    counts = rows(
+        f"""
+        WITH live AS MATERIALIZED (SELECT task_id, status FROM brokerage_job WHERE ended_at IS NULL LIMIT %(most)s)
+        SELECT task_id, count(*) FILTER (WHERE status IN ({JOB.waiting.sql})),
+            count(*) FILTER (WHERE status NOT IN ({JOB.waiting.sql})), (SELECT count(*) FROM live)
+        FROM live WHERE task_id = ANY(%(tasks)s) GROUP BY task_id
+        """,
+        {"most": MOST_LIVE + 1, "tasks": list(task_ids)},
+    )
+    if any(live > MOST_LIVE for *_, live in counts):
+        return dict.fromkeys(task_ids, (None, None))
+    return {task_id: (waiting, running) for task_id, waiting, running, _ in counts}
 
 
 def files_of(task_ids: Sequence[int]) -> dict[int, Files]:

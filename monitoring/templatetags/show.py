@@ -21,12 +21,19 @@ from monitoring.wording import UNKNOWN, WORDS
 
 register = template.Library()
 
+RAM_UNITS = {"MBPerCore": "MB a core", "MBPerCoreFixed": "MB a core, fixed"}
 NOTHING = "\N{EN DASH}"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 AGES = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 PLAIN = 1000
 """From here on the fraction of a number says nothing."""
 SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+@register.filter
+def ram_unit(unit: str) -> str:
+    """The unit of a task's memory in words."""
+    return RAM_UNITS.get(unit, unit)
 
 
 @register.filter

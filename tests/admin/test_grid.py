@@ -9,6 +9,7 @@ from django.test import Client
 
 from broker_site.foundation.access.models import Audit
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.rules.grid.attributes import QUEUE as ATTRIBUTES
 from tests.builders import grid
 
 QUEUE = "/admin/brokerage/computingqueue/"
@@ -19,11 +20,7 @@ pytestmark = pytest.mark.django_db
 
 def queue_form(queue: ComputingQueue, **changes: Any) -> dict[str, Any]:
     """The form as the page of the queue has it, with changes."""
-    names = (
-        "status", "type", "capability", "corecount", "corepower", "maxrss", "minrss", "maxtime", "mintime", "maxwdir",
-        "transferringlimit", "workflow", "catchall", "local_pilots",
-    )  # fmt: skip
-    form = {name: getattr(queue, name) for name in names} | {
+    form = {name: "" if (value := getattr(queue, name)) is None else value for name in ATTRIBUTES} | {
         "site": queue.site_id,
         "attributes": "{}",
         "initial-attributes": "{}",

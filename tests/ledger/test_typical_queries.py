@@ -32,7 +32,7 @@ from monitoring.queries.counts import longest_waiting
 from monitoring.queries.job import job_outputs, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.task import count_jobs, find_task
-from monitoring.queries.tasks import task_rows, visible_tasks
+from monitoring.queries.tasks import live_jobs_of, task_rows, visible_tasks
 from monitoring.tables import keyset
 from tests.api.people import person
 from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
@@ -200,6 +200,7 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("jobs of a large VO", page_of(visible_jobs, job_rows, LARGE, JOBS // 2), ()),
     ("jobs of a task", page_of(lambda scope: visible_jobs(scope).filter(task_id=7), job_rows, ALL), ("job_of_task",)),
     ("a task", lambda: find_task(7, SMALL), ("task_list_by_vo",)),
+    ("the live jobs of listed tasks", lambda: live_jobs_of([7]), ("job_open",)),
     ("the jobs of a task by state", lambda: count_jobs(7), ("job_of_task",)),
     ("the held files of a task", lambda: surroundings(7, "demo", 6, "generate"), ("file_held",)),
     (

@@ -81,6 +81,9 @@ class Lists(TestCase):
             {"status": "running", "user_name": "grace", "vo": "demo", "files_finished": 2, "files_failed": 0, "files_in_jobs": 28,
              "files_left": 0},
         )  # fmt: skip
+        self.assertEqual((row["jobs_waiting"], row["jobs_running"]), (27, 1))
+        page = text(self.client.get("/tasks/?task_name=mc23.evgen.0002"))
+        self.assertIn("28 in jobs (27 wait, 1 runs)", page)
         self.assertRegex(row["creation_date"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
     def test_an_address_with_a_slash_before_the_format_is_the_same(self) -> None:

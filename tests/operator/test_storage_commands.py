@@ -114,11 +114,11 @@ def test_what_is_lost_damaged_or_unknown_is_told_and_only_old_orphans_are_remove
     text = io.StringIO()
     with pytest.raises(SystemExit):
         call_command("check_storage", stdout=text)
-    assert "ALPHA_DISK: 2 right, 1 lost, 1 of a wrong size, 1 orphans, 1 unknown but young" in text.getvalue()
+    assert "ALPHA_DISK: 2 right, 1 lost, 1 of a wrong size, 1 orphan, 1 unknown but young" in text.getvalue()
     assert "    wrong size: in.data.000001: 7 bytes, registered are 1000" in text.getvalue()
-    assert checked("--remove")[1]["removed"] == 1
+    assert checked("--remove-orphans")[1]["removed"] == 1
     assert (old.exists(), young.exists()) == (False, True)
-    assert checked("--remove", "--older-than", "0s")[1]["removed"] == 1
+    assert checked("--remove-orphans", "--older-than", "0")[1]["removed"] == 1
     assert sorted(path.name for path in root.rglob("*")) == [
         MARKER, "in.data.000001", "in.data.000002", "in.data.000003", "t.OUT"
     ]  # fmt: skip
@@ -134,7 +134,7 @@ def test_outputs_of_jobs_that_have_not_ended_are_no_orphans(tmp_path: Path) -> N
     first, log = (Path(output["path"]) for output in document["outputs"])
     put(first, 10, age_s=90_000)
     put(log.with_name(f".{log.name}.{held.job_id}.{held.epoch}.part"), 3, age_s=90_000)
-    assert checked("--remove", "--older-than", "0s")[1] | {"young": []} == checked()[1] | {"young": []}
+    assert checked("--remove-orphans", "--older-than", "0s")[1] | {"young": []} == checked()[1] | {"young": []}
     assert first.exists()
     put(log, 10)
     end(held, good(held.job_id))
@@ -150,7 +150,7 @@ def test_nothing_is_concluded_of_an_endpoint_that_is_down(tmp_path: Path) -> Non
     mark_all(tmp_path)
     (tmp_path / "ALPHA").rename(tmp_path / "away")
     (tmp_path / "ALPHA").mkdir()
-    code, result = checked("--remove", "--older-than", "0s")
+    code, result = checked("--remove-orphans", "--older-than", "0s")
     assert (code, result["lost"], result["problems"]) == (1, [], 0)
     assert "storage ALPHA_DISK is down" in result["trouble"]
     with pytest.raises(CommandError, match="no storage endpoint with a path: NONE"):

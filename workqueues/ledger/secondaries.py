@@ -74,7 +74,7 @@ def _tracked(
     partners = take_partners(run_id, task_id, dataset.id, [f.id for f in files]) if binding else []
     rows = [_row(p.file, p.beside_file, p.beside_event) for p in partners if p.status == "picked"]
     _note(dataset, rule, partners, loaded)
-    wanted = _wanted(rule, len(files) if whole else jobs) - (len(rows) if whole else 0)
+    wanted = _files_needed(rule, len(files) if whole else jobs) - (len(rows) if whole else 0)
     free = take_files(run_id, task_id, dataset.id, wanted) if wanted > 0 else []
     if len(free) < wanted and dataset.type == "pseudo_input" and "nr=" not in dataset.attributes:
         free += _more_records(run_id, task_id, dataset, wanted - len(free))
@@ -124,7 +124,7 @@ def _more_records(run_id: str, task_id: int, dataset: Dataset, n: int) -> list[I
         return take_files(run_id, task_id, dataset.id, n)
 
 
-def _wanted(rule: Attributes, n_master_files: int) -> int:
+def _files_needed(rule: Attributes, n_master_files: int) -> int:
     """Files that jobs on so many files of the master can need: each job takes one at least, and rounds up."""
     if rule.event_ratio is not None:
         return MOST_FILES

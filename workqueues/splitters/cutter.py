@@ -95,7 +95,7 @@ class Cutter:
                 refusal = cut
                 break
             if self._bounds.drops_short and (reason := self._short(at, cut)):
-                dropped += _taken(at, skip, cut, reason)
+                dropped += _dropped_parts(at, skip, cut, reason)
             else:
                 jobs.append(JobPlan(at, cut.stop, cut.n_events, cut.size, skip, cut.upto, cut.others))
                 self._stocks.take(cut.others)
@@ -105,7 +105,7 @@ class Cutter:
 
     def _next(self, at: int, skip: int) -> Cut | NoJob:
         """The job that begins behind the first `skip` events of the piece at `at`."""
-        want = self._wanted(at, skip)
+        want = self._largest_cut(at, skip)
         tried = self._tried(at, want)
         cut = tried if isinstance(tried, Cut) else self._smaller(at, skip, want, tried)
         if isinstance(cut, Cut) and cut.stop == self._n and self._waits(cut):
@@ -119,7 +119,7 @@ class Cutter:
         boundaries = self._ground.pieces.boundaries
         return not last.full or (self._ground.units is not None and boundaries[-1] is not None)
 
-    def _wanted(self, at: int, skip: int) -> Cut:
+    def _largest_cut(self, at: int, skip: int) -> Cut:
         """The job as far as its run, its number of files and its events go, whatever it costs."""
         ground, bounds = self._ground, self._bounds
         stop = min(ground.ends[bisect_right(ground.ends, at)], at + bounds.max_files)
@@ -240,7 +240,7 @@ def _no_job(why: Shortage | LimitExcess) -> NoJob:
     return NoJob(why.reason) if isinstance(why, Shortage) else too_large(why)
 
 
-def _taken(at: int, skip: int, cut: Cut, reason: str) -> Iterator[Dropped]:
+def _dropped_parts(at: int, skip: int, cut: Cut, reason: str) -> Iterator[Dropped]:
     """The parts of pieces that a job would have taken."""
     for i in range(at, cut.stop):
         yield Dropped(i, skip if i == at else 0, cut.upto if i == cut.stop - 1 else 0, reason)

@@ -32,10 +32,10 @@ class Generation:
         """What cuts pieces of this kind; one of another package is checked at each cut. Raises BadPlan."""
         name = self.generator.splitter(self.task, dataset_type, rules)
         if name not in SPLITTERS:
-            raise BadPlan(f"{self._who} names the splitter {name!r}; there are: {', '.join(SPLITTERS)}")
+            raise BadPlan(f"{self._label} names the splitter {name!r}; there are: {', '.join(SPLITTERS)}")
         declared = SPLITTERS[name]
         if kind not in declared.kinds and not self.standard:
-            raise BadPlan(f"{self._who} names the splitter {name!r}, which cuts {', '.join(declared.kinds)}, not {kind}")
+            raise BadPlan(f"{self._label} names the splitter {name!r}, which cuts {', '.join(declared.kinds)}, not {kind}")
         return declared.cut if name in OURS else _Checked(declared)
 
     def limits(self, limits: JobLimits) -> JobLimits:
@@ -44,11 +44,11 @@ class Generation:
         if answer is limits:
             return answer
         if not isinstance(answer, JobLimits) or not all(isinstance(each, Budget) for each in answer.budgets):
-            raise BadPlan(f"{self._who} gives limits that are no JobLimits")
+            raise BadPlan(f"{self._label} gives limits that are no JobLimits")
         if min(answer.max_files, answer.max_inputs) < 1:
-            raise BadPlan(f"{self._who} leaves a job no files: {answer.max_files}, with secondary ones {answer.max_inputs}")
+            raise BadPlan(f"{self._label} leaves a job no files: {answer.max_files}, with secondary ones {answer.max_inputs}")
         if gone := [each.what for each in limits.budgets if each.hard and each not in answer.budgets]:
-            raise BadPlan(f"{self._who} changes the limit of a queue: {', '.join(gone)}")
+            raise BadPlan(f"{self._label} changes the limit of a queue: {', '.join(gone)}")
         return answer
 
     @property
@@ -60,11 +60,11 @@ class Generation:
         """The parameters of one job. Raises BadPlan."""
         answer = self.generator.parameters(self.task, job, queue, text)
         if not storable(answer):
-            raise BadPlan(f"{self._who} gives job parameters that are no text: {answer!r:.60}")
+            raise BadPlan(f"{self._label} gives job parameters that are no text: {answer!r:.60}")
         return answer
 
     @property
-    def _who(self) -> str:
+    def _label(self) -> str:
         return f"the generator {self.generator.name}"
 
 

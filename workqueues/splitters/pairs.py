@@ -94,12 +94,12 @@ class Stand:
             n = len(self._rows)
             return [BoundRow(self._rows[(portion.start + i) % n]) for i in range(portion.n)]
         if self._binding == "job":
-            return self._some(masters, portion.n)
+            return self._rows_beside(masters, portion.n)
         each = portion.n // max(len(masters), 1)
-        of_each = [self._some([master], each) for master in masters]
+        of_each = [self._rows_beside([master], each) for master in masters]
         return None if None in of_each else [row for rows in of_each for row in rows or ()]
 
-    def _some(self, masters: Sequence[MasterSpan], n: int) -> list[BoundRow] | None:
+    def _rows_beside(self, masters: Sequence[MasterSpan], n: int) -> list[BoundRow] | None:
         """So many files beside the first of these masters that has some, else new ones beside the first."""
         own = next((found for master in masters if (found := self._beside(master))), [])[:n]
         rows = [BoundRow(row) for row in own]

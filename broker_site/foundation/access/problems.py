@@ -82,7 +82,7 @@ def problem_response(
 
 def answer_to(exc: BaseException, request: HttpRequest | None = None) -> JsonResponse:
     """The answer to any exception that came out of a view of the API; what nobody foresaw is logged and becomes a bare 500."""
-    refused = _known(exc, request)
+    refused = _refusal_of(exc, request)
     if refused is not None:
         return refused.response()
     logger.error("unhandled exception, trace id %s", trace_id(), exc_info=exc)
@@ -142,7 +142,7 @@ def _is_api(request: HttpRequest) -> bool:
     return request.path_info.startswith("/api/")
 
 
-def _known(exc: BaseException, request: HttpRequest | None) -> Refused | None:
+def _refusal_of(exc: BaseException, request: HttpRequest | None) -> Refused | None:
     match exc:
         case Refused():
             return exc

@@ -33,7 +33,7 @@ def declared(policy: Policy, _trials: int = TRIALS) -> None:
     _hold(policy.name, f"{policy.__name__} has no name: declare it with @policy")
     _hold(policy.__doc__, f"{policy.name} has no docstring")
     for rule in _rules(policy):
-        _hold(rule.doc.strip(), f"{_what(rule)} has no docstring")
+        _hold(rule.doc.strip(), f"{_rule_name(rule)} has no docstring")
     for criterion in policy.judged:
         _hold(LABEL.fullmatch(criterion.label), f"-{criterion.label} is no label: letters, digits and _ are expected")
         _hold(criterion.reason.strip(), f"-{criterion.label} has no sentence for who is skipped")
@@ -48,7 +48,7 @@ def reads_what_it_declares(policy: Policy, trials: int = TRIALS) -> None:
         ask, table = policy.prepare(question.ask, OnlyKeys(question, policy.name, policy.keys)), question.table()
         with _quiet():
             for rule in _rules(policy):
-                rule(ask, table, OnlyKeys(question, _what(rule), rule.keys))
+                rule(ask, table, OnlyKeys(question, _rule_name(rule), rule.keys))
 
 
 def answers_everything(policy: Policy, trials: int = TRIALS) -> None:
@@ -61,7 +61,10 @@ def answers_everything(policy: Policy, trials: int = TRIALS) -> None:
             _verdicts(rule, question, ask, table, config)
         for factor in policy.weights:
             _shaped(
-                _called(question, _what(factor), factor, ask, table, config), "fiu", f"the factor of {_what(factor)}", question
+                _called(question, _rule_name(factor), factor, ask, table, config),
+                "fiu",
+                f"the factor of {_rule_name(factor)}",
+                question,
             )
         _called(question, f"a decision of {policy.name}", decide, policy, question.ask, table, config, question.seed)
 
@@ -70,7 +73,7 @@ def touches_nothing(policy: Policy, trials: int = TRIALS) -> None:
     """Pure: neither files nor network, no clock, no random numbers of its own, and its input is as it was."""
     for rule in _rules(policy):
         outside = reaching(rule.judge if isinstance(rule, Filter) else rule.factor)
-        _hold(not outside, f"{_what(rule)} uses {', '.join(outside)}: a rule sees only what it is given")
+        _hold(not outside, f"{_rule_name(rule)} uses {', '.join(outside)}: a rule sees only what it is given")
     for question in _trials(policy, trials):
         table, config = question.table(), config_of(policy, question.config)
         document, columns, before = question.ask.to_document(), _values(table), dict(config)
@@ -183,7 +186,7 @@ def _rules(policy: Policy) -> Iterator[Filter | Weight]:
     yield from policy.weights
 
 
-def _what(rule: Filter | Weight) -> str:
+def _rule_name(rule: Filter | Weight) -> str:
     return f"the {type(rule).__name__.lower()} {rule.name}"
 
 
@@ -204,21 +207,23 @@ def _called(question: Trial, what: str, function: Callable[..., Any], *arguments
 
 
 def _verdicts(rule: Filter, question: Trial, ask: Ask, table: Columns, config: Mapping[str, Any]) -> None:
-    verdicts, numbers = _called(question, _what(rule), rule, ask, table, config)
+    verdicts, numbers = _called(question, _rule_name(rule), rule, ask, table, config)
     steps = [verdicts]
     if isinstance(verdicts, Relaxation):
-        steps = [verdicts.strict, *(_called(question, _what(rule), laxer) for laxer in verdicts.laxer)]
+        steps = [verdicts.strict, *(_called(question, _rule_name(rule), laxer) for laxer in verdicts.laxer)]
     for step in steps:
         wanted = len(rule.criteria)
-        _hold(len(step) == wanted, f"{_what(rule)} gives {len(step)} verdicts, {wanted} are declared ({question})")
+        _hold(len(step) == wanted, f"{_rule_name(rule)} gives {len(step)} verdicts, {wanted} are declared ({question})")
         for verdict in step:
-            _shaped(verdict, "b", f"a verdict of {_what(rule)}", question)
+            _shaped(verdict, "b", f"a verdict of {_rule_name(rule)}", question)
     for name, value in numbers.items():
         if isinstance(value, np.ndarray) and value.ndim:
-            _hold(value.shape == (len(table),), f"{name} of {_what(rule)} has {len(value)} rows, not {len(table)} ({question})")
+            _hold(
+                value.shape == (len(table),), f"{name} of {_rule_name(rule)} has {len(value)} rows, not {len(table)} ({question})"
+            )
     for criterion in rule.criteria:
         missing = [name for name in criterion.gap or () if name not in numbers]
-        _hold(not missing, f"-{criterion.label} names {missing} in its gap, which {_what(rule)} does not give ({question})")
+        _hold(not missing, f"-{criterion.label} names {missing} in its gap, which {_rule_name(rule)} does not give ({question})")
 
 
 def _shaped(value: Any, kinds: str, what: str, question: Trial) -> None:

@@ -174,7 +174,7 @@ def _config(policy: Policy, drawn: Random | None) -> dict[str, Any]:
     if drawn is not None:
         for key in known_keys(policy):
             if "<" not in key.name and drawn.random() < 0.2:
-                config[key.name] = drawn.choice(_others(key))
+                config[key.name] = drawn.choice(_other_values(key))
     return config
 
 
@@ -184,7 +184,7 @@ def known_keys(policy: Policy) -> list[Key]:
     return [key for key in KEYS if (key.app, key.component) in places and key.name in policy.keys]
 
 
-def _others(key: Key) -> list[Any]:
+def _other_values(key: Key) -> list[Any]:
     bounds = [key.accept(bound) for bound in (key.low, key.high) if bound is not None and key.type not in ("str", "list")]
     if key.type == "bool":
         return [not key.default]

@@ -173,7 +173,7 @@ class Ask:
         if isinstance(document, Mapping) and (form := document.get("format", FORMAT)) != FORMAT:
             wrong.append(problem("format", "format", f"expected {FORMAT!r}, found {found(form)}"))
         try:
-            ask = read(cls, _given(document))
+            ask = read(cls, _without_nulls(document))
         except OutsideDataError as error:
             raise OutsideDataError([*wrong, *error.problems]) from None
         if wrong:
@@ -185,11 +185,11 @@ class Ask:
         return {"format": FORMAT, **thawed(asdict(self))}
 
 
-def _given(value: Any) -> Any:
+def _without_nulls(value: Any) -> Any:
     """A JSON value without the members that are null."""
     if isinstance(value, Mapping):
-        return {name: _given(member) for name, member in value.items() if member is not None}
-    return [_given(item) for item in value] if isinstance(value, list) else value
+        return {name: _without_nulls(member) for name, member in value.items() if member is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 SIGNED = frozenset(name for name, declared in Ask.__annotations__.items() if declared.startswith(("Whole", "Number")))

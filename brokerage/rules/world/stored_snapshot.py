@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from brokerage.rules.grid.document import FORMAT, Entry, Grid, QueueEntry
+from brokerage.rules.grid.document import FORMAT, Entry, Grid, QueueEntry, without_ours
 from brokerage.rules.grid.measurements import Facts
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.states import JOB
@@ -125,13 +125,25 @@ def document(snapshot: GridSnapshot) -> dict[str, Any]:
     members = {
         "format": FORMAT,
         "now": snapshot.now.isoformat(),
-        "sites": {site.name: _flat(site) | {"total_rw": work.get(site.name, 0.0)} for site in grid.sites},
+        "sites": {site.name: _flat(site) | _total(work, site.name) for site in grid.sites},
         "storages": {storage.name: _flat(storage) for storage in grid.storages},
         "queues": {queue.name: _queue(queue) for queue in grid.queues},
         "software": facts.software or {},
     }
     parts = {part: [_plain(entry) for entry in getattr(facts, part)] for part in ("links", *MOMENT, "replicas")}
     return members | {part: entries for part, entries in parts.items() if entries}
+
+
+def for_everybody(snapshot: GridSnapshot) -> GridSnapshot:
+    """What anybody may see: without jobs, users and work, which belong to VOs, and without directories."""
+    grid = snapshot.grid
+    shown = replace(
+        grid,
+        storages=tuple(without_ours(storage) for storage in grid.storages),
+        queues=tuple(without_ours(queue) for queue in grid.queues),
+    )
+    facts = replace(snapshot.facts, jobs=(), users=(), work=(), total_rw=None)
+    return GridSnapshot(shown, facts, snapshot.now, snapshot.scope)
 
 
 def with_task_facts(snapshot: GridSnapshot, task_facts: TaskFacts) -> GridSnapshot:
@@ -147,6 +159,10 @@ def with_task_facts(snapshot: GridSnapshot, task_facts: TaskFacts) -> GridSnapsh
 def _flat(entry: Entry) -> dict[str, Any]:
     columns = {name: value for name, value in entry.columns.items() if name != "attributes"}
     return {**(entry.columns.get("attributes") or {}), **columns}
+
+
+def _total(work: Mapping[str, float], site: str) -> dict[str, float]:
+    return {"total_rw": work[site]} if site in work else {}
 
 
 def _queue(queue: QueueEntry) -> dict[str, Any]:

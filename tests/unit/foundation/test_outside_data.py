@@ -33,6 +33,7 @@ class Cat(BaseModel):
     toys: Annotated[list[str], Expected("a list of toys")] = Field(default=[], max_length=3)
     code: Annotated[str, Field(pattern="^[a-z]+$")] = "a"
     place: Annotated[str, Field(pattern="^([a-z]+)?$")] = ""
+    chip: Annotated[str, Field(pattern="^[0-9]*$")] = Field(default="", description="Number under the skin.")
     from_: str = Field(default="", alias="from", max_length=3, json_schema_extra={"column": "origin"})
 
     @field_validator("code")
@@ -70,6 +71,7 @@ class Home(BaseModel):
         ({"toys": [1]}, "toys[0]", "type", "expected a text, found the number 1"),
         ({"toys": ["a"] * 4}, "toys", "length", "more than 3 entries"),
         ({"code": "A"}, "code", "format", "the text 'A' does not have the form [a-z]+"),
+        ({"chip": "A"}, "chip", "format", "the text 'A' does not have the form [0-9]*; it is: Number under the skin."),
         ({"code": "dog"}, "code", "species", "a {dog} is no cat"),
         ({"from": "here"}, "from", "length", "4 characters, the limit of the column origin is 3"),
         ({"livse": 3}, "livse", "unknown", "unknown member; the nearest known one is lives"),

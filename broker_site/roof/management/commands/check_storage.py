@@ -29,9 +29,10 @@ class Command(BaseCommand):
         parser.add_argument("--storage", action="append", metavar="NAME", help="only this endpoint; may be said again")
         parser.add_argument(
             "--older-than", type=_duration, default=86400.0, metavar="TIME",
-            help="unknown files of this age are orphans (default 1d); younger ones may be of a job that is about to report",
+            help="unknown files of this age, as 12h or in seconds, are orphans (default 1d); younger ones may be of a job that "
+            "is about to report",
         )  # fmt: skip
-        parser.add_argument("--remove", action="store_true", help="remove the orphans; nothing else is ever removed")
+        parser.add_argument("--remove-orphans", action="store_true", help="remove the orphans; nothing else is ever removed")
         parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -40,7 +41,7 @@ class Command(BaseCommand):
         names = options["storage"] or list(roots)
         if unknown := [name for name in names if name not in roots]:
             raise CommandError(f"no storage endpoint with a path: {', '.join(unknown)}")
-        results = [self._look(roots[name], options["older_than"], removing=options["remove"]) for name in names]
+        results = [self._look(roots[name], options["older_than"], removing=options["remove_orphans"]) for name in names]
         if options["json"]:
             self.stdout.write(json.dumps({"storages": results}, indent=1))
         else:
@@ -78,7 +79,8 @@ class Command(BaseCommand):
             self.stdout.write(f"{result['storage']}: not looked at: {result['trouble']}")
             return
         lost, wrong, orphans = result["lost"], result["wrong_sizes"], result["orphans"]
-        counts = f"{result['right']} right, {len(lost)} lost, {len(wrong)} of a wrong size, {len(orphans)} orphans"
+        noun = "orphan" if len(orphans) == 1 else "orphans"
+        counts = f"{result['right']} right, {len(lost)} lost, {len(wrong)} of a wrong size, {len(orphans)} {noun}"
         young = f", {len(result['young'])} unknown but young" if result["young"] else ""
         removed = f", {result['removed']} removed" if result["removed"] else ""
         unmarked = "" if result["marked"] else " (never marked: it may be the wrong folder)"
@@ -93,6 +95,6 @@ class Command(BaseCommand):
 
 def _duration(text: str) -> float:
     try:
-        return float(KINDS["duration"].read(text))
+        return float(KINDS["duration"].read(f"{text}s" if text.isdecimal() else text))
     except InvalidText as problem:
         raise ArgumentTypeError(str(problem)) from problem

@@ -147,7 +147,7 @@ class _Parser:
                 return token.text[1:-1].replace("''", "'")
             case "number":
                 return float(token.text) if "." in token.text else int(token.text)
-        raise BadCriteria(token.position, "a :variable, a 'text' or a number", _told(token))
+        raise BadCriteria(token.position, "a :variable, a 'text' or a number", _token_text(token))
 
     @property
     def _now(self) -> Token:
@@ -161,17 +161,17 @@ class _Parser:
     def _take(self, kind: str, expected: str) -> Token:
         token = self._now
         if token.kind != kind:
-            raise BadCriteria(token.position, expected, _told(token))
+            raise BadCriteria(token.position, expected, _token_text(token))
         self._at += 1
         return token
 
     def _take_mark(self, mark: str) -> None:
         if self._now.text != mark or self._now.kind != "mark":
-            raise BadCriteria(self._now.position, repr(mark), _told(self._now))
+            raise BadCriteria(self._now.position, repr(mark), _token_text(self._now))
         self._at += 1
 
 
-def _told(token: Token) -> str:
+def _token_text(token: Token) -> str:
     return "the end" if token.kind == "end" else repr(token.text)
 
 
