@@ -135,7 +135,7 @@ def test_a_stale_lock_of_the_socket_does_not_move_the_server_to_another_port(fol
     account = instance.postgres.place.account
     instance.stop()
     uid = account.uid if account else os.geteuid()
-    with subprocess.Popen(["sleep", "10"], user=uid) as other:  # noqa: S607 - the pid went to another process of the same user
+    with subprocess.Popen(["sleep", "10"], user=uid) as other:  # the pid went to another process of the user
         lock.write_text("\n".join([str(other.pid), *lines[1:]]) + "\n")
         os.chown(lock, uid, -1)
         assert instance.start() == services
