@@ -63,7 +63,7 @@ def test_up_is_killed_and_started_again(record_property: Callable[[str, object],
 @pytest.mark.long
 @pytest.mark.skipif(bool(SUPERUSER or small_disk.why_not()), reason=SUPERUSER or small_disk.why_not())
 def test_disks_are_full_for_a_while(record_property: Callable[[str, object], None]) -> None:
-    result = wreck("disk", "--jobs", "600", before=tuple(small_disk.own_mounts()))
+    result = wreck("disk", "--jobs", "1200", before=tuple(small_disk.own_mounts()))
     record_property("told", line("disks full", result))
     check(result, 3)
     told = {each["fault"]: each["told"] for each in result["measured"]}
@@ -81,7 +81,7 @@ def test_the_network_delays_resets_and_falls_silent(record_property: Callable[[s
 @pytest.mark.chaos
 @pytest.mark.long
 def test_postgresql_stands_still_for_a_while(record_property: Callable[[str, object], None]) -> None:
-    result = wreck("frozen", "--jobs", "600")
+    result = wreck("frozen", "--jobs", "1200")
     record_property("told", line("frozen", result))
     check(result, 2)
     assert all(each["healthz"] > 0 for each in result["measured"]), "/healthz asks nothing of the database"

@@ -123,7 +123,7 @@ class Wreck:
         assert seen
         with psycopg2.connect(machine.dsn) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM brokerage_job WHERE sub_status = 'lost_heartbeat'")
-            silent = cursor.fetchone()[0]
+            (silent,) = cursor.fetchone() or (0,)
         connection.close()
         return {
             "seconds": round(time.monotonic() - machine.began, 1),
