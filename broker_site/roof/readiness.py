@@ -127,6 +127,7 @@ _BY_CODE = {
     "42501": "the role of this process may not write to the database",
 }
 _BY_TEXT = {
+    "No space left on device": _BY_CODE["53100"],
     "too many clients": _BY_CODE["53300"],
     "remaining connection slots": _BY_CODE["53300"],
     "too many connections": _BY_CODE["53300"],

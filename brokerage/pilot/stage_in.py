@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from brokerage.pilot.copying import Sum, copy, open_regular
 from brokerage.pilot.job import Failure, Input, Source
 
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 MISSING, CORRUPT, FAILED, DOWN, FETCHED = "missing", "corrupt", "failed", "down", "fetched"
 WEIGHT = (MISSING, CORRUPT, FAILED, DOWN)
 """A damaged copy weighs more than missing ones, a storage in trouble more than both, and most one that is not there at all."""
@@ -19,7 +21,7 @@ def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None]) -
 
     Every input is looked at, so that one report names all missing and corrupt ones; after the first bad one the rest is only
     looked for. Raises Failure with code STORAGE_DOWN (an input has no good copy elsewhere), INPUT_MISSING, INPUT_CORRUPT (damaged
-    at every source that has it) or STAGEIN_FAILED (the storage did not work).
+    at every source that has it), STAGEIN_FAILED (the storage did not work) or PILOT_ERROR (the folder is on a full disk).
     """
     verdicts: dict[str, list[str]] = {verdict: [] for verdict in WEIGHT}
     words: list[str] = []
@@ -74,6 +76,9 @@ def _fetch(entry: Input, target: Path, check: Callable[[], None], down: set[str]
         except (FileNotFoundError, NotADirectoryError):
             problem = (MISSING, "at no source")
         except OSError as trouble:
+            if trouble.errno in NO_SPACE:  # writing: no other copy would fit either
+                target.unlink(missing_ok=True)
+                raise Failure("PILOT_ERROR", f"no space left on the disk of the worker node: {entry.lfn}") from trouble
             problem = (FAILED, trouble.strerror or str(trouble))
         target.unlink(missing_ok=True)
         if fault := _fault(source, gone):

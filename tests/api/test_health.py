@@ -139,6 +139,7 @@ def test_a_redis_that_is_down_is_the_first_cause(client: Client, settings: Setti
         ("FATAL:  sorry, too many clients already", "the database has no connection left: too many clients"),
         ('connection to server at "10.0.0.7" failed: Connection refused', "nothing listens at the address of the database"),
         ("FATAL:  the database system is starting up", "the database is starting"),
+        ("FATAL:  could not write init file: No space left on device", "the disk of the database is full"),
         ("timeout expired", "the database does not answer within 3 s"),
         ("something of a new release", "the database fails: OperationalError"),
     ],

@@ -1,7 +1,6 @@
 """`python -m tests.chaos.drill`: a backup is restored under working pilots, by the commands of the how-to page.
 
-Prints one JSON object. Always on private servers of an instance of its own. Pilots are no children of the system here: they
-outlive it, as on other machines.
+Prints one JSON object. Always on private servers of an instance of its own.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ from broker_site.roof.embedded.place import STATE, read_private
 from broker_site.roof.embedded.postgres import ADMIN, find_software
 from broker_site.roof.embedded.process import free_port
 from broker_site.roof.supervisor import Pilot, System, running
-from tests.chaos.campaign import QUEUES, Campaign
+from tests.chaos.campaign import Campaign
 from tests.chaos.history import History
+from tests.chaos.outside_pilots import outside_pilots
 from tests.chaos.run import FOREIGN, QUIET_S, check, own_instance
 from tests.chaos.submitting import Submitter
 from tests.chaos.watching import Progress, Watch
@@ -85,11 +85,11 @@ class Drill:
 
     def run(self) -> dict[str, Any]:
         """Dump, lose the system, restore, go on to the end: the figures."""
-        with attached(self.instance, need_redis=True) as servers, self._pilots() as start_pilots:
+        with attached(self.instance, need_redis=True) as servers, outside_pilots(self.campaign) as start_pilots:
             dsn = servers.services.database_url
             watch = Watch(dsn)
             with self._system(self._fill, fresh=True) as system:
-                start_pilots(system.url)
+                start_pilots(system.url, self.enrolments)
                 submitter = Submitter(system.url, self.token, self.campaign, History(self.campaign.folder / "history.jsonl"))
                 while not submitter.done:
                     submitter.next()
@@ -145,32 +145,6 @@ class Drill:
         made = make(self.campaign)
         self.token, self.enrolments = made.token, made.enrolments
         return ()
-
-    @contextmanager
-    def _pilots(self) -> Iterator[Callable[[str], None]]:
-        """A function that starts the pilots; they end with the block."""
-        started: list[subprocess.Popen[bytes]] = []
-
-        def start(url: str) -> None:
-            for queue, n in QUEUES.items():
-                secret = self.campaign.folder / f"enrolment-{queue}"
-                secret.write_text(self.enrolments[queue] + "\n", encoding="ascii")
-                started.extend(self._pilot(url, queue, number, secret) for number in range(n))
-
-        try:
-            yield start
-        finally:
-            for pilot in started:
-                pilot.terminate()
-            for pilot in started:
-                pilot.wait(20)
-
-    def _pilot(self, url: str, queue: str, number: int, secret: Path) -> subprocess.Popen[bytes]:
-        work = self.campaign.folder / "work" / queue / str(number)
-        command = [sys.executable, "-m", "brokerage.pilot", "--server", url, "--queue", queue, "--slot", f"{queue}-{number}"]
-        folders = ["--enrolment-file", str(secret), "--work", str(work), "--software", str(self.campaign.software)]
-        with (self.campaign.folder / f"pilot-{queue}-{number}.log").open("ab") as log:
-            return subprocess.Popen([*command, *folders], cwd=ROOT, env={"PATH": os.environ["PATH"]}, stderr=log)
 
     def _wait(self, watch: Watch, reached: Callable[[Progress], bool]) -> Progress:
         """Look until something is reached, or no longer."""

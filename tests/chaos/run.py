@@ -39,14 +39,14 @@ CLEAN_S = 10.0
 """How much longer pilots may take to remove what dead ones left on storage."""
 LONGEST_S = 400.0
 """How long a run may take for each time that the faults of the smoke test are done."""
-SHORTEST_GAP_S, LONGEST_GAP_S = 1.0, 5.0
+SHORTEST_GAP_S, LONGEST_GAP_S = 1.0, 3.0
 """Faults are spread over the work, but come no more and no less often than this."""
 MUTANT_GAP_S = 4.0
 """They come more slowly where all that is waited for is the effect of a planted bug."""
 SPREAD = 0.8
 """The part of the work over which the faults are spread."""
 TICK_S, LOOK_S = 0.1, 0.4
-QUIET_S = 15.0
+QUIET_S = 10.0
 """Worker and beat are started anew when no agent began for so long: 45 s with the shortest default periods, these are shorter."""
 FROZEN_S = 5.0
 """The same for web server, PostgreSQL and Redis that do not answer."""

@@ -49,6 +49,10 @@ class Submitter:
             self.tasks.append(task)
         return task is not None
 
+    def next_or_done(self) -> bool:
+        """Try the next one, if there is one left; whether none is left."""
+        return self.done or (self.next() and self.done)
+
     def _post(self, key: str, body: object) -> tuple[int, str]:
         """Status and body of the answer; 0 when none came."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", "Idempotency-Key": key}

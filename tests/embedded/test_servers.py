@@ -126,6 +126,24 @@ def test_a_stale_pid_file_is_no_server(folder: Path, make: Make) -> None:
     instance.stop()
 
 
+def test_a_stale_lock_of_the_socket_does_not_move_the_server_to_another_port(folder: Path, make: Make) -> None:
+    instance = make(folder)
+    services = instance.start()
+    assert instance.postgres and instance.postgres.socket_folder
+    lock = instance.postgres.socket_folder / f".s.PGSQL.{instance.postgres.access.port}.lock"
+    lines = lock.read_text().splitlines()
+    account = instance.postgres.place.account
+    instance.stop()
+    uid = account.uid if account else os.geteuid()
+    with subprocess.Popen(["sleep", "10"], user=uid) as other:  # the pid went to another process of the user
+        lock.write_text("\n".join([str(other.pid), *lines[1:]]) + "\n")
+        os.chown(lock, uid, -1)
+        assert instance.start() == services
+        other.kill()
+    assert [path.name for path in lock.parent.glob("*.lock")] == [lock.name]
+    instance.stop()
+
+
 def test_two_instances_run_side_by_side(folder: Path, make: Make) -> None:
     first, second = make(folder), make(folder, "two")
     a, b = first.start(), second.start()

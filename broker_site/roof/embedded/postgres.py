@@ -248,6 +248,8 @@ class Postgres:
         if self.socket_folder:
             self.socket_folder.mkdir(exist_ok=True)
             self.socket_folder.chmod(0o700)
+            for left in self.socket_folder.glob(".s.PGSQL.*"):  # whoever has the pid in its lock now, it is no server of ours
+                left.unlink()
             give(self.socket_folder, self.place.account)
         settings: Mapping[str, object] = {
             **SETTINGS,
