@@ -83,8 +83,6 @@ INPUT_MISSING = "input_missing"
 """Sub-status of a job that was closed because inputs could not be read: a try of its files, which wait as after a failure."""
 
 PILOT_CLOSED, OUTPUT_EXISTS = "pilot_closed", "output_exists"
-"""Sub-status of a job that was closed because its pilot stopped, or found its output on storage: a try of its files, which wait
-from the second such one on.
-"""
+"""Sub-status of a job that was closed because its pilot stopped, or found its output on storage: a try of its files, no more."""
 
 GUARDED = ((JOB, "brokerage_job", "TRUE"),)

@@ -27,8 +27,8 @@ from brokerage.rules.dispatch.settlement import (
     first_line,
     settle,
 )
-from brokerage.states import INPUT_MISSING, JOB, OUTPUT_EXISTS, PILOT_CLOSED
-from workqueues.ledger.files import Hold, JobOutcome, MadeFile, PausedFor, settling
+from brokerage.states import INPUT_MISSING, JOB
+from workqueues.ledger.files import Hold, JobOutcome, MadeFile, settling
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import CatalogueEntry, add_replica, registered_before, registering
 from workqueues.models import File
@@ -39,11 +39,6 @@ from workqueues.rules.jobs.retry_pause import RetryPause
 
 FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
-
-PAUSED_FOR: Mapping[str, PausedFor] = {INPUT_MISSING: "tries", PILOT_CLOSED: "repeats", OUTPUT_EXISTS: "repeats"}
-"""Closed jobs whose end may come again and again: their inputs wait, where a pilot broke off from the second such try on, so that
-a site that is drained costs no pause.
-"""
 
 _SEE = Prepared(
     "see_jobs",
@@ -169,8 +164,8 @@ def _settle(
         order = JobOrder(job.outputs, job.storage, job.space, sources, registered)
         settlement = settle(report, order, job.kill_requested, job.kill_outcome, notes)
         outcome: Outcome = "untried" if settlement.down else FILE_OUTCOME[settlement.ending]
-        paused_for = PAUSED_FOR.get(settlement.sub_status, "failures")
-        writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement), paused_for=paused_for)
+        unreadable = settlement.sub_status == INPUT_MISSING
+        writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement), unreadable=unreadable)
         error = f": {report.error_code} {first_line(report.error_message)}" if report.error_code else ""
         if not move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]).run():
             raise Stale(f"the lease {epoch} of job {job_id} is over")
@@ -244,14 +239,14 @@ def _recorded(job: _Job, epoch: int) -> str:
 
 def _ending_files(
     jobs: Sequence[_Job], outcome: Outcome, made: Mapping[int, ReportedOutput], holds: Mapping[int, Hold], *,
-    paused_for: PausedFor = "failures",
+    unreadable: bool = False,
 ) -> list[Call]:  # fmt: skip
     """What the end of the jobs writes to their files, which are locked."""
     facts = {file_id: MadeFile(o.size, o.checksum, o.n_events) for file_id, o in made.items()}
     not_needed = frozenset(o.file_id for job in jobs for o in job.outputs if o.optional)
     outcomes = [
         JobOutcome(
-            j.id, outcome, j.inputs, [o.file_id for o in j.outputs], facts, holds, not_needed, j.cut, _pause(j.vo), paused_for
+            j.id, outcome, j.inputs, [o.file_id for o in j.outputs], facts, holds, not_needed, j.cut, _pause(j.vo), unreadable
         )
         for j in jobs
     ]  # fmt: skip

@@ -17,7 +17,7 @@ class Failure(Exception):
     """The job has failed and is to be reported so.
 
     code: BAD_JOB, NO_CONTAINER, TRF_NOT_FOUND, BAD_PARAMETERS, PAYLOAD_START, PAYLOAD_EXIT, PAYLOAD_MEMORY, PAYLOAD_DISK,
-    PAYLOAD_LOST, WALLTIME, KILLED, PILOT_STOPPED, PILOT_DIED, PILOT_ERROR (the worker node's own disk), INPUT_MISSING,
+    PAYLOAD_LOST, WALLTIME, KILLED, PILOT_STOPPED, PILOT_ERROR (the worker node's own disk), INPUT_MISSING,
     INPUT_CORRUPT, STAGEIN_FAILED, OUTPUT_MISSING, OUTPUT_EXISTS, STAGEOUT_FAILED or STORAGE_DOWN. missing, corrupt: names of
     input files that no source has, or has only damaged. down: storage endpoints whose root is not there.
     """

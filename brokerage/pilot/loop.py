@@ -145,7 +145,7 @@ class Pilot:
         """Tell the server at once of the job whose pilot was killed at this slot, instead of letting its lease run out."""
         found = ticket.left(self.place.work)
         if found is not None:
-            failure = Failure("PILOT_DIED", "the pilot ended without a word; the next one at its slot tells of it")
+            failure = Failure("PILOT_STOPPED", "the pilot was killed; the next one at its slot tells of it")
             message = messages.report(found.id, failure)
             answer = self.server.ask(*message, found.token, deadline=now() + LAST_JOB_S, stop_grace_s=STOP_GRACE_S)
             recorded = "no answer" if answer is None else answer.body.get("status", f"refused with status {answer.status}")

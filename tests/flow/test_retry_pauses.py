@@ -83,15 +83,11 @@ def test_a_job_that_was_closed_waits_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("code", ["PILOT_STOPPED", "OUTPUT_EXISTS"])
-def test_a_pilot_that_breaks_off_again_and_again_is_given_the_file_ever_more_rarely_until_its_tries_are_used_up(
-    code: str,
-) -> None:
+def test_a_pilot_that_breaks_off_again_and_again_uses_up_the_tries_of_the_file(code: str) -> None:
     (queue,) = grid("ALPHA")
     task = one_job(maxAttempt=4, maxFailure=1)
-    for seconds in (0, 30, 60):
+    for _ in range(3):
         end(take(queue), Report("failed", error_code=code, error_message="told to stop"))
-        assert about(pause(task), seconds) or seconds == 0 == pause(task).total_seconds()
-        let_retry()
         run_agent("generate", looked=True)
     end(take(queue), Report("failed", error_code=code, error_message="told to stop"))
     run_agents(2)

@@ -206,7 +206,7 @@ def test_the_next_pilot_at_the_slot_tells_at_once_what_became_of_the_job_before_
     pilot.kill()
     pilot.wait()
     slot.run()
-    assert slot.report(job)["error"]["code"] == "PILOT_DIED"
+    assert slot.report(job)["error"]["code"] == "PILOT_STOPPED"
     assert sorted(entry.name for entry in slot.work.iterdir()) == ["slot.lock"]
     before = len(peer.asked)
     slot.run()

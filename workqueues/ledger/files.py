@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from broker_site.foundation.sql.prepared import Call, Prepared
 from workqueues.ledger.events import end_ranges
@@ -38,12 +38,6 @@ class Hold(NamedTuple):
     due_s: float = 0.0
 
 
-PausedFor = Literal["failures", "tries", "repeats"]
-"""What makes files wait for their next try: failures; every try, as an input could not be read; or tries that were no failures,
-from the second on, as a pilot broke off.
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
     """The end of one job as its files see it.
@@ -52,7 +46,7 @@ class JobOutcome:
     `made` maps ids of output files to what was made; the others failed, unless they are among `not_needed`, which a finished job
     may leave out.
     `holds`: ids of input files that the job could not read, or that wait for a storage. `pause`: how long files of masters wait
-    for their next try after one that failed, or that was closed for something that may come again (`paused_for`).
+    for their next try after one that failed, or that was closed because an input could not be read (`unreadable`).
     """
 
     job_id: int
@@ -64,14 +58,13 @@ class JobOutcome:
     not_needed: frozenset[int] = frozenset()
     cut: Sequence[int] = ()
     pause: RetryPause = NO_PAUSE
-    paused_for: PausedFor = "failures"
+    unreadable: bool = False
 
     def pause_s(self, attempt_nr: int, failed_attempt: int) -> float:
         """How long a file with so many tries and failures, this one included, waits for its next try."""
         if self.outcome == "failed":
             return self.pause.after(failed_attempt)
-        waits = {"failures": 0, "tries": attempt_nr, "repeats": attempt_nr - failed_attempt - 1}
-        return self.pause.after(waits[self.paused_for])
+        return self.pause.after(attempt_nr) if self.unreadable else 0.0
 
 
 _LOCK = Prepared(
