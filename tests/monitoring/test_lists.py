@@ -115,7 +115,7 @@ class Lists(TestCase):
 
     def test_a_rare_row_is_found_by_looking_further_a_bounded_step_at_a_time(self) -> None:
         rare = list(Job.objects.filter(status="failed").order_by("-id").values_list("id", flat=True))
-        with patch.object(keyset, "WINDOW", 8):
+        with patch.object(keyset, "WINDOW", 30):
             page = text(self.client.get("/jobs/?status=failed"))
             self.assertIn("Look further", page)
             seen, address = [], "/jobs.json?status=failed"

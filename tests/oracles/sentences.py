@@ -6,7 +6,7 @@ A criterion is named by its label and how many of that label stand before it in 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ import pytest
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.facts.ask import Ask
 from tests.oracles import analysis, production
-from tests.oracles.generic import megabytes, walltime
+from tests.oracles.generic import means, megabytes, walltime
 
 Row = Mapping[str, Any]
 Sentence = Callable[[Ask, Row], str]
@@ -37,6 +37,13 @@ def alike(one: str, other: str) -> bool:
     """Whether two sentences say the same; numbers as they are rounded in them."""
     numbers = [[float(number) for number in NUMBER.findall(text)] for text in (one, other)]
     return NUMBER.sub("#", one) == NUMBER.sub("#", other) and numbers[0] == pytest.approx(numbers[1], rel=1e-3, abs=1.0)
+
+
+def word_of_an_unknown_site(ask: Ask, rows: Iterable[Row]) -> str:
+    """What is added to the place that a task names, where it is the name of nothing."""
+    if ask.site is None or any(means(ask.site.split(","), row) for row in rows):
+        return ""
+    return ", and no queue here is called so"
 
 
 def cores(ask: Ask, row: Row) -> int:

@@ -17,8 +17,9 @@ from broker_site.roof.conformance.families.one_queue import (
 )
 from broker_site.roof.conformance.registry import Answer, Given, family
 from brokerage.rules.facts.ask import Ask
+from brokerage.rules.facts.job_counts import effective_running, many_assigned
 from brokerage.rules.facts.network import fast_enough, latest, network_weight, queued_weight, throughput_weight
-from brokerage.rules.facts.snapshot import JOBS, Queues, effective_running, many_assigned
+from brokerage.rules.facts.snapshot import JOBS, Queues
 from brokerage.rules.facts.software import Architecture, container_sources, parse_architecture
 from brokerage.rules.grid.fair_share import Work, accepts
 
