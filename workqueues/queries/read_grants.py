@@ -9,7 +9,9 @@ from typing import Any
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from broker_site.foundation.access.models import Role
+from broker_site.foundation.access.models import Role, User
+from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import found, problem
 from workqueues.models import CatalogueDataset, Dataset, ReadGrant, Task
 from workqueues.rules.refine import DatasetKey, Reader, dataset_key
 from workqueues.rules.refine.data_rights import Grant, may_read
@@ -64,6 +66,17 @@ def grants_in_force(readers: Iterable[Reader], vos: Collection[str]) -> list[Gra
     )
     rows = ReadGrant.objects.filter(for_us, Q(ends_at=None) | Q(ends_at__gt=Now()), vo__in=vos)
     return [Grant(*row) for row in rows.values_list("vo", "pattern", "owner", "grantee_kind", "grantee")]
+
+
+def check_names(grant: Grant) -> list[Problem]:
+    """Who of those that a new grant names does not exist: a VO in which nobody has a role, a user who is not active."""
+    vos = {"vo": grant.vo} | ({"grantee": grant.grantee} if grant.grantee_kind == "vo" else {})
+    known = set(Role.objects.filter(vo__in=vos.values()).values_list("vo", flat=True))
+    wrong = [problem(field, "vo", f"nobody has a role in a VO {found(vo)}") for field, vo in vos.items() if vo not in known]
+    user = grant.grantee_kind == "user"
+    if user and not User.objects.filter(username=grant.grantee, is_active=True).exists():
+        wrong.append(problem("grantee", "user", f"there is no active user {found(grant.grantee)}"))
+    return wrong
 
 
 def catalogued(datasets: Collection[DatasetKey]) -> dict[DatasetKey, tuple[int, str]]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.outside_data import problem
+from broker_site.foundation.outside_data import found, problem
 from workqueues.rules.jobs.lengths import DATASET
 from workqueues.rules.refine.types import TaskDocument
 from workqueues.states import OUTPUT_TYPES
@@ -84,10 +85,10 @@ def matches(pattern: str, name: str) -> bool:
     if at > end or not (name.startswith(first) and name.endswith(last)):
         return False
     for part in between:
-        found = name.find(part, at, end)
-        if found < 0:
+        at = name.find(part, at, end)
+        if at < 0:
             return False
-        at = found + len(part)
+        at += len(part)
     return True
 
 
@@ -99,6 +100,21 @@ def pattern_fault(pattern: str) -> tuple[str, str] | None:
     if not _PATTERN.fullmatch(pattern):
         return "format", "a dataset name: letters, digits and . _ : / - , and * for any text"
     return None
+
+
+def check_grant(grant: Grant, ends_at: datetime | None, now: datetime) -> Iterator[Problem]:
+    """What is wrong with a new grant by itself; whether its VOs and users exist is seen elsewhere."""
+    if fault := pattern_fault(grant.pattern):
+        yield problem("pattern", *fault)
+    if grant.grantee_kind == "group":
+        why = "grants to groups are not supported yet, as nothing says who is in a group; name a VO or a user"
+        yield problem("grantee_kind", "not_supported_yet", why)
+    elif grant.grantee_kind not in GRANTEE_KINDS:
+        yield problem("grantee_kind", "choice", f"expected {' or '.join(GRANTEE_KINDS)}, found {found(grant.grantee_kind)}")
+    elif (grant.grantee_kind, grant.grantee) == ("vo", grant.vo):
+        yield problem("grantee", "contradiction", f"tasks of VO {grant.vo} may read its datasets without a grant")
+    if ends_at is not None and ends_at <= now:
+        yield problem("ends_at", "range", "the grant would have ended already")
 
 
 @dataclass(frozen=True, slots=True)
