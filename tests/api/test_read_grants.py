@@ -97,7 +97,7 @@ def test_giving_and_withdrawing_leave_audit_rows_refusals_too(operator: Person, 
     assert not ReadGrant.objects.exists()
     rows = Audit.objects.filter(vo="demo", act__startswith="dataset.").order_by("id").values_list("who", "act", "object")
     assert list(rows) == [("olga", "dataset.grant", f"read grant {given}"), ("olga", "dataset.withdraw", f"read grant {given}")]
-    assert Audit.objects.get(act="dataset.withdraw").before["grantee"] == "guests"
+    assert Audit.objects.filter(act="dataset.withdraw", before__grantee="guests").exists()
     assert Audit.objects.filter(who="ada", act="dataset:grant", outcome="refused").count() == 1
 
 

@@ -237,7 +237,7 @@ REST = (
     ("tasks/7000/jobs/", "job_of_task"),
     ("tasks/7000/files/", "file_of_task"),
     ("datasets/", "dataset_list_by_vo"),
-    ("read-grants/?grantee=vo7", "read_grant_by_grantee"),
+    ("read-grants/", "read_grant_by_grantee"),
     ("jobs/", "job_spec_list_by_vo"),
     ("jobs/5000/", "brokerage_job_pkey"),
 )
