@@ -28,6 +28,7 @@ from brokerage.rules.placement.usable_input import UsableInput
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
+from workqueues.rules.refine.data_rights import NOT_READ_ANY_MORE
 from workqueues.splitters.check import BadPlan
 
 
@@ -63,13 +64,16 @@ def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJo
     """Make jobs from one dataset, as many as there is room for; none, and no wait, where the throttler has none left."""
     if run_state.throttle.room(task) == 0:
         return 0, None
+    pending_s = gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo)
+    if closed := run_state.cycle.requests.batch.withheld.get(task.id):
+        return 0, Delay(f"waiting for the input {closed}, {NOT_READ_ANY_MORE}", pending_s)
     if run_state.stale:
         return 0, Delay(run_state.stale[0], gdpconfig.value("feeds", "FEED_PERIOD"))
     try:
         most = _most_jobs(task, run_state)
         return _make(task, dataset, most, run_state) if most else (0, QUEUES_FULL)
     except (Unusable, BadPlan, CannotAsk, UnresolvedPlaceholder, NoPlace) as error:
-        return 0, Delay(str(error), gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo))
+        return 0, Delay(str(error), pending_s)
 
 
 def _most_jobs(task: Task, run_state: GenerateRun) -> int:

@@ -33,6 +33,7 @@ from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import CatalogueEntry, add_replica, registered_before, registering
 from workqueues.models import File
 from workqueues.queries.datasets import waits_for_storages
+from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.held_files import REPORTED
 from workqueues.rules.jobs.retry_pause import RetryPause
@@ -63,10 +64,10 @@ _SEE = Prepared(
 _SOURCES = Prepared(
     "sources_of_job",
     "bigint",
-    """
+    f"""
     SELECT DISTINCT r.storage FROM brokerage_jobinput i JOIN workqueues_file f ON f.id = i.file_id
         JOIN workqueues_dataset d ON d.id = f.dataset_id
-        JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name AND c.vo = d.vo
+        JOIN workqueues_cataloguedataset c ON {INPUT_IN_CATALOGUE}
         JOIN workqueues_cataloguefile t ON t.dataset_id = c.id AND t.lfn = f.lfn JOIN workqueues_replica r ON r.file_id = t.id
     WHERE i.job_id = $1
     """,

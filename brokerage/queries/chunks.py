@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
@@ -21,8 +21,10 @@ from brokerage.rules.world.stored_snapshot import TaskFacts
 from brokerage.states import JOB, STORAGE_DOWN
 from workqueues.catalogue import CatalogueUnavailable, Copies, DatasetKey, catalogue
 from workqueues.models import Dataset, Task
+from workqueues.queries.read_grants import withheld_inputs
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.event_ranges import InputFile
+from workqueues.rules.refine import dataset_key
 from workqueues.states import MASTER_TYPES
 
 LARGE = 5_000
@@ -37,7 +39,8 @@ class CannotAsk(Exception):
 class BatchInputs:
     """What the tasks of a batch read: datasets by task (masters first), sizes of datasets, copies by name, ended jobs by task.
 
-    `unavailable`: why the catalogue did not answer; empty where it did.
+    `unavailable`: why the catalogue did not answer; empty where it did. `withheld`: by task, an input of another VO that it may
+    not read any more.
     """
 
     inputs: Mapping[int, list[Dataset]]
@@ -45,6 +48,7 @@ class BatchInputs:
     replicas: Mapping[DatasetKey, Sequence[Copies]]
     unavailable: str
     ended: Mapping[int, list[Mapping[str, Any]]]
+    withheld: Mapping[int, str] = field(default_factory=dict)
 
     def masters(self, task: Task) -> list[Dataset]:
         return [dataset for dataset in self.inputs.get(task.id, ()) if dataset.master_id is None]
@@ -84,9 +88,10 @@ class BatchInputs:
 
     def _copies(self, task: Task, source: Input, files: Sequence[InputFile]) -> Sequence[Copies]:
         """Where a dataset is; of a master where these files of it are, unless all storages that have any have all."""
-        dataset = DatasetKey(task.vo, source.name)
+        row = next((d for d in self.inputs.get(task.id, ()) if d.dataset_name == source.name), None)
+        dataset = dataset_key(task.vo, source.name, row.data_vo if row else "")
         copies = self.replicas.get(dataset)
-        whole = next((d.n_files for d in self.inputs.get(task.id, ()) if d.dataset_name == source.name), 0)
+        whole = row.n_files if row else 0
         if files and (whole >= LARGE or (copies and any(copy.files < whole for copy in copies))):
             try:
                 return catalogue().replicas_of_files(dataset, [f.lfn for f in files])
@@ -103,7 +108,7 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> BatchInputs:
     inputs = inputs_of([task.id for task in tasks])
     read = [dataset for datasets in inputs.values() for dataset in datasets if dataset.type == "input"]
     sized = [dataset.id for dataset in read if whole or dataset.master_id is not None]
-    listed = {DatasetKey(d.vo, d.dataset_name) for d in read if whole or d.master_id is not None or d.n_files < LARGE}
+    listed = {dataset_key(d.vo, d.dataset_name, d.data_vo) for d in read if whole or d.master_id is not None or d.n_files < LARGE}
     users = [task for task in tasks if activity_of(task.prod_source_label) == "analysis"]
     within_s = {task.id: gdpconfig.value("anal_jobbroker", "TW_DONE_JOB_STAT", vo=task.vo) for task in users}
     replicas: Mapping[DatasetKey, Sequence[Copies]] = {}
@@ -112,7 +117,8 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> BatchInputs:
         replicas = catalogue().replicas(listed) if listed else {}
     except CatalogueUnavailable as error:
         unavailable = str(error) or "no reason given"
-    return BatchInputs(inputs, sizes_of(sized) if sized else {}, replicas, unavailable, ended_lately(within_s))
+    sizes, withheld = sizes_of(sized) if sized else {}, withheld_inputs(tasks, read)
+    return BatchInputs(inputs, sizes, replicas, unavailable, ended_lately(within_s), withheld)
 
 
 def joined(batches: Sequence[BatchInputs]) -> BatchInputs:
@@ -125,6 +131,7 @@ def joined(batches: Sequence[BatchInputs]) -> BatchInputs:
         whole.sizes = {**whole.sizes, **part.sizes}
         whole.replicas = {**whole.replicas, **part.replicas}
         whole.ended = {**whole.ended, **part.ended}
+        whole.withheld = {**whole.withheld, **part.withheld}
     return whole
 
 

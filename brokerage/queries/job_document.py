@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from broker_site.foundation.sql.prepared import Prepared
+from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.job_parameters import compiled_name
 
 _JOB = Prepared(
     "job_document",
     "bigint",
-    """
+    f"""
     SELECT j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
         coalesce(nullif(s.walltime_s, 0), q.maxtime), s.storage,
         (SELECT json_build_array(path, mark) FROM brokerage_storageendpoint WHERE name = s.storage),
@@ -23,7 +24,7 @@ _JOB = Prepared(
                 SELECT e.name, e.path, e.mark, r.path AS file, e.site_id <> q.site_id AS away
                 FROM workqueues_cataloguedataset c JOIN workqueues_cataloguefile t ON t.dataset_id = c.id AND t.lfn = f.lfn
                 JOIN workqueues_replica r ON r.file_id = t.id JOIN brokerage_storageendpoint e ON e.name = r.storage
-                WHERE c.name = d.dataset_name AND c.vo = d.vo AND e.path <> '') AS place ON TRUE
+                WHERE {INPUT_IN_CATALOGUE} AND e.path <> '') AS place ON TRUE
             WHERE i.job_id = j.id AND f.type = 'input' ORDER BY f.id, place.away, place.name),
         ARRAY(SELECT json_build_array(f.lfn, c.folder, f.type, f.optional,
                 coalesce(d.template_id, d.id))

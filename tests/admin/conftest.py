@@ -17,7 +17,7 @@ from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOve
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
 from workqueues.ledger.submit import submit
-from workqueues.models import Dataset, EventRange, File, FileChange, GlobalShare, ProcessLock, Task
+from workqueues.models import Dataset, EventRange, File, FileChange, GlobalShare, ProcessLock, ReadGrant, Task
 from workqueues.rules.refine import InputWriterFacts
 
 
@@ -66,6 +66,7 @@ def campaign() -> Task:
     FileChange.objects.create(file_id=file.id, task_id=task.id, old="ready", new="held", who="job:1", why="reported missing")
     EventRange.objects.create(task=task, dataset=dataset, file=file, status="ready", job_id=1)
     GlobalShare.objects.create(name="Production", vo="atlas", value=80)
+    ReadGrant.objects.create(vo="demo", pattern="*", grantee_kind="vo", grantee="atlas", made_by="ada")
     run_agent("share", looked=True)
     ProcessLock.objects.create(vo="demo", prod_source_label="user", component="generate", locked_by="somebody")
     submitted(parameters("throttled"))

@@ -39,6 +39,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "task:read": _READERS,
     "job:read": _READERS,
     "dataset:read": _READERS,
+    "dataset:grant": frozenset({"submitter", "session", "operator", "superuser"}),
     "decision:read": _READERS,
     "agent:read": _READERS,
     "grid:read": _READERS,

@@ -26,6 +26,9 @@ class Person:
         data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
         return self._client().post(f"/api/v1/{path}", data, content_type="application/json", headers=headers)
 
+    def delete(self, path: str) -> Any:
+        return self._client().delete(f"/api/v1/{path}")
+
     def submit(self, params: Any, key: str = "") -> Any:
         return self.post("tasks/", params, **({"Idempotency-Key": key} if key else {}))
 

@@ -16,7 +16,7 @@ from brokerage.models import Job
 from tests.api.people import Person, person
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import run_agents
-from workqueues.models import CatalogueDataset, Dataset, File, Task
+from workqueues.models import CatalogueDataset, Dataset, File, ReadGrant, Task
 
 pytestmark = pytest.mark.django_db
 
@@ -26,18 +26,24 @@ CALLERS: dict[str, list[tuple[str, str]]] = {
     "producer": [("demo", "submitter"), ("demo", "production")],
     "operator": [("demo", "submitter"), ("demo", "operator")],
     "stranger": [("other", role) for role in ("submitter", "production", "operator", "auditor")],
+    "guest": [("guests", role) for role in ("submitter", "operator")],
 }
-"""Caller -> roles; all but the stranger are of the VO of the data."""
+"""Caller -> roles; all but the stranger and the guest are of the VO of the data. A grant lets the VO of the guest read `in.*`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A running task of the owner. In the catalogue are `in.data` and `old.data` of the VO, and `mine.data` of the owner."""
+    """A running task of the owner. In the catalogue are `in.data` and `old.data` of the VO, and `mine.data` of the owner.
+
+    `grant`: of an operator, `own_grant`: of the owner on what is his, for the VO of the guest.
+    """
 
     task: Task
     input: Dataset
     file: File
     job: Job
+    grant: ReadGrant
+    own_grant: ReadGrant
 
 
 @pytest.fixture
@@ -49,7 +55,12 @@ def scene(db: None) -> Scene:
     task = submitted(reading("held", "in.data", userName="owner"))
     run_agents()
     dataset = Dataset.objects.get(task=task, type="input")
-    return Scene(task, dataset, File.objects.filter(dataset=dataset).first(), Job.objects.filter(task_id=task.id).first())  # type: ignore[arg-type]
+    grants = [
+        ReadGrant.objects.create(vo="demo", pattern="in.*", owner=owner, grantee_kind="vo", grantee="guests", made_by="test")
+        for owner in ("", "owner")
+    ]
+    file, job = File.objects.filter(dataset=dataset)[0], Job.objects.filter(task_id=task.id)[0]
+    return Scene(task, dataset, file, job, *grants)
 
 
 def people() -> dict[str, Person]:
@@ -67,8 +78,9 @@ def writing(name: str, dataset: str, **more: Any) -> dict[str, Any]:
     return params
 
 
+GRANT = {"vo": "demo", "pattern": "mine.*", "grantee_kind": "vo", "grantee": "other"}
 Act = Callable[[Person, Scene], Any]
-READERS = {"owner": 200, "colleague": 200, "producer": 200, "operator": 200, "stranger": 404}
+READERS = {"owner": 200, "colleague": 200, "producer": 200, "operator": 200, "stranger": 404, "guest": 404}
 ACTS: dict[str, tuple[Act, dict[str, int]]] = {
     "read the task": (lambda who, at: who.get(f"tasks/{at.task.id}/"), READERS),
     "read its history": (lambda who, at: who.get(f"tasks/{at.task.id}/history/"), READERS),
@@ -80,45 +92,62 @@ ACTS: dict[str, tuple[Act, dict[str, int]]] = {
     "read a job of it": (lambda who, at: who.get(f"jobs/{at.job.id}/"), READERS),
     "kill it": (
         lambda who, at: who.post(f"tasks/{at.task.id}/kill/"),
-        {"owner": 202, "colleague": 403, "producer": 403, "operator": 202, "stranger": 404},
+        {"owner": 202, "colleague": 403, "producer": 403, "operator": 202, "stranger": 404, "guest": 404},
     ),
     "kill it, submitted by the producer": (
         lambda who, at: (
             Task.objects.filter(id=at.task.id).update(submitted_by="producer") and who.post(f"tasks/{at.task.id}/kill/")
         ),
-        {"owner": 202, "colleague": 403, "producer": 202, "operator": 202, "stranger": 404},
+        {"owner": 202, "colleague": 403, "producer": 202, "operator": 202, "stranger": 404, "guest": 404},
     ),
     "read the VO's dataset in a task": (
         lambda who, at: who.submit(reading("t", "in.data", vo=vo_of(who), userName=None)),
-        {"owner": 201, "colleague": 201, "producer": 201, "operator": 201, "stranger": 422},
+        {"owner": 201, "colleague": 201, "producer": 201, "operator": 201, "stranger": 422, "guest": 422},
     ),
     "read it by its scope": (
         lambda who, at: who.submit(reading("t", "demo:in.data", vo=vo_of(who), userName=None)),
-        {"owner": 201, "colleague": 201, "producer": 201, "operator": 201, "stranger": 422},
+        {"owner": 201, "colleague": 201, "producer": 201, "operator": 201, "stranger": 422, "guest": 201},
     ),
     "write to the owner's dataset": (
         lambda who, at: who.submit(writing("t", "mine.data", vo="demo")),
-        {"owner": 201, "colleague": 422, "producer": 201, "operator": 422, "stranger": 403},
+        {"owner": 201, "colleague": 422, "producer": 201, "operator": 422, "stranger": 403, "guest": 403},
     ),
     "write to the output of the task": (
         lambda who, at: who.submit(writing("t", "held.OUT", vo="demo")),
-        {"owner": 422, "colleague": 422, "producer": 422, "operator": 422, "stranger": 403},
+        {"owner": 422, "colleague": 422, "producer": 422, "operator": 422, "stranger": 403, "guest": 403},
     ),
     "write to a dataset that has no owner": (
         lambda who, at: who.submit(writing("t", "old.data", vo="demo")),
-        {"owner": 422, "colleague": 422, "producer": 201, "operator": 422, "stranger": 403},
+        {"owner": 422, "colleague": 422, "producer": 201, "operator": 422, "stranger": 403, "guest": 403},
+    ),
+    "read by its scope what the grant does not open": (
+        lambda who, at: who.submit(reading("t", "demo:old.data", vo=vo_of(who), userName=None)),
+        {"owner": 201, "colleague": 201, "producer": 201, "operator": 201, "stranger": 422, "guest": 422},
+    ),
+    "read the grant": (lambda who, at: who.get(f"read-grants/{at.grant.id}/"), READERS | {"guest": 200}),
+    "give a grant": (
+        lambda who, at: who.post("read-grants/", GRANT),
+        {"owner": 201, "colleague": 201, "producer": 201, "operator": 201, "stranger": 403, "guest": 403},
+    ),
+    "withdraw the operator's grant": (
+        lambda who, at: who.delete(f"read-grants/{at.grant.id}/"),
+        {"owner": 403, "colleague": 403, "producer": 403, "operator": 204, "stranger": 404, "guest": 403},
+    ),
+    "withdraw the owner's grant": (
+        lambda who, at: who.delete(f"read-grants/{at.own_grant.id}/"),
+        {"owner": 204, "colleague": 403, "producer": 403, "operator": 204, "stranger": 404, "guest": 403},
     ),
     "be its child": (
         lambda who, at: who.submit(reading("t", "held.OUT", vo=vo_of(who), userName=None, parentTaskName="held")),
-        {"owner": 201, "colleague": 422, "producer": 422, "operator": 422, "stranger": 422},
+        {"owner": 201, "colleague": 422, "producer": 422, "operator": 422, "stranger": 422, "guest": 422},
     ),
     "submit for the owner": (
         lambda who, at: who.submit(reading("t", "in.data", userName="owner")),
-        {"owner": 201, "colleague": 403, "producer": 201, "operator": 403, "stranger": 403},
+        {"owner": 201, "colleague": 403, "producer": 201, "operator": 403, "stranger": 403, "guest": 403},
     ),
     "submit for the owner in the own VO": (
         lambda who, at: who.submit(reading("t", "in.data", userName="owner", vo=vo_of(who), waitInput=True)),
-        {"owner": 201, "colleague": 403, "producer": 201, "operator": 403, "stranger": 422},
+        {"owner": 201, "colleague": 403, "producer": 201, "operator": 403, "stranger": 422, "guest": 403},
     ),
 }
 """What is tried, and the status that each caller must be answered with."""
@@ -134,14 +163,15 @@ def test_data_of_a_user_are_for_whom_the_matrix_says(scene: Scene) -> None:
                 transaction.set_rollback(True)
             if status != expected[name]:
                 wrong.append(f"{act} by {name}: {status}, expected {expected[name]}")
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_lists_have_nothing_of_another_vo(scene: Scene) -> None:
     callers = people()
     for path in ("tasks/", "datasets/", "jobs/"):
         assert callers["colleague"].get(path).json()["results"]
-        assert callers["stranger"].get(path).json()["results"] == []
+        for other in ("stranger", "guest"):
+            assert callers[other].get(path).json()["results"] == []
 
 
 def test_a_dataset_of_another_vo_is_told_as_one_that_does_not_exist(scene: Scene) -> None:

@@ -14,8 +14,8 @@ LARGE_TASK, LARGE_FILES = 19_999, 10_000
 
 EMPTIED = """
 TRUNCATE workqueues_task, workqueues_submission, workqueues_taskchange, workqueues_datasetchange, workqueues_filechange,
-    workqueues_cataloguedataset, brokerage_site, brokerage_job, brokerage_jobchange, brokerage_jobretryhistory,
-    brokerage_decision CASCADE
+    workqueues_cataloguedataset, workqueues_readgrant, brokerage_site, brokerage_job, brokerage_jobchange,
+    brokerage_jobretryhistory, brokerage_decision CASCADE
 """
 """New files for the tables: the rollback at the end drops them, and leaves no trace in the database of the other tests."""
 
@@ -127,6 +127,11 @@ ROWS = (
     """
     INSERT INTO workqueues_cataloguedataset (id, vo, name, state)
     SELECT n, CASE WHEN n % 7000 = 0 THEN 'small' ELSE 'demo' END, 'in.' || n, 'open' FROM generate_series(1, {tasks}) n
+    """,
+    """
+    INSERT INTO workqueues_readgrant (vo, pattern, grantee_kind, grantee, made_by)
+    SELECT 'demo', 'in.' || n % 20, CASE n % 2 WHEN 0 THEN 'vo' ELSE 'user' END,
+        CASE n % 2 WHEN 0 THEN 'vo' ELSE 'user' END || n / 20, 'test' FROM generate_series(1, 20000) n
     """,
     """
     INSERT INTO workqueues_cataloguefile (id, dataset_id, lfn, fsize, checksum)

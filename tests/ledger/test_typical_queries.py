@@ -48,9 +48,10 @@ from workqueues.ledger.output_names import claim_outputs
 from workqueues.ledger.picking import give_back_picked, take_files, take_partners
 from workqueues.models import Dataset, File, Task
 from workqueues.queries import ranges
+from workqueues.queries.read_grants import withheld_inputs
 from workqueues.queries.tasks import input_writers, live_writers, newest_named, written_by_others
 from workqueues.rules.jobs.event_ranges import InputFile
-from workqueues.rules.refine import OutputName, Writer
+from workqueues.rules.refine import OutputName, Reader, Writer
 from workqueues.states import TASK
 
 MINUTE_AGO = timezone.now() - timedelta(minutes=1)
@@ -165,7 +166,19 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         ("dataset_writer_once", "planned_output_once"),
     ),
     ("the inferred parents of a task", lambda: input_writers(Task(id=7)), ("input_writer_once",)),
-    ("datasets of the catalogue", lambda: catalogue().look_up("demo", ["in.7"]), ("catalogue_dataset_once",)),
+    ("datasets of the catalogue", lambda: catalogue().look_up(Reader("demo", "user7"), ["in.7"]), ("catalogue_dataset_once",)),
+    (
+        "datasets of another VO that a grant opens",
+        lambda: catalogue().look_up(Reader("vo7", "user7"), ["in.7", "demo:in.7", "demo:in.8"]),
+        ("catalogue_dataset_once", "read_grant_by_grantee", "workqueues_cataloguedataset_pkey"),
+    ),
+    (
+        "inputs of another VO that may be read no more",
+        lambda: withheld_inputs(
+            [Task(id=7, vo="vo7", user_name="x")], [Dataset(id=1, task_id=7, dataset_name="demo:x", vo="vo7", data_vo="demo")]
+        ),
+        ("read_grant_by_grantee",),
+    ),
     ("where datasets are", lambda: catalogue().replicas([DatasetKey("demo", "in.7")]), ("catalogue_dataset_once",)),
     ("outputs that are opened", lambda: outputs.register_datasets(["in.7"], Writer("demo", "", False)), ()),
     ("a task of the same name", lambda: newest_named("demo", "user7", "task.7", prod_source_label="user"), ("task_by_name",)),
@@ -224,6 +237,7 @@ REST = (
     ("tasks/7000/jobs/", "job_of_task"),
     ("tasks/7000/files/", "file_of_task"),
     ("datasets/", "dataset_list_by_vo"),
+    ("read-grants/", "read_grant_by_grantee"),
     ("jobs/", "job_spec_list_by_vo"),
     ("jobs/5000/", "brokerage_job_pkey"),
 )

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from workqueues.agents.each import each, rest_s
-from workqueues.agents.input_loader import load_inputs
-from workqueues.catalogue import CatalogueUnavailable, DatasetKey, catalogue, storage_faults
+from workqueues.agents.input_loader import load_inputs, look_up_inputs
+from workqueues.catalogue import CatalogueUnavailable, catalogue, storage_faults
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
 from workqueues.ledger.feed import finish_empty, finish_feeding, open_outputs, put_off, resolve_held
@@ -44,9 +44,11 @@ def feed(run: Run) -> int:
 def feed_task(run: Run, task: Task) -> bool:
     try:
         document = read_task(task.params.task_params)
-        known = catalogue().look_up(task.vo, document.input_names)
+        known, withheld = look_up_inputs(task, document)
         parent, writers = parent_facts(task), input_writers(task)
-        planned = plan(document, task_id=task.id, user_name=task.user_name, parent=parent, writers=writers, known=known)
+        planned = plan(
+            document, task_id=task.id, user_name=task.user_name, parent=parent, writers=writers, known=known, withheld=withheld
+        )
         if not isinstance(planned, TaskPlan):
             set_pending(run.id, task.id, planned.reason, rest_s(task), run.who)
             return True
@@ -87,15 +89,16 @@ def look_for_inputs(run: Run, task: Task) -> bool:
     put_off(run.id, task.id, pauses.again_s)  # one that cannot be looked for does not keep all others from it
     verdicts: dict[int, FileVerdict] = {}
     try:
-        known = catalogue().owners(task.vo, list(sought))
+        names_by_vo = {vo: [key.name for key in sought if key.vo == vo] for vo in {key.vo for key in sought}}
+        known = {(vo, name) for vo, names in names_by_vo.items() for name in catalogue().owners(vo, names)}
         for dataset, files in sought.items():
             waiting, suspect = [f for f in files if f.storage], [f for f in files if not f.storage]
             faults = storage_faults({f.storage for f in waiting})
             verdicts |= {f.id: storage_verdict(f, faults[f.storage], run.now, pauses) for f in waiting}
             if dataset not in known:
-                verdicts |= {f.id: unknown_dataset_verdict(f, task.vo, dataset, run.now, pauses) for f in suspect}
+                verdicts |= {f.id: unknown_dataset_verdict(f, *dataset, run.now, pauses) for f in suspect}
                 continue
-            looks = catalogue().check(DatasetKey(task.vo, dataset), [f.lfn for f in suspect])
+            looks = catalogue().check(dataset, [f.lfn for f in suspect])
             queues = reporting_queues([f.id for f in suspect])
             verdicts |= {f.id: file_verdict(f, looks[f.lfn], queues.get(f.id, ()), run.now, pauses) for f in suspect}
     except CatalogueUnavailable:

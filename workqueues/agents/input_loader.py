@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from broker_site.foundation.agency.run import Run
-from workqueues.catalogue import DatasetKey, catalogue
+from workqueues.catalogue import catalogue
 from workqueues.ledger.feed import add_files, bind_by_number
 from workqueues.models import Dataset, OutputTemplate, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import LoadedInputs
 from workqueues.rules.jobs.split_rule import SplitRules, parse
-from workqueues.rules.refine import DatasetPlan, TaskPlan
+from workqueues.rules.refine import DatasetFacts, DatasetPlan, Reader, TaskDocument, TaskPlan, dataset_key
 from workqueues.rules.refine.input_files import InputFiles, usable_files
 from workqueues.splitters.pairs import binding_of
 from workqueues.states import INPUT_TYPES, MASTER_TYPES
+
+
+def look_up_inputs(task: Task, document: TaskDocument) -> tuple[Mapping[str, DatasetFacts], Collection[str]]:
+    """The inputs of a task that the catalogue has for it, and those of other VOs that it may not read any more."""
+    reader = Reader(task.vo, task.user_name)
+    known = catalogue().look_up(reader, document.input_names)
+    return known, catalogue().withheld(reader, [name for name in document.input_names if name not in known])
 
 
 def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
     """Fill every input dataset of a claimed task, masters first. Raises CannotFeed, and what the catalogue raises."""
     plans: dict[tuple[str, str], DatasetPlan] = {(p.name, p.type): p for p in planned.datasets}
     inputs = [p for p in planned.datasets if p.type == "input"]
-    catalogued = usable_files({p.name: catalogue().files(DatasetKey(task.vo, p.name)) for p in inputs}, inputs)
+    catalogued = usable_files({p.name: catalogue().files(dataset_key(task.vo, p.name, p.data_vo)) for p in inputs}, inputs)
     rules, templates = parse(task.split_rule), OutputTemplate.objects.filter(task_id=task.id).order_by("id")
     patterns = list(templates.values_list("filename_template", flat=True)) if rules.fields_of_file else []
     input_files = InputFiles(task.id, rules, catalogued, patterns)
@@ -39,6 +48,7 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
             max_attempt=planned.max_attempt if limited else None,
             max_failure=planned.max_failure if limited else None,
             tracked=tracked,
+            data_vo=p.data_vo,
         )
     _bind_numbers(run, task, rules)
     masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from workqueues.agents.each import each, rest_s
-from workqueues.catalogue import catalogue
+from workqueues.agents.input_loader import look_up_inputs
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.define import break_task, define
 from workqueues.ledger.holds import set_pending
@@ -41,9 +41,11 @@ def refine(run: Run) -> int:
 
 def refine_task(run: Run, task: Task, divisions: Divisions) -> bool:
     document = read_task(task.params.task_params)
-    known = catalogue().look_up(task.vo, document.input_names)
+    known, withheld = look_up_inputs(task, document)
     parent, writers = parent_facts(task), input_writers(task)
-    refined = plan(document, task_id=task.id, user_name=task.user_name, parent=parent, writers=writers, known=known)
+    refined = plan(
+        document, task_id=task.id, user_name=task.user_name, parent=parent, writers=writers, known=known, withheld=withheld
+    )
     match refined:
         case TaskWait(reason, clock):
             set_pending(run.id, task.id, reason, rest_s(task), run.who, clock=clock)

@@ -36,6 +36,12 @@ class DatasetFilter(django_filters.FilterSet):
     task = IdFilter(field_name="task_id", help_text="number of the task")
 
 
+class ReadGrantFilter(django_filters.FilterSet):
+    vo = TextFilter(help_text="VO whose datasets they are")
+    owner = TextFilter(help_text="user to whose datasets the grant is limited")
+    grantee = TextFilter(help_text="VO or user that may read them")
+
+
 class FileFilter(django_filters.FilterSet):
     dataset = IdFilter(field_name="dataset_id", help_text="number of the dataset")
     type = TextFilter(help_text="input, pseudo_input, random_seed, output, log")

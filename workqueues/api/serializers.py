@@ -38,7 +38,7 @@ class DatasetShown(serializers.ModelSerializer[Dataset]):
     class Meta:
         model = Dataset
         fields = (
-            "id", "task_id", "vo", "dataset_name", "container_name", "type", "status", "status_since", "state",
+            "id", "task_id", "vo", "data_vo", "dataset_name", "container_name", "type", "status", "status_since", "state",
             "state_check_time", "stream_name", "attributes", "master_id", "provenance_id", "template_id", "site", "storage_token",
             "destination", "excluded", "n_files", "n_files_wanted", "n_files_to_be_used", "n_files_used", "n_files_finished",
             "n_files_failed",

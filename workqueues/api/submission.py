@@ -15,7 +15,7 @@ from django.db import transaction
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.authentication import roles_of
-from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.permissions import may, visible_vos
 from broker_site.foundation.access.principal import PRODUCTION, Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
@@ -27,6 +27,7 @@ from workqueues.models import Task
 from workqueues.queries.tasks import MOST_WRITERS, active_tasks, live_writers, newest_named, parent_of
 from workqueues.rules.refine import (
     InputWriterFacts,
+    Reader,
     TaskDocument,
     TaskFaults,
     Writer,
@@ -111,7 +112,7 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
     facts, group = parent_of(parent), document.parameters.workingGroup
     writers = [w for w in live_writers(vo, owner, group, document.input_names) if parent is None or w.task_id != parent.id]
     try:
-        known = catalogue().look_up(vo, document.input_names)
+        known = catalogue().look_up(_reader(vo, owner, principal), document.input_names)
         owners = catalogue().owners(vo, document.output_names)
     except CatalogueUnavailable as error:
         raise Refused(503, "Catalogue not available", str(error), headers={"Retry-After": "10"}) from error
@@ -133,6 +134,11 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
     if problems:
         raise _broken(problems)
     return Chain(parent, document, writers)
+
+
+def _reader(vo: str, owner: str, principal: Principal) -> Reader:
+    """For whom the task reads; a token that is limited to some VOs does not reach into others by the roles of its user."""
+    return Reader(vo, owner, visible_vos(principal, "dataset:read").names if owner == principal.name else None)
 
 
 def _broken(problems: Sequence[Problem]) -> Refused:

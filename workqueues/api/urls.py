@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from workqueues.api.data import Datasets, Files, TaskDatasets, TaskFiles
+from workqueues.api.read_grants import ReadGrants
 from workqueues.api.task_commands import button_view, rest_view
 from workqueues.api.tasks import TaskHistory, Tasks
 from workqueues.api.throttling import ThrottleVerdicts
@@ -20,6 +21,8 @@ urlpatterns = [
     path("datasets/", Datasets.as_view({"get": "list"}), name="dataset-list"),
     path("datasets/<int:dataset_id>/", Datasets.as_view({"get": "retrieve"}), name="dataset-detail"),
     path("files/<int:file_id>/", Files.as_view({"get": "retrieve"}), name="file-detail"),
+    path("read-grants/", ReadGrants.as_view({"get": "list", "post": "create"}), name="read-grant-list"),
+    path("read-grants/<int:grant_id>/", ReadGrants.as_view({"get": "retrieve", "delete": "destroy"}), name="read-grant-detail"),
     path("throttle-verdicts/", ThrottleVerdicts.as_view({"get": "list"}), name="throttle-verdict-list"),
 ]
 

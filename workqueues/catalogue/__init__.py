@@ -5,10 +5,10 @@ from workqueues.catalogue.port import (
     Catalogue,
     CatalogueUnavailable,
     Copies,
-    DatasetKey,
     locate_storages_with,
     storage_faults,
 )
+from workqueues.rules.refine import DatasetKey
 
 __all__ = ["Catalogue", "CatalogueUnavailable", "Copies", "DatasetKey", "catalogue", "locate_storages_with", "storage_faults"]
 

@@ -6,16 +6,19 @@ import stat
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
-from workqueues.catalogue.port import Copies, DatasetKey, StorageRoot, storage_roots
+from workqueues.catalogue.port import Copies, StorageRoot, storage_roots
 from workqueues.ledger.outputs import close_in_catalogue, register_datasets
 from workqueues.models import CatalogueDataset, CatalogueFile
+from workqueues.queries.read_grants import catalogued, readable
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.held_files import CopyLook, FoundCopy
-from workqueues.rules.refine import DatasetFacts, Writer
+from workqueues.rules.refine import DatasetFacts, DatasetKey, Reader, Writer
+from workqueues.rules.refine.data_rights import of_another_vo
 
 CHUNK = 1 << 20
 READ_AT_ONCE = 5000
@@ -25,11 +28,19 @@ READ_AT_ONCE = 5000
 class LocalCatalogue:
     """Implements `Catalogue` on the tables of this installation."""
 
-    def look_up(self, vo: str, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
-        rows = CatalogueDataset.objects.filter(vo=vo, name__in=names).annotate(
-            n=Count("files"), events=Sum("files__n_events"), counted=Count("files__n_events")
-        )
-        return {d.name: DatasetFacts(d.name, d.state, d.n, d.events, d.n - d.counted) for d in rows}
+    def look_up(self, reader: Reader, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
+        known = {d.name: _facts(d.name, d) for d in _counted(Q(vo=reader.vo, name__in=names))}
+        others = {(reader, key): name for name, key in _of_other_vos(reader, names).items() if name not in known}
+        readable_names = {number: others[wish] for wish, number in readable(others).items()}
+        for d in _counted(Q(id__in=readable_names)) if readable_names else ():
+            known[readable_names[d.id]] = _facts(readable_names[d.id], d, data_vo=d.vo)
+        return known
+
+    def withheld(self, reader: Reader, names: Sequence[str]) -> Collection[str]:
+        others = _of_other_vos(reader, names)
+        allowed = readable({(reader, key) for key in others.values()})
+        existing = catalogued([key for key in others.values() if (reader, key) not in allowed])
+        return [name for name, key in others.items() if key in existing]
 
     def owners(self, vo: str, names: Sequence[str]) -> Mapping[str, str]:
         return dict(CatalogueDataset.objects.filter(vo=vo, name__in=names).values_list("name", "owner"))
@@ -119,6 +130,22 @@ def _look(root: StorageRoot | None, path: str, size: int, checksum: str) -> tupl
         return "absent", ""
     except OSError as problem:
         return "absent", f"{path} cannot be read: {problem.strerror}"
+
+
+def _of_other_vos(reader: Reader, names: Sequence[str]) -> dict[str, DatasetKey]:
+    """Those of the names that have a scope -> the datasets of other VOs that they may mean."""
+    return {name: key for name in names if (key := of_another_vo(reader.vo, name))}
+
+
+def _counted(condition: Q) -> QuerySet[CatalogueDataset]:
+    counts = {"n": Count("files"), "events": Sum("files__n_events"), "counted": Count("files__n_events")}
+    return CatalogueDataset.objects.filter(condition).annotate(**counts)
+
+
+def _facts(name: str, dataset: Any, data_vo: str = "") -> DatasetFacts:
+    """What is known of a counted dataset, which the task calls `name`."""
+    uncounted = dataset.n - dataset.counted
+    return DatasetFacts(name, dataset.state, dataset.n, dataset.events, uncounted, data_vo)
 
 
 def _adler32(path: Path) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.held_files import CopyLook
-from workqueues.rules.refine import DatasetFacts, Writer
+from workqueues.rules.refine import DatasetFacts, DatasetKey, Reader, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,6 @@ class Copies:
     size: int
 
 
-class DatasetKey(NamedTuple):
-    """What a dataset is known by: one name may be that of a dataset in each VO."""
-
-    vo: str
-    name: str
-
-
 class CatalogueUnavailable(Exception):
     """The catalogue does not answer: ask again later."""
 
@@ -35,8 +28,17 @@ class CatalogueUnavailable(Exception):
 class Catalogue(Protocol):
     """The questions; every one may raise CatalogueUnavailable."""
 
-    def look_up(self, vo: str, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
-        """The datasets of the VO that exist, by name. Those of other VOs are as unknown."""
+    def look_up(self, reader: Reader, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
+        """The datasets of the reader's VO that exist, by name, and as `vo:name` those of other VOs that the reader may read.
+
+        Others of other VOs are as unknown.
+        """
+
+    def withheld(self, reader: Reader, names: Sequence[str]) -> Collection[str]:
+        """Those of these names that mean datasets of other VOs that exist and that the reader may not read.
+
+        For agents only, who tell the owner of a task that could read them before: nobody else learns of it.
+        """
 
     def owners(self, vo: str, names: Sequence[str]) -> Mapping[str, str]:
         """Whose datasets of the VO these are, as far as they exist."""

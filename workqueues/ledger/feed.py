@@ -31,15 +31,19 @@ def add_files(
     max_attempt: int | None = None,
     max_failure: int | None = None,
     tracked: bool = True,
+    data_vo: str = "",
 ) -> int:
     """Insert the files that the dataset does not have yet, as many as the task wants, and make it ready: how many are new.
 
-    `tracked`: each is used once (decision F1). Running it again adds nothing.
+    `tracked`: each is used once (decision F1). `data_vo`: the VO that has the dataset, where that is not the task's; once there
+    are files, those of another VO's dataset of this name are not added. Running it again adds nothing.
     """
     with transaction.atomic():
         seen = Dataset.objects.values_list("task_id", flat=True).get(id=dataset_id)
         lock_claimed(seen, run_id)
         dataset = Dataset.objects.select_for_update(no_key=True).get(id=dataset_id)
+        if dataset.n_files and dataset.data_vo != data_vo:
+            return 0
         known = set(File.objects.filter(dataset_id=dataset_id).values_list("lfn", flat=True)) if dataset.n_files else set()
         room = None if dataset.n_files_wanted is None else max(dataset.n_files_wanted - dataset.n_files, 0)
         new = _Counted(islice((f for f in files if f.lfn not in known), room))
@@ -59,6 +63,7 @@ def add_files(
             "n_events": (dataset.n_events or 0) + new.events or None,
             "state": "closed",
             "state_check_time": Now(),
+            "data_vo": data_vo,
         }
         if dataset.status == "ready":
             Dataset.objects.filter(id=dataset_id).update(**counts)

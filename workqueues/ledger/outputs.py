@@ -100,7 +100,7 @@ def give_datasets(names: Q, vo: str, owner: str, *, of: str = "", by: Principal 
         if known := CatalogueDataset.objects.filter(vo=vo, name__in=new_names).order_by("name").first():
             raise CannotGive(f"VO {vo} has a dataset {known.name} already; nothing was given")
         if of and (use := _live_use(of, list(datasets))):
-            raise CannotGive(f"task {use[0]} of VO {of}, which has not ended, uses {use[1]}; nothing was given")
+            raise CannotGive(f"task {use[0]} of VO {use[1]}, which has not ended, uses {use[2]}; nothing was given")
         for dataset, name in zip(datasets.values(), new_names, strict=True):
             before = {"vo": of, "name": dataset.name}
             dataset.vo, dataset.name, dataset.owner, dataset.folder = vo, name, owner, dataset_folder(vo, name)
@@ -109,12 +109,14 @@ def give_datasets(names: Q, vo: str, owner: str, *, of: str = "", by: Principal 
         return new_names
 
 
-def _live_use(vo: str, names: Sequence[str]) -> tuple[int, str] | None:
-    """A task of the VO that has not ended and reads or writes one of these datasets, and which."""
-    reads = Dataset.objects.filter(vo=vo, dataset_name__in=names).exclude(task__status__in=TASK.final)
+def _live_use(vo: str, names: Sequence[str]) -> tuple[int, str, str] | None:
+    """A task that has not ended and reads or writes one of these datasets of the VO, the VO of the task, and which."""
+    ours, theirs = Q(vo=vo, dataset_name__in=names), Q(data_vo=vo, dataset_name__in=[f"{vo}:{name}" for name in names])
+    reads = Dataset.objects.filter(ours | theirs).exclude(task__status__in=TASK.final)
     writes = PlannedOutput.objects.filter(writer__dataset_name__in=names, writer__vo=vo).exclude(task__status__in=TASK.final)
-    use = reads.values_list("task_id", "dataset_name").order_by("task_id", "dataset_name").first()
-    return use or writes.values_list("task_id", "writer__dataset_name").order_by("task_id", "writer__dataset_name").first()
+    use = reads.values_list("task_id", "vo", "dataset_name").order_by("task_id", "dataset_name").first()
+    columns = ("task_id", "writer__vo", "writer__dataset_name")
+    return use or writes.values_list(*columns).order_by("task_id", "writer__dataset_name").first()
 
 
 def concrete_datasets(task: Task, dataset_ids: Sequence[int], site: str, who: str) -> Mapping[int, Dataset]:

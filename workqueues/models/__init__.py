@@ -7,6 +7,7 @@ from workqueues.models.catalogue import CatalogueDataset, CatalogueFile, Replica
 from workqueues.models.chain import DatasetWriter, InputWriter, PlannedOutput
 from workqueues.models.dataset import Dataset, OutputTemplate
 from workqueues.models.file import EventRange, File
+from workqueues.models.grant import ReadGrant
 from workqueues.models.history import DatasetChange, FileChange, TaskChange
 from workqueues.models.share import GlobalShare, ShareStanding, WorkQueue, WorkQueueStanding
 from workqueues.models.task import JobParamsTemplate, Submission, Task, TaskParams
@@ -27,6 +28,7 @@ __all__ = [
     "OutputTemplate",
     "PlannedOutput",
     "ProcessLock",
+    "ReadGrant",
     "Replica",
     "ShareStanding",
     "Submission",

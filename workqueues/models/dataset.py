@@ -53,6 +53,13 @@ class Dataset(models.Model):
     )
     template_id = models.BigIntegerField(null=True, blank=True, help_text="template dataset it inherits from")
     vo = models.CharField(max_length=32, blank=True, default="")
+    data_vo = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="VO that has an input in the catalogue, and the scope of its name here; empty: the task's own",
+    )
     cloud = models.CharField(max_length=16, blank=True, default="", help_text="cloud whose replica is used")
     site = models.CharField(max_length=60, blank=True, default="", help_text="site whose replica is used")
     storage_token = models.CharField(max_length=100, blank=True, default="", help_text="storage token of inputs or outputs")

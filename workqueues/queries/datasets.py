@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from workqueues.models import Dataset, File, FileChange
 from workqueues.rules.jobs.held_files import REPORTED, STORAGE_IS_BACK, HeldFile
+from workqueues.rules.refine import DatasetKey, dataset_key
 from workqueues.rules.task.finish import DatasetCounts
 from workqueues.splitters.protocol import SecondaryRow
 from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES
@@ -33,13 +34,14 @@ def output_names(task_id: int) -> list[str]:
     return list(Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES).values_list("dataset_name", flat=True))
 
 
-def files_to_look_for(task_id: int) -> dict[str, list[HeldFile]]:
-    """Dataset name -> the inputs of a task that are to be looked for on storage now: held ones, and those that are gone."""
-    files: dict[str, list[HeldFile]] = defaultdict(list)
+def files_to_look_for(task_id: int) -> dict[DatasetKey, list[HeldFile]]:
+    """Dataset -> the inputs of a task that are to be looked for on storage now: held ones, and those that are gone."""
+    files: dict[DatasetKey, list[HeldFile]] = defaultdict(list)
     rows = File.objects.filter(task_id=task_id, look_due__lte=Now(), status__in=("ready", *INPUT_FILE.gone)).order_by("id")
-    columns = ("dataset__dataset_name", "id", "lfn", "status", "held", "held_storage", "absent_since")
-    for name, *file in rows.values_list(*columns):
-        files[name].append(HeldFile(*file))
+    columns = ("id", "lfn", "status", "held", "held_storage", "absent_since")
+    named = ("dataset__vo", "dataset__dataset_name", "dataset__data_vo")
+    for vo, name, data_vo, *file in rows.values_list(*named, *columns):
+        files[dataset_key(vo, name, data_vo)].append(HeldFile(*file))
     return files
 
 

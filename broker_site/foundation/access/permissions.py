@@ -28,6 +28,7 @@ task:produce    | user      | production            | audited nosuper
 task:read       | user      | {READERS}             |
 job:read        | user      | {READERS}             |
 dataset:read    | user      | {READERS}             |
+dataset:grant   | user      | owner operator        | audited
 decision:read   | user      | {READERS}             |
 agent:read      | user      | {READERS}             |
 grid:read       | user      | {READERS}             |

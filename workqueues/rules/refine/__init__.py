@@ -1,6 +1,6 @@
 """Refining: from the parameters of a task to its rows, or to what is wrong with them, or to what it waits for."""
 
-from workqueues.rules.refine.data_rights import Writer, check_outputs
+from workqueues.rules.refine.data_rights import DatasetKey, Reader, Writer, check_outputs, dataset_key
 from workqueues.rules.refine.plan import check_inputs, ended_writer, notes, plan
 from workqueues.rules.refine.production import production_wishes
 from workqueues.rules.refine.types import (
@@ -19,10 +19,12 @@ from workqueues.rules.refine.validate import bounded, read_task, validate
 
 __all__ = [
     "DatasetFacts",
+    "DatasetKey",
     "DatasetPlan",
     "InputWriterFacts",
     "OutputName",
     "ParentFacts",
+    "Reader",
     "Refined",
     "TaskDocument",
     "TaskFaults",
@@ -32,6 +34,7 @@ __all__ = [
     "bounded",
     "check_inputs",
     "check_outputs",
+    "dataset_key",
     "ended_writer",
     "notes",
     "plan",

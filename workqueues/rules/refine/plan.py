@@ -7,7 +7,7 @@ Here: what the task becomes, and what the parent and the catalogue have to say. 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from broker_site.foundation.kernel.verdict import Problem
@@ -16,6 +16,7 @@ from workqueues.rules.jobs import split_rule
 from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.refine.attributes import shown
 from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
+from workqueues.rules.refine.data_rights import NOT_READ_ANY_MORE
 from workqueues.rules.refine.datasets import check_events, dataset_plans, offset_of, template_plans
 from workqueues.rules.refine.items import command_line
 from workqueues.rules.refine.production import near_words
@@ -42,14 +43,15 @@ def check_inputs(
     parent: ParentFacts | None,
     known: Mapping[str, DatasetFacts],
     writers: Sequence[InputWriterFacts] = (),
+    withheld: Collection[str] = (),
 ) -> list[Problem]:
     """What is wrong with the inputs themselves: those that nobody has, and those whose events are not known though they count.
 
     Nobody: not in the catalogue, no output of a parent, named or inferred, and the task neither waits nor allows it (decision
-    F5).
+    F5). Those that are `withheld` may be waited for.
     """
     task = document.parameters
-    written = {writer.dataset_name for writer in writers}
+    written = {*(writer.dataset_name for writer in writers), *withheld}
     absent = (
         ()
         if task.waitInput or task.allowEmptyInput
@@ -79,19 +81,21 @@ def plan(
     parent: ParentFacts | None = None,
     writers: Sequence[InputWriterFacts] = (),
     known: Mapping[str, DatasetFacts],
+    withheld: Collection[str] = (),
 ) -> Refined:
     """Refine one task. `known` has the inputs that the catalogue knows; `user_name` owns the task when the parameters do not
     say.
 
     TaskWait: a parent still runs (no clock), or an input is not there yet and the task waits for it. TaskFaults: a parameter is
     wrong, the named parent is unknown or ended badly, or an input does not exist. `writers`: the parents that were inferred.
+    `withheld`: inputs of other VOs that exist and may not be read; only for a task that was accepted, which could read them then.
     """
     task, items = document.parameters, document.items
     if document.problems:
         return TaskFaults(document.problems)
     if (stop := _parent(task, parent) or _live_writer(writers)) is not None:
         return stop
-    if problems := check_inputs(document, parent, known, writers):
+    if problems := check_inputs(document, parent, known, writers, withheld):
         return TaskFaults(bounded(problems))
     if task.waitInput or writers:
         absent = dict.fromkeys(name for _, name in _absent(document, parent, known))
@@ -99,6 +103,10 @@ def plan(
             return TaskWait(f"waiting for the input {gone[0].dataset_name}: {ended_writer(gone[0])}", clock=True)
         if task.waitInput and absent:
             return TaskWait(f"waiting for the input {', '.join(islice(absent, 3))}", clock=True)
+    if withheld and not task.allowEmptyInput:
+        closed = next((name for _, name in _absent(document, parent, known) if name in withheld), "")
+        if closed:
+            return TaskWait(f"waiting for the input {closed}, {NOT_READ_ANY_MORE}", clock=True)
     rule = _split_rule(items, task)
     if len(rule) > TASK["split_rule"]:
         return TaskFaults((problem("", "length", f"split rule of {len(rule)} characters, the limit is {TASK['split_rule']}"),))

@@ -100,13 +100,17 @@ class InputWriterFacts:
 
 @dataclass(frozen=True, slots=True)
 class DatasetFacts:
-    """A dataset that the catalogue knows: its state is `open` or `closed`; of `n_uncounted` files the events are not known."""
+    """A dataset that the catalogue knows: its state is `open` or `closed`; of `n_uncounted` files the events are not known.
+
+    `data_vo`: the VO that has it, where that is not the task's own.
+    """
 
     name: str
     state: str = "closed"
     n_files: int | None = None
     n_events: int | None = None
     n_uncounted: int = 0
+    data_vo: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,7 @@ class DatasetPlan:
     catalogue's word, empty for outputs and pseudo datasets, `missing` if it is not there yet. `events_per_file`: what counts
     where the catalogue does not know better or, without `real_events`, whatever it knows. `needs_events`: the parameter for which
     the events of every file must be known, empty without one. `attributes`: how its files are dealt out (facts on task
-    parameters 3.3).
+    parameters 3.3). `data_vo`: the VO that has an input, where that is not the task's own.
     """
 
     name: str
@@ -136,6 +140,7 @@ class DatasetPlan:
     offset: int = 0
     container: str = ""
     storage_token: str = ""
+    data_vo: str = ""
 
     @property
     def master(self) -> bool:
