@@ -17,9 +17,12 @@ class BrokerageConfig(AppConfig):
         from broker_site.foundation.access.credentials import check_places_with
         from brokerage.plugins import check_plugins, load_plugins
         from brokerage.queries.pilots import enrolment_faults, storage_roots
+        from brokerage.queries.wished_places import grid_faults
         from workqueues.catalogue import locate_storages_with
+        from workqueues.queries.wished_places import check_grid_with
 
         load_plugins()
         register(check_plugins)
         locate_storages_with(storage_roots)
         check_places_with(enrolment_faults)
+        check_grid_with(grid_faults)

@@ -69,7 +69,7 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
     """A pilot begins: it gets its token and learns its storage. A pilot may only serve the queue of its enrolment."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
     REGISTERING.check(principal.key, gdpconfig.value("dispatch", "REGISTER_RATE"), gdpconfig.value("dispatch", "REGISTER_BURST"))
-    registration = _read(request, Registration)
+    registration = _message(request, Registration)
     if principal.queue and registration.queue != principal.queue:
         raise Refused(403, "Another queue", f"The enrolment is for {principal.queue}, not for {registration.queue}.")
     queue = ComputingQueue.objects.filter(name=registration.queue).first()
@@ -116,7 +116,7 @@ def match(request: HttpRequest) -> HttpResponse:
         raise Refused(403, "No pilot", "The token names no pilot.")
     rate = max(gdpconfig.value("dispatch", "MATCH_RATE"), 2 / gdpconfig.value("dispatch", "POLL"))
     MATCHING.check(principal.credential, rate, max(2 * rate, gdpconfig.value("dispatch", "MATCH_BURST")))
-    ask, cores = _read(request, JobRequest), PILOT_CORES.of(pilot_id)
+    ask, cores = _message(request, JobRequest), PILOT_CORES.of(pilot_id)
     queue = QUEUES.named(principal.queue)
     if cores is not None and ask.cores > cores:
         _too_many_cores(ask.cores, cores, "the pilot registered with")
@@ -137,7 +137,7 @@ def match(request: HttpRequest) -> HttpResponse:
 def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
     """A sign of life prolongs the lease and carries the state; the answer carries the token that counts and a kill."""
     claim = _claim(request)
-    status = _read(request, Heartbeat).status
+    status = _message(request, Heartbeat).status
     lease_state = renew(job_id, claim.epoch, claim.issued)
     if lease_state is not None and lease_state.status != status:
         moved = advance(job_id, claim.epoch, status, SOURCES[status], f"job:{job_id}")
@@ -178,10 +178,10 @@ def settled(request: HttpRequest) -> HttpResponse:
     Jobs of other queues are not spoken of.
     """
     principal: Principal = request.principal  # type: ignore[attr-defined]
-    return JsonResponse({"outcomes": outcomes(_read(request, PastLeases).jobs, principal.queue)})
+    return JsonResponse({"outcomes": outcomes(_message(request, PastLeases).jobs, principal.queue)})
 
 
-def _read(request: HttpRequest, kind: type[T]) -> T:
+def _message(request: HttpRequest, kind: type[T]) -> T:
     return _in_words(partial(read_message, kind), read_object(request))
 
 

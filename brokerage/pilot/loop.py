@@ -11,11 +11,12 @@ from pathlib import Path
 
 from brokerage.pilot import journal, messages, processes, ticket
 from brokerage.pilot.clocks import Wake, now
-from brokerage.pilot.job import BadJob, Failure, read_job, read_ticket
+from brokerage.pilot.job import BadJob, Failure, Job, Ticket, read_job, read_ticket
 from brokerage.pilot.joblog import Log
 from brokerage.pilot.payload import Keeper, end_leftovers
 from brokerage.pilot.run import PilotPlace, Run, remove_folder
 from brokerage.pilot.server import Answer, Server
+from brokerage.pilot.ticket import Ask
 
 CLEAN_EVERY_S = 1.0
 """How often, at most, the server is asked about journals of dead pilots."""
@@ -62,6 +63,7 @@ class Pilot:
         self.keeper = Keeper(wake)
         self.token = ""
         self.token_until = 0.0
+        self.last_ask: Ask | None = None
         self.poll_s = 1.0
         self.born = now()
         self.busy_at = self.born
@@ -143,14 +145,20 @@ class Pilot:
 
     def _answer_for_last_job(self) -> None:
         """Tell the server at once of the job whose pilot was killed at this slot, instead of letting its lease run out."""
-        found = ticket.left(self.place.work)
-        if found is not None:
-            failure = Failure("PILOT_STOPPED", "the pilot was killed; the next one at its slot tells of it")
-            message = messages.report(found.id, failure)
-            answer = self.server.ask(*message, found.token, deadline=now() + LAST_JOB_S, stop_grace_s=STOP_GRACE_S)
-            recorded = "no answer" if answer is None else answer.body.get("status", f"refused with status {answer.status}")
-            self.log.say(f"job {found.id}.{found.epoch} of an earlier pilot at this slot: {recorded}")
+        last_job = ticket.left(self.place.work)
+        if last_job is not None:
+            self._give_back(last_job)
+            ticket.drop_ask(self.place.work)  # this job was its answer
         ticket.drop(self.place.work)
+        self.last_ask = ticket.ask_left(self.place.work)
+
+    def _give_back(self, held: Ticket) -> None:
+        """End a job that an earlier pilot at this slot got; nothing of it is there any more."""
+        failure = Failure("PILOT_STOPPED", "the pilot was killed; the next one at its slot tells of it")
+        message = messages.report(held.id, failure)
+        answer = self.server.ask(*message, held.token, deadline=now() + LAST_JOB_S, stop_grace_s=STOP_GRACE_S)
+        recorded = "no answer" if answer is None else answer.body.get("status", f"refused with status {answer.status}")
+        self.log.say(f"job {held.id}.{held.epoch} of an earlier pilot at this slot: {recorded}")
 
     def _register(self) -> None:
         """Get a pilot token; EnrolmentRefused when the server does not take the enrolment."""
@@ -181,8 +189,26 @@ class Pilot:
     def _match(self) -> Answer | None:
         if not self.token:
             return None
-        message = messages.match(self._resources())
-        return self.server.ask(*message, self.token, deadline=self._deadline(), stop_grace_s=STOP_GRACE_S)
+        if self.last_ask is not None:
+            answer = self._ask(self.last_ask)
+            if answer is None:
+                return None
+            self.last_ask = None
+            if answer.status == 200:
+                self.log.say("an earlier pilot at this slot asked for a job and did not hear the answer: it is taken now")
+                return answer
+        _, body = messages.match(self._resources())
+        return self._ask(Ask(self.token, body))
+
+    def _ask(self, ask: Ask) -> Answer | None:
+        """The answer to an ask, which is written down until there is one: if this pilot is killed, the next one at the slot
+        repeats it and gets the job that the server has given for it.
+        """
+        ticket.keep_ask(self.place.work, ask)
+        answer = self.server.ask(messages.MATCH, ask.body, ask.token, deadline=self._deadline(), stop_grace_s=STOP_GRACE_S)
+        if answer is not None and answer.status != 200:
+            ticket.drop_ask(self.place.work)
+        return answer
 
     def _take(self, answer: Answer) -> None:
         """Run the job of an answer."""
@@ -193,19 +219,33 @@ class Pilot:
             job = read_job(document)
         except BadJob as problem:
             self._refuse(document, str(problem))
+            ticket.drop_ask(self.place.work)
+            return
+        held = Ticket(job.id, job.epoch, job.token)
+        ticket.keep(self.place.work, held)
+        ticket.drop_ask(self.place.work)
+        if not self._fits(job):
+            self._give_back(held)
+            ticket.drop(self.place.work)
             return
         if not Run(job, self.place, self.server, self.keeper, self.wake, self.log).execute():
             self.token_until = 0.0  # the server may count the job as held by this pilot until its lease runs out
         if self.keeper.unkillable:
             self.log.say("something of the payload cannot be ended, this slot is not used any more")
 
+    def _fits(self, job: Job) -> bool:
+        """Whether this pilot offers what the job needs: an earlier one at the slot may have asked for it, with more to offer."""
+        offer = self.offer
+        sizes = ((job.cores, offer.cores), (job.memory_mb, offer.memory_mb), (job.disk_mb, offer.disk_mb))
+        return all(need <= given or not given for need, given in sizes)
+
     def _refuse(self, document: object, problem: str) -> None:
         """Report a job whose description cannot be run."""
         self.log.say(f"cannot read the job: {problem}")
         with contextlib.suppress(BadJob):
-            ticket = read_ticket(document if isinstance(document, dict) else {})
-            message = messages.report(ticket.id, Failure("BAD_JOB", problem))
-            self.server.ask(*message, ticket.token, stop_grace_s=STOP_GRACE_S)
+            held = read_ticket(document if isinstance(document, dict) else {})
+            message = messages.report(held.id, Failure("BAD_JOB", problem))
+            self.server.ask(*message, held.token, stop_grace_s=STOP_GRACE_S)
         self.wake.sleep(self.poll_s)
 
     def _clean(self) -> None:

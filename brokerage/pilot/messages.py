@@ -15,6 +15,7 @@ from brokerage.pilot.job import Failure
 from brokerage.pilot.joblog import MESSAGE_LIMIT, printable
 from brokerage.pilot.stage_out import StoredOutput
 
+MATCH = "/api/v1/pilots/match/"
 Message = tuple[str, dict[str, Any]]
 
 
@@ -36,7 +37,7 @@ def registration(queue: str, slot: str, resources: Resources) -> Message:
 
 def match(resources: Resources) -> Message:
     """A pilot asks for a job; the ask has a name, so that a lost answer is given again instead of a second job."""
-    return "/api/v1/pilots/match/", {"request": str(uuid.uuid4()), **asdict(resources)}
+    return MATCH, {"request": str(uuid.uuid4()), **asdict(resources)}
 
 
 def heartbeat(job_id: int, status: str, cpu_s: float, resident: float) -> Message:

@@ -66,7 +66,6 @@ class Run:
     def execute(self) -> bool:
         """Run the job and report it, or drop it when its lease is lost. Whether the server said that it is over."""
         began = now()
-        self._keep_ticket(self.job.token)
         self.log.say(f"job {self.job.name} of task {self.job.task_id}: {self.job.transformation}, attempt {self.job.attempt_nr}")
         try:
             message = self._work()

@@ -94,6 +94,15 @@ def test_a_pilot_registers_gets_a_job_runs_it_and_reports_it(wire: Wire, pilot_t
     assert set(CatalogueFile.objects.values_list("checksum", flat=True)) == {"0000000a"}
 
 
+def test_the_next_pilot_at_the_slot_gets_the_job_for_which_the_one_before_it_asked(wire: Wire, pilot_token: str) -> None:
+    ask = {"request": str(uuid4())}
+    lost = wire.match(pilot_token, **ask).json()["job"]
+    another_pilot(wire)
+    again = wire.match(pilot_token, **ask).json()["job"]
+    assert (again["id"], again["epoch"]) == (lost["id"], lost["epoch"])
+    assert wire.post(f"jobs/{again['id']}/report/", again["token"], finished(again)).json() == {"status": "finished"}
+
+
 def test_it_is_told_where_a_job_ran_however_it_ended(wire: Wire, pilot_token: str, job: dict[str, Any], ada: Person) -> None:
     lost = wire.match(another_pilot(wire)).json()["job"]
     wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job))

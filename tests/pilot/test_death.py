@@ -219,3 +219,44 @@ def test_a_job_that_ended_well_is_not_told_of_again(slot: Slot, peer: Peer) -> N
     slot.run()
     assert slot.report(job)["status"] == "finished"
     assert len(peer.verbs("report")) == 1
+
+
+def killed_before_it_knew_its_job(slot: Slot, peer: Peer, job: int) -> None:
+    """A pilot that asked, got the job without hearing of it, and was killed."""
+    peer.faults["match"] = ["lost"] * 1000
+    pilot = slot.start()
+    until(lambda: peer.jobs[job].status == "sent")
+    pilot.kill()
+    pilot.wait()
+    peer.faults.clear()
+
+
+def test_a_job_of_which_a_killed_pilot_never_heard_is_run_by_the_next_one_at_the_slot(slot: Slot, peer: Peer) -> None:
+    slot.program("one", f"ls {slot.work} > seen; echo 1 > $1")
+    job = peer.offer("one", "out", out=["out", "seen"])
+    killed_before_it_knew_its_job(slot, peer, job)
+    assert slot.run() == 0
+    assert slot.report(job)["status"] == "finished"
+    assert (slot.storage / "seen").read_text().split() == [
+        f"job-{job}.1",
+        "slot.lock",
+        "ticket.json",
+    ]  # no pilot token lies there
+    assert sorted(entry.name for entry in slot.work.iterdir()) == ["slot.lock"]
+
+
+def test_it_is_given_back_by_one_that_offers_too_little_for_it(slot: Slot, peer: Peer) -> None:
+    job = peer.offer(slot.program("one", "echo 1"), memory_mb=1500)
+    killed_before_it_knew_its_job(slot, peer, job)
+    assert slot.run("--memory-mb", "1000") == 0
+    assert slot.report(job)["error"]["code"] == "PILOT_STOPPED"
+
+
+def test_a_pilot_goes_on_where_the_token_of_the_one_before_it_is_worth_nothing(slot: Slot, peer: Peer) -> None:
+    job = peer.offer(slot.program("one", "echo 1"))
+    killed_before_it_knew_its_job(slot, peer, job)
+    peer.faults["match"] = [(401, None)]
+    other = peer.offer("one")
+    assert slot.run() == 0
+    assert slot.report(other)["status"] == "finished"
+    assert len(peer.verbs("register")) == 2

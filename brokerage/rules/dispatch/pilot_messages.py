@@ -76,7 +76,7 @@ class PastLeases:
 
 def read_message(kind: type[T], body: Mapping[str, Any]) -> T:
     """A message as its kind declares it; null is as good as nothing. Raises OutsideDataError."""
-    return read(kind, _told(body))
+    return read(kind, _visible_fields(body))
 
 
 def read_report(body: Mapping[str, Any]) -> tuple[Report, list[str]]:
@@ -84,11 +84,11 @@ def read_report(body: Mapping[str, Any]) -> tuple[Report, list[str]]:
 
     Raises OutsideDataError where not even the status can be read.
     """
-    report, problems = read_leaving_out(Report, _told(body))
+    report, problems = read_leaving_out(Report, _visible_fields(body))
     return report, [f"{p.field}: {p.message}" if p.field else p.message for p in problems]
 
 
-def _told(body: Mapping[str, Any]) -> dict[str, Any]:
+def _visible_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     """What the body says: without null, and its texts without what would steer a terminal or turn a line around."""
     return {name: _visible(value) for name, value in body.items() if value is not None}
 
