@@ -75,7 +75,7 @@ def _link(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _bring(kind: str, model: type[Model], keys: Key, wanted: Rows, named: Callable[..., str], *, keep: bool) -> list[Change]:
     """Insert, update and remove rows of one table; `keys` are the columns that name a row."""
     manager = model._default_manager
-    rows = {tuple(getattr(row, key) for key in keys): row for row in manager.select_for_update()}
+    rows = {tuple(getattr(row, key) for key in keys): row for row in manager.select_for_update().order_by(*keys)}
     changes, changed = [], []
     for key, columns in wanted.items():
         if (row := rows.get(key)) is None:

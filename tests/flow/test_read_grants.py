@@ -40,7 +40,7 @@ def status_of(task: Task) -> tuple[str, str]:
 
 def looked_at_again() -> None:
     """The pause of waiting tasks is over."""
-    Task.objects.filter(status="pending").update(next_look_at=timezone.now() - timedelta(seconds=1))
+    Task.objects.filter(status="pending").update(next_look_at=timezone.now() - timedelta(hours=1))
     run_agents()
 
 
@@ -89,12 +89,12 @@ def test_a_task_reads_to_its_end_and_writes_to_its_own_vo(queue: ComputingQueue)
 
 def test_a_withdrawn_grant_lets_jobs_end_and_holds_new_input_until_there_is_one_again(queue: ComputingQueue) -> None:
     set_override("core", "POLICY_analysis", "generic", who="ada", why="a failed job closes no queue")
-    given = grant()
+    row = grant()
     task = submitted(reader())
     run_agents()
     running = take(queue)
     failing = take(queue)
-    given.delete()
+    row.delete()
     end(running)
     end(failing, Report("failed", error_code="PAYLOAD_FAILED"))
     run_agents()
@@ -114,17 +114,17 @@ def test_a_withdrawn_grant_lets_jobs_end_and_holds_new_input_until_there_is_one_
 
 @pytest.mark.parametrize("agents", [[], ["refine"]])
 def test_a_task_whose_grant_goes_before_it_is_fed_waits(queue: ComputingQueue, agents: list[str]) -> None:
-    given = grant()
+    row = grant()
     task = submitted(reader())
     run_agents(1, agents)
     task.refresh_from_db()
     assert task.status == ("defined" if agents else "registered")
-    ReadGrant.objects.filter(id=given.id).update(ends_at=timezone.now() - timedelta(seconds=1))
+    ReadGrant.objects.filter(id=row.id).update(ends_at=timezone.now() - timedelta(hours=1))
     run_agents()
     status, why = status_of(task)
     assert status == "pending"
     assert why.startswith("waiting for the input demo:in.data, which is no longer open")
-    ReadGrant.objects.filter(id=given.id).update(ends_at=timezone.now() + timedelta(days=1))
+    ReadGrant.objects.filter(id=row.id).update(ends_at=timezone.now() + timedelta(days=1))
     looked_at_again()
     run_jobs(queue)
     run_agents()

@@ -200,8 +200,8 @@ def test_what_a_part_no_longer_says_is_removed_and_a_missing_part_is_left_alone(
         "~ link NORTH to SOUTH: Production Output",
         "    files_queued: 7 -> 9",
         "- link SOUTH to NORTH: closeness (no longer in the document)",
-        "- software NORTH (no longer in the document)",
         "- software ALL (no longer in the document)",
+        "- software NORTH (no longer in the document)",
     ]
     run(written(full))
     assert (Link.objects.count(), Software.objects.count(), DeclaredSlots.objects.count(), Measured.objects.count()) == (
