@@ -43,10 +43,10 @@ def test_a_lost_answer_to_a_report_is_asked_for_until_it_comes(slot: Slot, peer:
 def test_a_pilot_that_asked_too_often_waits_just_as_long_as_it_is_told(slot: Slot, peer: Peer) -> None:
     slot.program("one", "echo 1 > out")
     job = peer.offer("one", out=["out"])
-    peer.faults["match"] = [(429, 0.1)] * 6
+    peer.faults["match"] = [(429, 0.1)] * 20
     began = time.monotonic()
     slot.run()
-    assert 0.6 < time.monotonic() - began < 5, "whole seconds would be six"
+    assert 2.0 < time.monotonic() - began < 20, "whole seconds would be twenty"
     assert peer.jobs[job].status == "finished"
 
 
@@ -188,4 +188,4 @@ def test_an_idle_pilot_rests_as_told_and_leaves_in_time(slot: Slot, peer: Peer) 
     began = time.monotonic()
     assert pilot.wait(10) == 0
     assert 1.0 < time.monotonic() - began < 15.0
-    assert 8 < len(peer.verbs("match")) < 25  # a rest of 0.05 s between them, as the answers say
+    assert 3 < len(peer.verbs("match")) < 25  # a rest of 0.05 s between them, as the answers say, not one of a second
