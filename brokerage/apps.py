@@ -16,13 +16,13 @@ class BrokerageConfig(AppConfig):
 
         from broker_site.foundation.access.credentials import check_places_with
         from brokerage.plugins import check_plugins, load_plugins
+        from brokerage.queries.nucleus_names import nucleus_fault
         from brokerage.queries.pilots import enrolment_faults, storage_roots
-        from brokerage.queries.wished_places import grid_faults
         from workqueues.catalogue import locate_storages_with
-        from workqueues.queries.wished_places import check_grid_with
+        from workqueues.queries.nucleus_wish import check_nucleus_with
 
         load_plugins()
         register(check_plugins)
         locate_storages_with(storage_roots)
         check_places_with(enrolment_faults)
-        check_grid_with(grid_faults)
+        check_nucleus_with(nucleus_fault)

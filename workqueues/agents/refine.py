@@ -16,7 +16,6 @@ from workqueues.ledger.output_names import OutputConflict
 from workqueues.models import Task
 from workqueues.queries.shares import Tree, trees
 from workqueues.queries.tasks import input_writers, parent_facts
-from workqueues.queries.wished_places import no_share, no_work_queue
 from workqueues.queries.work_queues import WorkQueues
 from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.refine import TaskFaults, TaskPlan, TaskWait, plan, read_task
@@ -62,9 +61,9 @@ def _place(run: Run, task: Task, refined: TaskPlan, divisions: Divisions) -> Non
     columns, name = _columns(task, refined, divisions), task.params.task_params.get("workQueueName")
     queue = divisions.queues.named(name, columns) if name else divisions.queues.taking(columns)
     if name and queue is None:
-        break_task(run.id, task.id, f"workQueueName: {no_work_queue(name)}", run.who)
+        break_task(run.id, task.id, f"workQueueName: no work queue {name} for this VO and prodSourceLabel", run.who)
     elif refined.columns.get("gshare") and not columns["gshare"]:
-        break_task(run.id, task.id, f"gshare: {no_share(str(refined.columns['gshare']))}", run.who)
+        break_task(run.id, task.id, f"gshare: the VO has no leaf share {refined.columns['gshare']}", run.who)
     elif queue is None:
         set_pending(run.id, task.id, "no work queue takes the task", rest_s(task), run.who)
     else:

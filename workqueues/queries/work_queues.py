@@ -56,12 +56,15 @@ class WorkQueues:
 
     def named(self, name: str, columns: Mapping[str, Any]) -> WorkQueue | None:
         """The queue that a task names itself, whatever its criteria; None where its VO and label have none of that name."""
-        return next((row for row in self.open_to(columns) if row.queue_name == name), None)
-
-    def open_to(self, columns: Mapping[str, Any]) -> list[WorkQueue]:
-        """The queues that a task of this VO and label may name."""
-        vos, labels = ("", "*", columns["vo"]), ("", "*", columns["prod_source_label"])
-        return [row for row in self.rows.values() if not row.is_partition and row.vo in vos and row.queue_type in labels]
+        scope = (("", "*", columns["vo"]), ("", "*", columns["prod_source_label"]))
+        return next(
+            (
+                row
+                for row in self.rows.values()
+                if row.queue_name == name and not row.is_partition and row.vo in scope[0] and row.queue_type in scope[1]
+            ),
+            None,
+        )
 
 
 @lru_cache(maxsize=256)

@@ -34,12 +34,6 @@ def site_text(site: str, meant: Flags) -> str:
     return site if meant.any() else f"{site}, and no queue here is called so"
 
 
-def meant_by(name: str, known: Iterable[str]) -> set[str]:
-    """Those of the known names that a name with `*` for any text means."""
-    pattern = re.compile(".*".join(re.escape(part) for part in re.split(r"\*+", name)))
-    return {candidate for candidate in known if pattern.fullmatch(candidate)}
-
-
 def near(queues: Queues, names: Iterable[str]) -> Flags:
     """The queues that the names mean, and those that share their output storage."""
     meant = named(queues, names)
@@ -50,5 +44,9 @@ def near(queues: Queues, names: Iterable[str]) -> Flags:
 def _resolved(queues: Queues, names: Iterable[str]) -> set[str]:
     wanted: set[str] = set()
     for name in names:
-        wanted |= meant_by(name, queues.distinct_names) if "*" in name else {name}
+        if "*" not in name:
+            wanted.add(name)
+            continue
+        pattern = re.compile(".*".join(re.escape(part) for part in re.split(r"\*+", name)))
+        wanted.update(candidate for candidate in queues.distinct_names if pattern.fullmatch(candidate))
     return wanted - {""}

@@ -1,0 +1,44 @@
+"""Submission over REST: the name of a nucleus that nobody has is refused at once, as the wish would be passed over."""
+
+from __future__ import annotations
+
+import pytest
+
+from brokerage.models import Site
+from tests.api.people import Person
+from tests.builders import grid, parameters
+from workqueues.models import Task
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("CERM", "the grid has no nucleus CERM; the nearest name is CERN"),
+        ("SITE_ALPHA", "the grid has no nucleus SITE_ALPHA"),
+    ],
+)
+def test_a_nucleus_that_is_not_there_is_refused_with_the_nearest_one(ada: Person, name: str, message: str) -> None:
+    grid("ALPHA")
+    Site.objects.create(name="CERN", nucleus=True)
+    answer = ada.submit(parameters(nucleus=name))
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"field": "nucleus", "rule": "exists", "message": message}]
+    assert not Task.objects.exists()
+
+
+def test_a_nucleus_that_is_there_is_accepted(ada: Person) -> None:
+    grid("ALPHA")
+    Site.objects.create(name="CERN", nucleus=True)
+    assert ada.submit(parameters(nucleus="CERN")).status_code == 201
+
+
+def test_without_a_grid_nobody_can_say_which_nucleus_there_will_be(ada: Person) -> None:
+    assert ada.submit(parameters(nucleus="CERN")).status_code == 201
+
+
+def test_it_is_told_together_with_all_that_is_wrong(ada: Person) -> None:
+    grid("ALPHA")
+    answer = ada.submit(parameters(taskPriority="high", nucleus="CERM"))
+    assert {e["field"] for e in answer.json()["errors"]} == {"taskPriority", "nucleus"}
