@@ -113,6 +113,7 @@ def test_the_page_of_a_task_says_which_share_it_is_of(root: Client, tree: None) 
     run_agents()
     page = root.get(f"/tasks/{task.id}/").content.decode()
     assert "<dt>Share</dt><dd>Analysis</dd>" in page
+    assert '<span class="muted" title="Class of resources">SCORE</span>' in page
 
 
 def test_a_share_that_is_not_there_breaks_the_task_with_that_reason(tree: None) -> None:
