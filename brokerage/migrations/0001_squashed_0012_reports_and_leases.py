@@ -1,0 +1,442 @@
+"""All tables of this app at once, for a new database; one that has some of the migrations which this replaces goes on with those."""
+
+import datetime
+import django.db.models.deletion
+import django.db.models.functions.datetime
+import django.db.models.lookups
+import uuid
+from django.db import migrations, models
+
+from brokerage.states import GUARDED
+
+BUSY = "autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_limit = 2000"
+
+
+class Migration(migrations.Migration):
+
+    initial = True
+    dependencies = []
+    replaces = [
+        ("brokerage", "0001_initial"),
+        ("brokerage", "0002_guards"),
+        ("brokerage", "0003_grid_facts_overrides_feeds"),
+        ("brokerage", "0003_lists_by_vo"),
+        ("brokerage", "0004_plural_names"),
+        ("brokerage", "0005_world_snapshots"),
+        ("brokerage", "0006_task_queue_share"),
+        ("brokerage", "0007_stored_snapshots"),
+        ("brokerage", "0008_grid_attributes"),
+        ("brokerage", "0009_job_kind"),
+        ("brokerage", "0010_storage_roots"),
+        ("brokerage", "0011_ends_of_logs"),
+        ("brokerage", "0012_reports_and_leases"),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='GridPart',
+            fields=[
+                ('digest', models.CharField(help_text='sha256 of the part before it is compressed', max_length=64, primary_key=True, serialize=False)),
+                ('content', models.BinaryField(help_text='compressed; brokerage.rules.world.stored_snapshot reads it')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='JobChange',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('job_id', models.BigIntegerField(db_index=True)),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('old', models.CharField(help_text="state before; '-' for an insertion", max_length=16)),
+                ('new', models.CharField(help_text='state after', max_length=16)),
+                ('epoch', models.IntegerField(help_text="the job's epoch after the move")),
+                ('who', models.CharField(help_text='agent, user or pilot', max_length=128)),
+                ('why', models.CharField(db_default='', default='', max_length=255)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Site',
+            fields=[
+                ('source', models.CharField(blank=True, db_default='', default='', help_text='feed that describes it; empty: a grid document or the admin', max_length=32)),
+                ('gone_at', models.DateTimeField(blank=True, help_text='when its document or feed no longer had it', null=True)),
+                ('fault', models.TextField(blank=True, db_default='', default='', help_text='what is wrong with it in the feed; the last good version holds')),
+                ('fault_since', models.DateTimeField(blank=True, help_text='since when it is faulty in the feed', null=True)),
+                ('good_at', models.DateTimeField(blank=True, help_text='when its feed or document last had a good version of it', null=True)),
+                ('name', models.CharField(max_length=60, primary_key=True, serialize=False)),
+                ('attributes', models.JSONField(blank=True, db_default={}, default=dict, help_text='attributes of its document without a column of their own')),
+                ('state', models.CharField(default='ACTIVE', help_text='Only ACTIVE sites are used.', max_length=16)),
+                ('nucleus', models.BooleanField(default=False, help_text='May collect the outputs of tasks.')),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
+            name='Software',
+            fields=[
+                ('queue', models.CharField(help_text='name of the queue, or ALL', max_length=60, primary_key=True, serialize=False)),
+                ('document', models.JSONField(default=dict, help_text='cmtconfigs, containers, cvmfs, tags, architectures')),
+            ],
+            options={
+                'verbose_name_plural': 'software',
+            },
+        ),
+        migrations.CreateModel(
+            name='Feed',
+            fields=[
+                ('name', models.CharField(help_text='its name here', max_length=32, primary_key=True, serialize=False)),
+                ('kind', models.CharField(choices=[('grid', 'our own grid document'), ('cric-sites', 'CRIC: dictionary of sites'), ('cric-storages', 'CRIC: dictionary of storage endpoints'), ('cric-queues', 'CRIC: dictionary of queues (schedconfig)'), ('software', 'releases document: software and hardware of queues'), ('network', 'network metrics of links'), ('closeness', 'closeness of sites')], help_text='what the document is', max_length=16)),
+                ('place', models.CharField(help_text='http(s) address on a listed host, or a file in a listed folder', max_length=1024)),
+                ('enabled', models.BooleanField(db_default=True, default=True, help_text='whether it is read, and its age counts')),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('tried_at', models.DateTimeField(blank=True, help_text='when it was last asked for', null=True)),
+                ('good_at', models.DateTimeField(blank=True, help_text='when it was last read and used', null=True)),
+                ('data_at', models.DateTimeField(blank=True, help_text='of when the last good document is', null=True)),
+                ('entries', models.IntegerField(db_default=0, default=0, help_text='entries of the last good document')),
+                ('fault', models.TextField(blank=True, db_default='', default='', help_text='why the last try gave nothing; empty: it did')),
+                ('fault_since', models.DateTimeField(blank=True, help_text='since when it gives nothing', null=True)),
+                ('faulty', models.JSONField(blank=True, db_default={}, default=dict, help_text='entries of the last good document that are faulty: name to fault')),
+                ('copy', models.BinaryField(blank=True, help_text='the last good document, compressed (zlib)', null=True)),
+                ('digest', models.CharField(blank=True, db_default='', default='', help_text='sha256 of the last good document', max_length=64)),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('kind__in', ['grid', 'cric-sites', 'cric-storages', 'cric-queues', 'software', 'network', 'closeness'])), name='feed_kind')],
+            },
+        ),
+        migrations.CreateModel(
+            name='JobRetryHistory',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('task_id', models.BigIntegerField()),
+                ('old_job_id', models.BigIntegerField(db_index=True)),
+                ('new_job_id', models.BigIntegerField(db_index=True)),
+                ('origin_job_id', models.BigIntegerField(db_index=True)),
+                ('relation_type', models.CharField(db_default='retry', default='retry', max_length=32)),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+            options={
+                'verbose_name_plural': 'job retry histories',
+                'constraints': [models.UniqueConstraint(fields=('old_job_id', 'new_job_id', 'origin_job_id'), name='job_retry_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='LocalOverride',
+            fields=[
+                ('id', models.AutoField(primary_key=True, serialize=False)),
+                ('kind', models.CharField(choices=[('site', 'site'), ('storage', 'storage'), ('queue', 'queue')], help_text='what it is about', max_length=8)),
+                ('name', models.CharField(help_text='name of the site, storage endpoint or queue', max_length=60)),
+                ('attribute', models.CharField(help_text='name of the attribute, as in the grid document', max_length=64)),
+                ('value', models.TextField(blank=True, help_text='the value as text; objects and lists as JSON; empty: the default')),
+                ('reason', models.CharField(help_text='why', max_length=255)),
+                ('who', models.CharField(blank=True, default='', help_text='who set it', max_length=150)),
+                ('since', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='when it was set')),
+                ('until', models.DateTimeField(blank=True, help_text='when it ends by itself; empty: when it is removed', null=True)),
+                ('beneath', models.JSONField(blank=True, help_text='what the document says; null: nothing', null=True)),
+            ],
+            options={
+                'ordering': ['kind', 'name', 'attribute'],
+                'constraints': [models.UniqueConstraint(fields=('kind', 'name', 'attribute'), name='override_once'), models.CheckConstraint(condition=models.Q(models.Q(('reason', ''), _negated=True), ('kind__in', ('site', 'storage', 'queue'))), name='override_has_reason')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ComputingQueue',
+            fields=[
+                ('source', models.CharField(blank=True, db_default='', default='', help_text='feed that describes it; empty: a grid document or the admin', max_length=32)),
+                ('gone_at', models.DateTimeField(blank=True, help_text='when its document or feed no longer had it', null=True)),
+                ('fault', models.TextField(blank=True, db_default='', default='', help_text='what is wrong with it in the feed; the last good version holds')),
+                ('fault_since', models.DateTimeField(blank=True, help_text='since when it is faulty in the feed', null=True)),
+                ('good_at', models.DateTimeField(blank=True, help_text='when its feed or document last had a good version of it', null=True)),
+                ('id', models.AutoField(primary_key=True, serialize=False)),
+                ('name', models.CharField(help_text='nickname of the queue', max_length=60, unique=True)),
+                ('attributes', models.JSONField(blank=True, default=dict, help_text='attributes of the grid document without a column of their own')),
+                ('last_start', models.DateTimeField(blank=True, help_text='when a job last began to run here', null=True)),
+                ('modified_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('status', models.CharField(default='online', help_text='Whether and how the queue is used.', max_length=16)),
+                ('type', models.CharField(default='production', help_text='Which activities it takes; unified is both.', max_length=16)),
+                ('capability', models.CharField(blank=True, default='', help_text='ucore: the queue gets pseudo-queues.', max_length=32)),
+                ('corecount', models.IntegerField(default=0, help_text='Cores per slot; 0 and -1: any.')),
+                ('corepower', models.FloatField(default=0, help_text='HS06 per core; 0: unknown, 10 is used.')),
+                ('maxrss', models.IntegerField(default=0, help_text='Memory per slot, MB; 0: no limit.')),
+                ('minrss', models.IntegerField(default=0, help_text='Least memory of a job, MB per slot.')),
+                ('maxtime', models.IntegerField(default=0, help_text='Longest job, s; 0: no limit.')),
+                ('mintime', models.IntegerField(default=0, help_text='Shortest job, s.')),
+                ('maxwdir', models.IntegerField(default=0, help_text='Scratch disk per slot, MB; 0: no limit.')),
+                ('transferringlimit', models.IntegerField(default=0, help_text='Most jobs in transferring; 0: 2000.')),
+                ('workflow', models.CharField(blank=True, default='', help_text='Selects HEARTBEAT_TIMEOUT_<workflow>.', max_length=32)),
+                ('catchall', models.CharField(blank=True, default='', help_text='Further switches: key or key=value, comma list.', max_length=1024)),
+                ('local_pilots', models.IntegerField(default=0, help_text='Pilots that `up` and `demo` start for the queue.')),
+                ('site', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='queues', to='brokerage.site')),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
+            name='StorageEndpoint',
+            fields=[
+                ('source', models.CharField(blank=True, db_default='', default='', help_text='feed that describes it; empty: a grid document or the admin', max_length=32)),
+                ('gone_at', models.DateTimeField(blank=True, help_text='when its document or feed no longer had it', null=True)),
+                ('fault', models.TextField(blank=True, db_default='', default='', help_text='what is wrong with it in the feed; the last good version holds')),
+                ('fault_since', models.DateTimeField(blank=True, help_text='since when it is faulty in the feed', null=True)),
+                ('good_at', models.DateTimeField(blank=True, help_text='when its feed or document last had a good version of it', null=True)),
+                ('name', models.CharField(max_length=60, primary_key=True, serialize=False)),
+                ('attributes', models.JSONField(blank=True, db_default={}, default=dict, help_text='attributes of its document without a column of their own')),
+                ('mark', models.CharField(blank=True, db_default='', default='', help_text='how its root is marked; empty: it never was', max_length=1200)),
+                ('root_state', models.CharField(choices=[('unmarked', 'unmarked'), ('up', 'up'), ('down', 'down'), ('read only', 'read only'), ('full', 'full')], db_default='unmarked', default='unmarked', help_text='how its root was when the server last looked', max_length=16)),
+                ('root_fault', models.CharField(blank=True, db_default='', default='', help_text='what is wrong with its root, in words', max_length=510)),
+                ('root_since', models.DateTimeField(blank=True, help_text='since when its root is so', null=True)),
+                ('root_gb', models.FloatField(blank=True, help_text='size of the file system of its root, GB', null=True)),
+                ('type', models.CharField(default='DATADISK', help_text='DATADISK, SCRATCHDISK, DATATAPE, ...', max_length=32)),
+                ('state', models.CharField(default='ACTIVE', help_text='Only ACTIVE endpoints are used.', max_length=16)),
+                ('is_tape', models.BooleanField(default=False, help_text='Files have to be staged.')),
+                ('free_gb', models.FloatField(blank=True, help_text='Free space, GB = 10^9 bytes.', null=True)),
+                ('expired_gb', models.FloatField(blank=True, help_text='Space of expired files, GB.', null=True)),
+                ('status', models.JSONField(blank=True, default=dict, help_text='ON, OFF, TEST per access: read_lan, write_lan, read_wan, write_wan.')),
+                ('path', models.CharField(blank=True, default='', help_text="Directory that local pilots reach; relative: below the instance's folder.", max_length=1024)),
+                ('site', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='storages', to='brokerage.site')),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
+            name='StoredSnapshot',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('moment', models.BinaryField(help_text='jobs, pilots and what else changes from cycle to cycle, compressed')),
+                ('grid', models.ForeignKey(help_text='sites, storages, queues and software', on_delete=django.db.models.deletion.PROTECT, related_name='+', to='brokerage.gridpart')),
+                ('links', models.ForeignKey(help_text='links between sites', on_delete=django.db.models.deletion.PROTECT, related_name='+', to='brokerage.gridpart')),
+            ],
+            options={
+                'db_table': 'brokerage_gridsnapshot',
+            },
+        ),
+        migrations.CreateModel(
+            name='TaskQueue',
+            fields=[
+                ('id', models.AutoField(primary_key=True, serialize=False)),
+                ('vo', models.CharField(db_default='', default='', max_length=32)),
+                ('prod_source_label', models.CharField(db_default='', default='', max_length=20)),
+                ('work_queue_id', models.IntegerField(db_default=0, default=0)),
+                ('gshare', models.CharField(db_default='', default='', help_text='leaf of the share tree; empty: none', max_length=32)),
+                ('resource_type', models.CharField(db_default='', default='', max_length=56)),
+                ('core_count', models.SmallIntegerField(db_default=1, default=1)),
+                ('ram_mb', models.IntegerField(db_default=0, default=0, help_text='memory of the whole job, MB; 0: no demand')),
+                ('disk_mb', models.IntegerField(db_default=0, default=0, help_text='scratch disk of the whole job, MB; 0: no demand')),
+                ('walltime_s', models.IntegerField(db_default=0, default=0, help_text='run time, s; 0: no demand')),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('computing_queue', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='task_queues', to='brokerage.computingqueue')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('computing_queue', 'vo', 'prod_source_label', 'work_queue_id', 'gshare', 'resource_type', 'core_count', 'ram_mb', 'disk_mb', 'walltime_s'), name='task_queue_requirements_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Job',
+            fields=[
+                ('id', models.BigAutoField(help_text='job identifier (PandaID)', primary_key=True, serialize=False)),
+                ('task_id', models.BigIntegerField()),
+                ('kind', models.SmallIntegerField(choices=[(0, 'normal'), (1, 'scout'), (2, 'build'), (3, 'preprocess'), (4, 'merge'), (5, 'event_service'), (6, 'es_merge'), (7, 'jumbo'), (8, 'cojumbo')], db_default=0, default=0)),
+                ('status', models.CharField(choices=[('pending', 'pending'), ('defined', 'defined'), ('waiting', 'waiting'), ('assigned', 'assigned'), ('activated', 'activated'), ('throttled', 'throttled'), ('sent', 'sent'), ('starting', 'starting'), ('running', 'running'), ('holding', 'holding'), ('transferring', 'transferring'), ('merging', 'merging'), ('finished', 'finished'), ('failed', 'failed'), ('closed', 'closed'), ('cancelled', 'cancelled')], max_length=16)),
+                ('sub_status', models.CharField(blank=True, db_default='', default='', max_length=40)),
+                ('status_since', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('ended_at', models.DateTimeField(blank=True, help_text='when a final state was entered; set exactly in one', null=True)),
+                ('epoch', models.IntegerField(db_default=0, default=0, help_text='number of leases given and ended by us; fences reports')),
+                ('priority', models.IntegerField(db_default=0, default=0)),
+                ('ready_priority', models.IntegerField(blank=True, help_text='-priority while activated: the order in which jobs are handed out', null=True)),
+                ('work_queue_id', models.IntegerField(blank=True, null=True)),
+                ('resource_type', models.CharField(db_default='', default='', max_length=56)),
+                ('core_count', models.SmallIntegerField(db_default=1, default=1)),
+                ('attempt_nr', models.SmallIntegerField(db_default=1, default=1, help_text='1 + largest attemptNr of its inputs')),
+                ('lease_holder', models.UUIDField(blank=True, help_text='pilot that holds the job', null=True)),
+                ('lease_request', models.UUIDField(blank=True, help_text='the ask that got the job: a repeated ask gets it again', null=True)),
+                ('lease_slot', models.IntegerField(blank=True, help_text='place of the lease among those of its pilot', null=True)),
+                ('lease_until', models.DateTimeField(blank=True, help_text='when the lease ends; set exactly while leased', null=True)),
+                ('lease_s', models.FloatField(db_default=0, default=0, help_text='length of the lease at each renewal, s')),
+                ('last_seen', models.DateTimeField(blank=True, help_text='last sign of life', null=True)),
+                ('token_since', models.DateTimeField(blank=True, help_text='when the job token that counts was issued', null=True)),
+                ('kill_requested', models.BooleanField(db_default=False, default=False, help_text='the next heartbeat is answered with tobekilled')),
+                ('kill_outcome', models.CharField(blank=True, db_default='', default='', help_text='final state of a requested kill', max_length=16)),
+                ('computing_queue', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='brokerage.computingqueue')),
+                ('task_queue', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='brokerage.taskqueue')),
+            ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('ready_priority__isnull', False)), fields=['task_queue', 'ready_priority', 'id'], name='job_ready'), models.Index(fields=['task_id', 'id'], name='job_of_task'), models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['computing_queue', 'id'], name='job_open'), models.Index(condition=models.Q(('ended_at__isnull', False)), fields=['task_id', 'ended_at'], name='job_ended_lately')],
+                'constraints': [models.CheckConstraint(condition=django.db.models.lookups.Exact(models.Func(models.F('status'), output_field=models.BooleanField(), template="(%(expressions)s = ANY ('{cancelled,closed,failed,finished}'))"), models.Func(models.F('ended_at'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)')), name='job_ended_exactly_when_final'), models.CheckConstraint(condition=models.Q(django.db.models.lookups.Exact(models.Func(models.F('status'), output_field=models.BooleanField(), template="(%(expressions)s = ANY ('{sent,starting,running}'))"), models.Func(models.F('lease_until'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)')), django.db.models.lookups.Exact(models.Func(models.F('lease_until'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)'), models.Func(models.F('lease_holder'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)'))), name='job_leased_exactly_while_held'), models.CheckConstraint(condition=django.db.models.lookups.Exact(models.Func(models.F('status'), output_field=models.BooleanField(), template="(%(expressions)s = ANY ('{activated}'))"), models.Func(models.F('ready_priority'), output_field=models.BooleanField(), template='(%(expressions)s IS NOT NULL)')), name='job_ready_exactly_while_activated'), models.CheckConstraint(condition=models.Q(('kind__range', (0, 8))), name='job_kind_known'), models.UniqueConstraint(condition=models.Q(('lease_holder__isnull', False)), fields=('lease_holder', 'lease_slot'), name='job_lease_place')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Measured',
+            fields=[
+                ('queue', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='measured', serialize=False, to='brokerage.computingqueue')),
+                ('disk_io_per_core', models.FloatField(default=0, help_text='disk I/O of running jobs, kB/s per core')),
+                ('starts_per_hour', models.FloatField(blank=True, help_text='jobs that begin in an hour; empty: from our own jobs', null=True)),
+            ],
+            options={
+                'verbose_name_plural': 'measured',
+                'constraints': [models.CheckConstraint(condition=models.Q(('disk_io_per_core__gte', 0)), name='measured_not_negative')],
+            },
+        ),
+        migrations.CreateModel(
+            name='DeclaredSlots',
+            fields=[
+                ('id', models.AutoField(primary_key=True, serialize=False)),
+                ('share', models.CharField(blank=True, default='', help_text='global share; empty: all', max_length=64)),
+                ('resource_type', models.CharField(blank=True, default='', help_text='class of resources; empty: all', max_length=56)),
+                ('n', models.IntegerField(default=0, help_text='jobs that may run')),
+                ('expires', models.DateTimeField(blank=True, help_text='until when they hold; empty: always', null=True)),
+                ('queue', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='slots', to='brokerage.computingqueue')),
+            ],
+            options={
+                'verbose_name_plural': 'declared slots',
+                'constraints': [models.UniqueConstraint(fields=('queue', 'share', 'resource_type'), name='declared_slots_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='JobResult',
+            fields=[
+                ('job', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='result', serialize=False, to='brokerage.job')),
+                ('reported_status', models.CharField(db_default='', default='', help_text='what the pilot reported; empty: nothing', max_length=16)),
+                ('pilot_id', models.UUIDField(blank=True, null=True)),
+                ('host', models.CharField(db_default='', default='', max_length=255)),
+                ('start_time', models.DateTimeField(blank=True, help_text='when the payload began on the node', null=True)),
+                ('end_time', models.DateTimeField(blank=True, help_text='when the payload ended on the node', null=True)),
+                ('exit_code', models.IntegerField(blank=True, null=True)),
+                ('error_code', models.CharField(db_default='', default='', max_length=40)),
+                ('error_message', models.CharField(db_default='', default='', help_text='the line that tells first', max_length=500)),
+                ('metrics', models.JSONField(db_default={}, default=dict)),
+                ('log_end', models.TextField(blank=True, db_default='', default='', help_text='end of the log of a job that failed, where that could not be stored')),
+                ('notes', models.CharField(db_default='', default='', help_text="what of the pilot's report could not be used, a line each", max_length=1000)),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('start_time__isnull', True), ('start_time__range', (datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc), datetime.datetime(9000, 1, 1, 0, 0, tzinfo=datetime.timezone.utc))), _connector='OR'), models.Q(('end_time__isnull', True), ('end_time__range', (datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc), datetime.datetime(9000, 1, 1, 0, 0, tzinfo=datetime.timezone.utc))), _connector='OR')), name='job_result_times_readable')],
+            },
+        ),
+        migrations.CreateModel(
+            name='JobSpec',
+            fields=[
+                ('job', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='spec', serialize=False, to='brokerage.job')),
+                ('job_name', models.CharField(max_length=256)),
+                ('vo', models.CharField(db_default='', default='', max_length=32)),
+                ('user_name', models.CharField(db_default='', default='', max_length=128)),
+                ('prod_source_label', models.CharField(db_default='', default='', max_length=20)),
+                ('processing_type', models.CharField(db_default='', default='', max_length=64)),
+                ('working_group', models.CharField(db_default='', default='', max_length=32)),
+                ('transformation', models.CharField(db_default='', default='', max_length=128)),
+                ('software_release', models.CharField(db_default='', default='', max_length=192)),
+                ('job_parameters', models.TextField(db_default='', default='')),
+                ('ram_mb', models.IntegerField(db_default=0, default=0, help_text='memory of the whole job, MB; 0: unknown')),
+                ('disk_mb', models.IntegerField(db_default=0, default=0, help_text='scratch disk of the whole job, MB; 0: unknown')),
+                ('walltime_s', models.IntegerField(db_default=0, default=0, help_text='longest run, s; 0: no limit')),
+                ('n_input_files', models.IntegerField(db_default=0, default=0)),
+                ('input_bytes', models.BigIntegerField(db_default=0, default=0)),
+                ('n_events', models.BigIntegerField(db_default=0, default=0)),
+                ('nucleus', models.CharField(db_default='', default='', max_length=60)),
+                ('storage', models.CharField(db_default='', default='', help_text='storage endpoint its outputs go to', max_length=60)),
+                ('decision_id', models.BigIntegerField(blank=True, help_text='brokerage decision that placed the job', null=True)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+            options={
+                'indexes': [models.Index(fields=['vo', '-job'], name='job_spec_list_by_vo')],
+            },
+        ),
+        migrations.CreateModel(
+            name='JobInput',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('file_id', models.BigIntegerField()),
+                ('dataset_id', models.BigIntegerField()),
+                ('event_range_id', models.BigIntegerField(blank=True, null=True)),
+                ('tracked', models.BooleanField(db_default=True, default=True, help_text='counts for the limit of one use')),
+                ('attempt_nr', models.SmallIntegerField(db_default=0, default=0, help_text='attemptNr of the file when it was given to the job')),
+                ('status', models.CharField(db_default='live', default='live', help_text='live, used, or returned', max_length=8)),
+                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='inputs', to='brokerage.job')),
+            ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('status', 'returned')), fields=['file_id'], name='job_input_returned')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('event_range_id__isnull', True), ('status', 'live'), ('tracked', True)), fields=('file_id',), name='job_input_one_live'), models.UniqueConstraint(condition=models.Q(('event_range_id__isnull', True), ('status', 'used'), ('tracked', True)), fields=('file_id',), name='job_input_used_once'), models.UniqueConstraint(condition=models.Q(('event_range_id__isnull', False), ('status', 'live'), ('tracked', True)), fields=('event_range_id',), name='job_input_one_live_range'), models.UniqueConstraint(condition=models.Q(('event_range_id__isnull', False), ('status', 'used'), ('tracked', True)), fields=('event_range_id',), name='job_input_used_once_range'), models.CheckConstraint(condition=models.Q(('status__in', ['live', 'used', 'returned'])), name='job_input_status')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Pilot',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, primary_key=True, serialize=False)),
+                ('host', models.CharField(max_length=255)),
+                ('slot', models.CharField(help_text='name of the slot on the host', max_length=128)),
+                ('pid', models.IntegerField(blank=True, null=True)),
+                ('core_count', models.SmallIntegerField(default=1)),
+                ('memory_mb', models.IntegerField(default=0)),
+                ('disk_mb', models.IntegerField(default=0)),
+                ('registered_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('last_seen', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='last ask for a job, to about a minute')),
+                ('queue', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pilots', to='brokerage.computingqueue')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['queue', 'last_seen'], name='pilot_of_queue')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Link',
+            fields=[
+                ('id', models.AutoField(primary_key=True, serialize=False)),
+                ('activity', models.CharField(default='Production Output', help_text='what the files are', max_length=64)),
+                ('files_queued', models.IntegerField(default=0, help_text='files that wait')),
+                ('mbps_1h', models.FloatField(blank=True, help_text='throughput of the last hour, MB/s as the feed gives it', null=True)),
+                ('mbps_1d', models.FloatField(blank=True, help_text='throughput of the last day', null=True)),
+                ('mbps_1w', models.FloatField(blank=True, help_text='throughput of the last week', null=True)),
+                ('closeness', models.FloatField(blank=True, help_text='0 nearest, 11 farthest, -1 blocked', null=True)),
+                ('measured_at', models.DateTimeField(blank=True, help_text='when it was measured; empty: always counts as fresh', null=True)),
+                ('destination', models.ForeignKey(help_text='site where they go', on_delete=django.db.models.deletion.CASCADE, related_name='links_to', to='brokerage.site')),
+                ('source', models.ForeignKey(help_text='site where files come from', on_delete=django.db.models.deletion.CASCADE, related_name='links_from', to='brokerage.site')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('source', 'destination', 'activity'), name='link_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='QueueStorage',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('access', models.CharField(help_text='read_lan or write_lan, with _analysis for that scope', max_length=32)),
+                ('position', models.SmallIntegerField(help_text='order; 1 is the default')),
+                ('queue', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='storages', to='brokerage.computingqueue')),
+                ('storage', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='queues', to='brokerage.storageendpoint')),
+            ],
+            options={
+                'ordering': ['queue', 'access', 'position'],
+                'constraints': [models.UniqueConstraint(fields=('queue', 'access', 'storage'), name='queue_storage_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Decision',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('task_id', models.BigIntegerField()),
+                ('policy', models.CharField(max_length=64)),
+                ('policy_version', models.CharField(db_default='', default='', max_length=16)),
+                ('outcome', models.CharField(help_text='assign or pending', max_length=16)),
+                ('n_candidates', models.IntegerField()),
+                ('n_chosen', models.IntegerField()),
+                ('ask', models.JSONField(help_text='what was asked')),
+                ('record', models.BinaryField(help_text='first criteria, verdict bits, weights; brokerage.rules.decision.record reads it')),
+                ('own', models.BinaryField(default=b'', help_text='what it knew beyond the snapshot, compressed; brokerage.rules.world.stored_snapshot reads it')),
+                ('sameness', models.CharField(db_default='', default='', help_text='digest of policy, candidates, first criteria and outcome', max_length=64)),
+                ('config', models.JSONField(default=dict, help_text='configuration values the decision used')),
+                ('config_revision', models.IntegerField(default=0)),
+                ('seed', models.CharField(max_length=64)),
+                ('pinned', models.BooleanField(db_default=False, default=False, help_text='its snapshot is kept until somebody unpins it')),
+                ('n_times', models.IntegerField(db_default=1, default=1, help_text='how many equal decisions in a row')),
+                ('first_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('last_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('snapshot', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='brokerage.storedsnapshot')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['task_id', '-id'], name='decision_of_task'), models.Index(condition=models.Q(('pinned', True)), fields=['snapshot'], name='decision_pinned')],
+            },
+        ),
+        *(migrations.RunSQL(m.guard_sql(table, only), m.unguard_sql(table)) for m, table, only in GUARDED),
+        *(
+            migrations.RunSQL(f"ALTER TABLE {table} SET (fillfactor = {fill}, {BUSY})", migrations.RunSQL.noop)
+            for table, fill in (("brokerage_job", 75), ("brokerage_jobinput", 85))
+        ),
+    ]

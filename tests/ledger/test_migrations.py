@@ -1,0 +1,65 @@
+"""A new database and one that has been brought up to date step by step are the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import psycopg2
+import pytest
+
+STEP_BY_STEP = """
+import django
+django.setup()
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+executor = MigrationExecutor(connection)
+executor.loader = MigrationLoader(connection, replace_migrations=False)
+executor.migrate([node for node in executor.loader.graph.leaf_nodes() if not executor.loader.disk_migrations[node].replaces])
+"""
+AT_ONCE = "from django.core.management import execute_from_command_line as run; run(['manage.py', 'migrate', '--verbosity', '0'])"
+
+HASH = r"regexp_replace({}, '_[0-9a-f]{{8}}(?=_| |$)', '_HASH')"
+SCHEMA = f"""
+SELECT table_name || '.' || column_name,
+    concat_ws(' ', data_type, character_maximum_length, is_nullable, column_default, is_identity)
+FROM information_schema.columns WHERE table_schema = 'public'
+UNION ALL SELECT conrelid::regclass || ' ' || {HASH.format("conname")}, pg_get_constraintdef(oid)
+FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+UNION ALL SELECT {HASH.format("indexname")}, {HASH.format("indexdef")} FROM pg_indexes WHERE schemaname = 'public'
+UNION ALL SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+UNION ALL SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+UNION ALL SELECT {HASH.format("relname")}, reloptions::text FROM pg_class WHERE relnamespace = 'public'::regnamespace
+UNION ALL SELECT 'work queue ' || queue_name, concat_ws(' ', queue_type, vo, queue_order) FROM workqueues_workqueue
+ORDER BY 1, 2
+"""
+
+
+@pytest.mark.long
+def test_a_new_database_is_as_one_that_took_every_step(database_url: str) -> None:
+    assert _schema(database_url, "steps", STEP_BY_STEP) == _schema(database_url, "at_once", AT_ONCE)
+
+
+@pytest.mark.long
+def test_a_database_that_took_every_step_needs_none_of_the_migration_of_new_ones(database_url: str) -> None:
+    before = _schema(database_url, "steps_first", STEP_BY_STEP)
+    assert _schema(database_url, "steps_first", AT_ONCE, new=False) == before
+
+
+def _schema(server: str, name: str, migrate: str, *, new: bool = True) -> list[tuple[str, str | None]]:
+    """All that the database of this name consists of, after that code has run on it."""
+    if new:
+        with closing(psycopg2.connect(server)) as connection, connection.cursor() as cursor:
+            connection.autocommit = True
+            cursor.execute(f"DROP DATABASE IF EXISTS {name}")
+            cursor.execute(f"CREATE DATABASE {name}")
+    url = urlsplit(server)._replace(path=f"/{name}").geturl()
+    env = os.environ | {"DATABASE_URL": url, "GRIDBROKER_PROFILE": "local", "DJANGO_SETTINGS_MODULE": "broker_site.settings"}
+    subprocess.run([sys.executable, "-c", migrate], env=env, check=True)
+    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+        cursor.execute(SCHEMA)
+        return cursor.fetchall()  # type: ignore[return-value]
