@@ -216,12 +216,14 @@ def _jobs(task: TaskStatus) -> list[Reason]:
 
 
 def _agent(task: TaskStatus) -> list[Reason]:
-    """Whose turn it is, and what is wrong with it."""
+    """Whose turn it is, and what is wrong with it. While jobs live it is theirs: there may be no file left for more."""
     if task.agent is None:
         return []
     duty, health = task.agent
     if fault := AGENT_FAULTS.get(health):
         return [Reason("agent", f"The agent {duty.name}, whose turn it is, {fault}.", "bad")]
+    if task.status in TASK.generating and task.loads:
+        return []
     return [Reason("agent", f"The agent {duty.name} is next: it {duty.what_for}.", "idle")]
 
 

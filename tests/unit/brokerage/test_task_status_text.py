@@ -95,6 +95,13 @@ def test_the_agent_whose_turn_it_is_is_named_with_what_is_wrong(health: Health, 
     )
 
 
+def test_no_agent_is_next_while_the_jobs_of_a_task_live() -> None:
+    task = replace(CALM, agent=(AGENTS["generate"], "well"), loads=(QueueLoad("ALPHA", "online", 0, 9, 2),))
+    assert reasons(task) == []
+    assert "The agent generate is next" in said(replace(task, loads=()))
+    assert "is late" in said(replace(task, agent=(AGENTS["generate"], "late")))
+
+
 def test_every_live_state_that_an_agent_leaves_has_an_agent_whose_turn_it_is() -> None:
     """States of features that are not built yet have none, nor have those in which a person has to do something."""
     without = {status for status in TASK.live if agent_of(status) is None}
