@@ -74,6 +74,8 @@ def test_jobs_without_pilots_are_the_trouble() -> None:
     assert "1 job waits at ALPHA for a pilot to be free; 2 pilots are there." in said(
         replace(CALM, loads=(QueueLoad("ALPHA", "online", 1, 0, 2),))
     )
+    (busy,) = reasons(replace(CALM, loads=(QueueLoad("ALPHA", "online", 5, 1, 0),)))
+    assert (busy.message, busy.tone) == ("5 jobs wait at ALPHA for a pilot to be free.", "idle"), "one holds a job of the task"
     assert "which is offline" in said(replace(CALM, loads=(QueueLoad("ALPHA", "offline", 1, 0, 2),)))
     assert not reasons(replace(CALM, loads=(QueueLoad("ALPHA", "online", 0, 9, 2),)))
 
@@ -112,6 +114,10 @@ def test_every_live_state_that_an_agent_leaves_has_an_agent_whose_turn_it_is() -
 def test_a_task_all_of_whose_jobs_wait_is_not_said_to_run() -> None:
     task = replace(CALM, loads=(QueueLoad("GAMMA", "offline", 16, 0, 0),))
     assert headline(task) == "Running: 16 jobs wait at GAMMA, which is offline."
+    some = (QueueLoad("GAMMA", "offline", 15, 0, 0), QueueLoad("ALPHA", "online", 2, 1, 1))
+    assert headline(replace(task, loads=some)) == "Running: 15 jobs wait at GAMMA, which is offline."
+    busy = (QueueLoad("ALPHA", "online", 2, 1, 1),)
+    assert headline(replace(task, loads=busy)) == "Running: jobs have been made; they wait, run or end."
 
 
 def test_a_throttled_task_says_until_when() -> None:
