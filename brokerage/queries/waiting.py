@@ -69,16 +69,16 @@ def _read(queue_id: int, queue_name: str) -> list[WaitingQueue]:
         cursor.execute(
             f"""
             SELECT t.id, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, best.ready_priority, {PLACE},
-                t.prod_source_label
+                t.prod_source_label, best.id
             FROM brokerage_taskqueue t {STANDINGS} CROSS JOIN LATERAL (
-                SELECT j.ready_priority FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
+                SELECT j.ready_priority, j.id FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
                 ORDER BY j.ready_priority, j.id LIMIT 1) best
             WHERE t.computing_queue_id = %s
             """,
             [queue_id],
         )
         groups = (
-            WaitingQueue(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, place, label)
-            for id_, cores, ram, disk, walltime, vo, ready, place, label in cursor.fetchall()
+            WaitingQueue(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, place, label, job_id)
+            for id_, cores, ram, disk, walltime, vo, ready, place, label, job_id in cursor.fetchall()
         )
         return sorted(groups, key=rank)

@@ -31,7 +31,7 @@ def data_availability(ask: Ask, queues: Queues, _config: Config) -> Floats | flo
 
 @weight("t1", keys=("T1_CLOUD_WEIGHT",))
 def t1(ask: Ask, queues: Queues, config: Config) -> Floats | float:
-    """What the nucleus counts more than others: t1Weight, else the configured weight for much I/O (decision B8)."""
+    """What the nucleus counts more than others: t1Weight, else the configured weight for much I/O. Source: decision B8."""
     factor = ask.t1_weight if ask.t1_weight > 0 else 1.0
     if ask.t1_weight == 0 and (ask.io_intensity or 0.0) >= MUCH_IO_KBPS:
         factor = config["T1_CLOUD_WEIGHT"]

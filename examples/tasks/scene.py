@@ -76,7 +76,7 @@ WORK_QUEUES: tuple[Params, ...] = (
     },
     {"queue_order": 40, "queue_name": "validation", "queue_share": 10, "criteria": "campaign = :p1", "variables": "p1:valid"},
 )
-"""In the order of evaluation; the two criteria of seed 001 stand first. `default` takes what is left."""
+"""In the order of evaluation; the two criteria that are examples of the language stand first. `default` takes what is left."""
 
 SHARES: tuple[Params, ...] = (
     {"name": "MC", "value": 70, "position": 1},

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from django.db import OperationalError, connection, transaction
 from django.test import Client
 from pytest_django import Settings
 
-from broker_site.foundation.agency.duties import AGENTS
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.duties import AGENTS, late_after_s
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
 from broker_site.roof import readiness
+from monitoring.queries.agents import agent_rows
 from tests.builders import parameters, submitted
 
 pytestmark = pytest.mark.django_db
@@ -38,6 +41,18 @@ def test_a_system_is_ready_when_every_agent_ended_a_run_lately(client: Client, r
     answer = client.get("/readyz")
     assert answer.json() == {"ready": True, "problems": []}
     assert answer.status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("seconds", "late"), [(-5, False), (5, True)])
+def test_an_agent_is_late_at_the_same_age_here_and_on_the_page(
+    client: Client, redis_settings: str, seconds: float, late: bool
+) -> None:
+    all_agents_well()
+    age = timedelta(seconds=late_after_s(gdpconfig.value("agents", "PERIOD_refine")) + seconds)
+    Agent.objects.filter(name="refine").update(last_success=clock.now() - age)
+    told = [problem for problem in client.get("/readyz").json()["problems"] if problem.startswith("agent refine last ended")]
+    assert (bool(told), {row.name: row.health for row in agent_rows()}["refine"]) == (late, "late" if late else "well")
 
 
 def all_agents_well() -> None:

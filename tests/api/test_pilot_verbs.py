@@ -152,6 +152,16 @@ def test_a_pilot_enrolled_for_a_vo_is_given_nothing_of_another(wire: Wire) -> No
         assert wire.match(token).status_code == status
 
 
+def test_of_jobs_of_one_priority_the_oldest_is_handed_out_first_whatever_it_needs(wire: Wire) -> None:
+    grid("ALPHA")
+    for name, ram in (("small", 500), ("large", 900), ("later", 500)):
+        submitted(parameters(name, nEvents=10, ramCount=ram))
+        run_agents()
+    assert Job.objects.values("task_queue").distinct().count() == 2, "jobs of equal needs wait together"
+    handed_out = [wire.match(another_pilot(wire)).json()["job"]["id"] for _ in range(3)]
+    assert handed_out == sorted(Job.objects.values_list("id", flat=True))
+
+
 def test_a_report_said_twice_gets_the_same_answer(wire: Wire, job: dict[str, Any]) -> None:
     first, second = (wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job)) for _ in range(2))
     assert (first.status_code, first.content) == (second.status_code, second.content) == (200, first.content)

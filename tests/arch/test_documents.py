@@ -13,11 +13,14 @@ from django.core.management import get_commands
 from django.urls import Resolver404, resolve
 
 from broker_site.env import Env
+from broker_site.foundation.agency.duties import GRACE_S, LATE_PERIODS
 from broker_site.foundation.gdpconfig.keys import KEYS
+from broker_site.roof.management.commands.criteria import page as page_of_criteria
 from broker_site.roof.management.commands.states import MACHINES
 from brokerage.rules.decision.declare import FILTERS, POLICIES
 from monitoring.queries.jobs import JobRow
 from tests.arch.source import ROOT, files, read
+from workqueues.rules.task_parameters import TASK_PARAMETERS
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
@@ -29,6 +32,8 @@ PATH = re.compile(r"`((?:broker_site|workqueues|brokerage|monitoring|tests|docs|
 KEY = re.compile(r"`([a-z_]+)\.([A-Z][A-Za-z0-9_]*(?:<\w+>)?[A-Za-z0-9_]*)`")
 JOBS_CUT = re.compile(r"jobs\.csv[^|\n]*\| cut -d, -f([\d,\-]+)")
 ELSEWHERE = ("http://", "https://", "mailto:")
+PAPER = re.compile(r"\bseed 00\d|\bfacts (?:on|\d)|\bdecisions? [A-Z]\d|\brows? [A-Z]\d")
+"""What only we have: papers that code names as its sources."""
 
 PAGES = [path for path in files() if path.endswith(".md")]
 
@@ -67,6 +72,14 @@ def _resolved(page: str, target: str) -> str:
 
 def test_every_command_of_a_page_exists() -> None:
     assert not [(page, name) for page, name in _found(COMMAND) if name not in get_commands()]
+
+
+def test_no_text_for_users_names_a_paper_that_they_do_not_have() -> None:
+    texts = {path: read(path) for path in (*PAGES, *(path for path in files() if path.endswith(".html")))}
+    texts |= {str(key): key.doc for key in KEYS}
+    texts |= {name: parameter.doc for name, parameter in TASK_PARAMETERS.items()}
+    texts |= {f"criteria {policy.name}": "\n".join(page_of_criteria(policy)) for policy in POLICIES.values()}
+    assert not [(name, found) for name, text in texts.items() for found in PAPER.findall(text)]
 
 
 def test_every_make_target_of_a_page_exists() -> None:
@@ -144,3 +157,8 @@ def test_the_page_on_states_has_the_final_states_of_every_machine() -> None:
 def test_the_page_on_configuration_has_every_component() -> None:
     page = read("docs/reference/configuration.md")
     assert not {key.component for key in KEYS if f"`{key.component}`" not in page}
+
+
+def test_the_page_on_operating_says_when_an_agent_is_late() -> None:
+    assert LATE_PERIODS == 3
+    assert f"late when three of its periods and {GRACE_S:g} s have passed" in read("docs/how-to/operate.md")

@@ -60,7 +60,7 @@ QUEUES: dict[str, Any] = {
         "type": "",
         "maxwdir": "none",
         "maxinputsize": "14336",
-        "releases": "Athena-1, AUTO",
+        "releases": ["Athena-1", " AUTO"],
         "params": "",
     },
     "GAMMA": {"atlas_site": "SITE-B", "maxwdir": "a lot", "status": "test"},

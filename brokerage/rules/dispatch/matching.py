@@ -38,7 +38,7 @@ class Resource(NamedTuple):
 class WaitingQueue(NamedTuple):
     """A task queue with waiting jobs: its id, requirement, the priority of its best waiting job, and the label of all of them.
 
-    `place`: that of its share, the least is served first.
+    `place`: that of its share, the least is served first; `job_id`: the oldest waiting job of that priority.
     """
 
     id: int
@@ -46,14 +46,15 @@ class WaitingQueue(NamedTuple):
     priority: int
     place: float = 0.0
     label: str = ""
+    job_id: int = 0
 
 
 def rank(waiting: WaitingQueue) -> tuple[float, int, int]:
     """Where a task queue stands among those that suit a pilot; the least comes first.
 
-    By its share, then highest priority of a waiting job, then lowest id (facts on shares 6.1).
+    By its share, then highest priority of a waiting job, then the lowest id of such a job (facts on shares 6.1).
     """
-    return waiting.place, -waiting.priority, waiting.id
+    return waiting.place, -waiting.priority, waiting.job_id
 
 
 def fitting(task_queues: Iterable[WaitingQueue], pilot: Resource) -> Iterator[WaitingQueue]:

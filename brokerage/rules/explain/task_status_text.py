@@ -134,10 +134,11 @@ class Reason:
 def headline(task: TaskStatus) -> str:
     """The one line: why no jobs are made, else the reason that was left with the task, else what its state means.
 
-    A task all of whose jobs wait does not run, whatever its state is called: then the line is what they wait for. One that ended
-    badly tells with which error most of its jobs did.
+    A task all of whose jobs wait does not run, whatever its state is called: then the line is what they wait for. So it is where
+    some wait for what does not come by itself. One that ended badly tells with which error most of its jobs did.
     """
-    stuck = next((r.message for r in [*_jobs(task), *_paused(task)]), "") if not any(load.leased for load in task.loads) else ""
+    leased = any(load.leased for load in task.loads)
+    stuck = next((r.message for r in [*_jobs(task), *_paused(task)] if r.tone == "bad" or not leased), "")
     meaning = TASK_SENTENCES.get(task.status, "This state is not known.")
     text = task.throttle or task.reason or stuck or f"{meaning[0].lower()}{meaning[1:]}"
     if task.status in TASK.incomplete and task.errors.groups:
@@ -207,21 +208,23 @@ def _jobs(task: TaskStatus) -> list[Reason]:
             continue
         if load.status != "online":
             lines.append(Reason("jobs", f"{jobs} at {load.queue}, which is {load.status}.", "bad"))
-        elif not load.pilots:
+        elif not load.pilots and not load.leased:
             lines.append(Reason("jobs", f"{jobs} at {load.queue}, where no pilot was seen in the last minutes.", "bad"))
         else:
-            pilots = _count(load.pilots, "pilot is", "pilots are")
-            lines.append(Reason("jobs", f"{jobs} at {load.queue} for a pilot to be free; {pilots} there.", "idle"))
+            pilots = f"; {_count(load.pilots, 'pilot is', 'pilots are')} there" if load.pilots else ""
+            lines.append(Reason("jobs", f"{jobs} at {load.queue} for a pilot to be free{pilots}.", "idle"))
     return lines
 
 
 def _agent(task: TaskStatus) -> list[Reason]:
-    """Whose turn it is, and what is wrong with it."""
+    """Whose turn it is, and what is wrong with it. While jobs live it is theirs: there may be no file left for more."""
     if task.agent is None:
         return []
     duty, health = task.agent
     if fault := AGENT_FAULTS.get(health):
         return [Reason("agent", f"The agent {duty.name}, whose turn it is, {fault}.", "bad")]
+    if task.status in TASK.generating and task.loads:
+        return []
     return [Reason("agent", f"The agent {duty.name} is next: it {duty.what_for}.", "idle")]
 
 

@@ -171,13 +171,11 @@ def read_queues(document: object, known: GridNames) -> GridUpdate:
 
 
 def _queue(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """One queue with what CRIC writes in its own way: only JSON true switches on, an unreadable work area, lists as one text."""
+    """One queue with what CRIC writes in its own way: only JSON true switches on, an unreadable work area."""
     described = {name: value for name, value in raw.items() if name not in OURS}
     for name, attribute in FURTHER.items():
         if attribute.kind == "flag" and name in described:
             described[name] = described[name] is True
-        elif attribute.kind == "texts" and isinstance(described.get(name), str):
-            described[name] = [part for text in described[name].split(",") if (part := text.strip())]
         elif attribute.kind == "object" and described.get(name) in ("", []):
             described[name] = None
     for name, attribute in QUEUE.items():

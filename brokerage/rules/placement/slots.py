@@ -14,6 +14,7 @@ from brokerage.rules.facts.needs import job_walltime_s, memory_mb, output_mb, si
 from brokerage.rules.facts.overload import LEAST_QUEUED
 from brokerage.rules.facts.snapshot import BUSY, JOBS, Queues
 from brokerage.rules.grid.document import Entry
+from brokerage.rules.grid.queue_columns import up
 from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.job_limits import walltime_per_byte
 from brokerage.rules.world.stored_snapshot import TaskFacts
@@ -155,10 +156,10 @@ def _up(need: float, step: int, limit: float) -> int:
 
 
 def readable_anywhere(ask: Ask, task_facts: TaskFacts, storages: Mapping[str, Entry]) -> bool:
-    """Whether pilots can read all of the input wherever they are: there are directories that hold it."""
+    """Whether pilots can read all of the input wherever they are: there are directories that hold it, of storages in service."""
     files: Counter[str] = Counter()
     for replica in task_facts.replicas:
-        storage = storages[replica["storage"]].columns
-        if storage["path"] and not storage["is_tape"]:
+        storage = storages[replica["storage"]]
+        if storage.columns["path"] and not storage.columns["is_tape"] and up(storage, "read_wan"):
             files[replica["dataset"]] += replica["files"]
     return all(files[dataset.name] >= dataset.files for dataset in ask.chunk.datasets)

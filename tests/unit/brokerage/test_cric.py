@@ -104,6 +104,8 @@ def test_an_unreadable_work_area_follows_the_largest_input() -> None:
         ({"maxwdir": "-5"}, "queues.EPSILON.maxwdir: range: "),
         ({"corepower": {}}, "queues.EPSILON.corepower: type: "),
         ({"status": "broken"}, "queues.EPSILON.status: choice: "),
+        ({"releases": "Athena-1, AUTO"}, "queues.EPSILON.releases: type: expected a list of texts"),
+        ({"fairsharepolicy": "group=(A|B:0%"}, "queues.EPSILON.fairsharepolicy: format: "),
         ({"type": "special"}, "queues.EPSILON.type: choice: "),
         ({"atlas_site": "MARS"}, "queues.EPSILON.atlas_site: reference: there is no site "),
         ({"atlas_site": None}, "queues.EPSILON.atlas_site: required: "),

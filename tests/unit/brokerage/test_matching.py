@@ -47,12 +47,12 @@ def test_numbers_are_in_the_reason() -> None:
 def test_the_share_comes_first_then_the_priority_then_the_oldest() -> None:
     need = Requirement("Q", vo="atlas")
     waiting = [
-        WaitingQueue(1, need, 500, 2.0),
-        WaitingQueue(2, need, 400, 1.0),
-        WaitingQueue(3, need, 900, 2.0),
-        WaitingQueue(4, need, 500, 2.0),
+        WaitingQueue(1, need, 500, 2.0, job_id=72),
+        WaitingQueue(2, need, 400, 1.0, job_id=74),
+        WaitingQueue(3, need, 900, 2.0, job_id=73),
+        WaitingQueue(4, need, 500, 2.0, job_id=71),
     ]
-    assert [one.id for one in sorted(waiting, key=rank)] == [2, 3, 1, 4]
+    assert [one.id for one in sorted(waiting, key=rank)] == [2, 3, 4, 1]
 
 
 SIZES = st.sampled_from([0, 1, 3999, 4000, 4001, 10**9])

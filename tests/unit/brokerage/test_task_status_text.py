@@ -74,6 +74,8 @@ def test_jobs_without_pilots_are_the_trouble() -> None:
     assert "1 job waits at ALPHA for a pilot to be free; 2 pilots are there." in said(
         replace(CALM, loads=(QueueLoad("ALPHA", "online", 1, 0, 2),))
     )
+    (busy,) = reasons(replace(CALM, loads=(QueueLoad("ALPHA", "online", 5, 1, 0),)))
+    assert (busy.message, busy.tone) == ("5 jobs wait at ALPHA for a pilot to be free.", "idle"), "one holds a job of the task"
     assert "which is offline" in said(replace(CALM, loads=(QueueLoad("ALPHA", "offline", 1, 0, 2),)))
     assert not reasons(replace(CALM, loads=(QueueLoad("ALPHA", "online", 0, 9, 2),)))
 
@@ -95,6 +97,13 @@ def test_the_agent_whose_turn_it_is_is_named_with_what_is_wrong(health: Health, 
     )
 
 
+def test_no_agent_is_next_while_the_jobs_of_a_task_live() -> None:
+    task = replace(CALM, agent=(AGENTS["generate"], "well"), loads=(QueueLoad("ALPHA", "online", 0, 9, 2),))
+    assert reasons(task) == []
+    assert "The agent generate is next" in said(replace(task, loads=()))
+    assert "is late" in said(replace(task, agent=(AGENTS["generate"], "late")))
+
+
 def test_every_live_state_that_an_agent_leaves_has_an_agent_whose_turn_it_is() -> None:
     """States of features that are not built yet have none, nor have those in which a person has to do something."""
     without = {status for status in TASK.live if agent_of(status) is None}
@@ -105,6 +114,10 @@ def test_every_live_state_that_an_agent_leaves_has_an_agent_whose_turn_it_is() -
 def test_a_task_all_of_whose_jobs_wait_is_not_said_to_run() -> None:
     task = replace(CALM, loads=(QueueLoad("GAMMA", "offline", 16, 0, 0),))
     assert headline(task) == "Running: 16 jobs wait at GAMMA, which is offline."
+    some = (QueueLoad("GAMMA", "offline", 15, 0, 0), QueueLoad("ALPHA", "online", 2, 1, 1))
+    assert headline(replace(task, loads=some)) == "Running: 15 jobs wait at GAMMA, which is offline."
+    busy = (QueueLoad("ALPHA", "online", 2, 1, 1),)
+    assert headline(replace(task, loads=busy)) == "Running: jobs have been made; they wait, run or end."
 
 
 def test_a_throttled_task_says_until_when() -> None:
