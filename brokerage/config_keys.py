@@ -179,8 +179,8 @@ REGISTER_RATE | float | 20 | 0..1e6 | reliability S26
 REGISTER_BURST | int | 1000 | 1..1000000 | reliability S26
     Registrations with one enrolment secret that may come at once.
 MATCH_RATE | float | 5 | 0..1e6 | reliability S26
-    Asks for work a second of one pilot, once MATCH_BURST came at once; at least 2 in each POLL. Each web process counts by
-    itself.
+    Asks for work a second of one pilot, once MATCH_BURST came at once; at least 2 in each POLL. Asks for what became of jobs
+    are counted apart, by the same keys. Each web process counts by itself.
 MATCH_BURST | int | 50 | 1..1000000 | reliability S26
     Asks for work of one pilot that may come at once, at least twice MATCH_RATE. So many asks a second do not count whose jobs
     finished: a slot with very short jobs is kept busy.

@@ -56,7 +56,7 @@ T = TypeVar("T")
 BROKEN_RULES = "The message breaks rules"
 MARGIN_S = 60.0 + ROTATE_S
 """How much longer than its lease a job token lives: a late report is refused by its epoch, with a reason that says so."""
-REGISTERING, MATCHING, REPORTING, FINISHING = Pace(), Pace(), Pace(), Pace()
+REGISTERING, MATCHING, REPORTING, FINISHING, ASKING_FOR_OUTCOMES = Pace(), Pace(), Pace(), Pace(), Pace()
 """Heartbeats and reports have a budget of their own, so that no ask for work takes it away. A pilot whose job finished gets its
 ask back, as often as FINISHING allows, so that slots with very short jobs are kept busy.
 """
@@ -114,8 +114,7 @@ def match(request: HttpRequest) -> HttpResponse:
     principal: Principal = request.principal  # type: ignore[attr-defined]
     if (pilot_id := principal.subject) is None:
         raise Refused(403, "No pilot", "The token names no pilot.")
-    rate = max(gdpconfig.value("dispatch", "MATCH_RATE"), 2 / gdpconfig.value("dispatch", "POLL"))
-    MATCHING.check(principal.credential, rate, max(2 * rate, gdpconfig.value("dispatch", "MATCH_BURST")))
+    _check_pace(MATCHING, principal)
     ask, cores = _message(request, JobRequest), PILOT_CORES.of(pilot_id)
     queue = QUEUES.named(principal.queue)
     if cores is not None and ask.cores > cores:
@@ -178,7 +177,14 @@ def settled(request: HttpRequest) -> HttpResponse:
     Jobs of other queues are not spoken of.
     """
     principal: Principal = request.principal  # type: ignore[attr-defined]
+    _check_pace(ASKING_FOR_OUTCOMES, principal)
     return JsonResponse({"outcomes": outcomes(_message(request, PastLeases).jobs, principal.queue)})
+
+
+def _check_pace(pace: Pace, principal: Principal) -> None:
+    """Refused(429) where a pilot asks more often than MATCH_RATE and MATCH_BURST allow."""
+    rate = max(gdpconfig.value("dispatch", "MATCH_RATE"), 2 / gdpconfig.value("dispatch", "POLL"))
+    pace.check(principal.credential, rate, max(2 * rate, gdpconfig.value("dispatch", "MATCH_BURST")))
 
 
 def _message(request: HttpRequest, kind: type[T]) -> T:

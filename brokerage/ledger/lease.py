@@ -16,7 +16,7 @@ from brokerage.models import Pilot
 
 ROTATE_S = 120
 """The answer to a heartbeat under a job token that is older brings a new one; a younger one stays, so that tokens are few."""
-OVERLAP_S = 120
+OVERLAP_S = 60
 """So long after a token was issued may those before it be shown, once it was shown itself: requests may be on their way.
 
 Until a token was shown nobody knows that its answer came: the ones before it work, however long answers are lost.

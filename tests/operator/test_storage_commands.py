@@ -92,6 +92,17 @@ def test_a_local_system_marks_the_roots_that_it_makes_and_no_others(tmp_path: Pa
     assert StorageEndpoint.objects.get(name="ALPHA_DISK").mark == MARKER, "known again by a new database"
 
 
+def test_a_root_that_a_local_system_makes_is_ours_alone_to_read_from_the_first_run_on(tmp_path: Path) -> None:
+    grid("ALPHA", path=str(tmp_path / "storage" / "disks"))
+    before = os.umask(0o022)
+    try:
+        mark_storages(tmp_path)
+    finally:
+        os.umask(before)
+    for made in ("storage", "storage/disks", "storage/disks/ALPHA"):
+        assert (tmp_path / made).stat().st_mode & 0o077 == 0, made
+
+
 def test_what_is_lost_damaged_or_unknown_is_told_and_only_old_orphans_are_removed(tmp_path: Path) -> None:
     grid("ALPHA", path=str(tmp_path))
     with_files_on_disk(tmp_path, 4)

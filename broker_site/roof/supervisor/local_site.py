@@ -23,7 +23,7 @@ from broker_site.foundation.access.models import Credential, User
 from broker_site.foundation.access.principal import ROLES
 from broker_site.foundation.access.tokens import digest
 from broker_site.roof.embedded.instance import ROOT, Say, quiet
-from broker_site.roof.embedded.place import read_private, write_private
+from broker_site.roof.embedded.place import CLOSED, read_private, write_private
 from broker_site.roof.embedded.users import own_user
 from broker_site.roof.supervisor.system import Pilot
 from brokerage.feeds.storage_roots import put_mark
@@ -104,7 +104,8 @@ def mark_storages(folder: Path) -> list[str]:
     for endpoint in StorageEndpoint.objects.filter(mark="").exclude(path="").order_by("name"):
         path = Path(endpoint.path)
         if path.is_relative_to(folder) and (not path.exists() or (path / MARKER).exists()):
-            path.mkdir(parents=True, exist_ok=True)
+            for each in reversed([path, *(parent for parent in path.parents if parent.is_relative_to(folder))]):
+                each.mkdir(CLOSED, exist_ok=True)
             note_mark(endpoint.name, put_mark(endpoint.name, path))
     return list(StorageEndpoint.objects.filter(mark="").exclude(path="").order_by("name").values_list("name", flat=True))
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from django.http import StreamingHttpResponse
 
 from broker_site.foundation.access.problems import Refused
 from broker_site.roof.web import body as bodies
+from broker_site.roof.web.application import Application
 from broker_site.roof.web.body import Bodies
 from broker_site.roof.web.environ import environ_of
 from broker_site.roof.web.lanes import Lane, Overloaded, lanes
@@ -163,3 +166,44 @@ def test_the_environ_has_what_the_client_sent_and_nothing_of_the_process() -> No
     assert (environ["REMOTE_ADDR"], environ["SERVER_NAME"], environ["SERVER_PORT"]) == ("::1", "127.0.0.1", "8000")
     assert (environ["CONTENT_TYPE"], environ["CONTENT_LENGTH"], environ["wsgi.input"].read()) == ("text/plain", "4", b"four")
     assert "PATH" not in environ
+
+
+class Sent:
+    """Granian's end of a request, which keeps the answer."""
+
+    def __init__(self) -> None:
+        self.status, self.headers, self.body = 0, [("", "")], b""
+
+    def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
+
+
+@pytest.mark.parametrize(("fails", "status"), [(False, 200), (True, 500)])
+def test_an_export_that_cannot_be_finished_is_no_200(fails: bool, status: int) -> None:
+    """The head and the first rows were made when a row came that cannot be read."""
+
+    def rows() -> Iterator[str]:
+        yield "id,status\r\n"
+        yield "1,done\r\n"
+        if fails:
+            raise ValueError("year 0 is out of range")
+
+    def django(environ: dict[str, Any], start: Callable[..., Any]) -> StreamingHttpResponse:
+        start("200 OK", [("Content-Type", "text/csv")])
+        return StreamingHttpResponse(rows(), content_type="text/csv")
+
+    async def asked() -> Sent:
+        sent = Sent()
+        application = Application(django, body_s=1, routes=lanes(1, 1, 5.0))
+        await application.__rsgi__(Request(Headers([]), method="GET", path="/jobs.csv"), sent)  # type: ignore[arg-type]
+        for lane in application.lanes.all():
+            lane.close()
+        return sent
+
+    answer = asyncio.run(asked())
+    assert answer.status == status
+    if fails:
+        assert json.loads(answer.body)["title"] == "Internal error"
+        assert dict(answer.headers)["Content-Type"] == "application/problem+json"
+    else:
+        assert answer.body == b"id,status\r\n1,done\r\n"
