@@ -59,7 +59,10 @@ def _fetch(entry: Input, target: Path | None, check: Callable[[], None], down: s
     gone: set[str] = set()
     for source in entry.sources:
         try:
-            wrong = _difference(entry, _copy_one(source.path, target, check)) if target else _seen(source.path)
+            if target is None:
+                source.path.stat()
+                return FETCHED, ""
+            wrong = _difference(entry, _copy_one(source.path, target, check))
             if wrong is None:
                 return FETCHED, ""
             problem = (CORRUPT, wrong)
@@ -78,11 +81,6 @@ def _fetch(entry: Input, target: Path | None, check: Callable[[], None], down: s
             verdict, text = problem[0], f"{entry.lfn}: {problem[1]}"
     down |= gone
     return verdict, text
-
-
-def _seen(path: Path) -> None:
-    """OSError where nothing is, or where that cannot be found out."""
-    path.stat()
 
 
 def _copy_one(path: Path, target: Path, check: Callable[[], None]) -> Sum:
