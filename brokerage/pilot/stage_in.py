@@ -28,10 +28,7 @@ def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None]) -
     down: set[str] = set()
     copied = 0
     for entry in inputs:
-        if words:
-            verdict, text = _look(entry, down)
-        else:
-            verdict, text = _fetch(entry, folder / entry.lfn, check, down)
+        verdict, text = _fetch(entry, None if words else folder / entry.lfn, check, down)
         if verdict == FETCHED:
             copied += entry.size or 0
         else:
@@ -45,15 +42,6 @@ def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None]) -
     return copied
 
 
-def _look(entry: Input, down: set[str]) -> tuple[str, str]:
-    if any(source.path.exists() for source in entry.sources):
-        return FETCHED, ""
-    for source in entry.sources:
-        if fault := _fault(source, down):
-            return DOWN, f"{entry.lfn}: {fault}"
-    return MISSING, f"{entry.lfn}: at no source"
-
-
 def _fault(source: Source, down: set[str]) -> str:
     """Why the storage of a copy is down, which is noted; empty when the copy itself is at fault."""
     fault = source.root.fault() if source.root else ""
@@ -62,25 +50,31 @@ def _fault(source: Source, down: set[str]) -> str:
     return fault
 
 
-def _fetch(entry: Input, target: Path, check: Callable[[], None], down: set[str]) -> tuple[str, str]:
-    """Try the sources in order: (verdict, words). Nothing is said of a copy whose storage is down."""
+def _fetch(entry: Input, target: Path | None, check: Callable[[], None], down: set[str]) -> tuple[str, str]:
+    """Try the sources in order: (verdict, words). Nothing is said of a copy whose storage is down.
+
+    Without `target` a copy is only looked for.
+    """
     verdict, text = MISSING, f"{entry.lfn}: at no source"
     gone: set[str] = set()
     for source in entry.sources:
         try:
-            copied = _copy_one(source.path, target, check)
-            wrong = _difference(entry, copied)
+            if target is None:
+                source.path.stat()
+                return FETCHED, ""
+            wrong = _difference(entry, _copy_one(source.path, target, check))
             if wrong is None:
                 return FETCHED, ""
             problem = (CORRUPT, wrong)
         except (FileNotFoundError, NotADirectoryError):
             problem = (MISSING, "at no source")
         except OSError as trouble:
-            if trouble.errno in NO_SPACE:  # writing: no other copy would fit either
+            if target and trouble.errno in NO_SPACE:  # writing: no other copy would fit either
                 target.unlink(missing_ok=True)
                 raise Failure("PILOT_ERROR", f"no space left on the disk of the worker node: {entry.lfn}") from trouble
             problem = (FAILED, trouble.strerror or str(trouble))
-        target.unlink(missing_ok=True)
+        if target:
+            target.unlink(missing_ok=True)
         if fault := _fault(source, gone):
             problem = (DOWN, fault)
         if WEIGHT.index(problem[0]) >= WEIGHT.index(verdict):

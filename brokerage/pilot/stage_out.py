@@ -71,9 +71,17 @@ def stage_out(
                 ready.append((temporary, StoredOutput(output, copied, events.get(output.made_as, events.get(output.lfn)))))
             for temporary, written in ready:
                 check()
-                _publish(temporary, written.output, opened[written.output.root], journal)
-    except StorageDown as down:
-        raise Failure("STORAGE_DOWN", str(down.strerror), down=(down.storage,)) from down
+                try:
+                    _publish(temporary, written.output, opened[written.output.root], journal)
+                except OSError as problem:
+                    raise Failure("STAGEOUT_FAILED", f"{written.output.lfn}: {problem.strerror or problem}") from problem
+    except StorageDown as away:
+        raise Failure("STORAGE_DOWN", str(away.strerror), down=(away.storage,)) from away
+    except Failure as failure:
+        faults = {output.root.name: output.root.fault() for output, _ in present} if failure.code == "STAGEOUT_FAILED" else {}
+        if down := tuple(sorted(name for name, fault in faults.items() if fault)):
+            raise Failure("STORAGE_DOWN", f"{faults[down[0]]}; {failure.message}", down=down) from failure
+        raise
     return [written for _, written in ready]
 
 
@@ -110,7 +118,7 @@ def _copy_out(
 
 
 def _publish(temporary: Path, output: Output, opened: Path, journal: Journal) -> None:
-    """Give the file its name, unless the name is taken by a file that is not ours."""
+    """Give the file its name, unless the name is taken by a file that is not ours. Raises Failure, OSError."""
     whole, target = _below(opened, output.root, temporary), _below(opened, output.root, output.path)
     written = identity(whole)
     if written is None:
@@ -123,8 +131,6 @@ def _publish(temporary: Path, output: Output, opened: Path, journal: Journal) ->
         if not journal.published(output.path, identity(target)):
             raise Failure("OUTPUT_EXISTS", f"{output.lfn} stands on {output.storage} already") from problem
         whole.unlink()
-    except OSError as problem:
-        raise Failure("STAGEOUT_FAILED", f"{output.lfn}: {problem.strerror or problem}") from problem
 
 
 def _keep(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from brokerage.rules.facts.ask import Ask, Usage
@@ -136,8 +137,8 @@ def many_of_user(row: Row) -> bool:
 def limit_of_user(row: Row) -> float:
     """How many the user may have waiting there, where much waits."""
     runs, rate = row["running"], row["starts_per_hour"]
-    part = max(1 / max(row["n_users"], 1), row["user_running"] / max(runs, 1))
-    return float(max(5, 0.05 * runs, max(100, 2 * runs, 12 * rate) * part))
+    part = max(Fraction(1, max(row["n_users"], 1)), Fraction(row["user_running"], max(runs, 1)))
+    return float(max(5, 0.05 * runs, max(100, 2 * runs, Fraction(12 * rate)) * part))
 
 
 def included(ask: Ask, row: Row) -> bool:

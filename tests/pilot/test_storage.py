@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import zlib
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,11 @@ import pytest
 
 from brokerage.pilot.copying import Sum, store
 from brokerage.pilot.guardian import PayloadOutcome, Program
+from brokerage.pilot.job import Failure, Input, Output, Source
+from brokerage.pilot.journal import Journal
 from brokerage.pilot.payload import describe
+from brokerage.pilot.stage_in import stage_in
+from brokerage.pilot.stage_out import stage_out
 from brokerage.pilot.storage_root import MARKER, StorageDown, StorageRoot
 from tests.pilot.conftest import Slot, until
 from tests.pilot.peer import Peer
@@ -161,3 +166,43 @@ def test_a_payload_that_fills_the_disk_is_told_so(slot: Slot, peer: Peer) -> Non
     assert silent is not None and silent.code == "PAYLOAD_DISK"
     other = describe(PayloadOutcome("exit", 120), PROGRAM, "", free=10**9)
     assert other is not None and other.code == "PAYLOAD_EXIT"
+
+
+def no_check() -> None:
+    """The lease holds."""
+
+
+def test_an_input_that_cannot_even_be_looked_for_does_not_hide_that_the_storage_is_down(tmp_path: Path) -> None:
+    """After a first bad input the rest is looked for, which a storage in trouble answers with errors of many kinds."""
+    root = StorageRoot("DISK", tmp_path, MARKER)
+    inputs = [Input(lfn, None, None, (Source(tmp_path / lfn, root),)) for lfn in ("a", "b" * 300)]
+    with pytest.raises(Failure) as failed:
+        stage_in(inputs, tmp_path, no_check)
+    assert (failed.value.code, failed.value.down, failed.value.missing) == ("STORAGE_DOWN", ("DISK",), ())
+    mark(tmp_path)
+    with pytest.raises(Failure) as failed:
+        stage_in(inputs, tmp_path, no_check)
+    assert (failed.value.code, failed.value.missing) == ("INPUT_MISSING", ("a",))
+    assert "File name too long" in failed.value.message
+
+
+@pytest.mark.parametrize("calls", [1, 2, 6], ids=["before the folder is made", "while it is copied", "before it gets its name"])
+def test_an_output_that_cannot_be_written_since_the_storage_broke_away_waits_for_it(tmp_path: Path, calls: int) -> None:
+    root = StorageRoot("DISK", tmp_path / "root", MARKER)
+    root.path.mkdir()
+    mark(root.path)
+    (tmp_path / "out").write_text("x")
+    left = calls
+
+    def check() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            shutil.rmtree(root.path)
+
+    journal = Journal(tmp_path / "journal", "1.1")
+    with pytest.raises(Failure) as failed:
+        stage_out([Output("out", "DISK", root.path / "sub" / "out", False, False, "", root)], tmp_path, "1.1", journal, check)
+    journal.leave()
+    assert (failed.value.code, failed.value.down) == ("STORAGE_DOWN", ("DISK",))
+    assert not root.path.exists()

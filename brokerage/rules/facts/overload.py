@@ -45,6 +45,7 @@ def user_limit(queued: Any, running: Any, user_running: Any, users: Any, starts_
     limited = (queued >= config["BASE_QUEUE_LENGTH_PER_PQ"]) & (queued >= wait)
     most = np.maximum(config["BASE_QUEUE_LENGTH_PER_PQ"], config["STATIC_MAX_QUEUE_RUNNING_RATIO"] * running)
     most = np.maximum(most, config["MAX_EXPECTED_WAIT_HOUR"] * starts_per_hour)
-    part = np.maximum(1 / np.maximum(users, 1), user_running / np.maximum(running, 1))
+    # Multiplied before it is divided: 2 x 98 x 15 / 98 is 30, which the product with a rounded part is not (decision H2).
+    part = np.maximum(most / np.maximum(users, 1), most * user_running / np.maximum(running, 1))
     least = np.maximum(config["BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER"], config["BASE_QUEUE_RATIO_ON_PQ"] * running)
-    return np.where(limited, np.maximum(least, most * part), np.inf)
+    return np.where(limited, np.maximum(least, part), np.inf)

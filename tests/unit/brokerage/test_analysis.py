@@ -108,6 +108,8 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, HEAVY | {"user_queued": 61}, "-user_limit"),
     ({}, HEAVY | {"user_queued": 200, "user_running": 100}, IN),
     ({}, HEAVY | {"user_queued": 201, "user_running": 100}, "-user_limit"),
+    ({}, HEAVY | {"running": 263, "n_users": 99, "user_running": 38, "user_queued": 76}, IN),
+    ({}, HEAVY | {"running": 263, "n_users": 99, "user_running": 38, "user_queued": 77}, "-user_limit"),
     ({"merge": True}, HEAVY | {"user_queued": 61}, IN),
     ({}, HEAVY | {"activated": 99, "user_queued": 99}, IN),
     ({}, HEAVY | {"starts_per_hour": 63.0, "user_queued": 400}, IN),

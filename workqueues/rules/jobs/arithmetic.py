@@ -18,6 +18,7 @@ _TOKEN = re.compile(r"\s*(?:(\d{1,18})|(//|[-+*/%()#]))")
 LONGEST = 100
 """Most characters of a formula."""
 _DEEPEST = 20
+_SAMPLES = (10**18 - 1, *range(LONGEST // 2))
 _OPERATORS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -76,9 +77,9 @@ class _Reader:
     def _chain(self, operators: tuple[str, ...], part: Callable[[int], _Step], depth: int) -> _Step:
         left = part(depth)
         while self.tokens and self.tokens[0] in operators:
-            operator, values = self.tokens.pop(0), self.tokens.count("#")
+            operator = self.tokens.pop(0)
             right = part(depth)
-            if operator not in ("+", "-", "*") and values == self.tokens.count("#") and right(Fraction(0)) == 0:
+            if operator not in ("+", "-", "*") and _is_nothing(right):
                 raise MalformedFormula("the formula divides by 0, whatever the value is")
             left = _applied(_OPERATORS[operator], left, right)
         return left
@@ -103,6 +104,14 @@ class _Reader:
                 raise MalformedFormula("a bracket of the formula is not closed")
             return inside
         raise MalformedFormula(f"{word!r} where a number or # is expected")
+
+
+def _is_nothing(step: _Step) -> bool:
+    """Whether it is 0 for more values than a formula of this length has places where it becomes 0 by chance."""
+    try:
+        return not any(step(Fraction(value)) for value in _SAMPLES)
+    except ZeroDivisionError:
+        return False
 
 
 def _applied(operator: Callable[[Fraction, Fraction], Fraction], left: _Step, right: _Step) -> _Step:
