@@ -199,7 +199,7 @@ def test_large_exports_to_slow_readers_hold_no_thread_and_little_memory(server: 
 def test_a_frozen_database_gives_threads_back_and_health_answers(impatient: Server) -> None:
     """The processes of PostgreSQL that serve this server are stopped, as if it were frozen."""
     beat = mint_job_token(7, 1, 60)
-    assert ask(impatient, "/api/v1/jobs/7/heartbeat/", beat, {"status": "running"})[0] == 409
+    assert answers_within(30, impatient, beat)  # its first request, which loads what it needs, may take longer than it waits
     stopped = backends()
     assert stopped
     for pid in stopped:
@@ -215,10 +215,19 @@ def test_a_frozen_database_gives_threads_back_and_health_answers(impatient: Serv
             time.sleep(0.05)
         asking.join(20)
         assert answer[0][0] in (409, 503)  # on a new connection, or told that there is none
-        assert ask(impatient, "/api/v1/jobs/7/heartbeat/", beat, {"status": "running"}, 5)[0] == 409
+        assert answers_within(10, impatient, beat)
     finally:
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
+
+
+def answers_within(seconds: float, server: Server, token: str) -> bool:
+    """Whether the database is asked about job 7, which is not there, before so many seconds have passed."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if ask(server, "/api/v1/jobs/7/heartbeat/", token, {"status": "running"}, 5)[0] == 409:
+            return True
+    return False
 
 
 def backends() -> list[int]:
