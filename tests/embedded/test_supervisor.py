@@ -173,12 +173,8 @@ def test_a_pilot_gets_none_of_the_secrets_of_the_server(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_consumes_nothing_is_started_anew() -> None:
+    """Also one that stood still before any agent had ever begun."""
     with running(INSTANCE, web=False, quiet_s=2.0) as system:
-        with closing(psycopg2.connect(system.services.database_url)) as connection, connection, connection.cursor() as cursor:
-            cursor.execute(
-                "INSERT INTO agency_agent (name, last_start, last_error, last_run, rows, total_rows, runs, duration_s)"
-                " VALUES ('test', now() - interval '1 hour', '', '', 0, 0, 0, 0)"
-            )
         before = system.children["worker"].pid
         assert system.kill("worker", signal.SIGSTOP) == before
         assert until(lambda: system.children["worker"].starts == 2, 25)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 
 import psutil
 
@@ -22,6 +23,8 @@ FROZEN_S = 30.0
 """A process that has not answered for so long is ended and started anew."""
 WEB_READY_S = 60.0
 AGENTS = ("worker", "beat")
+FIRST_PATIENCE = 4
+"""The first run of all, by which a new system shows that it has come up, may take so many times longer than the later ones."""
 
 
 def watch_servers(found: Signs, instance: Instance, services: Services, servers: PrivateServers, frozen_s: float) -> None:
@@ -73,13 +76,13 @@ class QuietAgents:
             self._patience = 1
             yield Event("agents", "", "agents run again")
         up_s = now - max(self._able_since, *(child.began for child in children))
-        limit_s = self.quiet_s * self._patience
+        limit_s = self.quiet_s * max(self._patience, FIRST_PATIENCE if silence == inf else 1)
         if silence is None or silence < limit_s or up_s < limit_s:
             return
         for child in children:
             self.supervisor.restart(child.spec.name)
         self._patience = min(2 * self._patience, MOST_PATIENCE)
-        yield Event("agents", "quiet", f"no agent has begun for {silence:.0f} s: worker and beat started anew")
+        yield Event("agents", "quiet", f"no agent has begun for {min(silence, up_s):.0f} s: worker and beat started anew")
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from math import inf
 from typing import Generic, TypeVar
 
 import psycopg2
@@ -164,12 +165,12 @@ def redis_server(url: str) -> bool | None:
 
 
 def agents(database_url: str) -> float | None:
-    """Seconds since any agent last began; None when the database does not say."""
+    """Seconds since any agent last began, infinity where none ever did; None when the database does not say."""
     try:
         connection = psycopg2.connect(database_url, connect_timeout=2, options="-c statement_timeout=2000")
         with closing(connection), connection.cursor() as cursor:
             cursor.execute("SELECT extract(epoch FROM clock_timestamp() - max(last_start)) FROM agency_agent")
             row = cursor.fetchone()
-            return float(row[0]) if row and row[0] is not None else None
+            return float(row[0]) if row and row[0] is not None else inf
     except psycopg2.Error:
         return None
