@@ -7,7 +7,7 @@ from __future__ import annotations
 from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
-from brokerage.queries.jobs import live_jobs
+from brokerage.queries.jobs import failure_rate, live_jobs
 from brokerage.states import JOB
 from workqueues.agents.each import each
 from workqueues.catalogue.outputs import close_outputs
@@ -37,7 +37,7 @@ def carry_out(run: Run, task: Task) -> bool:
         if task.status == "aborting":
             kill_children(task.id, run.who)
             close_outputs(task)
-            carry_out_kill(run.id, task.id, run.who)
+            carry_out_kill(run.id, task.id, run.who, failure_rate(task.id))
             if kick_children(task.id):
                 look("wake")
         else:

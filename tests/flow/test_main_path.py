@@ -13,6 +13,7 @@ from brokerage.queries.invariants import look
 from brokerage.queries.job_document import job_document
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
+from workqueues.ledger.commands import command
 from workqueues.models import CatalogueFile, Dataset, File, OutputTemplate, Task, TaskChange
 from workqueues.states import TASK
 
@@ -81,6 +82,19 @@ def test_the_share_of_failed_jobs_is_kept_with_the_task_that_ended() -> None:
     run_agents()
     task.refresh_from_db()
     assert (task.status, task.failure_rate) == ("finished", 33)
+
+
+def test_the_share_of_failed_jobs_and_the_progress_are_kept_with_a_task_that_was_killed() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 8)
+    task = submitted(reading("t3", "in.data", maxAttempt=1))
+    run_agents()
+    for report in (BAD, None):
+        end(take(queue), report)
+    command(task.id, "kill", "user:ada")
+    run_agents()
+    task.refresh_from_db()
+    assert (task.status, task.failure_rate, task.progress) == ("aborted", 50, 25)
 
 
 def test_no_serial_number_goes_beyond_the_largest_of_its_template() -> None:

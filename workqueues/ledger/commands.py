@@ -18,7 +18,7 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel.machine import NotAllowed
 from workqueues.ledger.claims import lock_claimed
-from workqueues.ledger.finish import close_datasets
+from workqueues.ledger.finish import close_datasets, progress_of
 from workqueues.ledger.holds import WITHOUT_FAULTS
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
@@ -105,13 +105,14 @@ DONE = {"command": "", "command_by": "", "command_comment": "", "command_time": 
 """Columns of a task whose command has been carried out."""
 
 
-def carry_out_kill(run_id: str, task_id: int, who: str) -> None:
-    """No job of a claimed aborting task lives any more: aborted."""
+def carry_out_kill(run_id: str, task_id: int, who: str, failure_rate: int | None) -> None:
+    """No job of a claimed aborting task lives any more: aborted. `failure_rate`: percent of its jobs that failed."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         return_picked(task_id)
         close_datasets(task_id, who, "the task was aborted")
-        move_task(task, "aborted", who, "all jobs are gone", old_status="", **DONE)
+        last = {"failure_rate": failure_rate, "progress": progress_of(task_id)}
+        move_task(task, "aborted", who, "all jobs are gone", old_status="", **last, **DONE)
 
 
 def kill_children(parent_id: int, who: str) -> int:

@@ -34,7 +34,7 @@ def end_task(run_id: str, task_id: int, ending: Ending, who: str, failure_rate: 
         if ending.status in TASK.final:
             return_picked(task_id)
             close_datasets(task_id, who, ending.reason)
-            columns["progress"] = _progress(task_id)
+            columns["progress"] = progress_of(task_id)
         if ending.status in TASK.completed:
             columns["ami_flag"] = "READY"
         if ending.status in TASK.settled or ending.status == "exhausted":
@@ -61,7 +61,7 @@ def _content(dataset: Dataset) -> str:
     return f"{made}, {failed} failed" if failed else made
 
 
-def _progress(task_id: int) -> int:
+def progress_of(task_id: int) -> int:
     rows = Dataset.objects.filter(task_id=task_id, type__in=MASTER_TYPES, master=None, excluded=False)
     counts = list(rows.values_list("n_files", "n_files_finished"))
     files = sum(n for n, _ in counts)
