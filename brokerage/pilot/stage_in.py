@@ -78,7 +78,9 @@ def _fetch(entry: Input, target: Path, check: Callable[[], None], down: set[str]
         except OSError as trouble:
             if trouble.errno in NO_SPACE:  # writing: no other copy would fit either
                 target.unlink(missing_ok=True)
-                raise Failure("PILOT_ERROR", f"no space left on the disk of the worker node: {entry.lfn}") from trouble
+                raise Failure(
+                    "PILOT_ERROR", f"no space left on the disk of the worker node: {entry.lfn}", of_node=True
+                ) from trouble
             problem = (FAILED, trouble.strerror or str(trouble))
         target.unlink(missing_ok=True)
         if fault := _fault(source, gone):
