@@ -60,7 +60,7 @@ app.conf.update(
 
 
 @worker_process_init.connect
-def limit_memory(**_: object) -> None:
+def limit_memory(**context: object) -> None:
     """Let no run take so much memory that the machine suffers: it gets a MemoryError, which counts for the task at work.
 
     What libraries have set aside before does not count.

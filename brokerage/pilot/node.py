@@ -72,4 +72,4 @@ class WorkFolder:
 
 
 def _pause(times: int, longest_s: float) -> float:
-    return min(FIRST_PAUSE_S * 2 ** min(times - 1, MOST_DOUBLINGS), longest_s)
+    return min(FIRST_PAUSE_S * 2.0 ** min(times - 1, MOST_DOUBLINGS), longest_s)
