@@ -7,8 +7,11 @@ Redis needs no persistence. The table of agents and their periods is in `beat.py
 from __future__ import annotations
 
 import os
+import resource
+from pathlib import Path
 
 from celery import Celery
+from celery.signals import worker_process_init
 from django.conf import settings
 from kombu import Queue
 
@@ -44,6 +47,9 @@ app.conf.update(
     task_publish_retry=False,
     task_soft_time_limit=SOFT_LIMIT_S,
     task_time_limit=HARD_LIMIT_S,
+    worker_max_memory_per_child=settings.WORKER_MEMORY_MB
+    * 1000
+    // 2,  # kB: a process that has grown so is replaced after its run
     worker_disable_prefetch=True,  # what nobody has time for stays in Redis and expires there
     worker_hijack_root_logger=False,
     worker_send_task_events=False,
@@ -51,3 +57,15 @@ app.conf.update(
     timezone="UTC",
     enable_utc=True,
 )
+
+
+@worker_process_init.connect
+def limit_memory(**context: object) -> None:
+    """Let no run take so much memory that the machine suffers: it gets a MemoryError, which counts for the task at work.
+
+    What libraries have set aside before does not count.
+    """
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limit = pages * resource.getpagesize() + settings.WORKER_MEMORY_MB * 1_000_000
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))

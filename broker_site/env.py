@@ -92,6 +92,8 @@ class Env:
     """GRIDBROKER_PEOPLE_THREADS: threads of a web process for pages, admin and the users' REST."""
     pilot_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PILOT_THREADS"), BeforeValidator(_threads)] = 4
     """GRIDBROKER_PILOT_THREADS: threads of a web process for heartbeats, and as many for pilots that ask."""
+    worker_memory_mb: Annotated[int, Field(validation_alias="GRIDBROKER_WORKER_MEMORY_MB"), BeforeValidator(_megabytes)] = 1500
+    """GRIDBROKER_WORKER_MEMORY_MB: so much memory a process of the worker may take beyond that of its start."""
     secret_key_file: InitVar[Annotated[str, Field(validation_alias="SECRET_KEY_FILE"), BeforeValidator(_content)]] = ""
 
     def __post_init__(self, secret_key_file: str) -> None:
@@ -232,6 +234,12 @@ def _body_time(text: str) -> int:
 def _threads(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 64:
         raise ValueError(f"must be a number of threads from 1 to 64, not {text!r}")
+    return int(text)
+
+
+def _megabytes(text: str) -> int:
+    if not text.isdecimal() or not 300 <= int(text) <= 1_000_000:
+        raise ValueError(f"must be a whole number of MB from 300 to 1000000, not {text!r}")
     return int(text)
 
 

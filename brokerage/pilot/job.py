@@ -19,7 +19,8 @@ class Failure(Exception):
     code: BAD_JOB, NO_CONTAINER, TRF_NOT_FOUND, BAD_PARAMETERS, PAYLOAD_START, PAYLOAD_EXIT, PAYLOAD_MEMORY, PAYLOAD_DISK,
     PAYLOAD_LOST, WALLTIME, KILLED, PILOT_STOPPED, PILOT_ERROR (the worker node's own disk), INPUT_MISSING,
     INPUT_CORRUPT, STAGEIN_FAILED, OUTPUT_MISSING, OUTPUT_EXISTS, STAGEOUT_FAILED or STORAGE_DOWN. missing, corrupt: names of
-    input files that no source has, or has only damaged. down: storage endpoints whose root is not there.
+    input files that no source has, or has only damaged. down: storage endpoints whose root is not there. of_node: the fault is
+    that of the worker node, where other jobs would fail as well.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class Failure(Exception):
         missing: tuple[str, ...] = (),
         corrupt: tuple[str, ...] = (),
         down: tuple[str, ...] = (),
+        of_node: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -37,6 +39,7 @@ class Failure(Exception):
         self.missing = missing
         self.corrupt = corrupt
         self.down = down
+        self.of_node = of_node
 
 
 class LeaseLost(Exception):

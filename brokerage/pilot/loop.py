@@ -6,13 +6,14 @@ import contextlib
 import fcntl
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brokerage.pilot import journal, messages, processes, ticket
 from brokerage.pilot.clocks import Wake, now
 from brokerage.pilot.job import BadJob, Failure, Job, Ticket, read_job, read_ticket
 from brokerage.pilot.joblog import Log
+from brokerage.pilot.node import WorkFolder
 from brokerage.pilot.payload import Keeper, end_leftovers
 from brokerage.pilot.run import PilotPlace, Run, remove_folder
 from brokerage.pilot.server import Answer, Server
@@ -61,6 +62,7 @@ class Pilot:
         self.place, self.offer, self.wake, self.log = place, offer, wake, log
         self.server = Server(place.url, wake, log.say)
         self.keeper = Keeper(wake)
+        self.folder = WorkFolder(place.work, offer.disk_mb, log.say)
         self.token = ""
         self.token_until = 0.0
         self.last_ask: Ask | None = None
@@ -91,6 +93,9 @@ class Pilot:
 
     def _once(self) -> bool:
         """Ask for a job and run it, or rest; False when the pilot shall end."""
+        if self.last_ask is None and (rest := self.folder.rest_s()):
+            self.wake.sleep(min(rest, max(0.0, self._patience())))
+            return self._patience() > 0
         answer = self._match()
         if answer is None:
             return self._patience() > 0
@@ -197,7 +202,7 @@ class Pilot:
             if answer.status == 200:
                 self.log.say("an earlier pilot at this slot asked for a job and did not hear the answer: it is taken now")
                 return answer
-        _, body = messages.match(self._resources())
+        _, body = messages.match(replace(self._resources(), disk_mb=self.folder.disk_mb()))
         return self._ask(Ask(self.token, body))
 
     def _ask(self, ask: Ask) -> Answer | None:
@@ -228,8 +233,10 @@ class Pilot:
             self._give_back(held)
             ticket.drop(self.place.work)
             return
-        if not Run(job, self.place, self.server, self.keeper, self.wake, self.log).execute():
+        run = Run(job, self.place, self.server, self.keeper, self.wake, self.log)
+        if not run.execute():
             self.token_until = 0.0  # the server may count the job as held by this pilot until its lease runs out
+        self.folder.note_end(run.node_fault)
         if self.keeper.unkillable:
             self.log.say("something of the payload cannot be ended, this slot is not used any more")
 

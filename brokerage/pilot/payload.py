@@ -217,7 +217,7 @@ def describe(outcome: PayloadOutcome, program: Program, last_words: str, free: i
     if program.disk_mb and (outcome.exit_code == 128 + signal.SIGXFSZ or "File too large" in last_words):
         return Failure("PAYLOAD_DISK", _joined(f"wrote a file of more than {program.disk_mb} MB ({how})", last_words))
     if NO_SPACE in last_words or (free is not None and free < LEAST_FREE):
-        return Failure("PAYLOAD_DISK", _joined(f"no space left on the disk of the worker node ({how})", last_words))
+        return Failure("PAYLOAD_DISK", _joined(f"no space left on the disk of the worker node ({how})", last_words), of_node=True)
     if _out_of_memory(outcome, program, last_words):
         return Failure("PAYLOAD_MEMORY", _joined(f"ran out of memory ({how}; limit {program.memory_mb} MB)", last_words))
     last, _, before = last_words.partition("\n")

@@ -6,6 +6,7 @@ Everything made on the way is gone afterwards, but for settled outputs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -24,7 +25,7 @@ from brokerage.pilot.lease import Lease
 from brokerage.pilot.messages import Message, report
 from brokerage.pilot.payload import KILL_GRACE_S, STOP_GRACE_S, Keeper, command, describe, environment
 from brokerage.pilot.server import Answer, Server
-from brokerage.pilot.stage_in import stage_in
+from brokerage.pilot.stage_in import NO_SPACE, stage_in
 from brokerage.pilot.stage_out import StoredOutput, stage_out
 
 REPORT_GRACE_S = 3.5
@@ -62,6 +63,8 @@ class Run:
         self.outcome: PayloadOutcome | None = None
         self.started = wall_time()
         self.over = False
+        self.node_fault = ""
+        """What of this node made the job fail."""
 
     def execute(self) -> bool:
         """Run the job and report it, or drop it when its lease is lost. Whether the server said that it is over."""
@@ -101,6 +104,7 @@ class Run:
             self._beat("starting" if self.job.inputs else "running")
             written = self._run()
         except Failure as failure:
+            self.node_fault = failure.message if failure.of_node else ""
             self.keeper.end(
                 KILL_GRACE_S if failure.code == "KILLED" else STOP_GRACE_S if failure.code == "PILOT_STOPPED" else 0.0
             )
@@ -120,7 +124,10 @@ class Run:
         try:
             return self._stages()
         except OSError as problem:
-            raise Failure("PILOT_ERROR", f"{problem.strerror or problem}: {problem.filename or self.base}") from problem
+            words = f"{problem.strerror or problem}: {problem.filename or self.base}"
+            raise Failure(
+                "PILOT_ERROR", words, of_node=self.outcome is None or problem.errno in (*NO_SPACE, errno.EROFS)
+            ) from problem
 
     def _stages(self) -> list[StoredOutput]:
         self.base.mkdir()
@@ -263,7 +270,8 @@ class Run:
             if owner is not None:
                 os.chown(archive, owner, owner, follow_symlinks=False)
         except OSError as problem:
-            raise Failure("STAGEOUT_FAILED", f"log: {problem.strerror or problem}") from problem
+            words = f"log: {problem.strerror or problem}"
+            raise Failure("STAGEOUT_FAILED", words, of_node=problem.errno in NO_SPACE) from problem
 
     def _store_logs(self, failure: Failure) -> list[StoredOutput]:
         """Bring the log of a job that failed to its storage; nothing where that cannot be. Raises LeaseLost.

@@ -71,7 +71,9 @@ def _fetch(entry: Input, target: Path | None, check: Callable[[], None], down: s
         except OSError as trouble:
             if target and trouble.errno in NO_SPACE:  # writing: no other copy would fit either
                 target.unlink(missing_ok=True)
-                raise Failure("PILOT_ERROR", f"no space left on the disk of the worker node: {entry.lfn}") from trouble
+                raise Failure(
+                    "PILOT_ERROR", f"no space left on the disk of the worker node: {entry.lfn}", of_node=True
+                ) from trouble
             problem = (FAILED, trouble.strerror or str(trouble))
         if target:
             target.unlink(missing_ok=True)

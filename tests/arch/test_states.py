@@ -38,7 +38,7 @@ MOVES = {
     ("workqueues/ledger/picking.py", "_PICK_DUE"): f"ready, partial -> picked; {_FILES}",
     ("workqueues/ledger/picking.py", "take_partners"): f"ready -> picked; {_FILES}",
     ("workqueues/ledger/secondaries.py", "_more_records"): "records of a sequence are born, by COPY",
-    ("workqueues/ledger/picking.py", "_BACK"): f"picked -> ready, partial; {_FILES}",
+    ("workqueues/ledger/picked_files.py", "_BACK"): f"picked -> ready, partial; {_FILES}",
     ("workqueues/ledger/files.py", "_SETTLE"): f"what a job's end does to its files; {_FILES}",
     ("workqueues/ledger/files.py", "_settle_input"): "of settling, which gives them to _SETTLE",
     ("workqueues/ledger/files.py", "_settle_output"): "of settling, which gives them to _SETTLE",

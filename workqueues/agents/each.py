@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from math import inf
+
+from celery.exceptions import SoftTimeLimitExceeded
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import concerns_all, in_words, is_of_others
 from broker_site.foundation.agency.run import Run
 from workqueues.ledger.holds import forget_faults, note_fault, note_reason, retry_later
+from workqueues.ledger.lost_claims import give_back
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
@@ -21,14 +25,17 @@ def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool
     """Run `step` for every task: the sum of what it handled.
 
     A task that somebody else moved meanwhile is left to them. A task whose step fails is set aside for a while, with the reason
-    on it, so that its owner sees it and the others go on. A step that handled something ends its row of failures.
+    on it, so that its owner sees it and the others go on. A step that ends well ends its row of failures. When the time of the
+    run is over, that is a failure of the task at work, and those after it are given back.
     """
     handled = 0
-    for task in tasks:
+    rest = deque(tasks)
+    while rest:
+        task = rest.popleft()
         try:
             done = step(run, task)
             handled += done
-            if done and task.faulty_agent == run.agent:
+            if task.faulty_agent == run.agent:
                 forget_faults(task.id, run.agent)
         except Stale:
             continue  # a command or a later run has the task by now
@@ -36,6 +43,9 @@ def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool
             if concerns_all(error):
                 raise
             set_aside(run, task, error)
+            if isinstance(error, SoftTimeLimitExceeded):
+                give_back(run.id, [task.id for task in rest])
+                break
     return handled
 
 

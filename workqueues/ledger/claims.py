@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from django.db import connection
 
+from workqueues.ledger.lost_claims import alone, give_back, note_lost_claims
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
 from workqueues.queries.agent_work import DUE, STANDINGS, TURN, WORK
@@ -54,6 +55,7 @@ def claim_tasks(
     """Claim up to `limit` unclaimed tasks in one of `statuses`, the first in `order`, for `seconds`.
 
     `only`: just tasks of these groups, each named once, in their turn; None: all. Returns the tasks as they are now, in order.
+    Where a claim ran out its run was killed, which counts; a task on which the agent failed before is taken alone.
     """
     if only is not None and not only:
         return []
@@ -61,26 +63,31 @@ def claim_tasks(
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
-            UPDATE workqueues_task SET locked_by = %(run)s, locked_time = now() + make_interval(secs => %(seconds)s)
-            WHERE id IN (
-                SELECT t.id FROM workqueues_task t {JOIN[way]}
+            WITH chosen AS MATERIALIZED (
+                SELECT t.id, t.locked_by AS holder FROM workqueues_task t {JOIN[way]}
                 WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now())
                   AND {DUE[work]} AND {WORK[work]}
                 ORDER BY {ORDER[way]} t.current_priority DESC, t.modification_time, t.id
                 LIMIT %(limit)s FOR NO KEY UPDATE OF t SKIP LOCKED)
-            RETURNING id
+            UPDATE workqueues_task c SET locked_by = %(run)s, locked_time = now() + make_interval(secs => %(seconds)s)
+            FROM chosen WHERE c.id = chosen.id RETURNING c.id, chosen.holder
             """,
             {"run": run_id, "seconds": seconds, "statuses": list(statuses), "limit": limit, **_groups(only or ())},
         )
-        ids = [row[0] for row in cursor.fetchall()]
+        holders = dict(cursor.fetchall())
         cursor.execute(
             f"""SELECT t.id FROM workqueues_task t {JOIN[order]} WHERE t.id = ANY(%(ids)s) AND t.locked_by = %(run)s
             ORDER BY {ORDER[order]} t.current_priority DESC, t.id""",
-            {"ids": ids, "run": run_id},
+            {"ids": list(holders), "run": run_id},
         )
         in_order = [row[0] for row in cursor.fetchall()]
-    tasks = Task.objects.in_bulk(in_order)
-    return [tasks[id_] for id_ in in_order if id_ in tasks]
+    if lost := {id_: holder for id_, holder in holders.items() if holder}:
+        note_lost_claims(run_id, lost)
+    claimed = Task.objects.in_bulk(in_order)
+    tasks = [task for id_ in in_order if (task := claimed.get(id_)) and task.locked_by == run_id]
+    batch = alone(run_id, tasks)
+    give_back(run_id, [task.id for task in tasks[len(batch) :]])
+    return list(batch)
 
 
 def _groups(only: Sequence[OpenGroup]) -> dict[str, Any]:

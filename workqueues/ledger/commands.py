@@ -22,7 +22,7 @@ from workqueues.ledger.finish import close_datasets, progress_of
 from workqueues.ledger.holds import WITHOUT_FAULTS
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
-from workqueues.ledger.picking import return_picked
+from workqueues.ledger.picked_files import return_picked
 from workqueues.models import Dataset, Task, TaskChange
 from workqueues.queries.datasets import output_names
 from workqueues.queries.ranges import GIVEN_BACK

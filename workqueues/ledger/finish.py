@@ -7,7 +7,7 @@ from django.db import connection, transaction
 from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import move_dataset, move_task
-from workqueues.ledger.picking import return_picked
+from workqueues.ledger.picked_files import return_picked
 from workqueues.models import Dataset
 from workqueues.rules.task.finish import Ending
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, MASTER_TYPES, OUTPUT_DATASET, TASK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.db import connection, transaction
-from django.db.models import Value
+from django.db.models import Case, F, Value, When
 from django.db.models.functions import Coalesce, Now
 
 from workqueues.ledger.claims import lock_claimed
@@ -63,8 +63,12 @@ def note_fault(run_id: str, task_id: int, agent: str, reason: str, pause: RetryP
 
 
 def forget_faults(task_id: int, agent: str) -> None:
-    """An agent got on with a task on which it had failed before."""
-    Task.objects.filter(id=task_id, faulty_agent=agent, quarantined_at=None).update(agent_faults=0, faulty_agent="")
+    """An agent got on with a task on which it had failed before: what it said of that holds no more."""
+    Task.objects.filter(id=task_id, faulty_agent=agent, quarantined_at=None).update(
+        agent_faults=0,
+        faulty_agent="",
+        error_dialog=Case(When(error_dialog__startswith=f"agent {agent} ", then=Value("")), default=F("error_dialog")),
+    )
 
 
 WITHOUT_FAULTS = {"agent_faults": 0, "faulty_agent": "", "quarantined_at": None}

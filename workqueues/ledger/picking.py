@@ -14,10 +14,10 @@ from django.db.models import F, Value
 from django.db.models.functions import Now
 
 from workqueues.ledger.claims import lock_claimed
+from workqueues.ledger.picked_files import return_picked
 from workqueues.models import Dataset, File
-from workqueues.queries.ranges import GIVEN_BACK
 from workqueues.rules.jobs.event_ranges import InputFile
-from workqueues.states import INPUT_FILE, INPUT_TYPES
+from workqueues.states import INPUT_FILE
 
 # Read in the order of the index: a range of one status cannot be taken for a constant, by which the planner would rather read the
 # whole table in the order of ids. The list of states is that of the index.
@@ -123,18 +123,6 @@ def pause_files(file_ids: Sequence[int], pause_s: float) -> None:
     File.objects.filter(id__in=file_ids, status="picked").update(retry_due=Now() + Value(timedelta(seconds=pause_s)))
 
 
-_BACK = f"""
-WITH back AS (
-    UPDATE workqueues_file f SET status = {GIVEN_BACK}
-    WHERE f.dataset_id = ANY(%(datasets)s) AND f.status = 'picked' RETURNING f.dataset_id
-), counted AS (
-    UPDATE workqueues_dataset d SET n_files_used = d.n_files_used - b.n
-    FROM (SELECT dataset_id, count(*) AS n FROM back GROUP BY dataset_id) b WHERE d.id = b.dataset_id RETURNING b.n
-)
-SELECT coalesce(sum(n), 0)::bigint FROM counted
-"""
-
-
 def give_back_picked(run_id: str, task_id: int) -> int:
     """Make every picked file of a claimed task ready again, or partial: those of this run that no job took, and those of a run
     that died.
@@ -142,14 +130,3 @@ def give_back_picked(run_id: str, task_id: int) -> int:
     with transaction.atomic():
         lock_claimed(task_id, run_id)
         return return_picked(task_id)
-
-
-def return_picked(task_id: int) -> int:
-    """Make every picked file of the task ready again, or partial where some of its events are done: how many there were.
-
-    The caller holds the lock of the task, so that nobody picks meanwhile.
-    """
-    datasets = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES).order_by("id")
-    with connection.cursor() as cursor:
-        cursor.execute(_BACK, {"datasets": list(datasets.values_list("id", flat=True))})
-        return int(cursor.fetchone()[0])

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import DatabaseError, InterfaceError
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ def in_halves(
             results.append(work(batch))
             continue
         except Exception as error:  # whatever it is, it is that of one item until all have failed
-            if concerns_all(error):
+            if concerns_all(error) or isinstance(error, SoftTimeLimitExceeded):
                 raise
             parts = _parts(batch, group, locked=code_of(error) in LOCKED)
             fault = error
@@ -115,6 +116,10 @@ _WORDS = {
 
 def in_words(error: Exception) -> str:
     """A fault as users are told it: of the database never the text, which the log has."""
+    if isinstance(error, MemoryError):
+        return "it needs more memory than an agent may take"
+    if isinstance(error, SoftTimeLimitExceeded):
+        return "the time of an agent's run was over"
     if not isinstance(error, DatabaseError | InterfaceError):
         return f"{type(error).__name__}: {error}".replace("\x00", "")
     return _WORDS.get(code_of(error)[:2], "the database refused it")

@@ -26,6 +26,7 @@ from broker_site.roof.embedded.instance import ROOT, Say, quiet
 from broker_site.roof.embedded.place import STATE, make_passed, open_private, read_private, write_private
 from broker_site.roof.embedded.process import free_port, last_lines
 from broker_site.roof.supervisor.child import Child, Spec, end_leftovers
+from broker_site.roof.supervisor.disks import full_disks
 from broker_site.roof.supervisor.liveness import FROZEN_S, WEB_READY_S, QuietAgents, StoppedProcesses, watch_servers, watch_web
 from broker_site.roof.supervisor.logs import LIMIT_BYTES, cut_logs
 from broker_site.roof.supervisor.servers import PrivateServers
@@ -229,6 +230,8 @@ def _start(
     servers = PrivateServers(system.instance)
     supervisor.duty(servers.tend, 0.5)
     supervisor.duty(partial(cut_logs, system.folder / "logs", log_bytes), min(2.0, frozen_s))
+    data = {"the data of PostgreSQL": system.instance.postgres.place.data} if system.instance.postgres else {}
+    supervisor.duty(partial(full_disks, {**data, "the logs": system.folder / "logs"}), min(2.0, frozen_s))
     watch_servers(signs, system.instance, system.services, servers, frozen_s)
     if web:
         _wait_for_web(system, supervisor.add(_web(system)))

@@ -1,0 +1,75 @@
+"""Claims whose run was killed, by one of its tasks perhaps: each counts as a failure of the agent on the task.
+
+Which task it was cannot be told of a run that had several. Therefore a task on which its agent failed is taken alone the next
+time: an innocent one comes through and is forgotten, and only a harmful one is counted on, up to quarantine.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.batches import in_halves, in_words
+from workqueues.ledger.picked_files import return_picked
+from workqueues.models import Task
+
+logger = logging.getLogger(__name__)
+
+CAUSES = "by lack of memory, by its time limit or from outside"
+
+
+def agent_of(run_id: str) -> str:
+    """The name of the agent of a run."""
+    return run_id.partition("-")[0]
+
+
+def note_lost_claims(run_id: str, holders: Mapping[int, str]) -> None:
+    """Count the failure on tasks that this run has just taken over from `holders`, runs that were killed.
+
+    The last of `agents.QUARANTINE_AFTER` puts a task into quarantine: it is given back with its picked files.
+    """
+    most = gdpconfig.value("agents", "QUARANTINE_AFTER")
+    with transaction.atomic():
+        tasks = list(Task.objects.select_for_update(no_key=True).filter(id__in=holders, locked_by=run_id).order_by("id"))
+        for task in tasks:
+            task.agent_faults += 1
+            task.faulty_agent = agent_of(holders[task.id])[:32]
+            last = task.agent_faults >= most
+            end = "no agent works on it until it is retried" if last else "it is tried again, by itself"
+            task.error_dialog = (
+                f"agent {task.faulty_agent} was killed while it worked on this task: {CAUSES}"
+                f" ({task.agent_faults} of {most} times; {end})"
+            )
+            task.quarantined_at = Now() if last else None
+            logger.warning("task %s: %s", task.id, task.error_dialog)
+        Task.objects.bulk_update(tasks, ["agent_faults", "faulty_agent", "error_dialog", "quarantined_at"])
+        give_back(run_id, [task.id for task in tasks if task.agent_faults >= most])
+
+
+def alone(run_id: str, tasks: Sequence[Task]) -> Sequence[Task]:
+    """The part of a batch that a run works on: the first task alone where its agent failed on it, else all before such a one."""
+    agent = agent_of(run_id)
+    suspects = (n for n, task in enumerate(tasks) if task.agent_faults and task.faulty_agent == agent)
+    return tasks[: max(next(suspects, len(tasks)), 1)]
+
+
+def give_back(run_id: str, task_ids: Sequence[int]) -> None:
+    """Give claimed tasks back as they were, with what was picked for them. Where that cannot be, the claim runs out."""
+
+    def keep(task_id: int, error: Exception) -> None:
+        logger.warning("the claim of %s on task %s stays: %s", run_id, task_id, in_words(error))
+
+    in_halves(task_ids, partial(_give_back, run_id), keep)
+
+
+def _give_back(run_id: str, task_ids: Sequence[int]) -> None:
+    with transaction.atomic():
+        held = Task.objects.select_for_update(no_key=True).filter(id__in=task_ids, locked_by=run_id).order_by("id")
+        ids = list(held.values_list("id", flat=True))
+        return_picked(*ids)
+        Task.objects.filter(id__in=ids).update(locked_by="", locked_time=None)
