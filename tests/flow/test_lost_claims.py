@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
@@ -17,10 +18,11 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
-from brokerage.models import Job
+from brokerage.models import ComputingQueue, Job
 from tests.api.people import person
 from tests.builders import catalogue_dataset, grid, reading, submitted
-from tests.flow.steps import run_agents
+from tests.flow.steps import run_agents, take
+from workqueues.ledger.commands import command
 from workqueues.models import File, Task
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -114,6 +116,35 @@ def test_a_process_that_is_killed_from_outside_leaves_no_mark_on_its_tasks(
         run_agent("generate", looked=True)
     assert {job.task_id for job in Job.objects.all()} == {task.id for task in tasks}
     assert set(Task.objects.values_list("agent_faults", "faulty_agent", "error_dialog")) == {(0, "", "")}
+
+
+ONE_RUN = """
+import django, redis
+django.setup()
+from django.conf import settings
+from broker_site.foundation.agency.run import run_agent
+assert run_agent("command", looked=True) == 0
+print(redis.Redis.from_url(settings.REDIS_URL).exists("look:command"))
+"""
+
+
+def test_tasks_that_are_taken_alone_one_after_the_other_wait_for_no_period(tasks: list[Task], redis_url: str) -> None:
+    """They are killed and their jobs run, so that there is nothing to do for them yet."""
+    run_agents(1)
+    while Job.objects.filter(status="activated").exists():
+        take(ComputingQueue.objects.get())
+    for task in tasks:
+        command(task.id, "kill", "user:ada")
+    Task.objects.update(agent_faults=2, faulty_agent="command")
+    at = connection.settings_dict
+    url = f"postgresql://{at['USER']}:{at['PASSWORD']}@/{at['NAME']}?host={quote(at['HOST'], safe='')}&port={at['PORT']}"
+    env = os.environ | {"DATABASE_URL": url, "REDIS_URL": redis_url, "GRIDBROKER_PROFILE": "local"}
+    env["DJANGO_SETTINGS_MODULE"] = "broker_site.settings"
+    looks = [
+        subprocess.run([sys.executable, "-c", ONE_RUN], env=env, check=True, capture_output=True, text=True) for _ in range(4)
+    ]
+    assert [run.stdout for run in looks] == ["1\n", "1\n", "1\n", "0\n"]
+    assert not Task.objects.exclude(agent_faults=0).exists()
 
 
 def test_the_time_limit_of_a_run_counts_for_the_task_at_work_and_the_rest_is_free_at_once(

@@ -62,4 +62,4 @@ def _schema(server: str, name: str, migrate: str, *, new: bool = True) -> list[t
     subprocess.run([sys.executable, "-c", migrate], env=env, check=True)
     with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
         cursor.execute(SCHEMA)
-        return cursor.fetchall()  # type: ignore[return-value]
+        return cursor.fetchall()

@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from django.db import connection
 
-from workqueues.ledger.lost_claims import alone, give_back, note_lost_claims
+from broker_site.foundation.agency.look import look
+from workqueues.ledger.lost_claims import agent_of, alone, give_back, note_lost_claims
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
 from workqueues.queries.agent_work import DUE, STANDINGS, TURN, WORK
@@ -55,7 +56,7 @@ def claim_tasks(
     """Claim up to `limit` unclaimed tasks in one of `statuses`, the first in `order`, for `seconds`.
 
     `only`: just tasks of these groups, each named once, in their turn; None: all. Returns the tasks as they are now, in order.
-    Where a claim ran out its run was killed, which counts; a task on which the agent failed before is taken alone.
+    Where a claim ran out its run was killed, which counts; a task on which the agent failed again and again is taken alone.
     """
     if only is not None and not only:
         return []
@@ -86,7 +87,9 @@ def claim_tasks(
     claimed = Task.objects.in_bulk(in_order)
     tasks = [task for id_ in in_order if (task := claimed.get(id_)) and task.locked_by == run_id]
     batch = alone(run_id, tasks)
-    give_back(run_id, [task.id for task in tasks[len(batch) :]])
+    if rest := [task.id for task in tasks[len(batch) :]]:
+        give_back(run_id, rest)
+        look(agent_of(run_id))  # they wait for no period: there may be as many suspects as a run takes
     return list(batch)
 
 

@@ -1,7 +1,8 @@
 """Claims whose run was killed, by one of its tasks perhaps: each counts as a failure of the agent on the task.
 
-Which task it was cannot be told of a run that had several. Therefore a task on which its agent failed is taken alone the next
-time: an innocent one comes through and is forgotten, and only a harmful one is counted on, up to quarantine.
+Which task it was cannot be told of a run that had several, and a run may be killed from outside. Therefore tasks on which their
+agent failed twice in a row are taken alone: an innocent one comes through and is forgotten, and only a harmful one is counted on,
+up to quarantine.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from workqueues.models import Task
 
 logger = logging.getLogger(__name__)
 
+SUSPECT_AFTER = 2
+"""Failures of an agent on a task, in a row, after which it is taken alone."""
 CAUSES = "by lack of memory, by its time limit or from outside"
 
 
@@ -52,9 +55,9 @@ def note_lost_claims(run_id: str, holders: Mapping[int, str]) -> None:
 
 
 def alone(run_id: str, tasks: Sequence[Task]) -> Sequence[Task]:
-    """The part of a batch that a run works on: the first task alone where its agent failed on it, else all before such a one."""
+    """The part of a batch that a run works on: the first task alone where it is a suspect, else all before a suspect."""
     agent = agent_of(run_id)
-    suspects = (n for n, task in enumerate(tasks) if task.agent_faults and task.faulty_agent == agent)
+    suspects = (n for n, task in enumerate(tasks) if task.agent_faults >= SUSPECT_AFTER and task.faulty_agent == agent)
     return tasks[: max(next(suspects, len(tasks)), 1)]
 
 
