@@ -83,9 +83,11 @@ def test_a_task_that_kills_every_process_that_works_on_it_is_in_quarantine_and_i
     first, bad, last = tasks
     at_harm(monkeypatch, bad, kill_self)
     killed = 0
-    for _ in range(12):
+    while not Task.objects.exclude(quarantined_at=None).exists():
         killed += in_process("generate") == -signal.SIGKILL
         let_claims_run_out()
+    for _ in range(2):
+        assert in_process("generate") == 0
     assert killed == 5
     assert {job.task_id for job in Job.objects.all()} == {first.id, last.id}
     bad.refresh_from_db()
@@ -118,14 +120,18 @@ def test_a_process_that_is_killed_from_outside_leaves_no_mark_on_its_tasks(
     assert set(Task.objects.values_list("agent_faults", "faulty_agent", "error_dialog")) == {(0, "", "")}
 
 
-ONE_RUN = """
+RUNS = """
 import django, redis
 django.setup()
 from django.conf import settings
 from broker_site.foundation.agency.run import run_agent
-assert run_agent("command", looked=True) == 0
-print(redis.Redis.from_url(settings.REDIS_URL).exists("look:command"))
+for runs in range(1, 61):
+    assert run_agent("command", looked=True) == 0
+    if not redis.Redis.from_url(settings.REDIS_URL).exists("look:command"):
+        break
+print(runs)
 """
+"""Runs that follow each other by messages alone: how many, at most 60."""
 
 
 def test_tasks_that_are_taken_alone_one_after_the_other_wait_for_no_period(tasks: list[Task], redis_url: str) -> None:
@@ -140,10 +146,8 @@ def test_tasks_that_are_taken_alone_one_after_the_other_wait_for_no_period(tasks
     url = f"postgresql://{at['USER']}:{at['PASSWORD']}@/{at['NAME']}?host={quote(at['HOST'], safe='')}&port={at['PORT']}"
     env = os.environ | {"DATABASE_URL": url, "REDIS_URL": redis_url, "GRIDBROKER_PROFILE": "local"}
     env["DJANGO_SETTINGS_MODULE"] = "broker_site.settings"
-    looks = [
-        subprocess.run([sys.executable, "-c", ONE_RUN], env=env, check=True, capture_output=True, text=True) for _ in range(4)
-    ]
-    assert [run.stdout for run in looks] == ["1\n", "1\n", "1\n", "0\n"]
+    runs = subprocess.run([sys.executable, "-c", RUNS], env=env, check=True, capture_output=True, text=True).stdout
+    assert len(tasks) <= int(runs) < 60
     assert not Task.objects.exclude(agent_faults=0).exists()
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from django.db import connection
 
 from broker_site.foundation.agency.look import look
-from workqueues.ledger.lost_claims import agent_of, alone, give_back, note_lost_claims
+from workqueues.ledger.lost_claims import agent_of, give_back, note_lost_claims, work_of_run
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
 from workqueues.queries.agent_work import DUE, STANDINGS, TURN, WORK
@@ -86,8 +86,8 @@ def claim_tasks(
         note_lost_claims(run_id, lost)
     claimed = Task.objects.in_bulk(in_order)
     tasks = [task for id_ in in_order if (task := claimed.get(id_)) and task.locked_by == run_id]
-    batch = alone(run_id, tasks)
-    if rest := [task.id for task in tasks[len(batch) :]]:
+    batch = work_of_run(run_id, tasks)
+    if rest := [task.id for task in tasks if task not in batch]:
         give_back(run_id, rest)
         look(agent_of(run_id))  # they wait for no period: there may be as many suspects as a run takes
     return list(batch)

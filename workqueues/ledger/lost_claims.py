@@ -8,6 +8,7 @@ up to quarantine.
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -54,11 +55,15 @@ def note_lost_claims(run_id: str, holders: Mapping[int, str]) -> None:
         give_back(run_id, [task.id for task in tasks if task.agent_faults >= most])
 
 
-def alone(run_id: str, tasks: Sequence[Task]) -> Sequence[Task]:
-    """The part of a batch that a run works on: the first task alone where it is a suspect, else all before a suspect."""
+def work_of_run(run_id: str, tasks: Sequence[Task]) -> Sequence[Task]:
+    """The part of a batch that a run works on: all tasks but suspects, or one suspect alone.
+
+    Where there are both the lot decides, so that neither keeps the other waiting for long.
+    """
     agent = agent_of(run_id)
-    suspects = (n for n, task in enumerate(tasks) if task.agent_faults >= SUSPECT_AFTER and task.faulty_agent == agent)
-    return tasks[: max(next(suspects, len(tasks)), 1)]
+    suspects = [task for task in tasks if task.agent_faults >= SUSPECT_AFTER and task.faulty_agent == agent]
+    others = [task for task in tasks if task not in suspects]
+    return suspects[:1] if suspects and (not others or random.random() < 0.5) else others  # noqa: S311
 
 
 def give_back(run_id: str, task_ids: Sequence[int]) -> None:
