@@ -162,7 +162,8 @@ class Client:
 @contextmanager
 def web(server: Bench) -> Iterator[System]:
     """The web server as `up` starts it, on the database of this run; no worker, no beat, no pilots."""
-    with running(INSTANCE, prepare=lambda system: (), worker=False, beat=False, environment={"DATABASE_URL": server.url}) as it:
+    database = {"DATABASE_URL": server.url, "MONITORING_DATABASE_URL": ""}
+    with running(INSTANCE, prepare=lambda system: (), worker=False, beat=False, environment=database) as it:
         yield it
 
 

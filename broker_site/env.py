@@ -58,6 +58,10 @@ class Env:
     """GRIDBROKER_INSTANCE: which private instance under `.gridbroker/` operator commands mean; default `up`."""
     database: Annotated[Database | None, Field(validation_alias="DATABASE_URL"), BeforeValidator(_database)] = None
     """DATABASE_URL: postgresql://user:password@host:port/name, or ...@/name?host=/folder/of/socket."""
+    monitoring_database: Annotated[
+        Database | None, Field(validation_alias="MONITORING_DATABASE_URL"), BeforeValidator(_database)
+    ] = None
+    """MONITORING_DATABASE_URL: the same database as DATABASE_URL, as the role that pages read as."""
     redis_url: Annotated[str | None, Field(validation_alias="REDIS_URL"), BeforeValidator(_redis_url)] = None
     """REDIS_URL: redis://:password@host:port/number or rediss://..."""
     secret_key: Annotated[str, Field(validation_alias="SECRET_KEY")] = ""

@@ -147,7 +147,7 @@ PLANS = {"plan_cache_mode": "force_generic_plan"}
 DATABASES = {
     "default": _connection(ENV.database or NOWHERE, {**GUARDS, **PLANS}),
     "monitoring": _connection(
-        ENV.database or NOWHERE,
+        ENV.monitoring_database or ENV.database or NOWHERE,
         {**GUARDS, "default_transaction_read_only": "on", "statement_timeout": 5_000},
         TEST={"MIRROR": "default"},
     ),

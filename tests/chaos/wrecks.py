@@ -172,7 +172,7 @@ def behind_proxies(machine: Machine) -> Iterator[dict[str, Proxy]]:
     with attached(f"{machine.instance}-servers", need_redis=True) as servers:
         assert servers.postgres and servers.redis
         servers.postgres.renew_database()
-        servers.postgres.grant_application()
+        servers.postgres.grant_roles()
         dice = random.Random(machine.campaign.seed)
         proxies = {
             "database": Proxy(("127.0.0.1", servers.postgres.access.port), dice),

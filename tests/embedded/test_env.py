@@ -53,6 +53,13 @@ def test_a_unix_socket_is_a_host() -> None:
     assert (env.database.host, env.database.port, env.database.user) == ("/run/pg", "5555", "me")
 
 
+def test_pages_may_read_as_a_role_of_their_own() -> None:
+    env = Env.read({**PRODUCTION, "MONITORING_DATABASE_URL": "postgresql://reader:pw@db.example.org/broker"})
+    assert env.monitoring_database is not None
+    assert (env.monitoring_database.user, env.monitoring_database.name) == ("reader", "broker")
+    assert Env.read(PRODUCTION).monitoring_database is None
+
+
 def test_production_names_everything_that_is_missing_at_once() -> None:
     told = problems({})
     for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "TLS_PROXY_HEADER"):
@@ -65,6 +72,7 @@ def test_production_names_everything_that_is_missing_at_once() -> None:
         ("DATABASE_URL", "mysql://db/x", "must begin with postgresql://"),
         ("DATABASE_URL", "postgresql://db", "name of a database"),
         ("DATABASE_URL", "postgresql://db:99999/x", "port must be a number"),
+        ("MONITORING_DATABASE_URL", "postgresql://db", "name of a database"),
         ("REDIS_URL", "localhost:6379", "must look like redis://"),
         ("GRIDBROKER_PORT", "0", "from 1 to 65535"),
         ("GRIDBROKER_PORT", "http", "from 1 to 65535"),

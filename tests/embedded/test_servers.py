@@ -183,16 +183,16 @@ def test_nobody_enters_without_the_password(folder: Path, make: Make) -> None:
     instance.stop()
 
 
-def test_an_instance_of_an_older_release_gets_the_role_of_the_application(own_folder: Path, make: Make) -> None:
+def test_an_instance_of_an_older_release_gets_the_roles_of_application_and_monitoring(own_folder: Path, make: Make) -> None:
     first = make(own_folder, durable=True)
     first.start()
     assert first.postgres
     with first.postgres.administer() as connection, connection.cursor() as cursor:
-        cursor.execute("DROP ROLE gridbroker_application; ALTER ROLE gridbroker CREATEDB")
+        cursor.execute("DROP ROLE gridbroker_application; DROP ROLE gridbroker_monitoring; ALTER ROLE gridbroker CREATEDB")
     first.stop()
     secrets = first.folder / "secrets.json"
     kept = json.loads(secrets.read_text())
-    del kept["application_password"]
+    del kept["application_password"], kept["monitoring_password"]
     secrets.write_text(json.dumps(kept))
 
     second = make(own_folder, durable=True)
@@ -202,6 +202,8 @@ def test_an_instance_of_an_older_release_gets_the_role_of_the_application(own_fo
     assert run(services, rights) == [("gridbroker", False, False, False)]
     as_application = replace(services, database_url=services.application_url)
     assert run(as_application, rights) == [("gridbroker_application", False, False, False)]
+    as_monitoring = replace(services, database_url=services.monitoring_url)
+    assert run(as_monitoring, rights) == [("gridbroker_monitoring", False, False, False)]
     third = make(own_folder, durable=True, environ={"DATABASE_URL": services.application_url})
     assert third.start().database_url == services.database_url, "the URL of the application is not somebody else's database"
     third.stop()

@@ -89,7 +89,7 @@ def test_what_is_killed_is_started_again_and_a_clean_stop_leaves_nothing() -> No
         psycopg2.connect(system.services.database_url)
 
 
-def test_what_runs_does_not_own_the_tables_and_cannot_change_the_audit() -> None:
+def test_what_runs_does_not_own_the_tables_and_cannot_change_the_audit_and_pages_only_read() -> None:
     with running(INSTANCE, worker=False, fresh=True) as system:
         assert answers(system)
         with urllib.request.urlopen(f"{system.url}/login/", timeout=10) as page:  # noqa: S310 - our own http URL
@@ -99,6 +99,12 @@ def test_what_runs_does_not_own_the_tables_and_cannot_change_the_audit() -> None
         refused = pytest.raises(psycopg2.errors.InsufficientPrivilege)
         with closing(psycopg2.connect(system.environment["DATABASE_URL"])) as connection, connection.cursor() as cursor, refused:
             cursor.execute("TRUNCATE access_audit")
+        reading = psycopg2.connect(system.environment["MONITORING_DATABASE_URL"])
+        with closing(reading), reading.cursor() as cursor:
+            cursor.execute("SELECT current_user, count(*) FROM workqueues_task")
+            assert cursor.fetchall() == [("gridbroker_monitoring", 0)]
+            with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                cursor.execute("DELETE FROM workqueues_task")
         system.manage("migrate", "--check")  # an operator's command is the owner's
         with closing(psycopg2.connect(system.services.database_url)) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT rolname FROM pg_roles WHERE rolcreatedb AND rolname = 'gridbroker_application'")

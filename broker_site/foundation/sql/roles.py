@@ -1,7 +1,8 @@
-"""The rights of the role that web, worker and beat work as, apart from those of the role that owns the tables.
+"""The rights of the two roles that work with the tables, apart from those of the role that owns them.
 
-It reads and writes rows, makes no tables, and of the audit it can only add rows. One list of statements for the private
-PostgreSQL (`embedded`) and for any other (`manage.py db_roles`).
+Web, worker and beat read and write rows, make no tables, and of the audit they can only add rows. Pages read as a role of their
+own, which sees what they show and can write nothing. One list of statements for the private PostgreSQL (`embedded`) and for any
+other (`manage.py db_roles`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Iterator
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor  # noqa: N812 - the name of a class
 
-APPLICATION = "gridbroker_application"
-"""The role's name, where nobody chooses another."""
+APPLICATION, MONITORING = "gridbroker_application", "gridbroker_monitoring"
+"""The names of the roles, where nobody chooses others."""
 
 ROWS = (
     "GRANT USAGE ON SCHEMA public TO {application}",
@@ -29,17 +30,38 @@ AUDIT = (
 )
 """Of tables that migrations have made."""
 
+SECRET_TABLES = (
+    *("access_credential", "access_user", "access_user_groups", "access_user_user_permissions", "access_role"),
+    *("access_audit", "access_auditseal", "auth_group", "auth_group_permissions", "auth_permission"),
+    *("django_session", "django_admin_log", "django_content_type", "django_migrations"),
+)
+"""Credentials, people, sessions, audit: what no page shows."""
+READING = (
+    "GRANT USAGE ON SCHEMA public TO {monitoring}",
+    "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {monitoring}",
+    "REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {monitoring}",
+    "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {monitoring}",
+    f"REVOKE ALL ON {', '.join(SECRET_TABLES)} FROM {{monitoring}}",
+    "GRANT SELECT (at, who, act) ON access_audit TO {monitoring}",
+)
+"""Of tables that migrations have made. A table of a later release is not read before these run again."""
 
-def statements(owner: str, application: str) -> Iterator[sql.Composed]:
-    """To be run by the owner, or a superuser, in the broker's database, after its migrations; again does no harm."""
+
+def statements(owner: str, application: str, monitoring: str | None) -> Iterator[sql.Composed]:
+    """To be run by the owner, or a superuser, in the broker's database, after its migrations; again does no harm.
+
+    Without a role for reading, pages read as the application.
+    """
     for text in (*ROWS, *AUDIT):
         yield sql.SQL(text).format(owner=sql.Identifier(owner), application=sql.Identifier(application))
+    for text in READING if monitoring else ():
+        yield sql.SQL(text).format(monitoring=sql.Identifier(monitoring))
 
 
-def grant(cursor: Cursor, owner: str, application: str) -> None:
+def grant(cursor: Cursor, owner: str, application: str, monitoring: str | None) -> None:
     """Run them; of a database without tables only those that need none."""
     cursor.execute("SELECT to_regclass('access_auditseal') IS NOT NULL")
     row = cursor.fetchone()
     complete = row is not None and row[0]
-    for statement in list(statements(owner, application))[: None if complete else len(ROWS)]:
+    for statement in list(statements(owner, application, monitoring))[: None if complete else len(ROWS)]:
         cursor.execute(statement)

@@ -22,7 +22,7 @@ from typing import IO
 
 import psycopg2
 
-from broker_site.foundation.sql.roles import APPLICATION
+from broker_site.foundation.sql.roles import APPLICATION, MONITORING
 from broker_site.roof.embedded import process
 from broker_site.roof.embedded.place import (
     STATE,
@@ -45,7 +45,7 @@ ROOT = Path(__file__).resolve().parents[3]
 DURABLE = frozenset({"up"})
 """Instances whose data outlive a crash of the machine; the others (tests, demo, benchmarks) trade that for speed."""
 TRIES = 3
-PASSWORDS = ("admin_password", "password", "application_password")
+PASSWORDS = ("admin_password", "password", "application_password", "monitoring_password")
 """Of the roles of the private PostgreSQL."""
 
 Say = Callable[[str], None]
@@ -60,13 +60,14 @@ class Services:
     """What a process needs to use the servers. The key is empty where the environment names a file that holds it.
 
     `database_url` is that of the owner of the tables, `application_url` that of web, worker and beat: the same where the
-    environment names the database.
+    environment names the database. `monitoring_url` is that of pages; empty where the environment names none.
     """
 
     database_url: str
     redis_url: str
     secret_key: str
     application_url: str
+    monitoring_url: str
 
     def environment(self) -> dict[str, str]:
         """The variables that `Env` reads, for the owner. An empty Redis URL (none found, none demanded) stays unset."""
@@ -100,6 +101,7 @@ class Instance:
         self._database_url = _foreign(environ.get("DATABASE_URL", ""), *own)
         self._place_known = self._database_url != environ.get("DATABASE_URL", "")
         """Whether the process that put our own URL there has shown the user where things are."""
+        self._monitoring_url = _foreign(environ.get("MONITORING_DATABASE_URL", ""), kept.get("monitoring_password"))
         self._redis_url = _foreign(environ.get("REDIS_URL", ""), kept.get("redis_password"))
         self._secret_key = environ.get("SECRET_KEY", "")
         self._key_in_file = bool(environ.get("SECRET_KEY_FILE"))
@@ -183,6 +185,7 @@ class Instance:
             redis_url=self.redis.url if self.redis else self._redis_url,
             secret_key=self._secret_key,
             application_url=self.postgres.url(APPLICATION) if self.postgres else self._database_url,
+            monitoring_url=self.postgres.url(MONITORING) if self.postgres else self._monitoring_url,
         )
 
     def empty(self) -> bool:

@@ -24,7 +24,7 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT
 
-from broker_site.foundation.sql.roles import APPLICATION, grant
+from broker_site.foundation.sql.roles import APPLICATION, MONITORING, grant
 from broker_site.roof.embedded import process
 from broker_site.roof.embedded.place import LONGEST_SOCKET, NoPlace, Place, give, give_tree, named_user, write_private
 from broker_site.roof.embedded.process import Identity
@@ -80,12 +80,13 @@ def find_software() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach the server: the port, and the passwords of administrator, owner and application."""
+    """How to reach the server: the port, and the passwords of administrator, owner, application and monitoring."""
 
     port: int
     admin_password: str
     password: str
     application_password: str
+    monitoring_password: str
 
 
 class Postgres:
@@ -103,16 +104,21 @@ class Postgres:
         return self.place.sockets if len(str(path).encode()) <= LONGEST_SOCKET else None
 
     def url(self, role: str = OWNER) -> str:
-        """The connection URL for the owner of the database, or for the application; by Unix socket where there is one."""
+        """The connection URL for a role, usually the owner of the database; by Unix socket where there is one."""
         where = quote(str(self.socket_folder), safe="") if self.socket_folder else "127.0.0.1"
-        password = quote(self.access.password if role == OWNER else self.access.application_password)
-        return f"postgresql://{role}:{password}@/{DATABASE}?host={where}&port={self.access.port}"
+        password = self.access.password if role == OWNER else self._passwords[role]
+        return f"postgresql://{role}:{quote(password)}@/{DATABASE}?host={where}&port={self.access.port}"
 
-    def grant_application(self) -> None:
-        """Give the application its rights on the tables that there are, and on those to come."""
-        self._make_database()  # a server that an older release started has no such role
+    @property
+    def _passwords(self) -> Mapping[str, str]:
+        """Of the roles that own nothing."""
+        return {APPLICATION: self.access.application_password, MONITORING: self.access.monitoring_password}
+
+    def grant_roles(self) -> None:
+        """Give application and monitoring their rights on the tables that there are, the application also on those to come."""
+        self._make_database()  # a server that an older release started lacks roles
         with closing(psycopg2.connect(self.url(), connect_timeout=5)) as connection, connection, connection.cursor() as cursor:
-            grant(cursor, OWNER, APPLICATION)
+            grant(cursor, OWNER, APPLICATION, MONITORING)
 
     def identity(self) -> Identity | None:
         """The server that runs in our data folder, whoever started it; None when there is none."""
@@ -277,7 +283,7 @@ class Postgres:
         It may make further databases where nothing has to last, as in tests.
         """
         with self.administer() as connection, connection.cursor() as cursor:
-            owner, application = sql.Identifier(OWNER), sql.Identifier(APPLICATION)
+            owner = sql.Identifier(OWNER)
             cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [OWNER])
             if not cursor.rowcount:
                 cursor.execute(
@@ -288,10 +294,11 @@ class Postgres:
                 cursor.execute(sql.SQL("ALTER ROLE {} NOCREATEDB").format(owner))
             else:
                 cursor.execute(sql.SQL("ALTER ROLE {} CREATEDB").format(owner))
-            cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [APPLICATION])
-            if not cursor.rowcount:
-                cursor.execute(sql.SQL("CREATE ROLE {} LOGIN").format(application))
-            cursor.execute(sql.SQL("ALTER ROLE {} PASSWORD %s").format(application), [self.access.application_password])
+            for role, password in self._passwords.items():
+                cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [role])
+                if not cursor.rowcount:
+                    cursor.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
+                cursor.execute(sql.SQL("ALTER ROLE {} PASSWORD %s").format(sql.Identifier(role)), [password])
             cursor.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE])
             if not cursor.rowcount:
                 cursor.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), owner))

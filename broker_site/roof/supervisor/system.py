@@ -39,7 +39,7 @@ MARKER = "GRIDBROKER_SYSTEM"
 WEB_WORKERS, WEB_CONNECTIONS, WORKER_PROCESSES = 2, 1000, 2
 WEB_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "5000", "GRIDBROKER_LOCK_TIMEOUT_MS": "2000"}
 WORKER_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "30000", "GRIDBROKER_LOCK_TIMEOUT_MS": "5000"}
-SECRET = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FILE", "SECRET_KEY_FALLBACKS")
+SECRET = ("DATABASE_URL", "MONITORING_DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FILE", "SECRET_KEY_FALLBACKS")
 """What a pilot never sees: its payloads inherit its environment."""
 
 QUIET_S = late_after_s(OFTEN_S)
@@ -225,7 +225,7 @@ def _start(
     write_private(system.folder / "system.json", json.dumps({"url": system.url, "pid": os.getpid()}))
     pilots = [*prepare(system), *pilots]
     if system.instance.postgres:
-        system.instance.postgres.grant_application()
+        system.instance.postgres.grant_roles()
     supervisor, signs = system.supervisor, system.signs
     servers = PrivateServers(system.instance)
     supervisor.duty(servers.tend, 0.5)
@@ -283,6 +283,7 @@ def _environment(servers: Instance, services: Services, more: Mapping[str, str])
         **os.environ,
         **services.environment(),
         "DATABASE_URL": services.application_url,
+        "MONITORING_DATABASE_URL": services.monitoring_url,
         "DJANGO_SETTINGS_MODULE": "broker_site.settings",
         "GRIDBROKER_PROFILE": "local",
         "GRIDBROKER_INSTANCE": servers.name,
