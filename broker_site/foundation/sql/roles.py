@@ -54,8 +54,9 @@ def statements(owner: str, application: str, monitoring: str | None) -> Iterator
     """
     for text in (*ROWS, *AUDIT):
         yield sql.SQL(text).format(owner=sql.Identifier(owner), application=sql.Identifier(application))
-    for text in READING if monitoring else ():
-        yield sql.SQL(text).format(monitoring=sql.Identifier(monitoring))
+    if monitoring:
+        for text in READING:
+            yield sql.SQL(text).format(monitoring=sql.Identifier(monitoring))
 
 
 def grant(cursor: Cursor, owner: str, application: str, monitoring: str | None) -> None:
