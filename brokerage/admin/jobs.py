@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, pretty, row
 from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec, Pilot, TaskQueue
+from brokerage.queries.command_lines import command_line
 from brokerage.rules.dispatch.settlement import first_line
 
 
@@ -62,6 +63,18 @@ class JobSpecAdmin(OfJob):
     list_display = ("job_link", "job_name", "vo", "user_name", "transformation", "ram_mb", "disk_mb", "walltime_s", "created_at")
     search_fields = ("=job_name", "=user_name")
     search_help_text = "Number or whole name of the job, or its user."
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """All columns, the command line whole."""
+        fields = [name for name in super().get_fields(request, obj) if name != "job_values"]
+        return ["whole_line" if name == "job_parameters" else name for name in fields]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return (*super().get_readonly_fields(request, obj), "whole_line")
+
+    @admin.display(description="job parameters")
+    def whole_line(self, spec: JobSpec) -> str:
+        return command_line(spec)
 
 
 @admin.register(JobInput)

@@ -22,6 +22,7 @@ from brokerage.models import (
     Site,
     StorageEndpoint,
 )
+from brokerage.queries.command_lines import command_line
 from brokerage.queries.feeds import state_of
 from brokerage.rules.facts.job_kind import KIND_NAMES
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
@@ -54,6 +55,11 @@ class JobShown(serializers.ModelSerializer[Job]):
 
 class SpecShown(serializers.ModelSerializer[JobSpec]):
     """What a job is."""
+
+    job_parameters = serializers.SerializerMethodField()
+
+    def get_job_parameters(self, spec: JobSpec) -> str:
+        return command_line(spec)
 
     class Meta:
         model = JobSpec

@@ -7,6 +7,7 @@ The jobs with their inputs, outputs and history go in by COPY in one transaction
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -157,7 +158,7 @@ _JOB = (
 _SPEC = (
     "job_id", "storage", "job_parameters", "ram_mb", "disk_mb", "walltime_s", "n_input_files", "input_bytes", "n_events",
     "job_name", "vo", "user_name", "prod_source_label", "processing_type", "working_group", "transformation",
-    "software_release", "nucleus", "decision_id",
+    "software_release", "nucleus", "decision_id", "job_values",
 )  # fmt: skip
 _INPUT = ("job_id", "file_id", "dataset_id", "tracked", "attempt_nr", "event_range_id")
 _CHANGE = ("job_id", "old", "new", "epoch", "who", "why")
@@ -193,6 +194,7 @@ def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None) -> N
             f"{j.id}\t{escaped(j.storage)}\t{escaped(j.parameters)}\t{j.slot.ram_mb}\t{j.slot.disk_mb}\t{j.slot.walltime_s}"
             f"\t{len(j.inputs) + len(j.ranges)}"
             f"\t{min(j.input_bytes, MOST_BYTES)}\t{j.n_events}\t{name}.{j.id}\t{constant}"
+            f"\t{cell(None if j.values is None else json.dumps(j.values, ensure_ascii=False))}"
             for j in jobs
         ),
     )

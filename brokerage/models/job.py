@@ -116,7 +116,14 @@ class JobSpec(models.Model):
     working_group = models.CharField(max_length=32, default="", db_default="")
     transformation = models.CharField(max_length=128, default="", db_default="")
     software_release = models.CharField(max_length=192, default="", db_default="")
-    job_parameters = models.TextField(default="", db_default="")
+    job_parameters = models.TextField(
+        default="", db_default="", help_text="the payload's command line; empty where the job has values for that of the task"
+    )
+    job_values = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="what the job puts into the placeholders of the task's job parameters, in order, where their text is long",
+    )
     ram_mb = models.IntegerField(default=0, db_default=0, help_text="memory of the whole job, MB; 0: unknown")
     disk_mb = models.IntegerField(default=0, db_default=0, help_text="scratch disk of the whole job, MB; 0: unknown")
     walltime_s = models.IntegerField(default=0, db_default=0, help_text="longest run, s; 0: no limit")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from broker_site.foundation.sql.prepared import Prepared
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
-from workqueues.rules.jobs.job_parameters import compiled_name
+from workqueues.rules.jobs.job_parameters import compiled, compiled_name
 
 _JOB = Prepared(
     "job_document",
@@ -32,7 +32,10 @@ _JOB = Prepared(
             LEFT JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name AND c.vo = d.vo
             WHERE f.out_job_id = j.id ORDER BY f.id),
         ARRAY(SELECT json_build_array(t.dataset_id, t.filename_template, t.source_name)
-            FROM workqueues_outputtemplate t WHERE t.task_id = j.task_id AND t.source_name <> '' ORDER BY t.id)
+            FROM workqueues_outputtemplate t WHERE t.task_id = j.task_id AND t.source_name <> '' ORDER BY t.id),
+        s.job_values::json,
+        CASE WHEN s.job_values IS NOT NULL
+            THEN (SELECT job_params_template FROM workqueues_jobparamstemplate WHERE task_id = j.task_id) END
     FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id
         JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     WHERE j.id = $1
@@ -59,6 +62,8 @@ class _JobRow(NamedTuple):
     replicas: Sequence[Sequence[Any]]
     outputs: Sequence[Sequence[Any]]
     sources: Sequence[Sequence[Any]]
+    values: Sequence[str] | None
+    template: str | None
 
 
 def job_document(job_id: int) -> dict[str, Any]:
@@ -75,7 +80,7 @@ def job_document(job_id: int) -> dict[str, Any]:
         "attempt_nr": job.attempt_nr,
         "queue": job.queue,
         "transformation": job.transformation,
-        "parameters": job.parameters,
+        "parameters": job.parameters if job.template is None else compiled(job.template).line(job.values or ()),
         "container": job.container or None,
         "cores": job.cores,
         "memory_mb": job.memory_mb,

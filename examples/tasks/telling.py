@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from brokerage.models import ComputingQueue, Decision, Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
+from brokerage.queries.command_lines import command_line
 from brokerage.queries.decisions import DecisionFacts, decision_facts, explanation_of, with_snapshot
 from brokerage.rules.explain.explanation import Explanation
 from brokerage.rules.facts.snapshot import Queues
@@ -282,7 +283,7 @@ def tell_job(task_id: int, nth: int) -> None:
 
 
 def _tell_in_full(job_id: int) -> None:
-    print(JobSpec.objects.get(job_id=job_id).job_parameters.replace(" --", "\n--"))
+    print(command_line(JobSpec.objects.get(job_id=job_id)).replace(" --", "\n--"))
     inputs = list(JobInput.objects.filter(job_id=job_id).order_by("id"))
     files = File.objects.in_bulk([i.file_id for i in inputs])
     ranges = EventRange.objects.in_bulk([i.event_range_id for i in inputs if i.event_range_id])

@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import VoScope, may
+from brokerage.queries.command_lines import command_line
 from brokerage.queries.jobs import inputs_of_job
 from brokerage.queries.task_status import task_status
 from brokerage.queries.why_empty import MOST, why_empty_of
@@ -99,11 +100,12 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
     list_rows = job_rows(visible_jobs(scope).filter(id=job_id))
     if not list_rows:
         raise Http404(f"Job {job_id} has just been removed.")
-    outputs, result = job_outputs(job_id), getattr(row, "result", None)
+    outputs, result, spec = job_outputs(job_id), getattr(row, "result", None), getattr(row, "spec", None)
     context = {
         "job": row,
         "row": list_rows[0],
-        "spec": getattr(row, "spec", None),
+        "spec": spec,
+        "parameters": command_line(spec, alias()) if spec else "",
         "result": result,
         "final": row.status in JOB.final,
         "moves": job_moves(job_id),

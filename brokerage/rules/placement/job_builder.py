@@ -15,7 +15,7 @@ from brokerage.rules.placement.usable_input import UsableInput
 from workqueues.rules.jobs.command_length import too_long
 from workqueues.rules.jobs.event_ranges import InputFile, NewRange
 from workqueues.rules.jobs.file_names import middle_name
-from workqueues.rules.jobs.job_parameters import JobFill, compiled, compiled_name
+from workqueues.rules.jobs.job_parameters import STORED_ONCE, JobFill, compiled, compiled_name
 from workqueues.rules.jobs.pseudo_files import PREFIX, number_of, seed_value
 from workqueues.splitters.check import BadPlan
 from workqueues.splitters.pairs import BoundRow, MasterSpan, Stand
@@ -116,7 +116,7 @@ class JobBuilder:
         if self.seeds:
             seed = self.seeds[i]
             inputs.append(InputUse(seed.id, seed.dataset_id, seed.attempt_nr, True))
-        outputs, parameters = self._texts(i, placed, master, streams)
+        outputs, parameters, values = self._texts(i, placed, master, streams)
         return NewJob(
             id=job_id,
             computing_queue_id=placed.queue_id,
@@ -132,13 +132,14 @@ class JobBuilder:
             n_events=plan.n_events,
             ranges=master.ranges,
             previous_jobs=master.previous,
+            values=values,
             bound=bound,
         )
 
     def _texts(
         self, i: int, placed: PlacedJob, master: MasterInputs, streams: dict[str, list[str]]
-    ) -> tuple[list[OutputName], str]:
-        """Names of the outputs, and parameters, of the i-th job."""
+    ) -> tuple[list[OutputName], str, list[str] | None]:
+        """Names of the outputs, and parameters or their values, of the i-th job."""
         outputs, serial, usable = list[OutputName](), 0, self.usable
         middle = middle_name(usable.rules, usable.dataset.dataset_name, master.lfns[0] if master.lfns else "")
         for output in self.outputs[placed.queue]:
@@ -158,12 +159,15 @@ class JobBuilder:
             first_event=master.first_event + usable.rules.first_event if master.lfns else 0,
             middle_name=middle,
         )
-        text = compiled(self.parameters).fill(fill)
+        template = compiled(self.parameters)
+        values = template.values(fill)
+        filled = text = template.line(values)
         if usable.generation.writes_parameters:
             text = usable.generation.parameters(fill, placed.queue, text)
         if wrong := too_long(text):
             raise BadPlan(f"{wrong}: a job with fewer files (nMaxFilesPerJob) has a shorter one")
-        return outputs, text
+        once = template.n_constant >= STORED_ONCE and text == filled
+        return outputs, "" if once else text, values if once else None
 
     def written(self, placed: Sequence[DealtJob]) -> Counter[int]:
         """Output dataset -> how many files of it the jobs make."""

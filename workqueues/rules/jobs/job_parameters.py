@@ -20,6 +20,8 @@ _Getter = Callable[["JobFill"], object]
 _DIGITS = "0123456789"
 NAME_DIGITS = 6
 """Digits of a serial number in a file name, unless the template says another width."""
+STORED_ONCE = 1_000
+"""From so many characters on that all jobs of a task have in common, they are stored with the task alone."""
 _NUMBER, _ANY = "\0", "\1"
 """Marks of a template's shape; no name holds them."""
 
@@ -49,19 +51,27 @@ class JobFill(NamedTuple):
 
 
 class ParametersTemplate:
-    """A compiled job-parameters text; `names` are the placeholders that it uses."""
+    """A compiled job-parameters text; `names` are the placeholders that it uses, `n_constant` the characters of the rest."""
 
-    __slots__ = ("_format", "_getters", "names")
+    __slots__ = ("_format", "_getters", "n_constant", "names")
 
     def __init__(self, text: str) -> None:
         """Raises MalformedText for placeholders that cannot be read or filled."""
         parts = pieces(text)
         self.names = frozenset(n for part in parts if isinstance(part, Placeholder) for n in part.names)
+        self.n_constant = sum(len(part) for part in parts if isinstance(part, str))
         self._format = "".join("%s" if isinstance(part, Placeholder) else part.replace("%", "%%") for part in parts)
         self._getters = tuple(_getter(part) for part in parts if isinstance(part, Placeholder))
 
     def fill(self, job: JobFill) -> str:
-        return self._format % tuple([getter(job) for getter in self._getters])
+        return self.line(self.values(job))
+
+    def values(self, job: JobFill) -> list[str]:
+        """What the job puts into its placeholders, in their order."""
+        return [str(getter(job)) for getter in self._getters]
+
+    def line(self, values: Sequence[str]) -> str:
+        return self._format % tuple(values)
 
 
 class NameTemplate:
