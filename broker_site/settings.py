@@ -45,6 +45,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "broker_site.foundation.access.trace.TraceMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "broker_site.roof.web.pilot_verbs.PilotVerbsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "broker_site.foundation.access.headers.SecurityHeadersMiddleware",
     "broker_site.foundation.access.problems.ProblemsMiddleware",
@@ -123,7 +124,7 @@ PATIENCE = {
 def _connection(database: Database, guards: dict[str, object], **more: object) -> dict[str, Any]:
     """One entry of DATABASES: persistent connections, checked before use, with the given session settings."""
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "broker_site.foundation.sql.postgresql",
         "NAME": database.name,
         "USER": database.user,
         "PASSWORD": database.password,

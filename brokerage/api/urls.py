@@ -11,12 +11,15 @@ from brokerage.api.jobs import JobsView, TaskJobsView
 from brokerage.api.task_status import TaskStatusView
 from brokerage.api.what_if import WhatIfView, WhyEmptyView
 
-urlpatterns = [
+pilot_urlpatterns = [
     path("pilots/", pilots.register_pilot, name="pilot-register"),
     path("pilots/match/", pilots.match, name="pilot-match"),
     path("pilots/settled/", pilots.settled, name="pilot-settled"),
     path("jobs/<int:job_id>/heartbeat/", pilots.heartbeat, name="job-heartbeat"),
     path("jobs/<int:job_id>/report/", pilots.report, name="job-report"),
+]
+urlpatterns = [
+    *pilot_urlpatterns,
     path("jobs/", JobsView.as_view({"get": "list"}), name="job-list"),
     path("jobs/<int:job_id>/", JobsView.as_view({"get": "retrieve"}), name="job-detail"),
     path("tasks/<int:task_id>/jobs/", TaskJobsView.as_view({"get": "list"}), name="task-jobs"),

@@ -254,6 +254,7 @@ def test_a_remembered_pilot_costs_no_query_and_a_user_two(
     job = mint_job_token(7, 1, 60)
     for text, queries in ((pilot, 0), (user, 2), (job, 0)):
         principal_of_token(text)
+        principal_of_token(text)
         with django_assert_num_queries(queries):
             principal_of_token(text)
 

@@ -47,7 +47,7 @@ FROZEN = ("postgres", "backends")
 FULL_S, SILENT_S, BAD_S, FROZEN_S = 15.0, 15.0, 10.0, 20.0
 HEALED_S = 60.0
 """How long after a fault the next file must be finished."""
-ENDED_S, CLEAN_S = 150.0, 15.0
+ENDED_S, CLEAN_S = 400.0, 15.0
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """From a request to a principal: the bearer token first, else the session.
 
-Rights are read at use: a user's roles for every request, a stored credential at most CACHE_S seconds ago. Not here: what the
+Rights are read at use: a user's roles for every request, a stored credential, or that it was withdrawn, at most CACHE_S seconds
+ago. Not here: what the
 principal may do (`permissions`) and how credentials are made (`credentials`).
 """
 
@@ -28,6 +29,8 @@ from broker_site.foundation.kernel import clock
 
 CACHE_S = 4.0
 """How long a process trusts what it read of a credential; a revocation is effective everywhere within five seconds."""
+PILOT_CACHE_S = 60.0
+"""How long of one of a pilot, which asks often: those withdrawn meanwhile stand in a list that is read every CACHE_S."""
 _CACHE_MOST = 20_000
 _KEEPER = "operator"  # the role on which an enrolment that belongs to a user, and its pilots, stand
 
@@ -231,7 +234,7 @@ def _keepers(vo: str) -> QuerySet[User]:
 def _verify(text: str) -> _StoredCredential:
     key, now = digest(text), time.monotonic()
     known = _verified.get(key)
-    if known is not None and now < known.until:
+    if known is not None and now < known.until and not (known.kind == Credential.Kind.PILOT and known.id in _withdrawn_pilots()):
         return known
     _verified.pop(key, None)
     row = Credential.objects.filter(secret=key).first()
@@ -256,14 +259,14 @@ def _verify(text: str) -> _StoredCredential:
         subject=row.subject,
         roles=frozenset(row.claims["roles"]) if row.claims.get("roles") is not None else None,
         expires_at=row.expires_at,
-        until=now + CACHE_S,
+        until=now + (PILOT_CACHE_S if row.kind == Credential.Kind.PILOT else CACHE_S),
     )
     return verified
 
 
 def _withdrawn_pilots() -> frozenset[int]:
-    """Ids of pilot credentials that are no longer good; job tokens are not stored, so this list is how they die with their
-    pilot.
+    """Ids of pilot credentials that are no longer good: so die what is known of them here, and the job tokens of their pilots,
+    which are not stored.
     """
     global _withdrawn
     now = time.monotonic()

@@ -111,7 +111,7 @@ class Application:
         try:
             body = await self.bodies.read(scope, answer)
             try:
-                made = await lane.run(partial(self._ask_django, environ_of(scope, body)))
+                long = await lane.run(partial(self._answer, answer, environ_of(scope, body)))
             finally:
                 self.bodies.release(body)
         except Refused as refused:
@@ -120,10 +120,16 @@ class Application:
             self._say(lane.name, f"{lane.inside} requests of {lane.name} at once, more are refused (429)")
             _send(answer, TOO_MANY.response)
         else:
-            if made.long is None:
-                answer.response_bytes(made.status, made.headers, made.body)
-            else:
-                await self._send_long(answer, lane, made)
+            if long is not None:
+                await self._send_long(answer, lane, long)
+
+    def _answer(self, answer: Answer, environ: dict[str, Any]) -> DjangoAnswer | None:
+        """Send Django's answer from the thread that made it; or give it, when it is a long one."""
+        made = self._ask_django(environ)
+        if made.long is not None:
+            return made
+        answer.response_bytes(made.status, made.headers, made.body)
+        return None
 
     def _ask_django(self, environ: dict[str, Any]) -> DjangoAnswer:
         """Django's answer, whole unless it is one that is made while it is sent."""
@@ -171,6 +177,7 @@ class Application:
         while True:
             await asyncio.sleep(LOOK_S)
             for lane in self.lanes.all():
+                lane.give_nothing()
                 if n := lane.cut_overdue():
                     words = f"{n} database connections of {lane.name} cut: a request took longer than {lane.patience_s:g} s"
                     self._say(f"cut {lane.name}", words)

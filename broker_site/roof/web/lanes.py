@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -47,11 +48,17 @@ class Lane:
     """Requests that have a thread or wait for one."""
     _started: list[threading.Thread] = field(init=False, repr=False, default_factory=list)
     _asks: SimpleQueue[_Ask | None] = field(init=False, repr=False, default_factory=SimpleQueue)
+    _done: deque[asyncio.Future[Any]] = field(init=False, repr=False, default_factory=deque)
     _works: dict[int, _Work] = field(init=False, repr=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What `work` gives, done in a thread of this lane. Overloaded: it was not begun."""
+        """What `work` gives, done in a thread of this lane. Overloaded: it was not begun.
+
+        None is given late, at the next call or `give_nothing`: nobody waits for it, and each wake of the loop costs as much as a
+        short statement.
+        """
+        self.give_nothing()
         if self.inside >= self.threads + self.most_waiting:
             raise Overloaded(self.name)
         self.inside += 1
@@ -62,10 +69,20 @@ class Lane:
                 thread.start()
             loop = asyncio.get_running_loop()
             done: asyncio.Future[T] = loop.create_future()
-            self._asks.put((loop, done, work))
-            return await done
-        finally:
+            done.add_done_callback(self._leave)
+        except BaseException:
             self.inside -= 1
+            raise
+        self._asks.put((loop, done, work))
+        return await done
+
+    def give_nothing(self) -> None:
+        """Give None to those whose work is done and gave it."""
+        while self._done:
+            _settle(self._done.popleft(), None, None)
+
+    def _leave(self, done: asyncio.Future[Any]) -> None:
+        self.inside -= 1
 
     def _serve(self) -> None:
         """A thread: one request after the other, with the thread's own database connections."""
@@ -82,6 +99,9 @@ class Lane:
                 fault = error
             with self._lock:
                 del self._works[thread]
+            if result is None and fault is None:
+                self._done.append(done)
+                continue
             try:
                 loop.call_soon_threadsafe(_settle, done, result, fault)
             except RuntimeError:  # the server ends, its loop is closed

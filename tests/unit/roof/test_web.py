@@ -52,6 +52,9 @@ class Request:
         if self.stalls:
             await asyncio.sleep(60)
 
+    async def __call__(self) -> bytes:
+        return b"".join([part async for part in self])
+
 
 @pytest.mark.parametrize(
     ("method", "path", "lane"),
