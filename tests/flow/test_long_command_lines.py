@@ -1,4 +1,4 @@
-"""A long text that all jobs of a task have on their command line: stored with the task, given whole to the pilot and to who looks."""
+"""A long text that all jobs of a task have on their command line is stored once, and read whole."""
 
 from __future__ import annotations
 

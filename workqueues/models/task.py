@@ -170,7 +170,7 @@ class TaskParams(models.Model):
 
 
 class JobParamsTemplate(models.Model):
-    """The template that the job parameters of a task are filled from (JEDI_JobParams_Template). It stays once the task has jobs."""
+    """The template that the job parameters of a task are filled from (JEDI_JobParams_Template); fixed once it has jobs."""
 
     task = models.OneToOneField(Task, models.CASCADE, primary_key=True, related_name="job_params_template")
     job_params_template = models.TextField(help_text="command line with placeholders")

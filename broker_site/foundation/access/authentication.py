@@ -1,8 +1,7 @@
 """From a request to a principal: the bearer token first, else the session.
 
 Rights are read at use: a user's roles for every request, a stored credential, or that it was withdrawn, at most CACHE_S seconds
-ago. Not here: what the
-principal may do (`permissions`) and how credentials are made (`credentials`).
+ago. Not here: what the principal may do (`permissions`) and how credentials are made (`credentials`).
 """
 
 from __future__ import annotations

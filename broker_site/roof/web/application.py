@@ -22,7 +22,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from broker_site.foundation.access.headers import with_headers
 from broker_site.foundation.access.problems import Refused, answer_to
 from broker_site.foundation.access.trace import HEADER, traced
-from broker_site.roof.web.body import Bodies, Chunks
+from broker_site.roof.web.body import SMALL, Bodies, Chunks
 from broker_site.roof.web.environ import Scope, environ_of
 from broker_site.roof.web.lanes import Lane, Lanes, Overloaded, lanes
 
@@ -111,7 +111,7 @@ class Application:
         try:
             body = await self.bodies.read(scope, answer)
             try:
-                long = await lane.run(partial(self._answer, answer, environ_of(scope, body)))
+                unsent = await lane.run(partial(self._answer, answer, environ_of(scope, body), len(body) <= SMALL))
             finally:
                 self.bodies.release(body)
         except Refused as refused:
@@ -120,13 +120,17 @@ class Application:
             self._say(lane.name, f"{lane.inside} requests of {lane.name} at once, more are refused (429)")
             _send(answer, TOO_MANY.response)
         else:
-            if long is not None:
-                await self._send_long(answer, lane, long)
+            if unsent is not None and unsent.long is not None:
+                await self._send_long(answer, lane, unsent)
+            elif unsent is not None:
+                answer.response_bytes(unsent.status, unsent.headers, unsent.body)
 
-    def _answer(self, answer: Answer, environ: dict[str, Any]) -> DjangoAnswer | None:
-        """Send Django's answer from the thread that made it; or give it, when it is a long one."""
+    def _answer(self, answer: Answer, environ: dict[str, Any], small: bool) -> DjangoAnswer | None:
+        """Send Django's answer from the thread that made it; or give it, when it is a long one or the request was (not `small`),
+        whose bytes are held until the loop knows that it is over.
+        """
         made = self._ask_django(environ)
-        if made.long is not None:
+        if made.long is not None or not small:
             return made
         answer.response_bytes(made.status, made.headers, made.body)
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import Resolver404, URLResolver
+from django.urls import Resolver404, ResolverMatch, URLResolver
 from django.urls.resolvers import RegexPattern
 
 from broker_site.foundation.access.auditing import AuditMiddleware
@@ -48,8 +48,7 @@ class PilotVerbsMiddleware:
 
 def _view(request: HttpRequest) -> HttpResponseBase:
     """The answer of the address's view, faults as problems."""
-    view = request.resolver_match
-    assert view is not None
+    view: ResolverMatch = request.resolver_match  # type: ignore[assignment]
     try:
         return view.func(request, *view.args, **view.kwargs)
     except Exception as fault:  # noqa: BLE001 - whatever a view throws, in place of Django's handler

@@ -85,9 +85,9 @@ class NewJob(NamedTuple):
     """One job to make. `slot`: what it asks of a pilot; input in bytes.
 
     `ranges`: its inputs of which it gets some events only; `inputs` are the others. `previous_jobs`: those that had any of its
-    master files before. `values`: what the job puts into the template of the task's job parameters, where that is long; `parameters`
-    are empty then. `bound`: files of secondary datasets, each with the master file and event beside which it stands from now
-    on.
+    master files before. `values`: what the job puts into the template of the task's job parameters, where that is long;
+    `parameters` are empty then. `bound`: files of secondary datasets, each with the master file and event beside which it stands
+    from now on.
     """
 
     id: int

@@ -16,7 +16,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def close_if_health_check_failed(self) -> None:
         """Close it if it does not work any more, once a request."""
-        if self.connection is None or not self.health_check_enabled or self.health_check_done:
+        if self.connection is None or not self.health_check_enabled or self.health_check_done:  # type: ignore[attr-defined,has-type]
             return
         if _is_quiet(self.connection):
             self.health_check_done = True
