@@ -166,23 +166,30 @@ def _settle(
         settlement = settle(report, order, job.kill_requested, job.kill_outcome, notes)
         outcome: Outcome = "untried" if settlement.down else FILE_OUTCOME[settlement.ending]
         unreadable = settlement.sub_status == INPUT_MISSING
-        writes = _ending_files([job], outcome, settlement.made, _holds(job, report, settlement), unreadable=unreadable)
+        holds = _holds(job, report, settlement)
+        made_files = _entries(job, list(settlement.made.values()))
+        new_files = [entry for entry in made_files if (entry.dataset_name, entry.lfn) not in known]
         error = f": {report.error_code} {first_line(report.error_message)}" if report.error_code else ""
-        if not move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]).run():
-            raise Stale(f"the lease {epoch} of job {job_id} is over")
         made = len(settlement.made)
         why = (
             first_line(settlement.error_message) or settlement.error_code or f"{made} output{'' if made == 1 else 's'} registered"
         )
-        writes.append(move_jobs([job_id], settlement.ending, who, why, sub_status=settlement.sub_status))
-        writes.append(_result(job, report, settlement, notes))
-        made_files = _entries(job, list(settlement.made.values()))
-        writes += registering(job.vo, [entry for entry in made_files if (entry.dataset_name, entry.lfn) not in known])
+        writes = [
+            move_jobs([job_id], "holding", who, f"pilot reports {report.status}{error}", epochs=[epoch]),
+            *registering(job.vo, new_files),
+            _result(job, report, settlement, notes),
+            _uses([job], outcome),
+            move_jobs(
+                [job_id], settlement.ending, who, why, sub_status=settlement.sub_status, sources=["holding"], epochs=[epoch]
+            ),
+        ]
+        # The datasets come last: while they are locked, the ends of other jobs of the task wait.
+        if not run_together(writes):
+            raise Stale(f"the lease {epoch} of job {job_id} is over")
         for entry in made_files:
             if file := known.get((entry.dataset_name, entry.lfn)):
                 add_replica(file, entry)
-        # In one round trip: the rows of the datasets are locked, and the ends of other jobs of the task wait for them.
-        run_together(writes)
+        run_together(_ending_files([job], outcome, settlement.made, holds, unreadable=unreadable))
         more = ("command",) if settlement.ending == "cancelled" else ("storage",) if settlement.down else ()
         look_after_commit("generate", "finish", *more)
         return settlement.ending
@@ -214,10 +221,10 @@ def end_jobs(
     """
     with transaction.atomic():
         seen = _read(ids)
-        run_together(_ending_files(seen, FILE_OUTCOME[ending], {}, {}))
         ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only).run()
         if len(ended) != len(ids):
             raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
+        run_together([_uses(seen, FILE_OUTCOME[ending]), *_ending_files(seen, FILE_OUTCOME[ending], {}, {})])
         code = (sub_status or ending).upper()
         JobResult.objects.bulk_create(
             [JobResult(job_id=j.id, pilot_id=j.holder, host=j.host, error_code=code[:40], error_message=why[:500]) for j in seen],
@@ -251,8 +258,12 @@ def _ending_files(
         )
         for j in jobs
     ]  # fmt: skip
-    uses = _USES.with_values([j.id for j in jobs], ["used" if outcome == "finished" else "returned"] * len(jobs))
-    return [*settling(outcomes), uses]
+    return settling(outcomes)
+
+
+def _uses(jobs: Sequence[_Job], outcome: Outcome) -> Call:
+    """The jobs have used their inputs, or give them back."""
+    return _USES.with_values([j.id for j in jobs], ["used" if outcome == "finished" else "returned"] * len(jobs))
 
 
 def _pause(vo: str) -> RetryPause:
