@@ -68,6 +68,10 @@ class ReadOnlyAdmin(ReadingAdmin):
     ordering = ("-pk",)
     actions: Any = None
 
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        """A whole name is compared as it is: Django's `=` does not regard case, for which no index of names is of use."""
+        return [f"{field[1:]}__exact" if field.startswith("=") else field for field in super().get_search_fields(request)]
+
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> tuple[QuerySet[Any], bool]:
         """By number where the term is one that a row may have, else by `search_fields`."""
         term = search_term.strip()

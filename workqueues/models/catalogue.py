@@ -43,7 +43,7 @@ class CatalogueFile(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     dataset = models.ForeignKey(CatalogueDataset, models.CASCADE, db_index=False, related_name="files")
-    lfn = models.CharField(max_length=256, db_index=True)
+    lfn = models.CharField(max_length=256)
     guid = models.CharField(max_length=64, blank=True, default="", db_default="")
     fsize = models.BigIntegerField(help_text="size, bytes")
     checksum = models.CharField(max_length=36, help_text="adler32, 8 hex digits")
@@ -54,6 +54,7 @@ class CatalogueFile(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["dataset", "lfn"], name="catalogue_file_once")]
+        indexes = [models.Index(fields=["lfn"], name="catalogue_file_by_lfn")]
 
     def __str__(self) -> str:
         return self.lfn
@@ -64,13 +65,14 @@ class Replica(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     file = models.ForeignKey(CatalogueFile, models.CASCADE, db_index=False, related_name="replicas")
-    storage = models.CharField(max_length=60, db_index=True, help_text="name of the storage endpoint")
+    storage = models.CharField(max_length=60, help_text="name of the storage endpoint")
     path = models.CharField(
         max_length=1024, blank=True, default="", db_default="", help_text="path below the endpoint; empty: the LFN"
     )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["file", "storage"], name="replica_once")]
+        indexes = [models.Index(fields=["storage"], name="replica_of_storage")]
 
     def __str__(self) -> str:
         return f"{self.file_id} at {self.storage}"
