@@ -7,7 +7,6 @@ epoch).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID, uuid4
@@ -37,14 +36,13 @@ from brokerage.ledger.lease import (
     lease,
     lease_again,
     note_seen,
-    note_start,
     register,
     renew,
 )
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job, Pilot
 from brokerage.queries.job_document import job_document
-from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, local_storages, outcomes
+from brokerage.queries.pilots import PILOT_CORES, QUEUES, STATUSES, PilotQueue, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
 from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message, read_report
@@ -137,14 +135,13 @@ def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
     """A sign of life prolongs the lease and carries the state; the answer carries the token that counts and a kill."""
     claim = _claim(request)
     status = _message(request, Heartbeat).status
-    lease_state = renew(job_id, claim.epoch, claim.issued)
-    if lease_state is not None and lease_state.status != status:
-        moved = advance(job_id, claim.epoch, status, SOURCES[status], f"job:{job_id}")
-        if moved is not None and status == "running":
-            note_start(job_id)
-        lease_state = replace(moved, issued=lease_state.issued) if moved is not None else lease_state
+    if STATUSES.of(job_id, claim.epoch) == status:
+        lease_state = renew(job_id, claim.epoch, claim.issued)
+    else:
+        lease_state = advance(job_id, claim.epoch, status, SOURCES[status], f"job:{job_id}", claim.issued)
     if lease_state is None:
         raise _over(claim)
+    STATUSES.note(job_id, claim.epoch, lease_state.status)
     shown = request.META["HTTP_AUTHORIZATION"].split()[-1]
     token = shown if claim.issued == lease_state.issued else _job_token(job_id, claim.epoch, lease_state, claim.pilot)
     return JsonResponse({"token": token, "lease_s": lease_state.lease_s, "command": "tobekilled" if lease_state.kill else None})

@@ -106,35 +106,41 @@ _LEASE = Prepared(
     """,
 )
 
+_PROLONG = f"""last_seen = now(), lease_until = now() + make_interval(secs => lease_s),
+    token_since = CASE WHEN $3 = {ANY_TOKEN} THEN token_since ELSE greatest(token_since, to_timestamp($3::float8)) END"""
+_HELD = f"id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND ({GOOD_TOKEN})"
+_TOKEN = f"CASE WHEN $3 > extract(epoch FROM now()) - {ROTATE_S} THEN $3 ELSE floor(extract(epoch FROM now()))::bigint END"
+
 _RENEW = Prepared(
     "renew",
     "bigint, int, bigint",
-    f"""
-    UPDATE brokerage_job SET last_seen = now(), lease_until = now() + make_interval(secs => lease_s),
-        token_since = CASE WHEN $3 = {ANY_TOKEN} THEN token_since ELSE greatest(token_since, to_timestamp($3::float8)) END
-    WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND ({GOOD_TOKEN})
-    RETURNING status, kill_requested, lease_s,
-        CASE WHEN $3 > extract(epoch FROM now()) - {ROTATE_S} THEN $3 ELSE floor(extract(epoch FROM now()))::bigint END
-    """,
+    f"UPDATE brokerage_job SET {_PROLONG} WHERE {_HELD} RETURNING status, kill_requested, lease_s, {_TOKEN}",
 )
 
 _ADVANCE = Prepared(
     "advance",
-    "bigint, int, text, text[], text",
+    "bigint, int, bigint, text, text[], text",
     f"""
     WITH seen AS (
-        SELECT id, status FROM brokerage_job WHERE id = $1 AND epoch = $2 AND status = ANY($4) FOR NO KEY UPDATE
-    ), moved AS (
-        UPDATE brokerage_job j SET status = $3, status_since = now(), last_seen = now(),
-            lease_until = now() + make_interval(secs => j.lease_s)
-        FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch, j.kill_requested, j.lease_s, j.token_since
+        SELECT id AS seen_id, status AS old, status = ANY($5) AS moves FROM brokerage_job WHERE {_HELD} FOR NO KEY UPDATE
+    ), held AS (
+        UPDATE brokerage_job SET status = CASE WHEN moves THEN $4 ELSE status END,
+            status_since = CASE WHEN moves THEN now() ELSE status_since END, {_PROLONG}
+        FROM seen WHERE id = seen_id RETURNING id, old, moves, status, epoch, kill_requested, lease_s, computing_queue_id
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
-        SELECT id, old, $3, epoch, $5, 'pilot reports ' || $3 FROM moved
+        SELECT id, old, $4, epoch, $6, 'pilot reports ' || $4 FROM held WHERE moves
+    ), started AS (
+        UPDATE brokerage_computingqueue SET last_start = now() WHERE id IN (
+            SELECT q.id FROM brokerage_computingqueue q
+            WHERE q.id = (SELECT computing_queue_id FROM held WHERE moves AND status = 'running')
+                AND (q.last_start IS NULL OR q.last_start < now() - interval '1 minute')
+            FOR NO KEY UPDATE SKIP LOCKED)
     )
-    SELECT kill_requested, lease_s, {ISSUED} FROM moved
+    SELECT status, kill_requested, lease_s, {_TOKEN} FROM held
     """,
 )
+"""A start is noted with its queue, at most once a minute, and not while somebody else writes there."""
 
 
 _REPLACED = Prepared(
@@ -186,13 +192,10 @@ def is_replaced(job_id: int, epoch: int, token: int) -> bool:
     return bool(_REPLACED.run(job_id, epoch, token))
 
 
-def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: str) -> LeaseState | None:
-    """Prolong the lease and move the job to `status` (starting, running) from one of `sources`.
-
-    None when it is in none of them.
-    """
-    for kill, lease_s, issued in _ADVANCE.run(job_id, epoch, status, list(sources), who):
-        return LeaseState(status, kill, lease_s, issued)
+def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: str, token: int = ANY_TOKEN) -> LeaseState | None:
+    """Prolong the lease as `renew` does, and move the job to `status` (starting, running) if it is in one of `sources`."""
+    for row in _ADVANCE.run(job_id, epoch, token, status, list(sources), who):
+        return LeaseState(*row)
     return None
 
 
@@ -210,17 +213,4 @@ def note_seen(pilot_id: UUID) -> None:
         cursor.execute(
             "UPDATE brokerage_pilot SET last_seen = now() WHERE id = %s AND last_seen < now() - make_interval(secs => %s)",
             [pilot_id, SEEN_EVERY_S],
-        )
-
-
-def note_start(job_id: int) -> None:
-    """Note that a job began to run at its queue, at most once a minute per queue."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            UPDATE brokerage_computingqueue SET last_start = now()
-            WHERE id = (SELECT computing_queue_id FROM brokerage_job WHERE id = %s)
-              AND (last_start IS NULL OR last_start < now() - interval '1 minute')
-            """,
-            [job_id],
         )
