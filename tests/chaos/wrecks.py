@@ -47,7 +47,7 @@ FROZEN = ("postgres", "backends")
 FULL_S, SILENT_S, BAD_S, FROZEN_S = 15.0, 15.0, 10.0, 20.0
 HEALED_S = 60.0
 """How long after a fault the next file must be finished."""
-ENDED_S, CLEAN_S = 400.0, 15.0
+ENDED_S, CLEAN_S = 150.0, 15.0
 
 
 @dataclass(slots=True)
@@ -113,10 +113,23 @@ class Wreck:
             signal_if_there(pid, signal.SIGCONT)
         self.note(f"{what} frozen", healthz=answered, progress_s=round(machine.until_progress(HEALED_S), 1))
 
+    def rest(self) -> str:
+        """What is open, as the database has it: for whoever looks for the reason."""
+        lines = []
+        with psycopg2.connect(self.machine.dsn) as connection, connection.cursor() as cursor:
+            for query in REST:
+                cursor.execute(query)
+                lines += [" | ".join(map(str, row)) for row in cursor.fetchmany(20)]
+        connection.close()
+        return "\n".join(lines)
+
     def result(self) -> dict[str, Any]:
         """Wait for the end, and check."""
         machine = self.machine
-        machine.until(lambda: (seen := machine.progress()) and not seen.open, ENDED_S)
+        try:
+            machine.until(lambda: (seen := machine.progress()) and not seen.open, ENDED_S)
+        except RuntimeError as late:
+            raise RuntimeError(f"{late}\nopen:\n{self.rest()}") from None
         work = ROOT / STATE / machine.instance
         machine.until(lambda: not any(work.glob("**/journal/*.journal")), CLEAN_S)
         seen = machine.progress()
@@ -136,6 +149,22 @@ class Wreck:
             "lost_heartbeats": silent,
             **check(machine.dsn, machine.history),
         }
+
+
+REST = (
+    "SELECT id, status, now() - status_since, progress, locked_by, error_dialog FROM workqueues_task WHERE ended_at IS NULL",
+    (
+        "SELECT status, sub_status, lease_holder, count(*), max(now() - status_since), min(lease_until - now()), max(attempt_nr) FROM"
+        " brokerage_job WHERE ended_at IS NULL GROUP BY 1, 2, 3"
+    ),
+    (
+        "SELECT type, status, held, held_storage, count(*), max(attempt_nr), min(look_due - now()), min(retry_due - now())"
+        " FROM workqueues_file WHERE type IN ('input', 'pseudo_input') AND status <> 'finished' GROUP BY 1, 2, 3, 4"
+    ),
+    "SELECT error_code, left(error_message, 200), count(*) FROM brokerage_jobresult WHERE error_code <> '' GROUP BY 1, 2",
+    "SELECT name, root_state FROM brokerage_storageendpoint",
+    "SELECT status, count(*), max(status_since) FROM brokerage_job GROUP BY 1",
+)
 
 
 def ready(url: str) -> list[str]:
