@@ -28,6 +28,7 @@ class WorkFolder:
         self._failures = self._looks = 0
         self._not_before = float("-inf")
         self._told = ""
+        self._short = False
 
     def rest_s(self) -> float:
         """Seconds for which no job is to be asked for; 0: the folder can take one."""
@@ -46,7 +47,12 @@ class WorkFolder:
     def disk_mb(self) -> int:
         """What the pilot can offer now: no more than is free. 0: it never said how much it has."""
         disk = os.statvfs(self._path)
-        return self._offered_mb and max(1, min(self._offered_mb, disk.f_bavail * disk.f_frsize // 10**6))
+        free_mb = disk.f_bavail * disk.f_frsize // 10**6
+        if (short := free_mb < self._offered_mb) != self._short:
+            less = f"has {free_mb} MB, less than the slot's {self._offered_mb}: jobs that need more are not asked for"
+            self._say(f"{self._path} {less if short else f'has {self._offered_mb} MB again'}")
+            self._short = short
+        return self._offered_mb and max(1, min(self._offered_mb, free_mb))
 
     def note_end(self, fault: str) -> None:
         """A job has ended; `fault`: what of this node made it fail, empty where nothing did. Each in a row doubles the pause."""

@@ -29,6 +29,7 @@ import psycopg2
 from broker_site.roof.embedded import attached
 from broker_site.roof.embedded.instance import ROOT
 from broker_site.roof.embedded.place import STATE, make_passed
+from broker_site.roof.embedded.process import last_lines
 from tests.chaos import small_disk
 from tests.chaos.campaign import Campaign
 from tests.chaos.machine import Machine
@@ -40,7 +41,7 @@ KILLS = ("alone", "all", "group")
 DISKS: Mapping[str, tuple[str, str]] = {
     "home": (".", "1500m"),
     "storage": ("campaign/storage", "300m"),
-    "worker node": ("work/ALPHA", "30m"),
+    "worker node": ("work/ALPHA", "600m"),  # a job is counted with 500 MB at least
 }
 """What is full: folder below the instance's, size of its disk."""
 FROZEN = ("postgres", "backends")
@@ -121,6 +122,8 @@ class Wreck:
                 cursor.execute(query)
                 lines += [" | ".join(map(str, row)) for row in cursor.fetchmany(20)]
         connection.close()
+        for log in sorted((ROOT / STATE / self.machine.instance / "logs").glob("*.log")):
+            lines += [f"{log.name}:", last_lines(log, 4)]
         return "\n".join(lines)
 
     def result(self) -> dict[str, Any]:
@@ -153,17 +156,17 @@ class Wreck:
 
 REST = (
     "SELECT id, status, now() - status_since, progress, locked_by, error_dialog FROM workqueues_task WHERE ended_at IS NULL",
-    (
-        "SELECT status, sub_status, lease_holder, count(*), max(now() - status_since), min(lease_until - now()), max(attempt_nr) FROM"
-        " brokerage_job WHERE ended_at IS NULL GROUP BY 1, 2, 3"
-    ),
-    (
-        "SELECT type, status, held, held_storage, count(*), max(attempt_nr), min(look_due - now()), min(retry_due - now())"
-        " FROM workqueues_file WHERE type IN ('input', 'pseudo_input') AND status <> 'finished' GROUP BY 1, 2, 3, 4"
-    ),
-    "SELECT error_code, left(error_message, 200), count(*) FROM brokerage_jobresult WHERE error_code <> '' GROUP BY 1, 2",
+    """
+    SELECT q.name, j.status, j.sub_status, j.lease_holder, count(*), max(now() - j.status_since), min(j.lease_until - now())
+    FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id WHERE ended_at IS NULL GROUP BY 1, 2, 3, 4
+    """,
+    """
+    SELECT type, status, held, held_storage, count(*), max(attempt_nr), min(look_due - now()), min(retry_due - now())
+    FROM workqueues_file WHERE type IN ('input', 'pseudo_input') AND status <> 'finished' GROUP BY 1, 2, 3, 4
+    """,
+    "SELECT error_code, count(*) FROM brokerage_jobresult WHERE error_code <> '' GROUP BY 1",
     "SELECT name, root_state FROM brokerage_storageendpoint",
-    "SELECT status, count(*), max(status_since) FROM brokerage_job GROUP BY 1",
+    "SELECT slot, now() - last_seen FROM brokerage_pilot ORDER BY last_seen DESC",
 )
 
 

@@ -65,6 +65,7 @@ def test_a_pilot_whose_jobs_fail_for_its_full_disk_asks_ever_more_seldom_and_off
     assert "the job failed for a fault of this node (no space left on the disk of the worker node: large)" in said
     assert "asks for none for 1 s" in said
     assert "asks for none for 2 s" in said
+    assert said.count("has 2 MB, less than the slot's 5000: jobs that need more are not asked for") == 1
     pilot.terminate()
     assert pilot.wait(30) == 0
 
