@@ -28,6 +28,7 @@ class Server:
 
     port: int
     process: subprocess.Popen[bytes]
+    log: Path
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None, seconds: float = 30
@@ -83,7 +84,7 @@ def serving(log: Path, *options: str, application: str = "rsgi", **environment: 
     )
     with log.open("wb") as out:
         process = subprocess.Popen(command, env=environ, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
-    server = Server(port, process)
+    server = Server(port, process, log)
     try:
         end = time.monotonic() + 60
         while True:

@@ -133,6 +133,18 @@ def impatient(
         yield it
 
 
+def test_clients_that_leave_cost_no_line_in_the_log_and_no_thread(impatient: Server) -> None:
+    before = impatient.log.read_text()
+    whole = b"POST /api/v1/jobs/1/heartbeat/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
+    for _ in range(5):
+        with half_sent(impatient, 40):
+            pass
+        for _ in range(20):
+            impatient.connect(whole).close()
+    assert impatient.ask("GET", "/login/")[0] == 200
+    assert "Traceback" not in impatient.log.read_text().removeprefix(before)
+
+
 def test_a_body_that_stops_coming_is_answered_in_time_and_one_too_large_at_once(impatient: Server) -> None:
     server = impatient
     with half_sent(server, 3) as lines:

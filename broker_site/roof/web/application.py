@@ -18,6 +18,7 @@ from typing import IO, Any, Protocol
 
 from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
+from granian.rsgi import ProtocolClosed
 
 from broker_site.foundation.access.headers import with_headers
 from broker_site.foundation.access.problems import Refused, answer_to
@@ -114,6 +115,8 @@ class Application:
                 unsent = await lane.run(partial(self._answer, answer, environ_of(scope, body), len(body) <= SMALL))
             finally:
                 self.bodies.release(body)
+        except ProtocolClosed:
+            return  # the client has left before its request was whole
         except Refused as refused:
             _send(answer, refused.response)
         except Overloaded:
