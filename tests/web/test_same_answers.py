@@ -91,6 +91,8 @@ def test_every_route_answers_as_without_the_adapter(server: Server, bare: Server
             body = b'{"a": 1}' if method == "POST" else None
             sent = {**headers, "Content-Type": "application/json", "Accept-Language": "en"} if body else headers
             ours, theirs = (shown(one.ask(method, path, body, sent)) for one in (server, bare))
+            if method == "HEAD":  # how long the body would be: GET compares it, where no times stand in it
+                theirs[1].pop("content-length", None)
             n += 1
             differing += [f"{method} {path}: {a!r} instead of {b!r}" for a, b in _differences(ours, theirs)]
     assert n > 150

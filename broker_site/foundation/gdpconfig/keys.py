@@ -169,6 +169,8 @@ class Key:
         return str(int(bound) if float(bound).is_integer() and abs(bound) < 1e15 else bound)
 
     def _checked(self, value: Any) -> Any:
+        if value is None and getattr(self, "default", None) is not None:
+            raise self._bad("type", "null is no value of this key; remove the override to have the default again")
         words = (value,) if self.type == "enum" else value if self.type == "list" and self.choices else ()
         for word in words:
             if word not in self.choices:

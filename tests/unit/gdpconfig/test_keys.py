@@ -190,6 +190,12 @@ EDITS = (
 )
 
 
+@pytest.mark.parametrize("nothing", [None, "null"])
+def test_a_key_that_has_a_default_takes_no_null(nothing: object) -> None:
+    with pytest.raises(BadConfig, match="GROUPS: null is no value of this key"):
+        DECLARED.check("jobbroker", "GROUPS", nothing)
+
+
 @given(st.sampled_from(["jobbroker", "agents", "prod_job_throttler", "other"]), NAMES, EDITS, st.text(max_size=5))
 def test_any_edit_is_stored_so_that_it_can_be_read_or_refused_with_a_message(
     component: str, name: str, value: object, vo: str
