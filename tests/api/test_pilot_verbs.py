@@ -476,7 +476,7 @@ def test_a_later_pilot_learns_what_became_of_the_jobs_of_a_dead_one(wire: Wire, 
 def test_after_a_restore_a_pilot_that_held_a_job_registers_again_and_works(
     wire: Wire, pilot_token: str, job: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The job was reported after the backup, so the pilot asks, but the restored database has it as running until its lease ends."""
+    """It reported the job after the backup and asks; the restored database has the job as running until its lease ends."""
     idle = another_pilot(wire)
     assert wire.match(pilot_token).status_code == 204
     call_command("after_restore")

@@ -25,7 +25,7 @@ class Command(BaseCommand):
     this one, so its token ends here: it registers again and works.
     """
 
-    help = "After a restore: skip the ids of tasks and jobs that were made after the backup, let pilots that held jobs register again."
+    help = "After a restore: skip ids of tasks and jobs made after the backup; pilots that held jobs register again."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """To be run once, before web, worker and beat are started."""
