@@ -40,13 +40,19 @@ def nopilot(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Nu
 
 @filter("nopilot", NO_PILOT, kind="temporary")
 def nopilot_generic(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
-    """The same for VOs without rules of their own, but not where the task names its queues. Source: facts on the brokerage 4."""
+    """Pilots asked for work in the last three hours, or the queue declares that it needs none.
+
+    Not where the task names its queues, nor for the label test unless express. Source: facts on the brokerage 4.
+    """
     return (True, {"requests_3h": queues.requests_3h}) if ask.preassigned else _piloted(ask, queues)
 
 
 @filter("nopilot", NO_PILOT, returns=True)
 def nopilot_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
-    """The same for analysis, where it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3."""
+    """Pilots asked for work in the last three hours, or the queue declares that it needs none.
+
+    For analysis it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3.
+    """
     return _piloted(ask, queues)
 
 

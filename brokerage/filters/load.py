@@ -22,7 +22,10 @@ def disk_io(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Num
 
 @filter("diskIO", DISK_IO, gap=("wanted", "most"), keys=("MAX_DISKIO_DEFAULT",), returns=True)
 def disk_io_analysis(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
-    """The same for analysis, where it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3."""
+    """Where the measured disk I/O is over the limit go only tasks with less than the limit.
+
+    For analysis it counts as an issue that lasts. Source: seed 000, analysis; facts 3.3.
+    """
     return _disk_io(ask, queues, config)
 
 

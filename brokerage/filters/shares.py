@@ -22,7 +22,10 @@ def zero_share(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, 
 
 @filter("zeroshare", NO_SHARE, keys=("PROCESSING_GROUPS",))
 def zero_share_analysis(ask: Ask, queues: Queues, config: Config) -> tuple[Flags | bool, Numbers]:
-    """The same for analysis: not for a task that names its one queue. Source: facts on the brokerage 3.3."""
+    """The queue's fairsharepolicy leaves the work of the task a share.
+
+    Not for tests and validation, nor for a task that names its one queue. Source: facts on the brokerage 3.3.
+    """
     accepted, numbers = _zero_share(ask, queues, config)
     return True if ask.bound_to_one else accepted, numbers
 

@@ -42,7 +42,10 @@ def maxtime_for_scouts(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[
 
 @filters(SCOUT, UNKNOWN, keys=("LEAST_MAXTIME",))
 def maxtime_for_scouts_analysis(ask: Ask, queues: Queues, config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
-    """The same for analysis, where merging takes no time that counts. Source: facts on the brokerage 3.3."""
+    """Scouts and jobs of unknown walltime go where there is a day for them; 0 = no limit.
+
+    Analysis does not ask this of merging. Source: facts on the brokerage 3.3.
+    """
     verdicts, numbers = _a_day(ask, queues, config)
     return (True, True) if ask.merge else verdicts, numbers
 

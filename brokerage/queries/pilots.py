@@ -118,8 +118,7 @@ def enrolment_faults(queue: str, site: str) -> dict[str, str]:
     """What is wrong with an enrolment secret for this queue at this site (empty: wherever it is)."""
     at = ComputingQueue.objects.filter(name=queue).values_list("site_id", flat=True).first()
     if at is None:
-        near = nearest(queue, ComputingQueue.objects.values_list("name", flat=True))
-        return {"queue": f"there is no computing queue {queue}" + (f"; the nearest name is {near}" if near else "")}
+        return {"queue": no_such_queue(queue)}
     return {"site": f"the computing queue {queue} is at the site {at}, not at {site}"} if site not in ("", at) else {}
 
 
@@ -150,3 +149,9 @@ def _outcome(job: Job, epoch: int, log_registered: bool) -> str:
     if job.ended_at is None:
         return "live"
     return "finished" if job.status == "finished" or log_registered else "gone"
+
+
+def no_such_queue(name: str) -> str:
+    """What to tell who named a queue that is not there."""
+    near = nearest(name, ComputingQueue.objects.values_list("name", flat=True))
+    return f"there is no computing queue {name}" + (f"; the nearest name is {near}" if near else "")

@@ -43,6 +43,18 @@ def test_without_grant_a_role_that_is_not_held_is_an_error(alice: User) -> None:
     assert not User.objects.filter(username="zoe").exists()
 
 
+def test_a_token_for_a_vo_in_which_the_user_may_nothing_is_not_made(alice: User) -> None:
+    with pytest.raises(CommandError, match="alice has no role in cms; --grant with --role gives one"):
+        run("create", "alice", "--vo", "cms")
+    assert not Credential.objects.exists()
+
+
+def test_no_user_is_made_under_a_name_that_the_admin_refuses() -> None:
+    with pytest.raises(CommandError, match="the name 'al ice' cannot be a user's: Enter a valid username"):
+        run("create", "al ice", "--vo", "cms", "--role", "operator", "--grant")
+    assert not User.objects.filter(username="al ice").exists()
+
+
 def test_enrol_prints_a_secret_of_the_queue() -> None:
     grid("ALPHA")
     found = principal_of_token(run("enrol", "ALPHA", "--site", "SITE_ALPHA", "--vo", "atlas"))

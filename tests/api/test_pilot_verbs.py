@@ -8,9 +8,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.core.management import call_command
 from django.db.models import F
 from django.test import Client
 
+from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.tokens import mint_job_token, read_job_token
@@ -477,3 +479,19 @@ def test_a_later_pilot_learns_what_became_of_the_jobs_of_a_dead_one(wire: Wire, 
     assert outcomes() == ["live", "gone"]
     wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job))
     assert outcomes() == ["finished", "gone"]
+
+
+def test_after_a_restore_a_pilot_that_held_a_job_registers_again_and_works(
+    wire: Wire, pilot_token: str, job: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It reported the job after the backup and asks; the restored database has the job as running until its lease ends."""
+    idle = another_pilot(wire)
+    assert wire.match(pilot_token).status_code == 204
+    call_command("after_restore")
+    forget_verified()
+    assert wire.match(pilot_token).status_code == 401
+    assert wire.match(another_pilot(wire)).status_code == 200, "the other job"
+    assert wire.match(idle).status_code == 204, "who held nothing goes on"
+    end = Job.objects.get(id=job["id"]).lease_until
+    assert end is not None
+    assert f"the last ends at {end:%Y-%m-%d %H:%M:%S} UTC" in capsys.readouterr().out

@@ -275,9 +275,10 @@ def test_a_body_that_is_no_json_object_is_a_4xx_and_changes_nothing(ada: Person,
     assert nothing_registered()
 
 
-def test_another_content_type_is_refused(ada: Person) -> None:
+def test_another_content_type_is_refused_and_told_what_to_send(ada: Person) -> None:
     answer = ada._client().post("/api/v1/tasks/", "a=1", content_type="application/x-www-form-urlencoded")
-    assert answer.status_code == 415
+    assert (answer.status_code, answer.json()["detail"]) == (415, "Send application/json.")
+    assert nothing_registered()
 
 
 def test_no_field_of_the_tables_can_be_written_past_the_rules(ada: Person) -> None:

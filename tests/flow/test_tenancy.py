@@ -153,6 +153,11 @@ def printed(*words: str) -> str:
     return out.getvalue()
 
 
+def test_a_list_without_datasets_says_so_beside_its_empty_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (printed("list"), printed("list", "--vo", "dmeo")) == ("", "")
+    assert capsys.readouterr().err.splitlines() == ["every dataset has a VO", "VO dmeo has no datasets"]
+
+
 def test_an_operator_gives_datasets_that_nobody_has_to_a_vo() -> None:
     for name in ("old.one", "old.two", "new"):
         catalogue_dataset(name, 1, vo="")
@@ -163,6 +168,7 @@ def test_an_operator_gives_datasets_that_nobody_has_to_a_vo() -> None:
         "2 datasets given to VO demo",
         "files stay where they lie; new ones go to folders of demo/ below each endpoint",
     ]
+    assert printed("list").split() == ["new", "closed"]
     assert printed("list", "--vo", "demo").splitlines() == ["new  closed", "old.one  ada  closed", "old.two  ada  closed"]
     assert Audit.objects.filter(act="dataset.give", vo="demo").count() == 2
     with pytest.raises(CommandError, match="VO demo has a dataset new already; nothing was given"):

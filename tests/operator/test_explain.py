@@ -225,8 +225,10 @@ def test_a_queue_alone_tells_why_it_gets_no_work() -> None:
         ("-status", 1, 1, 0),
         ("-lowmemory", 0, 1, 0),
     ]
-    with pytest.raises(CommandError, match="there is no queue 'NOWHERE'"):
+    with pytest.raises(CommandError, match=r"there is no computing queue NOWHERE$"):
         call_command("explain", "--queue", "NOWHERE")
+    with pytest.raises(CommandError, match="there is no computing queue gamma; the nearest name is GAMMA"):
+        call_command("explain", "--queue", "gamma")
 
 
 def test_a_queue_with_jobs_that_nobody_fetches_says_so() -> None:

@@ -173,6 +173,8 @@ def _rest(exc: exceptions.APIException, request: HttpRequest | None) -> Refused:
             return Refused(429, "Too many requests", f"Try again in {seconds} s.", headers={"Retry-After": str(seconds)})
         case exceptions.MethodNotAllowed():
             return Refused(405, "", _words(exc))
+        case exceptions.UnsupportedMediaType():
+            return Refused(415, "Wrong content type", "Send application/json.")
     return Refused(exc.status_code, "", _words(exc))
 
 

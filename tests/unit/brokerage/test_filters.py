@@ -90,6 +90,7 @@ def test_a_queue_passes_or_is_skipped_by_this_criterion(asked: dict[str, Any], c
 def test_every_declared_filter_documents_itself_and_every_reason_can_be_written() -> None:
     for rule in FILTERS.values():
         assert "Source:" in rule.doc, rule.name
+        assert "The same" not in rule.doc, f"{rule.name}: people read its sentence alone"
         for criterion in rule.criteria:
             assert isinstance(criterion, Criterion)
             assert criterion.reason

@@ -39,8 +39,12 @@ class Command(BaseCommand):
 
     def _list(self, vo: str) -> None:
         datasets = CatalogueDataset.objects.filter(vo=vo).order_by("name").values_list("name", "owner", "state")
+        none = True
         for dataset in datasets.iterator():
+            none = False
             self.stdout.write("  ".join(filter(None, dataset)))
+        if none:
+            self.stderr.write(f"VO {vo} has no datasets" if vo else "every dataset has a VO")
 
     def _give(self, names: list[str], vo: str, owner: str, of: str) -> None:
         if owner and not roles_of(owner, vo):

@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from broker_site.roof.management.text_report import against, empty, head, story, what_if_report
 from brokerage.models import ComputingQueue, Decision
 from brokerage.queries.decisions import NotACandidate, NotReproducible, decision_facts, explanation_of, latest, why_not_of
+from brokerage.queries.pilots import no_such_queue
 from brokerage.queries.task_status import task_status
 from brokerage.queries.what_if import NothingToDecide, what_if
 from brokerage.queries.why_empty import why_empty_of
@@ -84,7 +85,7 @@ class Command(BaseCommand):
             raise CommandError("--try-again and --what-if need a TASK_ID")
         queue = ComputingQueue.objects.filter(name=options["queue"]).first()
         if queue is None:
-            raise CommandError(f"there is no queue {options['queue']!r}")
+            raise CommandError(no_such_queue(options["queue"]))
         answer = why_empty_of(queue)
         return answer.to_document(), empty(answer)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
@@ -65,9 +66,12 @@ class Command(BaseCommand):
         if options["grant"]:
             if not (vo and roles):
                 raise CommandError("--grant needs --vo and --role")
+            _check_name(options["user"])
             ensure_user(options["user"], roles=[(vo, role) for role in roles])
         user = _user(options["user"])
         held = set(user.roles.filter(**({"vo": vo} if vo else {})).values_list("role", flat=True))
+        if vo and not (held or user.is_superuser):
+            raise CommandError(f"{user.username} has no role in {vo}; --grant with --role gives one")
         if missing := sorted(set(roles) - held):
             where = f"in {vo}" if vo else "in any VO"
             raise CommandError(f"{user.username} is not {', '.join(missing)} {where}; --grant gives the role")
@@ -87,6 +91,15 @@ class Command(BaseCommand):
         if not credentials:
             raise CommandError(f"no credential has the prefix {prefix[:12]!r}")
         return revoke(credentials, reason="manage.py token revoke")
+
+
+def _check_name(name: str) -> None:
+    """A new user gets a name that the admin takes too."""
+    try:
+        if not User.objects.filter(username=name).exists():
+            User._meta.get_field("username").run_validators(name)
+    except ValidationError as bad:
+        raise CommandError(f"the name {name!r} cannot be a user's: {' '.join(bad.messages)}") from None
 
 
 def _user(name: str) -> User:
