@@ -36,11 +36,11 @@ from brokerage.ledger.lease import (
     is_replaced,
     lease,
     lease_again,
-    note_seen,
     note_start,
     register,
     renew,
 )
+from brokerage.ledger.pilots import note_vain_ask
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job, Pilot
 from brokerage.queries.job_document import job_document
@@ -119,12 +119,15 @@ def match(request: HttpRequest) -> HttpResponse:
     queue = QUEUES.named(principal.queue)
     if cores is not None and ask.cores > cores:
         _too_many_cores(ask.cores, cores, "the pilot registered with")
-    if cores is None or queue is None or queue.storage_down or queue.status not in ("online", "brokeroff", "test"):
+    if cores is None or queue is None:
+        return _nothing()
+    if queue.storage_down or queue.status not in ("online", "brokeroff", "test"):
+        note_vain_ask(pilot_id)
         return _nothing()
     most = HeldAtMost(cores, gdpconfig.value("dispatch", "LEASES_PER_SLOT"))
     job_lease = _lease(queue, pilot_id, ask, principal.vo, most) or lease_again(pilot_id, ask.request)
     if job_lease is None:
-        note_seen(pilot_id)
+        note_vain_ask(pilot_id)
         return _nothing()
     token = _job_token(job_lease.job_id, job_lease.epoch, job_lease, principal.credential or 0)
     lease_facts = {"epoch": job_lease.epoch, "token": token, "lease_s": job_lease.lease_s}

@@ -1,4 +1,4 @@
-"""Pilots: registered and seen; handing a job to one and keeping its lease, the hot path.
+"""Pilots: registered; handing a job to one and keeping its lease, the hot path.
 
 Each verb is one statement, so one transaction and one round trip.
 """
@@ -196,21 +196,8 @@ def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: s
     return None
 
 
-SEEN_EVERY_S = 30
-"""How exact the last sign of life of an idle pilot is; less often means fewer writes."""
-
-
 def register(pilot: Pilot) -> None:
     pilot.save(force_insert=True)
-
-
-def note_seen(pilot_id: UUID) -> None:
-    """Note that the pilot asked, at most every SEEN_EVERY_S."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE brokerage_pilot SET last_seen = now() WHERE id = %s AND last_seen < now() - make_interval(secs => %s)",
-            [pilot_id, SEEN_EVERY_S],
-        )
 
 
 def note_start(job_id: int) -> None:
