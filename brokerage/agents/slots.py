@@ -20,7 +20,9 @@ from brokerage.queries.unit_jobs import jobs_by_group
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.decision.assembly import DecisionRequest, decide_task
 from brokerage.rules.decision.policy_config import BrokerConfig
-from brokerage.rules.placement.idle_slots import Work, work_beside, work_of_task
+from brokerage.rules.dispatch.idle_slots import Work, work_beside
+from brokerage.rules.dispatch.matching import Requirement
+from brokerage.rules.placement.passed_queues import passed_queues
 from workqueues.queries.units import Units
 from workqueues.rules.throttle.unit_verdict import judge_units
 from workqueues.rules.throttle.units import Group
@@ -59,9 +61,19 @@ def _work_of(run: Run, tasks: Sequence[WaitingTask], queues: Container[str]) -> 
         if facts.policy is None or facts.ask is None:
             return []
         policy = config.policy(facts.ask.vo, facts.policy.activity)
-        decision = decide_task(DecisionRequest(snapshot, facts.task_facts, facts.ask, policy, config))
+        passed = passed_queues(decide_task(DecisionRequest(snapshot, facts.task_facts, facts.ask, policy, config)), queues)
+        held = throttle.get(task.group, "")
         why = f"a task that passes here now waits until {task.next_look_at:%H:%M:%S} UTC" if task.next_look_at else MAKING
-        return list(work_of_task(decision, queues, task.files, why, throttle.get(task.group, ""), task.task_id))
+        return [
+            Work(
+                tuple(Requirement(queue, *slot, task.group.vo) for queue, slot in at),
+                task.files,
+                hold or held or why,
+                bool(hold or held),
+                task.task_id,
+            )
+            for hold, at in passed.items()
+        ]
 
     return chain.from_iterable(one_by_one(tasks, work_of, lambda task, error: run.leave(f"task {task.task_id}", error)))
 
@@ -73,4 +85,4 @@ def _throttle(tasks: Sequence[WaitingTask]) -> dict[Group, str]:
         priorities[task.group] = max(task.priority, priorities.get(task.group, task.priority))
     judged = judge_units(priorities, jobs_by_group(), units.of, lambda unit: rules_of(unit, units))
     verdicts = {group: judged[units.of(group)].verdict for group in priorities}
-    return {group: verdict.reason for group, verdict in verdicts.items() if verdict.room(priorities[group], 0) == 0}
+    return {group: f"throttler: {v.reason}" for group, v in verdicts.items() if v.room(priorities[group], 0) == 0}

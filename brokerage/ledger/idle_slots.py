@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from brokerage.rules.placement.idle_slots import Work
+from brokerage.rules.dispatch.idle_slots import Work
 
 GAP_S = 30.0
 """Most seconds that one look adds for a slot."""

@@ -13,8 +13,8 @@ from django.db import connection, connections
 
 from brokerage.queries.pilots import QUEUES
 from brokerage.rules.decision.declare import POLICIES
+from brokerage.rules.dispatch.idle_slots import Work
 from brokerage.rules.dispatch.matching import Requirement, Resource
-from brokerage.rules.placement.idle_slots import Work
 from workqueues.queries.agent_work import FREE, WORK
 from workqueues.rules.throttle.units import Group
 from workqueues.states import TASK
