@@ -36,7 +36,7 @@ class IdlePages(TestCase):
 
     def test_a_queue_without_idle_slots_says_so(self) -> None:
         home, queue = self.pages()
-        self.assertNotIn("Slots idle beside work", home)
+        self.assertNotIn("Idle slots", home)
         self.assertIn("No slot idled in the last day", queue)
 
     def test_a_slot_that_idles_for_long_beside_work_has_the_reason_and_the_task(self) -> None:
@@ -45,23 +45,24 @@ class IdlePages(TestCase):
         self.note(longest_s=75, **columns)
         self.note(1, idle_s=3600)
         for page in self.pages():
-            self.assertIn(why, page)
+            self.assertIn("2 of 3 idle slots", page)
+            self.assertIn("stand beside work, for 75", page)
+            self.assertIn(f"A{why[1:]}", page)
             self.assertIn(f"/tasks/{self.task_id}/brokerage/", page)
-        self.assertIn("4,600", self.pages()[0])
-        self.assertIn("1,000", self.pages()[1])
+        self.assertIn("250 s", self.pages()[0])
+        self.assertIn("3,600", self.pages()[1])
 
     def test_a_slot_that_has_just_begun_to_idle_needs_no_reason(self) -> None:
         self.note(longest_s=9, idle_s=9, beside_s=9, idle=1, beside=1, why="jobs that fit", task_id=self.task_id)
         for page in self.pages():
-            self.assertNotIn("jobs that fit", page)
+            self.assertNotIn("obs that fit", page)
 
     def test_held_work_is_told_apart(self) -> None:
         self.note(idle_s=9, held_s=9, idle=1, held=1, why_held="cap: -cap_running_jobs")
-        for page in self.pages():
-            self.assertIn("held by cap: -cap_running_jobs", page)
+        self.assertIn("by cap: -cap_running_jobs", self.pages()[1])
 
     def test_a_task_of_another_vo_is_not_named(self) -> None:
         self.note(longest_s=75, idle_s=75, beside_s=75, idle=1, beside=1, why="jobs that fit", task_id=self.task_id)
         for page in self.pages("other"):
-            self.assertIn("jobs that fit", page)
+            self.assertIn("Jobs that fit", page)
             self.assertNotIn(f"/tasks/{self.task_id}/", page)
