@@ -80,7 +80,8 @@ def _work_of(run: Run, tasks: Sequence[WaitingTask], queues: Container[str]) -> 
 
 def _throttle(tasks: Sequence[WaitingTask]) -> dict[Group, str]:
     """Groups of these tasks whose unit gets no jobs now, with the reason of the throttler."""
-    units, priorities = Units.load(), {}
+    units = Units.load()
+    priorities: dict[Group, int] = {}
     for task in tasks:
         priorities[task.group] = max(task.priority, priorities.get(task.group, task.priority))
     judged = judge_units(priorities, jobs_by_group(), units.of, lambda unit: rules_of(unit, units))

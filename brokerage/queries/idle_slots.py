@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -158,7 +158,7 @@ class IdleAtQueue:
 def idle_at_queues(queue_id: int | None = None, using: str = "default") -> dict[int, IdleAtQueue]:
     """Queues at which slots idled in the last day, or only this one; one statement over a small table."""
     hours: dict[int, list[IdleInHour]] = defaultdict(list)
-    now: dict[int, tuple[int, int, int, float, str, str, int | None]] = {}
+    now: dict[int, IdleAtQueue] = {}
     with connections[using].cursor() as cursor:
         cursor.execute(
             """
@@ -172,6 +172,6 @@ def idle_at_queues(queue_id: int | None = None, using: str = "default") -> dict[
         )
         for queue, recent, *state, hour, idle_s, beside_s, held_s in cursor.fetchall():
             if recent and queue not in now:
-                now[queue] = tuple(state)
+                now[queue] = IdleAtQueue(*state)
             hours[queue].append(IdleInHour(hour, idle_s, beside_s, held_s))
-    return {queue: IdleAtQueue(*now.get(queue, ()), hours=tuple(of_queue)) for queue, of_queue in hours.items()}
+    return {queue: replace(now.get(queue, IdleAtQueue()), hours=tuple(of_queue)) for queue, of_queue in hours.items()}

@@ -30,10 +30,10 @@ def fresh_queues() -> None:
     QUEUES.forget()
 
 
-def ask_in_vain(queue: ComputingQueue, slot: str = "s1", idle_s: float = 20.0, **offer: int) -> UUID:
+def ask_in_vain(queue: ComputingQueue, slot: str = "s1", idle_s: float = 20.0, memory_mb: int = 4000) -> UUID:
     """A pilot that asked in vain first so long ago, and just now again."""
     pilot_id = pilot(queue, slot)
-    note_vain_ask(pilot_id, queue.id, Resource(queue.name, 1, **{"memory_mb": 4000, "disk_mb": 10000, **offer}))
+    note_vain_ask(pilot_id, queue.id, Resource(queue.name, 1, memory_mb, 10000))
     IdleSlot.objects.filter(pilot=pilot_id).update(since=TransactionNow() - timedelta(seconds=idle_s))
     return pilot_id
 

@@ -41,7 +41,7 @@ class IdlePages(TestCase):
 
     def test_a_slot_that_idles_for_long_beside_work_has_the_reason_and_the_task(self) -> None:
         why = "a task that passes here now waits until 12:00:00 UTC"
-        columns = {"idle_s": 1000, "beside_s": 250, "idle": 3, "beside": 2, "why": why, "task_id": self.task_id}
+        columns: dict[str, Any] = {"idle_s": 1000, "beside_s": 250, "idle": 3, "beside": 2, "why": why, "task_id": self.task_id}
         self.note(longest_s=75, **columns)
         self.note(1, idle_s=3600)
         for page in self.pages():

@@ -39,12 +39,13 @@ def work_beside(slots: Sequence[Resource], work: Sequence[Work]) -> list[Work | 
     left = [one.n for one in work]
     for held in (False, True):
         at_queue: dict[str, list[WaitingQueue]] = defaultdict(list)
-        for index, one in enumerate(work):
+        for i, one in enumerate(work):
             if one.held == held:
                 for requirement in one.requirements:
-                    at_queue[requirement.queue].append(WaitingQueue(index, requirement, 0))
+                    at_queue[requirement.queue].append(WaitingQueue(i, requirement, 0))
         for place, slot in enumerate(slots):
-            if beside[place] is None and (index := _first(at_queue[slot.queue], slot, left)) is not None:
+            index = _first(at_queue[slot.queue], slot, left) if beside[place] is None else None
+            if index is not None:
                 left[index] -= 1
                 beside[place] = work[index]
     return beside

@@ -36,7 +36,7 @@ def passed_queues(decision: TaskDecision[Queues], queues: Container[str]) -> Map
     failed = decision.decision.failed()[:-1]
     labels = [criterion.label for criterion in policy.criteria[:-1]]
     limits = np.array([label in CAPS or label in SHARES for label in labels], dtype=np.bool_)
-    able = ~failed[~limits].any(axis=0)
+    able = np.logical_not(failed[~limits].any(axis=0)).tolist()
     prepared, compensation = policy.prepare(ask, config), config.get("MEMORY_COMPENSATION", 1.0)
     by_hold: dict[str, list[QueueSlot]] = defaultdict(list)
     for row, queue in enumerate(columns.own_names):
