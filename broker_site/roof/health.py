@@ -12,6 +12,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from broker_site.foundation.access.alerts import recent_alerts
 from broker_site.foundation.access.guards import open_access, requires
 from broker_site.roof.readiness import ages, problems
+from brokerage.models import ComputingQueue
+from brokerage.queries.idle_slots import idle_at_queues
 
 
 @open_access
@@ -29,7 +31,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 @requires("agent:read")
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Tasks and jobs that have not ended by state, and the agents, in Prometheus' text format."""
+    """Tasks and jobs that have not ended by state, the agents, and idle slots, in Prometheus' text format."""
     registry = CollectorRegistry()
     registry.register(_Collector())
     return HttpResponse(generate_latest(registry), content_type="text/plain; version=0.0.4; charset=utf-8")
@@ -62,6 +64,31 @@ class _Collector:
         for name, age in ages(connection).items():
             by_agent.add_metric([name], age)
         yield by_agent
+        yield from _idle()
+
+
+def _idle() -> Iterator[Metric]:
+    """Idle slots of the queues where any idled in the last day."""
+    slots = GaugeMetricFamily(
+        "gridbroker_idle_slots", "Slots that asked in vain, by what they stand beside: eligible work, held work (a share, the "
+        "throttler or a cap), or nothing", labels=["queue", "beside"],
+    )  # fmt: skip
+    seconds = GaugeMetricFamily(
+        "gridbroker_idle_seconds_last_day", "Seconds of idle slots in the last day, by what they stood beside",
+        labels=["queue", "beside"],
+    )  # fmt: skip
+    names = dict(ComputingQueue.objects.values_list("id", "name"))
+    for queue, idle in sorted(idle_at_queues().items()):
+        idle_s, beside_s, held_s = idle.day_s
+        for beside, n, s in (
+            ("work", idle.beside, beside_s),
+            ("held", idle.held, held_s),
+            ("nothing", idle.idle - idle.beside - idle.held, idle_s - beside_s - held_s),
+        ):
+            slots.add_metric([names[queue], beside], n)
+            seconds.add_metric([names[queue], beside], s)
+    yield slots
+    yield seconds
 
 
 def _counted(name: str, text: str, sql: str) -> GaugeMetricFamily:

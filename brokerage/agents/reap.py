@@ -1,5 +1,5 @@
 """Agent reap. Takes jobs whose lease ran out or that stayed too long in a state. Leaves them failed or closed, their files ready.
-Next: generate. Credentials that expired long ago go too, now and then.
+Next: generate. Pilots that hold the other jobs count as seen; credentials that expired long ago go too, now and then.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from broker_site.foundation.access.credentials import forget_expired
 from broker_site.foundation.agency.batches import in_words, is_of_others, one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import Limit, end_overdue, expire_leases
+from brokerage.ledger.pilots import note_pilots_at_work
 from brokerage.models import ComputingQueue
 from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.dispatch.timeouts import ENDINGS, QueueFacts, limit_s, suspended
@@ -55,6 +56,7 @@ def reap(run: Run) -> int:
     config = gdpconfig.component("job_timeout", app="pandaserver")
     queues = list(ComputingQueue.objects.all())
     limits = list(chain.from_iterable(one_by_one(queues, lambda queue: queue_limits(run, queue, config), leave_queue)))
+    note_pilots_at_work()
     resting = [queue.id for queue in queues if suspended(QueueFacts(queue.status, queue.catchall))]
     ended = expire_leases(run.who, BATCH, resting, leave)
     ended += end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH, leave)

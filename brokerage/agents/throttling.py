@@ -47,7 +47,7 @@ class Throttle:
         """
         units, claimable, counted_at = Units.load(), claimable_by_group(), database_time()
         priorities = {group: tasks_of.priority for group, tasks_of in claimable.items()}
-        judged = judge_units(priorities, jobs_by_group(), units.of, lambda unit: _rules(unit, units))
+        judged = judge_units(priorities, jobs_by_group(), units.of, lambda unit: rules_of(unit, units))
         record_verdicts(list(judged.values()), gdpconfig.revision())
         verdicts = {unit: unit_verdict.verdict for unit, unit_verdict in judged.items()}
         groups = {group: units.of(group) for group in claimable if verdicts[units.of(group)].decision == "PASS"}
@@ -85,7 +85,7 @@ class Throttle:
         return self.units.of(group)
 
 
-def _rules(unit: Unit, units: Units) -> UnitRules:
+def rules_of(unit: Unit, units: Units) -> UnitRules:
     """What the configuration says of a unit now."""
     return UnitRules(
         keys=gdpconfig.component(component_of(unit.label), vo=unit.vo),

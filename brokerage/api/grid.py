@@ -17,6 +17,7 @@ from broker_site.foundation.rest.paging import ByName
 from brokerage.api.filtering import QueueFilter, SiteFilter
 from brokerage.api.serializers import FeedShown, QueueShown, SiteShown
 from brokerage.models import ComputingQueue, Feed, LocalOverride, Site
+from brokerage.queries.idle_slots import idle_at_queues
 from brokerage.queries.jobs import job_counts
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.world.stored_snapshot import document, for_everybody
@@ -42,11 +43,12 @@ class QueuesView(mixins.ListModelMixin, viewsets.GenericViewSet[ComputingQueue])
     permissions = {"list": READ, "retrieve": READ}
 
     def get_serializer_context(self) -> dict[str, Any]:
-        """The numbers of jobs and the overrides, read once for all queues."""
+        """The numbers of jobs, idle slots and the overrides, read once for all queues."""
         overrides: dict[str, list[LocalOverride]] = {}
         for override in LocalOverride.objects.filter(kind="queue"):
             overrides.setdefault(override.name, []).append(override)
-        return {**super().get_serializer_context(), "job_counts": job_counts(), "overrides": overrides}
+        context = {"job_counts": job_counts(), "idle": idle_at_queues(), "overrides": overrides}
+        return {**super().get_serializer_context(), **context}
 
     @extend_schema(summary="Read a computing queue", responses={200: QueueShown, **refusals(404)})
     def retrieve(self, request: Request, name: str) -> Response:

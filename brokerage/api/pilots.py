@@ -35,10 +35,10 @@ from brokerage.ledger.lease import (
     is_replaced,
     lease,
     lease_again,
-    note_seen,
     register,
     renew,
 )
+from brokerage.ledger.pilots import note_vain_ask
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job, Pilot
 from brokerage.queries.job_document import job_document
@@ -117,12 +117,16 @@ def match(request: HttpRequest) -> HttpResponse:
     queue = QUEUES.named(principal.queue)
     if cores is not None and ask.cores > cores:
         _too_many_cores(ask.cores, cores, "the pilot registered with")
-    if cores is None or queue is None or queue.storage_down or queue.status not in ("online", "brokeroff", "test"):
+    if cores is None or queue is None:
+        return _nothing()
+    offer = Resource(queue.name, ask.cores, ask.memory_mb, ask.disk_mb, ask.walltime_s, principal.vo)
+    if not queue.hands_out:
+        note_vain_ask(pilot_id, queue.id, offer)
         return _nothing()
     most = HeldAtMost(cores, gdpconfig.value("dispatch", "LEASES_PER_SLOT"))
-    job_lease = _lease(queue, pilot_id, ask, principal.vo, most) or lease_again(pilot_id, ask.request)
+    job_lease = _lease(queue, pilot_id, ask.request, offer, most) or lease_again(pilot_id, ask.request)
     if job_lease is None:
-        note_seen(pilot_id)
+        note_vain_ask(pilot_id, queue.id, offer)
         return _nothing()
     token = _job_token(job_lease.job_id, job_lease.epoch, job_lease, principal.credential or 0)
     lease_facts = {"epoch": job_lease.epoch, "token": token, "lease_s": job_lease.lease_s}
@@ -234,13 +238,12 @@ def _claim(request: HttpRequest) -> JobClaim:
     return claim
 
 
-def _lease(queue: PilotQueue, pilot_id: UUID, ask: JobRequest, vo: str, most: HeldAtMost) -> Lease | None:
-    """The first job of the best task queue that has one for the pilot; `vo`: the only one whose work it may do, if any."""
-    offer = Resource(queue.name, ask.cores, ask.memory_mb, ask.disk_mb, ask.walltime_s, vo)
+def _lease(queue: PilotQueue, pilot_id: UUID, request: UUID, offer: Resource, most: HeldAtMost) -> Lease | None:
+    """The first job of the best task queue that has one for the pilot."""
     watcher = gdpconfig.component("watcher", app="pandaserver")
     for fresh in (False, True):
         for waiting in WAITING.offers(queue.id, offer, fresh=fresh):
             seconds = lease_s(waiting.label, queue.workflow, watcher)
-            if (job_lease := lease([waiting.id], pilot_id, ask.request, seconds, most)) is not None:
+            if (job_lease := lease([waiting.id], pilot_id, request, seconds, most)) is not None:
                 return job_lease
     return None

@@ -24,6 +24,7 @@ from brokerage.models import (
 )
 from brokerage.queries.command_lines import command_line
 from brokerage.queries.feeds import state_of
+from brokerage.queries.idle_slots import IdleAtQueue, IdleInHour
 from brokerage.rules.facts.job_kind import KIND_NAMES
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from workqueues.api.serializers import FileShown
@@ -181,6 +182,27 @@ class OverrideShown(serializers.ModelSerializer[LocalOverride]):
         read_only_fields = fields
 
 
+class IdleHourShown(serializers.Serializer[IdleInHour]):
+    """Seconds of idle slots in one hour."""
+
+    hour = serializers.DateTimeField(help_text="its beginning")
+    idle_s = serializers.FloatField(help_text="seconds of idle slots, whatever work was there")
+    beside_s = serializers.FloatField(help_text="those beside eligible work")
+    held_s = serializers.FloatField(help_text="those beside work that a share, the throttler or a cap holds")
+
+
+class IdleShown(serializers.Serializer[IdleAtQueue]):
+    """Slots that asked in vain: now, and by hour of the last day."""
+
+    idle = serializers.IntegerField(help_text="idle slots now")
+    beside = serializers.IntegerField(help_text="those beside eligible work")
+    held = serializers.IntegerField(help_text="those beside work that a share, the throttler or a cap holds")
+    longest_s = serializers.FloatField(help_text="how long one of them has stood beside eligible work, s")
+    why = serializers.CharField(help_text="what the eligible work waits for; empty: there is none")
+    why_held = serializers.CharField(help_text="what holds the other work; empty: there is none")
+    hours = IdleHourShown(many=True, help_text="hours in which slots idled, the last first")
+
+
 class QueueShown(serializers.ModelSerializer[ComputingQueue]):
     """A computing queue with its storage endpoints and its jobs by state."""
 
@@ -189,10 +211,12 @@ class QueueShown(serializers.ModelSerializer[ComputingQueue]):
     jobs = serializers.SerializerMethodField(help_text="number of live jobs by state; sent counts as starting")
     overrides = serializers.SerializerMethodField(help_text="attributes that operators set by hand, with what they hide")
 
+    idle = serializers.SerializerMethodField(help_text="idle slots, and what they idle beside")
+
     class Meta:
         model = ComputingQueue
         fields = (
-            "id", "name", "site", *QUEUE, "attributes", "last_start", "modified_at", "storages", "jobs", "overrides",
+            "id", "name", "site", *QUEUE, "attributes", "last_start", "modified_at", "storages", "jobs", "idle", "overrides",
             "source", "good_at", "fault", "fault_since", "gone_at",
         )  # fmt: skip
         read_only_fields = fields
@@ -201,6 +225,12 @@ class QueueShown(serializers.ModelSerializer[ComputingQueue]):
         """The counts that the view read for all queues at once."""
         counts: Mapping[int, dict[str, int]] = self.context.get("job_counts", {})
         return counts.get(queue.id, {})
+
+    @extend_schema_field(IdleShown())
+    def get_idle(self, queue: ComputingQueue) -> dict[str, Any]:
+        """That which the view read for all queues at once."""
+        idle: Mapping[int, IdleAtQueue] = self.context.get("idle", {})
+        return dict(IdleShown(idle.get(queue.id, IdleAtQueue())).data)
 
     @extend_schema_field(OverrideShown(many=True))
     def get_overrides(self, queue: ComputingQueue) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Pilots: registered and seen; handing a job to one and keeping its lease, the hot path.
+"""Pilots: registered; handing a job to one and keeping its lease, the hot path.
 
 Each verb is one statement, so one transaction and one round trip.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import IntegrityError, connection
+from django.db import IntegrityError
 
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.models import Pilot
@@ -199,18 +199,5 @@ def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: s
     return None
 
 
-SEEN_EVERY_S = 30
-"""How exact the last sign of life of an idle pilot is; less often means fewer writes."""
-
-
 def register(pilot: Pilot) -> None:
     pilot.save(force_insert=True)
-
-
-def note_seen(pilot_id: UUID) -> None:
-    """Note that the pilot asked, at most every SEEN_EVERY_S."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE brokerage_pilot SET last_seen = now() WHERE id = %s AND last_seen < now() - make_interval(secs => %s)",
-            [pilot_id, SEEN_EVERY_S],
-        )

@@ -61,10 +61,54 @@ class Pilot(models.Model):
     memory_mb = models.IntegerField(default=0)
     disk_mb = models.IntegerField(default=0)
     registered_at = models.DateTimeField(db_default=Now())
-    last_seen = models.DateTimeField(db_default=Now(), help_text="last ask for a job, to about a minute")
+    last_seen = models.DateTimeField(db_default=Now(), help_text="last sign of life, to about a minute")
 
     class Meta:
         indexes = [models.Index(fields=["queue", "last_seen"], name="pilot_of_queue")]
 
     def __str__(self) -> str:
         return f"{self.slot}@{self.host}"
+
+
+class IdleSlot(models.Model):
+    """A pilot that asked in vain and holds nothing of what it asked for; the row goes when it gets a job or asks no more."""
+
+    pilot = models.OneToOneField(Pilot, models.CASCADE, primary_key=True, related_name="idle_slot")
+    queue = models.ForeignKey(ComputingQueue, models.CASCADE, db_index=False, related_name="+")
+    since = models.DateTimeField(db_default=Now(), help_text="when it first asked in vain")
+    asked_at = models.DateTimeField(db_default=Now(), help_text="last ask in vain, to about ten seconds")
+    core_count = models.SmallIntegerField(help_text="what it asked for: cores")
+    memory_mb = models.IntegerField(default=0, db_default=0, help_text="MB; 0: unknown")
+    disk_mb = models.IntegerField(default=0, db_default=0, help_text="MB; 0: unknown")
+    walltime_s = models.IntegerField(default=0, db_default=0, help_text="seconds that are left; 0: unknown")
+    vo = models.CharField(max_length=32, default="", db_default="", help_text="the only VO whose work it may do; empty: all")
+    beside_since = models.DateTimeField(null=True, blank=True, help_text="since when work is there that it may do")
+
+    def __str__(self) -> str:
+        return f"{self.pilot_id} idle"
+
+
+class IdleHour(models.Model):
+    """How long slots of a queue idled in one hour, and how it stood when it was last looked at."""
+
+    id = models.BigAutoField(primary_key=True)
+    queue = models.ForeignKey(ComputingQueue, models.CASCADE, db_index=False, related_name="+")
+    hour = models.DateTimeField(help_text="its beginning, UTC")
+    idle_s = models.FloatField(default=0, db_default=0, help_text="seconds of idle slots, whatever work was there")
+    beside_s = models.FloatField(default=0, db_default=0, help_text="those of slots beside eligible work")
+    held_s = models.FloatField(default=0, db_default=0, help_text="those beside work that a share, the throttler or a cap holds")
+    looked_at = models.DateTimeField(help_text="when it was last looked at")
+    idle = models.IntegerField(default=0, db_default=0, help_text="idle slots then")
+    beside = models.IntegerField(default=0, db_default=0, help_text="those beside eligible work")
+    held = models.IntegerField(default=0, db_default=0, help_text="those beside held work")
+    longest_s = models.FloatField(default=0, db_default=0, help_text="how long one of them had stood beside eligible work")
+    why = models.CharField(max_length=255, default="", db_default="", blank=True, help_text="what the eligible work waits for")
+    why_held = models.CharField(max_length=255, default="", db_default="", blank=True, help_text="what holds the work")
+    task_id = models.BigIntegerField(null=True, blank=True, help_text="a task with such work")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["queue", "hour"], name="idle_hour_once")]
+        indexes = [models.Index(fields=["hour"], name="idle_hour_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.queue_id} {self.hour:%Y-%m-%dT%H}"

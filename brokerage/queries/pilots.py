@@ -28,6 +28,11 @@ class PilotQueue(NamedTuple):
     workflow: str
     storage_down: bool
 
+    @property
+    def hands_out(self) -> bool:
+        """Whether its pilots get jobs now."""
+        return not self.storage_down and self.status in ("online", "brokeroff", "test")
+
 
 class QueueCache:
     """Facts of queues by name, kept for a moment per process."""

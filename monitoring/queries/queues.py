@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, LocalOverride, QueueStorage
 from brokerage.queries.feeds import feed_states
+from brokerage.queries.idle_slots import IdleAtQueue, idle_at_queues
 from brokerage.queries.task_status import PILOT_SEEN_MIN
+from brokerage.rules.dispatch.idle_slots import LONG_S
 from brokerage.states import JOB
 from monitoring.queries.counts import MOST_LIVE
 from monitoring.queries.database import alias, rows
+from monitoring.queries.tasks import visible_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,22 @@ class QueueDetails:
     overrides: list[LocalOverride]
 
 
+@dataclass(frozen=True, slots=True)
+class IdleRow:
+    """Idle slots of one queue. `hours`: of the last day; `task`: one that they idle beside, where the visitor may see it.
+
+    `long`: a slot has idled beside eligible work for so long that it needs a reason.
+    """
+
+    queue: str
+    now: IdleAtQueue
+    task: int | None
+
+    @property
+    def long(self) -> bool:
+        return self.now.longest_s > LONG_S
+
+
 SAME = ("name", "status", "last_start", "corecount", "maxrss", "maxwdir", "maxtime")
 """Columns of a queue that are shown as they are stored."""
 
@@ -91,6 +111,16 @@ def queue_rows() -> list[QueueRow]:
         )
         for q in ComputingQueue.objects.using(alias()).order_by("name")
     ]
+
+
+def idle_rows(scope: VoScope, queue: ComputingQueue | None = None) -> list[IdleRow]:
+    """Queues at which slots idled in the last day, or only this one: most seconds beside eligible work first."""
+    at_queues = idle_at_queues(queue.id if queue else None, alias())
+    names = dict(ComputingQueue.objects.using(alias()).filter(id__in=at_queues).values_list("id", "name"))
+    ids = [idle.task_id for idle in at_queues.values() if idle.task_id]
+    seen = set(visible_tasks(scope).filter(id__in=ids).values_list("id", flat=True)) if ids else set()
+    found = [IdleRow(names[id_], idle, idle.task_id if idle.task_id in seen else None) for id_, idle in at_queues.items()]
+    return sorted(found, key=lambda row: (-row.now.beside, -row.now.day_s[1], -row.now.day_s[2], row.queue))
 
 
 def feed_lines() -> list[FeedLine]:

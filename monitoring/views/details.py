@@ -18,7 +18,7 @@ from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_wai
 from monitoring.queries.database import alias
 from monitoring.queries.job import MOST_FILES, find_job, job_outputs, pilot_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
-from monitoring.queries.queues import find_queue, queue_details, queue_rows
+from monitoring.queries.queues import find_queue, idle_rows, queue_details, queue_rows
 from monitoring.queries.task import find_task, task_facts
 from monitoring.tables import keyset
 from monitoring.tables.selection import read
@@ -33,7 +33,7 @@ JOBS_SHOWN = 50
 
 @page("task:read")
 def home(request: HttpRequest) -> HttpResponseBase:
-    """Tasks and jobs by state, agents, queues, and the tasks that have waited for longest."""
+    """Tasks and jobs by state, agents, queues, slots idle beside work, and the tasks that have waited for longest."""
     scope = scope_of(request)
     agents, queues = agent_rows(), queue_rows()
     context = {
@@ -47,6 +47,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "queues_online": sum(queue.status == "online" for queue in queues),
         "pilots": sum(queue.pilots for queue in queues),
         "waiting": longest_waiting(scope),
+        "idle": idle_rows(scope),
     }
     return show(request, "home.html", "home", context)
 
@@ -128,6 +129,7 @@ def queue(request: HttpRequest, name: str) -> HttpResponseBase:
     context = {
         "queue": row,
         "facts": queue_details(row),
+        "idle": next(iter(idle_rows(scope_of(request), row)), None),
         "why": why_empty_of(row, None if scope.everything else sorted(scope.names), alias()),
         "most": MOST,
     }

@@ -15,8 +15,9 @@ from broker_site.foundation.agency.duties import AGENTS, late_after_s
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.kernel import clock
 from broker_site.roof import readiness
+from brokerage.models import IdleHour
 from monitoring.queries.agents import agent_rows
-from tests.builders import parameters, submitted
+from tests.builders import grid, parameters, submitted
 
 pytestmark = pytest.mark.django_db
 
@@ -168,3 +169,16 @@ def test_metrics_are_for_who_may_read_agents(client: Client, admin_client: Clien
     submitted(parameters())
     text = admin_client.get("/metrics").content.decode()
     assert 'gridbroker_tasks{status="registered"} 1.0' in text
+
+
+def test_metrics_say_how_many_slots_idle_beside_what(admin_client: Client) -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    now = clock.now()
+    IdleHour.objects.create(queue=alpha, hour=now, looked_at=now, idle_s=60, beside_s=20, held_s=10, idle=3, beside=1, held=0)
+    IdleHour.objects.create(queue=beta, hour=now, looked_at=now - timedelta(minutes=9), idle_s=5, idle=1)
+    text = admin_client.get("/metrics").content.decode()
+    assert 'gridbroker_idle_slots{beside="work",queue="ALPHA"} 1.0' in text
+    assert 'gridbroker_idle_slots{beside="nothing",queue="ALPHA"} 2.0' in text
+    assert 'gridbroker_idle_seconds_last_day{beside="nothing",queue="ALPHA"} 30.0' in text
+    assert 'gridbroker_idle_slots{beside="nothing",queue="BETA"} 0.0' in text, "nobody has looked lately"
+    assert 'gridbroker_idle_seconds_last_day{beside="nothing",queue="BETA"} 5.0' in text

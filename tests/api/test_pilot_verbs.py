@@ -223,7 +223,10 @@ def test_nothing_to_do_is_204_and_a_queue_that_is_offline_hands_out_nothing(wire
     assert wire.match(another_pilot(wire)).status_code == 204
     QUEUES.forget()
     ComputingQueue.objects.update(status="offline")
-    assert wire.match(another_pilot(wire)).status_code == 204
+    token = another_pilot(wire)
+    Pilot.objects.update(last_seen="2026-01-01T00:00Z")
+    assert wire.match(token).status_code == 204
+    assert Pilot.objects.filter(last_seen__gt="2026-01-02T00:00Z").count() == 1
 
 
 def test_a_queue_whose_storages_are_down_hands_out_nothing_until_one_is_back(wire: Wire, pilot_token: str) -> None:

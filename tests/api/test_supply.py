@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.kernel import clock
-from brokerage.models import ComputingQueue, Decision, Feed, Job, LocalOverride, Site, StorageEndpoint, StoredSnapshot
+from brokerage.models import ComputingQueue, Decision, Feed, IdleHour, Job, LocalOverride, Site, StorageEndpoint, StoredSnapshot
 from brokerage.rules.facts.job_kind import JobKind
 from tests.api.people import Person, faults, ids, refused
 from tests.builders import grid, parameters, submitted
@@ -167,6 +167,18 @@ def test_queues_tell_what_operators_set_by_hand(ada: Person, worked: Task) -> No
     assert [told[name] for name in ("attribute", "value", "beneath", "reason", "who")] == [
         *("status", "offline", "online", "water leak", "olga"),
     ]
+    assert ada.get("queues/BETA/").json() == beta
+
+
+def test_queues_tell_how_many_slots_idle_beside_work_and_why(ada: Person, worked: Task) -> None:
+    now = clock.now()
+    past = IdleHour(queue_id=ComputingQueue.objects.get(name="BETA").id, hour=now - timedelta(hours=2), looked_at=now, idle_s=9)
+    last = IdleHour(queue=past.queue, hour=now, looked_at=now, idle_s=60, beside_s=20, idle=3, beside=1, why="jobs fit")
+    IdleHour.objects.bulk_create([past, last])
+    alpha, beta = rows(ada.get("queues/"))
+    assert (alpha["idle"]["idle"], alpha["idle"]["hours"]) == (0, [])
+    assert [beta["idle"][name] for name in ("idle", "beside", "held", "why")] == [3, 1, 0, "jobs fit"]
+    assert [(hour["idle_s"], hour["beside_s"]) for hour in beta["idle"]["hours"]] == [(60, 20), (9, 0)]
     assert ada.get("queues/BETA/").json() == beta
 
 

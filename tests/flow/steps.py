@@ -20,7 +20,21 @@ from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.builders import pilot
 from workqueues.models import File
 
-ROUND = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "share", "refresh", "storage", "seal")
+ROUND = (
+    "refine",
+    "feed",
+    "assign",
+    "generate",
+    "command",
+    "wake",
+    "reap",
+    "finish",
+    "share",
+    "slots",
+    "refresh",
+    "storage",
+    "seal",
+)
 
 
 def run_agents(rounds: int = 2, names: Sequence[str] = ROUND) -> None:

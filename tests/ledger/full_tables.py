@@ -37,6 +37,15 @@ ROWS = (
     SELECT gen_random_uuid(), 1 + n % 200, 'node' || n, 'slot', 1, 0, 0, seen, seen
     FROM generate_series(1, 15000) n, LATERAL (SELECT now() - n * interval '1 minute' AS seen) AS s
     """,
+    """
+    INSERT INTO brokerage_idleslot (pilot_id, queue_id, core_count) SELECT id, queue_id, 1 FROM brokerage_pilot
+    WHERE last_seen > now() - interval '5 hours'
+    """,
+    """
+    INSERT INTO brokerage_idlehour (queue_id, hour, looked_at, idle)
+    SELECT q, date_trunc('hour', now()) - h * interval '1 hour', now() - h * interval '1 hour', 1
+    FROM generate_series(1, 200) q, generate_series(0, 47) h
+    """,
     # One task in fifty has not ended; these are spread over all states.
     """
     INSERT INTO workqueues_task (id, task_name, user_name, vo, working_group, prod_source_label, task_type, processing_type,

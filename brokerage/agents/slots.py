@@ -1,0 +1,89 @@
+"""Agent slots. Takes slots that idle and the work that waits. Leaves by queue and hour how long slots idled beside work, and why.
+Next: people, who see it on the pages of the queues, by REST and in /metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from itertools import chain
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.batches import one_by_one
+from broker_site.foundation.agency.run import Run, agent
+from brokerage.agents.throttling import rules_of
+from brokerage.ledger.idle_slots import SlotState, drop_slots, note_idle
+from brokerage.ledger.pilots import IDLE_EVERY_S
+from brokerage.models import Decision
+from brokerage.queries.decisions import decision_facts
+from brokerage.queries.idle_slots import WaitingTask, idle_slots, open_queues, waiting_jobs, waiting_tasks
+from brokerage.queries.unit_jobs import jobs_by_group
+from brokerage.queries.world import load_snapshot
+from brokerage.rules.decision.assembly import DecisionRequest, decide_task
+from brokerage.rules.decision.policy_config import BrokerConfig
+from brokerage.rules.dispatch.idle_slots import Work, work_beside
+from brokerage.rules.dispatch.matching import Requirement
+from brokerage.rules.placement.passed_queues import passed_queues
+from workqueues.queries.units import Units
+from workqueues.rules.throttle.unit_verdict import judge_units
+from workqueues.rules.throttle.units import Group
+
+MAKING = "a task passes here now, and its jobs are not made yet"
+LATE_S = 5.0
+"""A pilot that asks so much later than it should is not gone yet."""
+
+
+@agent("slots")
+def slots(run: Run) -> int:
+    """Look which slots idle beside work. Always 0: an agent that handled rows is run again at once."""
+    dispatch = gdpconfig.component("dispatch")
+    drop_slots(IDLE_EVERY_S + dispatch["POLL"] + dispatch.get("LONG_POLL", 0.0) + LATE_S)
+    idle = idle_slots()
+    queues = open_queues(idle)
+    at_open = [slot for slot in idle if slot.queue_id in queues]
+    offers = [slot.offer for slot in at_open]
+    work = waiting_jobs(queues, len(offers)) if queues else []
+    beside = work_beside(offers, work)
+    if None in beside and (tasks := waiting_tasks()):
+        beside = work_beside(offers, [*work, *_work_of(run, tasks, {slot.offer.queue for slot in at_open})])
+    of_slot = dict(zip((slot.pilot_id for slot in at_open), beside, strict=True))
+    note_idle([SlotState(slot.pilot_id, slot.queue_id, slot.idle_s, of_slot.get(slot.pilot_id)) for slot in idle])
+    return 0
+
+
+def _work_of(run: Run, tasks: Sequence[WaitingTask], queues: Container[str]) -> Iterator[Work]:
+    """What the tasks could do at these queues: their last decisions, taken again on what is true now."""
+    snapshot, config = load_snapshot(run.now), BrokerConfig(gdpconfig.component)
+    throttle = _throttle(tasks)
+    decisions = Decision.objects.in_bulk([task.decision_id for task in tasks])
+
+    def work_of(task: WaitingTask) -> list[Work]:
+        facts = decision_facts(decisions[task.decision_id])
+        if facts.policy is None or facts.ask is None:
+            return []
+        policy = config.policy(facts.ask.vo, facts.policy.activity)
+        passed = passed_queues(decide_task(DecisionRequest(snapshot, facts.task_facts, facts.ask, policy, config)), queues)
+        held = throttle.get(task.group, "")
+        why = f"a task that passes here now waits until {task.next_look_at:%H:%M:%S} UTC" if task.next_look_at else MAKING
+        return [
+            Work(
+                tuple(Requirement(queue, *slot, task.group.vo) for queue, slot in at),
+                task.files,
+                hold or held or why,
+                bool(hold or held),
+                task.task_id,
+            )
+            for hold, at in passed.items()
+        ]
+
+    return chain.from_iterable(one_by_one(tasks, work_of, lambda task, error: run.leave(f"task {task.task_id}", error)))
+
+
+def _throttle(tasks: Sequence[WaitingTask]) -> dict[Group, str]:
+    """Groups of these tasks whose unit gets no jobs now, with the reason of the throttler."""
+    units = Units.load()
+    priorities: dict[Group, int] = {}
+    for task in tasks:
+        priorities[task.group] = max(task.priority, priorities.get(task.group, task.priority))
+    judged = judge_units(priorities, jobs_by_group(), units.of, lambda unit: rules_of(unit, units))
+    verdicts = {group: judged[units.of(group)].verdict for group in priorities}
+    return {group: f"throttler: {v.reason}" for group, v in verdicts.items() if v.room(priorities[group], 0) == 0}

@@ -1,0 +1,66 @@
+"""When pilots were last seen: noted where they ask in vain, and from the leases of those at work.
+
+A pilot at work costs no write of its own: each verb of it notes the time on its job, and now and then the pilot's row follows.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import connection
+
+from broker_site.foundation.sql.prepared import Prepared
+from brokerage.rules.dispatch.matching import Resource
+
+SEEN_EVERY_S = 30
+"""How exact the last sign of life of an idle pilot is; less often means fewer writes."""
+AT_WORK_EVERY_S = 60
+"""The same of a pilot at work."""
+IDLE_EVERY_S = 10
+"""The same of its idle slot: so long after its last ask it counts as idle at most, beside the pause between asks."""
+
+_VAIN_ASK = Prepared(
+    "vain_ask",
+    "uuid, int, int, int, int, int, text",
+    f"""
+    WITH seen AS (
+        UPDATE brokerage_pilot SET last_seen = now() WHERE id = $1 AND last_seen < now() - interval '{SEEN_EVERY_S} s'
+    ), again AS (
+        UPDATE brokerage_idleslot
+        SET asked_at = now(), core_count = $3, memory_mb = $4, disk_mb = $5, walltime_s = $6, vo = $7
+        WHERE pilot_id = $1 AND asked_at < now() - interval '{IDLE_EVERY_S} s'
+    )
+    INSERT INTO brokerage_idleslot (pilot_id, queue_id, core_count, memory_mb, disk_mb, walltime_s, vo)
+    SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT FROM brokerage_idleslot WHERE pilot_id = $1)
+    ON CONFLICT (pilot_id) DO NOTHING
+    """,
+)
+
+
+def note_vain_ask(pilot_id: UUID, queue_id: int, offer: Resource) -> None:
+    """Note that a pilot asked and got nothing: it is seen, and its slot idles. Every ask that ends so, or waits, is noted here.
+
+    Most asks write nothing: the pilot at most every SEEN_EVERY_S, the slot at most every IDLE_EVERY_S.
+    """
+    _VAIN_ASK.run(str(pilot_id), queue_id, offer.cores, offer.memory_mb, offer.disk_mb, offer.walltime_s, offer.vo)
+
+
+def note_pilots_at_work() -> int:
+    """Note the last sign of life of pilots that hold jobs: of how many. What others lock is left for the next time."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH held AS MATERIALIZED (
+                SELECT lease_holder, max(last_seen) AS last_seen FROM brokerage_job
+                WHERE lease_holder IS NOT NULL GROUP BY lease_holder
+            ), due AS (
+                SELECT p.id, held.last_seen FROM brokerage_pilot p JOIN held ON held.lease_holder = p.id
+                WHERE p.id = ANY (ARRAY(SELECT lease_holder FROM held))
+                    AND p.last_seen < held.last_seen - make_interval(secs => %s)
+                FOR NO KEY UPDATE OF p SKIP LOCKED
+            )
+            UPDATE brokerage_pilot p SET last_seen = due.last_seen FROM due WHERE p.id = due.id
+            """,
+            [AT_WORK_EVERY_S],
+        )
+        return int(cursor.rowcount)

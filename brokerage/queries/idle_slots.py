@@ -1,0 +1,177 @@
+"""Idle slots, the work that waits beside them, and how long they idled by queue and hour."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection, connections
+
+from brokerage.queries.pilots import QUEUES
+from brokerage.rules.decision.declare import POLICIES
+from brokerage.rules.dispatch.idle_slots import Work
+from brokerage.rules.dispatch.matching import Requirement, Resource
+from workqueues.queries.agent_work import FREE, WORK
+from workqueues.rules.throttle.units import Group
+from workqueues.states import TASK
+
+MOST_TASKS = 500
+"""Tasks with files due that are looked at, of the highest priority first."""
+MOST_GROUPS = 20
+"""Of tasks that stand equally in their last decisions one is decided upon; so many such groups."""
+RECENT_S = 60.0
+"""How old the last look may be that says how it stands now."""
+
+
+class SlotAsk(NamedTuple):
+    """An idle slot: its pilot, its queue, what it asked for, and for how long it has idled, s."""
+
+    pilot_id: UUID
+    queue_id: int
+    offer: Resource
+    idle_s: float
+
+
+class WaitingTask(NamedTuple):
+    """One of the tasks that stand equally in their last decisions, with how many files of all of them are due.
+
+    `next_look_at`: until when it waits, if it does.
+    """
+
+    task_id: int
+    group: Group
+    priority: int
+    next_look_at: datetime | None
+    decision_id: int
+    files: int
+
+
+def idle_slots() -> list[SlotAsk]:
+    """Slots of queues that hand jobs out, the longest idle first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT s.pilot_id, s.queue_id, q.name, s.core_count, s.memory_mb, s.disk_mb, s.walltime_s, s.vo,
+                extract(epoch FROM now() - s.since)::float8
+            FROM brokerage_idleslot s JOIN brokerage_computingqueue q ON q.id = s.queue_id ORDER BY s.since, s.pilot_id
+            """
+        )
+        return [SlotAsk(pilot, queue, Resource(*offer), idle_s) for pilot, queue, *offer, idle_s in cursor.fetchall()]
+
+
+def open_queues(slots: Sequence[SlotAsk]) -> dict[int, str]:
+    """Queues of these slots that hand jobs out now: id -> name."""
+    names = {slot.queue_id: slot.offer.queue for slot in slots}
+    return {id_: name for id_, name in names.items() if (queue := QUEUES.named(name)) and queue.hands_out}
+
+
+def waiting_jobs(queues: dict[int, str], most: int) -> list[Work]:
+    """Jobs that wait for a pilot at these queues, by requirement, counted up to `most`."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT t.computing_queue_id, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, waiting.n
+            FROM brokerage_taskqueue t CROSS JOIN LATERAL (
+                SELECT count(*) AS n FROM (
+                    SELECT FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL LIMIT %s
+                ) AS counted) AS waiting
+            WHERE t.computing_queue_id = ANY (%s) AND waiting.n > 0
+            """,
+            [most, list(queues)],
+        )
+        return [
+            Work((Requirement(queues[queue], *needs),), n, "jobs that fit wait here for the next ask of a pilot")
+            for queue, *needs, n in cursor.fetchall()
+        ]
+
+
+_TASKS = f"""
+SELECT min(id), vo, prod_source_label, gshare, work_queue_id, resource_type, max(current_priority), min(next_look_at),
+    max(decision_id), sum(files)::bigint
+FROM (
+    SELECT t.id, t.vo, t.prod_source_label, t.gshare, coalesce(t.work_queue_id, 0) AS work_queue_id, t.resource_type,
+        t.current_priority, t.next_look_at, last.id AS decision_id, last.sameness, due.files
+    FROM (
+        SELECT t.* FROM unnest(%(states)s) AS s(status), LATERAL (
+            SELECT t.* FROM workqueues_task t
+            WHERE t.status = s.status AND (t.status <> 'pending' OR t.old_status = ANY (%(states)s))
+                AND {FREE} AND {WORK["unused inputs"]}
+            ORDER BY t.current_priority DESC LIMIT %(most)s
+        ) AS t ORDER BY t.current_priority DESC LIMIT %(most)s
+    ) AS t CROSS JOIN LATERAL (
+        SELECT id, sameness FROM brokerage_decision
+        WHERE task_id = t.id AND policy <> ALL (%(nuclei)s) ORDER BY id DESC LIMIT 1
+    ) AS last CROSS JOIN LATERAL (
+        SELECT sum(n_files_to_be_used - n_files_used) AS files FROM workqueues_dataset d
+        WHERE d.task_id = t.id AND d.master_id IS NULL AND d.status = 'ready' AND d.n_files_to_be_used > d.n_files_used
+    ) AS due
+) AS task GROUP BY sameness, vo, prod_source_label, gshare, work_queue_id, resource_type ORDER BY 7 DESC LIMIT %(groups)s
+"""
+
+
+def waiting_tasks() -> list[WaitingTask]:
+    """Tasks with files due and a decision about queues, one of each group that stands equally, by priority."""
+    nuclei = [name for name, policy in POLICIES.items() if policy.activity == "nucleus"]
+    states = [*TASK.generating, "pending"]
+    with connection.cursor() as cursor:
+        cursor.execute(_TASKS, {"states": states, "most": MOST_TASKS, "groups": MOST_GROUPS, "nuclei": nuclei})
+        return [WaitingTask(id_, Group(*columns[:5]), *columns[5:]) for id_, *columns in cursor.fetchall()]
+
+
+@dataclass(frozen=True, slots=True)
+class IdleInHour:
+    """Seconds of idle slots in one hour: all, beside eligible work, beside held work."""
+
+    hour: datetime
+    idle_s: float
+    beside_s: float
+    held_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class IdleAtQueue:
+    """Idle slots of a queue now, and by hour of the last day, the last hour first.
+
+    `longest_s`: how long one of them has stood beside eligible work; `why`: what that work waits for; `why_held`: what holds the
+    other work. `task_id`: a task with such work.
+    """
+
+    idle: int = 0
+    beside: int = 0
+    held: int = 0
+    longest_s: float = 0.0
+    why: str = ""
+    why_held: str = ""
+    task_id: int | None = None
+    hours: tuple[IdleInHour, ...] = ()
+
+    @property
+    def day_s(self) -> tuple[float, float, float]:
+        """Seconds of the last day: idle, beside eligible work, beside held work."""
+        return sum(h.idle_s for h in self.hours), sum(h.beside_s for h in self.hours), sum(h.held_s for h in self.hours)
+
+
+def idle_at_queues(queue_id: int | None = None, using: str = "default") -> dict[int, IdleAtQueue]:
+    """Queues at which slots idled in the last day, or only this one; one statement over a small table."""
+    hours: dict[int, list[IdleInHour]] = defaultdict(list)
+    now: dict[int, IdleAtQueue] = {}
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT queue_id, looked_at > now() - make_interval(secs => %(recent)s), idle, beside, held, longest_s, why, why_held,
+                task_id, hour, idle_s, beside_s, held_s
+            FROM brokerage_idlehour
+            WHERE hour > now() - interval '1 day' AND (%(queue)s::bigint IS NULL OR queue_id = %(queue)s)
+            ORDER BY queue_id, hour DESC
+            """,
+            {"queue": queue_id, "recent": RECENT_S},
+        )
+        for queue, recent, *state, hour, idle_s, beside_s, held_s in cursor.fetchall():
+            if recent and queue not in now:
+                now[queue] = IdleAtQueue(*state)
+            hours[queue].append(IdleInHour(hour, idle_s, beside_s, held_s))
+    return {queue: replace(now.get(queue, IdleAtQueue()), hours=tuple(of_queue)) for queue, of_queue in hours.items()}

@@ -1,0 +1,56 @@
+"""Which idle slots stand beside work that they may do, and which beside work that a share, the throttler or a cap holds.
+
+A slot is idle from an ask in vain until it gets a job or is gone. Work is eligible for it where a waiting job fits it, or where a
+task has files due that passes its queue on present facts and whose unit may get jobs. Not here: which queues a task passes
+(`brokerage.rules.placement.passed_queues`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from brokerage.rules.dispatch.matching import Requirement, Resource, WaitingQueue, fitting
+
+LONG_S = 10.0
+"""A slot that idles beside eligible work for longer needs a reason."""
+
+
+class Work(NamedTuple):
+    """Work for at most `n` slots, with what a job of it requires at each queue where it may run.
+
+    `why`: what it waits for; `held`: that is a share, the throttler or a cap. `task_id`: 0 for jobs of several tasks.
+    """
+
+    requirements: tuple[Requirement, ...]
+    n: int
+    why: str
+    held: bool = False
+    task_id: int = 0
+
+
+def work_beside(slots: Sequence[Resource], work: Sequence[Work]) -> list[Work | None]:
+    """For each idle slot the work beside which it stands: eligible work if there is any, else held work, else None.
+
+    Each job stands beside one slot only: of ten slots beside one job, one idles beside work.
+    """
+    beside: list[Work | None] = [None] * len(slots)
+    left = [one.n for one in work]
+    for held in (False, True):
+        at_queue: dict[str, list[WaitingQueue]] = defaultdict(list)
+        for i, one in enumerate(work):
+            if one.held == held:
+                for requirement in one.requirements:
+                    at_queue[requirement.queue].append(WaitingQueue(i, requirement, 0))
+        for place, slot in enumerate(slots):
+            index = _first(at_queue[slot.queue], slot, left) if beside[place] is None else None
+            if index is not None:
+                left[index] -= 1
+                beside[place] = work[index]
+    return beside
+
+
+def _first(waiting: Sequence[WaitingQueue], slot: Resource, left: Sequence[int]) -> int | None:
+    """The first work that fits the slot and is not taken by other slots."""
+    return next((one.id for one in fitting(waiting, slot) if left[one.id] > 0), None)
