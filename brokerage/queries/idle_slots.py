@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import connection, connections
 
-from brokerage.queries.pilots import QUEUES
+from brokerage.queries.pilots import pilot_queues
 from brokerage.rules.decision.declare import POLICIES
 from brokerage.rules.dispatch.idle_slots import Work
 from brokerage.rules.dispatch.matching import Requirement, Resource
@@ -65,8 +65,8 @@ def idle_slots() -> list[SlotAsk]:
 
 def open_queues(slots: Sequence[SlotAsk]) -> dict[int, str]:
     """Queues of these slots that hand jobs out now: id -> name."""
-    names = {slot.queue_id: slot.offer.queue for slot in slots}
-    return {id_: name for id_, name in names.items() if (queue := QUEUES.named(name)) and queue.hands_out}
+    ids = {slot.queue_id for slot in slots}
+    return {queue.id: queue.name for queue in pilot_queues(id__in=ids) if queue.hands_out} if ids else {}
 
 
 def waiting_jobs(queues: dict[int, str], most: int) -> list[Work]:

@@ -15,7 +15,6 @@ from brokerage.ledger.lease import lease
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, IdleHour, IdleSlot, Pilot
 from brokerage.queries.idle_slots import IdleAtQueue, idle_at_queues
-from brokerage.queries.pilots import QUEUES
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
 from tests.builders import grid, parameters, pilot, submitted
@@ -23,11 +22,6 @@ from tests.flow.steps import run_agents, take
 from workqueues.models import GlobalShare, Task
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def fresh_queues() -> None:
-    QUEUES.forget()
 
 
 def ask_in_vain(queue: ComputingQueue, slot: str = "s1", idle_s: float = 20.0, memory_mb: int = 4000) -> UUID:

@@ -24,7 +24,7 @@ from brokerage.ledger.reservation import reserve
 from brokerage.models import Job, JobRetryHistory
 from brokerage.queries import job_document as offer
 from brokerage.queries.decisions import latest
-from brokerage.queries.idle_slots import idle_at_queues
+from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
 from brokerage.queries.pilots import outcomes
 from brokerage.queries.task_status import queue_loads, surroundings
@@ -186,11 +186,8 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("a task of the same name", lambda: newest_named("demo", "user7", "task.7", prod_source_label="user"), ("task_by_name",)),
     ("expire leases", lambda: expire_leases("reap", 1000), ("job_lease_place",)),
     ("pilots at work", note_pilots_at_work, ("job_lease_place", "brokerage_pilot_pkey")),
-    (
-        "idle slots and their work",
-        lambda: BODIES["slots"](new_run("slots")),
-        ("job_lease_place", "job_ready", "decision_of_task"),
-    ),
+    ("idle slots and their work", lambda: BODIES["slots"](new_run("slots")), ("job_lease_place", "job_ready")),
+    ("tasks that wait beside idle slots", waiting_tasks, ("decision_of_task",)),
     ("idle slots by queue", lambda: idle_at_queues(7), ()),
     ("jobs of a task that live", lambda: live_jobs(7), ("job_of_task",)),
     ("what became of jobs", lambda: outcomes([(1, 1), (2, 1)], "Q7"), ("brokerage_job_pkey",)),
