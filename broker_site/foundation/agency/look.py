@@ -10,6 +10,7 @@ import functools
 import logging
 import time
 from collections.abc import Iterable
+from typing import cast
 
 import redis
 from celery import current_app
@@ -75,8 +76,10 @@ def looking(name: str) -> int | None:
     How many looks there were before, for `look_again`.
     """
     try:
-        _, looks = _redis().pipeline(transaction=False).delete(f"look:{name}").get(f"looks:{name}").execute()
-        return int(looks or 0)
+        messages = _redis().pipeline(transaction=False)
+        messages.delete(f"look:{name}")
+        messages.get(f"looks:{name}")
+        return int(messages.execute()[1] or 0)
     except (redis.RedisError, OSError) as error:
         logger.warning("no look marker for %s: %s", name, error)
         return None
@@ -140,5 +143,5 @@ class LaterLooks:
     def _note_next(self, seconds: float) -> None:
         """Wait so long for an agent in its pause. A time of 0 would be for ever."""
         if answer := _redis(5.0).blpop([LATER], timeout=max(0.01, min(seconds, LONGEST_BLOCK_S))):
-            name = answer[1].decode()
+            name = cast("bytes", answer[1]).decode()
             self._due.setdefault(name, time.monotonic() + max(0, _redis().pttl(f"look-pause:{name}")) / 1000)
