@@ -1,4 +1,5 @@
-"""Celery beat's scheduler: a tick for each agent on the period that the configuration gives it, also after it was changed.
+"""Celery beat's scheduler: a tick for each agent on the period that the configuration gives it, also after it was changed, and
+looks that agents are told of later.
 
 Nothing is kept on disk: a restarted beat ticks everybody at once, which is harmless.
 """
@@ -15,6 +16,7 @@ from django.db import Error, connection
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.duties import AGENTS
+from broker_site.foundation.agency.look import LaterLooks
 
 logger = logging.getLogger(__name__)
 
@@ -27,14 +29,19 @@ class PeriodScheduler(Scheduler):
 
     looked = float("-inf")
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._later = LaterLooks()
+        super().__init__(*args, **kwargs)
+
     def setup_schedule(self) -> None:
         self.follow_configuration()
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Send what is due; seconds until the next look."""
+        """Send what is due until the next tick is."""
         if time.monotonic() - self.looked >= LOOK_EVERY_S:
             self.follow_configuration()
-        return min(super().tick(*args, **kwargs), LOOK_EVERY_S)
+        self._later.wait(min(super().tick(*args, **kwargs), LOOK_EVERY_S))
+        return 0.0
 
     def follow_configuration(self) -> None:
         """Bring the entries to the configured periods."""

@@ -10,6 +10,7 @@ from django.test import Client
 
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.access.models import Audit
+from broker_site.foundation.agency.look import Looks
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue
 from tests.builders import grid, parameters, submitted
@@ -45,6 +46,14 @@ def test_a_share_is_added_audited_and_what_does_not_sum_to_100_is_told(root: Cli
     assert "Shares below Production sum to 110, not to 100: each is a part of 110." in page
     assert Audit.objects.filter(act="globalshare.add", after__name="Group").count() == 1
     assert "54.5 %" in page  # MC: 60 of 110
+
+
+def test_a_share_that_changed_is_told_to_the_agent_that_counts_what_each_has(
+    root: Client, tree: None, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks() as hooks:
+        posted(root)
+    assert [list(hook.agents) for hook in hooks if isinstance(hook, Looks)] == [["share"]]
 
 
 def test_the_list_is_a_tree_with_the_part_of_all_that_each_share_has(root: Client, tree: None) -> None:

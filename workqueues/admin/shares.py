@@ -14,6 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from broker_site.foundation.adminpages import AuditedAdmin, ReadOnlyAdmin, VoFilter
+from broker_site.foundation.agency.look import look_after_commit
 from workqueues.admin.trying import TryForm
 from workqueues.models import GlobalShare, ShareStanding, Task, ThrottleVerdict, WorkQueueStanding
 from workqueues.queries.shares import PATTERNS, bad_patterns, trees
@@ -125,6 +126,7 @@ class GlobalShareAdmin(AuditedAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
         """Save, and tell where siblings do not make a hundred."""
         super().save_model(request, obj, form, change)
+        look_after_commit("share")
         for line in _uneven(obj.vo):
             self.message_user(request, line, messages.WARNING)
 

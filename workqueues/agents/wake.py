@@ -23,8 +23,6 @@ BATCH = 100
 def wake(run: Run) -> int:
     """Wake what is due, and give back what nobody works on: a claim that ran out belongs to a run that died or hangs."""
     due = each(run, claim_tasks(run.id, run.claim_s, TASK.resting, BATCH), wake_one)
-    if due:
-        look("refine", "feed", "assign", "generate")
     returned = each(run, claim_tasks(run.id, run.claim_s, TASK.live, BATCH, work="dead claim"), give_back)
     if returned:
         look("generate")

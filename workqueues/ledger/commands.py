@@ -88,7 +88,6 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
             error_dialog=comment[:510],
             **WITHOUT_FAULTS,
         )
-        look_after_commit("command")
         return task
 
 
@@ -136,7 +135,6 @@ def carry_out_finish(run_id: str, task_id: int, who: str) -> None:
         for dataset in masters.order_by("id"):
             _give_up(dataset, who)
         move_task(task, "passed", who, "all jobs are gone", old_status="", **DONE)
-        look_after_commit("finish")
 
 
 _UNUSED = f"""
@@ -175,10 +173,7 @@ _WHY: Mapping[Step, str] = {
     "assigning": "it had no nucleus yet",
     "ready": "{} files to run",
 }
-_NEXT: Mapping[Step, tuple[str, ...]] = {
-    "registered": ("refine",), "defined": ("feed",), "assigning": ("assign",), "ready": ("generate", "finish"),
-}  # fmt: skip
-"""Where a retry leads: why, and the agents that go on from there."""
+"""Where a retry leads, and why."""
 
 _NOTHING = "nothing is left to run; "
 
@@ -228,7 +223,7 @@ def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
             task, step, who, _WHY[step].format(again), old_status="", start_time=None, frozen_time=None,
             attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), **DONE,
         )  # fmt: skip
-        look_after_commit(*_NEXT[step])
+        look_after_commit("feed", "finish")  # lost files are to be looked for; nothing may be left to run
     else:
         before = TaskChange.objects.filter(task_id=task_id, new=task.old_status).latest("id").why
         why = _NOTHING + before.removeprefix(_NOTHING)

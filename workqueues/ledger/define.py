@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import datasets_born, move_task
 from workqueues.ledger.output_names import claim_outputs
@@ -46,7 +45,6 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
             error_dialog="",
             **{**plan.columns, "gshare": gshare},
         )
-        look_after_commit("feed")
 
 
 def _outputs(plan: TaskPlan) -> list[OutputName]:
@@ -84,4 +82,3 @@ def break_task(run_id: str, task_id: int, reason: str, who: str) -> None:
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         move_task(task, "tobroken", who, reason, error_dialog=reason[:510])
-        look_after_commit("finish")

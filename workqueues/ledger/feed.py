@@ -121,7 +121,6 @@ def finish_feeding(run_id: str, task_id: int, target: str, who: str) -> None:
         task = lock_claimed(task_id, run_id)
         frozen_time = Now() if target == "assigning" else None
         move_task(task, target, who, "all inputs are fed", error_dialog="", frozen_time=frozen_time)
-        look_after_commit("assign" if target == "assigning" else "generate")
 
 
 def finish_empty(run_id: str, task_id: int, why: str, who: str) -> None:
@@ -129,7 +128,6 @@ def finish_empty(run_id: str, task_id: int, why: str, who: str) -> None:
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         move_task(task, "finishing", who, why)
-        look_after_commit("command")
 
 
 def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str) -> None:
@@ -138,7 +136,6 @@ def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str) -> None:
         task = lock_claimed(task_id, run_id)
         Dataset.objects.filter(task_id=task_id).exclude(type__in=INPUT_TYPES).update(destination=nucleus)
         move_task(task, "ready", who, why, nucleus=nucleus, frozen_time=None, error_dialog="")
-        look_after_commit("generate")
 
 
 def put_off(run_id: str, task_id: int, seconds: float) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Call, Prepared
 from workqueues.ledger.events import end_ranges
 from workqueues.models import FileChange
@@ -240,6 +241,8 @@ def _hold(file: _File, job: JobOutcome, notes: list[FileChange]) -> bool:
     hold = job.holds[file.id]
     file.status = "ready" if file.status == "partial" else file.status
     file.held, file.held_storage, file.due_s = hold.reason[:255], hold.storage, hold.due_s
+    if not hold.due_s:
+        look_after_commit("feed")  # it is to be looked for at once
     why = hold.reason[:510]
     notes.append(FileChange(file_id=file.id, task_id=file.task_id, old=file.status, new="held", who=f"job:{job.job_id}", why=why))
     return True

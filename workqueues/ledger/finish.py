@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.db import connection, transaction
 
-from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.ledger.picked_files import return_picked
@@ -23,7 +22,6 @@ def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
             elif dataset.type not in INPUT_TYPES and dataset.status in OUTPUT_DATASET.accepting("prepare"):
                 move_dataset(dataset, "prepared", who, why)
         move_task(task, "prepared", who, why, error_dialog="")
-        look_after_commit("finish")
 
 
 def end_task(run_id: str, task_id: int, ending: Ending, who: str, failure_rate: int | None = None) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from django.db.models import F
 from django.db.models.functions import Now
 
+from broker_site.foundation.agency.duties import agent_of
+from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel.machine import NEW
 from workqueues.models import Dataset, DatasetChange, Task, TaskChange
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, OUTPUT_DATASET, TASK
@@ -25,7 +27,8 @@ def task_born(task: Task, who: str, why: str) -> None:
 def move_task(task: Task, new: str, who: str, why: str, **columns: Any) -> None:
     """Move a task as it was read to `new` and write `columns` with it, in the caller's transaction.
 
-    Whatever the task waited for does not hold in the new state, and the claim on it ends, unless `columns` says so.
+    Whatever the task waited for does not hold in the new state, and the claim on it ends, unless `columns` says so. The agent
+    that takes it next is told.
     Brings `task` up to date. Raises NotAllowed if the machine has no such arrow, Stale if the row is no longer as it was read.
     """
     TASK.check(task.status, new)
@@ -37,6 +40,8 @@ def move_task(task: Task, new: str, who: str, why: str, **columns: Any) -> None:
     if moved != 1:
         raise Stale(f"task {task.id} is no longer {task.status} of epoch {task.epoch}")
     TaskChange.objects.create(task_id=task.id, epoch=task.epoch + 1, old=task.status, new=new, who=who, why=why[:510])
+    if columns["next_look_at"] is None and (duty := agent_of(new)) is not None:
+        look_after_commit(duty.name)
     task.refresh_from_db()
 
 

@@ -14,4 +14,6 @@ KEEP_EXPIRED | duration | 30d | 1h..3650d | mission U4
     How long an expired credential, such as that of a pilot, is kept to be looked up.
 CLAIM | duration | 2min | 500ms..1h | reliability 4
     How long an agent run may hold a task before another may take it over.
+LOOK_PAUSE | duration | 100ms | 1ms..1min | reliability 4
+    An agent that was told of work is told again after so much time at the earliest: a thousand commits meanwhile are one run.
 """)

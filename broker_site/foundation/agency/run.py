@@ -21,7 +21,7 @@ from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import in_words, is_of_others
-from broker_site.foundation.agency.look import look, looking
+from broker_site.foundation.agency.look import look_again, looking
 from broker_site.foundation.kernel import clock
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ def run_agent(name: str, *, looked: bool = False) -> int | None:
     run = new_run(name)
     if not _begin(run, 0.0 if looked else gdpconfig.value("agents", f"PERIOD_{name}") * EARLY):
         return None
-    looking(name)
+    looks = looking(name)
     began = time.monotonic()
     try:
         rows = BODIES[name](run)
@@ -103,8 +103,7 @@ def run_agent(name: str, *, looked: bool = False) -> int | None:
         _failed(run, error)
         return None
     _succeeded(run, rows, time.monotonic() - began)
-    if rows:
-        look(name)
+    look_again(name, looks, rows)
     return rows
 
 

@@ -1,0 +1,129 @@
+"""Work that a commit leaves is told to its agent: once for a burst, again where a run may have missed it, and soon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+from django.db import transaction
+
+from broker_site.celery import app
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency import look as looks
+from broker_site.foundation.agency.look import LaterLooks, look, look_after_commit
+from broker_site.foundation.agency.run import BODIES, Run, run_agent
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents
+from workqueues.ledger.commands import command
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BURST = 200
+
+
+@pytest.fixture
+def server(redis_settings: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
+    """The private Redis, empty, where messages go."""
+    with redis.Redis.from_url(redis_settings) as client:
+        client.flushdb()
+        looks._redis.cache_clear()
+        monkeypatch.setitem(app.conf, "broker_url", redis_settings)
+        monkeypatch.setattr(app.amqp, "_producer_pool", None)
+        yield client
+        client.flushdb()
+    looks._redis.cache_clear()
+
+
+def messages(server: redis.Redis) -> list[str]:
+    """The agents that messages wait for, the oldest first; they are taken out."""
+    sent = [str(raw) for raw in reversed(server.lrange("agents", 0, -1))]
+    server.delete("agents")
+    return [name for text in sent for name in BODIES if f'"agent.{name}"' in text]
+
+
+def test_a_burst_is_one_message_and_what_comes_in_the_pause_after_it_one_more(server: redis.Redis) -> None:
+    gdpconfig.set_override("agents", "LOOK_PAUSE", "1min", who="test", why="longer than the bursts take")
+    for _ in range(BURST):
+        look("refine")
+    assert messages(server) == ["refine"]
+    run_agent("refine", looked=True)
+    for _ in range(BURST):
+        look("refine")
+    assert messages(server) == [], "it has its pause"
+    server.pexpire("look-pause:refine", 50)
+    LaterLooks().wait(1.0)
+    assert messages(server) == ["refine"]
+    run_agent("refine", looked=True)
+    LaterLooks().wait(0.5)
+    assert messages(server) == [], "nothing came after it"
+
+
+def test_another_agent_is_told_at_once_in_the_pause_of_one(server: redis.Redis) -> None:
+    look("refine")
+    look("refine", "feed")
+    assert messages(server) == ["refine", "feed"]
+
+
+def test_who_is_told_while_it_looks_looks_again_though_it_found_nothing(
+    server: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run that the look begins may find the rows in the hands of this one."""
+
+    def hold(run: Run) -> int:
+        look("feed")
+        messages(server)
+        assert run_agent_beside() == 0
+        return 0
+
+    def run_agent_beside() -> int | None:
+        monkeypatch.setitem(BODIES, "feed", lambda run: 0)
+        return run_agent("feed", looked=True)
+
+    monkeypatch.setitem(BODIES, "feed", hold)
+    assert run_agent("feed", looked=True) == 0
+    LaterLooks().wait(0.5)
+    assert messages(server) == ["feed"]
+    assert run_agent("feed", looked=True) == 0
+    LaterLooks().wait(0.5)
+    assert messages(server) == [], "two runs do not tell each other for ever"
+
+
+def test_a_transaction_tells_each_agent_once_and_only_when_it_is_committed(server: redis.Redis) -> None:
+    with transaction.atomic():
+        look_after_commit("refine", "feed")
+        with transaction.atomic():
+            look_after_commit("feed", "assign")
+        assert messages(server) == []
+    assert messages(server) == ["refine", "feed", "assign"]
+    assert server.get("looks:feed") == b"1"
+
+
+def test_a_look_of_an_undone_part_takes_no_later_one_with_it(server: redis.Redis) -> None:
+    with transaction.atomic():
+        with transaction.atomic():
+            look_after_commit("feed")
+            transaction.set_rollback(True)
+        look_after_commit("feed")
+    assert messages(server) == ["feed"]
+
+
+def test_every_step_of_a_task_is_told_to_the_agent_that_takes_it_next(server: redis.Redis) -> None:
+    grid("ALPHA")
+    task = submitted(parameters(nEvents=40, nEventsPerJob=10, prodSourceLabel="managed"))
+    for step, following in (("refine", "feed"), ("feed", "assign"), ("assign", "generate")):
+        server.flushdb()
+        assert run_agent(step, looked=True)
+        assert following in messages(server), step
+    run_agents(1)
+    server.flushdb()
+    command(task.id, "kill", "test")
+    assert messages(server) == ["command"]
+
+
+def test_without_redis_nothing_fails(settings: pytest.FixtureRequest) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"  # type: ignore[attr-defined]
+    looks._redis.cache_clear()
+    look("refine")
+    assert run_agent("wake", looked=True) == 0
+    LaterLooks().wait(0.05)
+    looks._redis.cache_clear()
