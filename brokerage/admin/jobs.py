@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, pretty, row
-from brokerage.models import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec, Pilot, TaskQueue
+from brokerage.models import IdleHour, IdleSlot, Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec, Pilot, TaskQueue
 from brokerage.queries.command_lines import command_line
 from brokerage.rules.dispatch.settlement import first_line
 
@@ -167,3 +167,28 @@ class TaskQueueAdmin(ReadOnlyAdmin):
     number_fields = ("id",)
     search_fields = ("=vo",)
     search_help_text = "Number, or VO."
+
+
+@admin.register(IdleSlot)
+class IdleSlotAdmin(ReadOnlyAdmin):
+    """Slots whose pilots asked in vain, the last ones first."""
+
+    list_display = ("pilot_id", "queue", "since", "asked_at", "core_count", "memory_mb", "disk_mb", "walltime_s", "beside_since")
+    list_filter = ("queue",)
+    list_select_related = ("queue",)
+    ordering = ("-since",)
+    search_fields = ("=vo",)
+    search_help_text = "VO whose work alone the pilot may do."
+
+
+@admin.register(IdleHour)
+class IdleHourAdmin(ReadOnlyAdmin):
+    """How long slots idled, by queue and hour."""
+
+    list_display = ("queue", "hour", "idle_s", "beside_s", "held_s", "idle", "beside", "held", "longest_s", "why", "why_held")
+    list_filter = ("queue",)
+    list_select_related = ("queue",)
+    ordering = ("-hour",)
+    number_fields = ("task_id",)
+    search_fields = ("=why",)
+    search_help_text = "Number of a task that waited, or the whole reason."

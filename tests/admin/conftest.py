@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 from django.db import transaction
@@ -13,7 +14,9 @@ from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
-from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOverride, Measured, Software
+from brokerage.ledger.pilots import note_vain_ask
+from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOverride, Measured, Pilot, Software
+from brokerage.rules.dispatch.matching import Resource
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
 from workqueues.ledger.submit import submit
@@ -73,6 +76,9 @@ def campaign() -> Task:
     for agent in ("refine", "feed", "assign"):
         run_agent(agent, looked=True)
     Throttle.begin(new_run("generate")).end()
+    idle = Pilot.objects.create(id=uuid4(), queue=alpha)
+    note_vain_ask(idle.id, alpha.id, Resource(alpha.name, 1))
+    run_agent("slots", looked=True)
     grid_facts(alpha, beta)
     assert Agent.objects.exists()
     task.refresh_from_db()

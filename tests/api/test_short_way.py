@@ -38,6 +38,7 @@ def asks(secret: str, user: str) -> list[tuple[str, str, str, bytes, dict[str, s
         ("post", "pilots/match/", secret, b"{}", plain),
         ("post", "pilots/nothing/", secret, b"{}", plain),
         ("post", "pilots", secret, b"{}", plain),
+        ("post", "pilots/match/", secret, b"{}", plain | {"HTTP_HOST": "evil.example"}),
         ("get", "pilots/", secret, b"", {}),
         ("options", "pilots/match/", secret, b"", {}),
         ("put", "jobs/7/heartbeat/", job, b"{}", plain),

@@ -129,9 +129,8 @@ class LaterLooks:
             try:
                 self._send_due(now)
                 self._note_next(min([end, *self._due.values()]) - now)
-            except (redis.RedisError, OperationalError, OSError, Error) as error:
+            except (redis.RedisError, OperationalError, OSError, Error):  # beat's own ticks tell of it
                 self._due.clear()
-                logger.warning("no later looks: %s", error)
                 time.sleep(max(0.0, end - time.monotonic()))
 
     def _send_due(self, now: float) -> None:

@@ -44,7 +44,7 @@ SETTINGS = {
     "random_page_cost": 1.1,
     "jit": "off",
     "checkpoint_timeout": "15min",
-    "autovacuum_naptime": "30s",
+    "autovacuum_naptime": "10s",
     "autovacuum_vacuum_cost_limit": 2000,
     "idle_in_transaction_session_timeout": "30s",
     "password_encryption": "scram-sha-256",

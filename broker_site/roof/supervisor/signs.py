@@ -149,7 +149,7 @@ class Database:
         self._url, self._seconds = url, seconds
         self._connection: psycopg2.extensions.connection | None = None
 
-    def first(self, question: str) -> tuple[Any, ...] | None:
+    def first_row(self, question: str) -> tuple[Any, ...] | None:
         """The first row of the answer; psycopg2.Error for none."""
         try:
             if self._connection is None:
@@ -193,7 +193,7 @@ class PostgresServer:
         try:
             if not self._takes_connections():
                 return None
-            self._database.first("SELECT 1")
+            self._database.first_row("SELECT 1")
             return True
         except OSError:
             return None
@@ -242,7 +242,7 @@ class AgentRuns:
 
     def __call__(self) -> float | None:
         try:
-            row = self._database.first("SELECT extract(epoch FROM clock_timestamp() - max(last_start)) FROM agency_agent")
+            row = self._database.first_row("SELECT extract(epoch FROM clock_timestamp() - max(last_start)) FROM agency_agent")
         except psycopg2.Error:
             return None
         return float(row[0]) if row and row[0] is not None else inf

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, URLResolver
 from django.urls.resolvers import RegexPattern
@@ -37,8 +38,9 @@ class PilotVerbsMiddleware:
         if request.method != "POST" or not path.startswith(PREFIX) or not shows_bearer(request):
             return self.get_response(request)
         try:
+            request.get_host()
             request.resolver_match = self.resolver.resolve(path)
-        except Resolver404:
+        except (DisallowedHost, Resolver404):
             return self.get_response(request)
         response = self.answer(request)
         if not response.streaming:
