@@ -24,7 +24,6 @@ ALLOWED = {
         "run_together",
     ): "EXECUTE statements whose values mogrify has quoted, joined into one round trip",
     ("broker_site/foundation/sql/roles.py", "grant"): "constants of the same file, with names of roles quoted by psycopg2",
-    ("broker_site/roof/supervisor/signs.py", "Database.first_row"): "two literals of the same file, each asked again and again",
     ("brokerage/queries/invariants/__init__.py", "look_at"): "the statement is one of the constants in INVARIANTS",
     (
         "broker_site/foundation/sql/copying.py",

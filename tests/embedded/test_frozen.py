@@ -7,7 +7,6 @@ import signal
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing
 
 import psutil
 import psycopg2
@@ -112,38 +111,6 @@ def test_a_frozen_redis_is_started_anew(system: System, said: list[str]) -> None
     assert [line for line in said if "Redis has not answered for" in line]
 
 
-def selects(system: System) -> bool:
-    """Whether PostgreSQL takes a new connection."""
-    try:
-        psycopg2.connect(system.services.database_url, connect_timeout=2).close()
-    except psycopg2.OperationalError:
-        return False
-    return True
-
-
-def sessions(system: System) -> int:
-    """How many connections were ever made to the database; this one too."""
-    with closing(psycopg2.connect(system.services.database_url)) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT sessions FROM pg_stat_database WHERE datname = current_database()")
-        return int((cursor.fetchone() or (0,))[0])
-
-
-def test_who_asks_postgresql_whether_it_lives_does_not_connect_each_time(system: System) -> None:
-    """A connection costs both ends twenty times as much as the question."""
-    before = sessions(system)
-    time.sleep(2 * FROZEN_S)
-    assert sessions(system) - before <= 3
-
-
-def test_a_postgresql_that_takes_no_new_connections_is_started_anew(system: System) -> None:
-    server = system.instance.postgres
-    assert server
-    before = server.identity()
-    assert before
-    stop([before.pid])
-    assert until(lambda: selects(system) and server.identity() != before)
-
-
 def test_a_frozen_postgresql_is_started_anew(system: System, said: list[str]) -> None:
     server = system.instance.postgres
     assert server
@@ -151,8 +118,15 @@ def test_a_frozen_postgresql_is_started_anew(system: System, said: list[str]) ->
     assert identity
     stop([identity.pid, *(each.pid for each in psutil.Process(identity.pid).children())])
 
+    def selects() -> bool:
+        try:
+            psycopg2.connect(system.services.database_url, connect_timeout=2).close()
+        except psycopg2.OperationalError:
+            return False
+        return True
+
     began = time.monotonic()
-    assert until(lambda: selects(system))
+    assert until(selects)
     assert time.monotonic() - began < 20, "frozen processes are not waited for"
     assert [line for line in said if "PostgreSQL has not answered for" in line]
 

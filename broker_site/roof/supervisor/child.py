@@ -5,7 +5,6 @@ A child leads a session of its own; what is left of that session when its leader
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
@@ -94,7 +93,7 @@ class Child:
         if self._popen is None:
             return None
         now = time.monotonic()
-        if not self._ended():
+        if self._identity and self._identity.alive():
             if self._settled or now - self.began < SETTLED_S:
                 return None
             self._settled = True
@@ -110,15 +109,6 @@ class Child:
             self._again_at = now + LONGEST_WAIT_S
             return Event(self.spec.name, "start", f"{self.spec.name} cannot be started: {error}")
         return None
-
-    def _ended(self) -> bool:
-        """Whether it has died and waits to be collected: one system call, since this is asked five times a second."""
-        if self._popen is None or self._popen.returncode is not None:
-            return True
-        try:
-            return os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # somebody else has collected it
-            return True
 
     def destroy(self) -> None:
         """Kill it with all of its session; `tend` starts it again and does not tell of this end, the caller does."""

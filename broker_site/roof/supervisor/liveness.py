@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -30,9 +30,9 @@ FIRST_PATIENCE = 4
 def watch_servers(found: Signs, instance: Instance, services: Services, servers: PrivateServers, frozen_s: float) -> None:
     """Ask PostgreSQL and Redis. Those of somebody else are only told of."""
     period_s = min(ASK_EVERY_S, frozen_s / 4)
-    questions: dict[str, Callable[[], bool | None]] = {
-        "postgres": signs.PostgresServer(services.database_url),
-        "redis": signs.RedisServer(services.redis_url),
+    questions = {
+        "postgres": partial(signs.postgres, services.database_url),
+        "redis": partial(signs.redis_server, services.redis_url),
     }
     for name, ask in questions.items():
         private = instance.is_private(name)
@@ -44,7 +44,7 @@ def watch_servers(found: Signs, instance: Instance, services: Services, servers:
 def watch_web(found: Signs, supervisor: Supervisor, url: str, frozen_s: float) -> None:
     """Ask the web server at /healthz."""
     child = supervisor.children["web"]
-    probe = Probe("web", signs.Web(url), min(ASK_EVERY_S, frozen_s / 4))
+    probe = Probe("web", partial(signs.web, url), min(ASK_EVERY_S, frozen_s / 4))
     end = partial(supervisor.destroy, "web")
     found.watched.append(Watched("web", probe, lambda: child.began if child.pid else None, end, frozen_s, WEB_READY_S))
 

@@ -7,17 +7,17 @@ may last. Not here: ending and starting processes, which callers pass in.
 from __future__ import annotations
 
 import http.client
-import socket
-import struct
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import psycopg2
-import psycopg2.extensions
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 
 
 class Probe(Generic[Answer]):
-    """The same question again and again. `ask` gives None for no answer, and no error; its `close`, if any, ends it."""
+    """The same question again and again. `ask` gives None for no answer, and no error."""
 
     def __init__(self, name: str, ask: Callable[[], Answer | None], period_s: float) -> None:
         self.value: Answer | None = None
@@ -52,8 +52,6 @@ class Probe(Generic[Answer]):
             self.value = self._ask()
             if self.value is not None:
                 self.at = time.monotonic()
-        if close := getattr(self._ask, "close", None):
-            close()
 
 
 @dataclass(slots=True)
@@ -122,130 +120,57 @@ class Signs:
             probe.close()
 
 
-class Web:
-    """Whether the web server answers, with whatever status. On a new connection each time, which any of its processes takes."""
-
-    def __init__(self, url: str) -> None:
-        self._address = url.removeprefix("http://")
-
-    def __call__(self) -> bool | None:
-        connection = http.client.HTTPConnection(self._address, timeout=ANSWER_S)
-        try:
-            connection.request("GET", "/healthz")
-            return connection.getresponse().status > 0
-        except (OSError, http.client.HTTPException):
-            return None
-        finally:
-            connection.close()
-
-
-class Database:
-    """A connection that is kept from one question to the next: a new one costs both ends twenty times as much as the question.
-
-    One that fails is opened anew with the next question.
-    """
-
-    def __init__(self, url: str, seconds: float) -> None:
-        self._url, self._seconds = url, seconds
-        self._connection: psycopg2.extensions.connection | None = None
-
-    def first_row(self, question: str) -> tuple[Any, ...] | None:
-        """The first row of the answer; psycopg2.Error for none."""
-        try:
-            if self._connection is None:
-                self._connection = psycopg2.connect(
-                    self._url,
-                    connect_timeout=int(self._seconds),
-                    tcp_user_timeout=int(1000 * self._seconds),
-                    options=f"-c statement_timeout={int(1000 * self._seconds)}",
-                    application_name="gridbroker-supervisor",
-                )
-                self._connection.autocommit = True
-            with self._connection.cursor() as cursor:
-                cursor.execute(question)
-                return cursor.fetchone()
-        except psycopg2.Error:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
-SSL_REQUEST = struct.pack("!ii", 8, 80877103)
-"""What a client of PostgreSQL may ask first; it is answered with a byte, before anybody has to say who he is."""
-
-
-class PostgresServer:
-    """Whether PostgreSQL answers; a refusal in its own words (too many clients, recovery) is an answer.
-
-    Two have to: the one that takes new connections, and the one behind the connection that we have.
-    """
-
-    def __init__(self, url: str) -> None:
-        self._database = Database(url, ANSWER_S)
-        parts = psycopg2.extensions.parse_dsn(url)
-        self._host, self._port = parts.get("host", "localhost"), parts.get("port", "5432")
-
-    def __call__(self) -> bool | None:
-        try:
-            if not self._takes_connections():
-                return None
-            self._database.first_row("SELECT 1")
+def web(url: str) -> bool | None:
+    """Whether the web server answers, with whatever status."""
+    try:
+        with urllib.request.urlopen(f"{url}/healthz", timeout=ANSWER_S):  # noqa: S310 - our own http URL
             return True
-        except OSError:
-            return None
-        except psycopg2.Error as error:
-            return True if error.pgcode or "FATAL:" in str(error) else None
-
-    def _takes_connections(self) -> bool:
-        if "," in self._host:
-            return True  # several hosts, of which libpq chooses one
-        local = self._host.startswith("/")
-        with socket.socket(socket.AF_UNIX) if local else socket.create_connection((self._host, self._port), ANSWER_S) as line:
-            line.settimeout(ANSWER_S)
-            if local:
-                line.connect(f"{self._host}/.s.PGSQL.{self._port}")
-            line.sendall(SSL_REQUEST)
-            return bool(line.recv(1))
-
-    def close(self) -> None:
-        self._database.close()
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, http.client.HTTPException):
+        return None
 
 
-class RedisServer:
+def postgres(database_url: str) -> bool | None:
+    """Whether PostgreSQL answers; a refusal in its own words (too many clients, recovery) is an answer."""
+    limit_ms = int(1000 * ANSWER_S)
+    try:
+        connection = psycopg2.connect(
+            database_url,
+            connect_timeout=int(ANSWER_S),
+            tcp_user_timeout=limit_ms,
+            options=f"-c statement_timeout={limit_ms}",
+            application_name="gridbroker-supervisor",
+        )
+        with closing(connection), connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            return True
+    except psycopg2.Error as error:
+        return True if error.pgcode or "FATAL:" in str(error) else None
+
+
+def redis_server(url: str) -> bool | None:
     """Whether Redis answers; an error in its own words is an answer."""
-
-    def __init__(self, url: str) -> None:
-        once = Retry(NoBackoff(), 0)
-        self._client = redis.Redis.from_url(url, socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S, retry=once)
-
-    def __call__(self) -> bool | None:
-        try:
-            return bool(self._client.ping())
-        except (redis.ResponseError, redis.AuthenticationError, redis.BusyLoadingError):
-            return True
-        except (redis.RedisError, OSError):
-            return None
-
-    def close(self) -> None:
-        self._client.close()
+    client = redis.Redis.from_url(
+        url, socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S, retry=Retry(NoBackoff(), 0), client_name=None
+    )
+    try:
+        return bool(client.ping())
+    except (redis.ResponseError, redis.AuthenticationError, redis.BusyLoadingError):
+        return True
+    except (redis.RedisError, OSError):
+        return None
+    finally:
+        client.close()
 
 
-class AgentRuns:
+def agents(database_url: str) -> float | None:
     """Seconds since any agent last began, infinity where none ever did; None when the database does not say."""
-
-    def __init__(self, url: str) -> None:
-        self._database = Database(url, 2.0)
-
-    def __call__(self) -> float | None:
-        try:
-            row = self._database.first_row("SELECT extract(epoch FROM clock_timestamp() - max(last_start)) FROM agency_agent")
-        except psycopg2.Error:
-            return None
-        return float(row[0]) if row and row[0] is not None else inf
-
-    def close(self) -> None:
-        self._database.close()
+    try:
+        connection = psycopg2.connect(database_url, connect_timeout=2, options="-c statement_timeout=2000")
+        with closing(connection), connection.cursor() as cursor:
+            cursor.execute("SELECT extract(epoch FROM clock_timestamp() - max(last_start)) FROM agency_agent")
+            row = cursor.fetchone()
+            return float(row[0]) if row and row[0] is not None else inf
+    except psycopg2.Error:
+        return None

@@ -30,7 +30,7 @@ from broker_site.roof.supervisor.disks import full_disks
 from broker_site.roof.supervisor.liveness import FROZEN_S, WEB_READY_S, QuietAgents, StoppedProcesses, watch_servers, watch_web
 from broker_site.roof.supervisor.logs import LIMIT_BYTES, cut_logs
 from broker_site.roof.supervisor.servers import PrivateServers
-from broker_site.roof.supervisor.signs import AgentRuns, Probe, Signs
+from broker_site.roof.supervisor.signs import Probe, Signs, agents
 from broker_site.roof.supervisor.watch import Supervisor
 
 MARKER = "GRIDBROKER_SYSTEM"
@@ -228,7 +228,7 @@ def _start(
         system.instance.postgres.grant_roles()
     supervisor, signs = system.supervisor, system.signs
     servers = PrivateServers(system.instance)
-    supervisor.duty(servers.tend, min(1.0, frozen_s / 4))
+    supervisor.duty(servers.tend, 0.5)
     supervisor.duty(partial(cut_logs, system.folder / "logs", log_bytes), min(2.0, frozen_s))
     data = {"the data of PostgreSQL": system.instance.postgres.place.data} if system.instance.postgres else {}
     supervisor.duty(partial(full_disks, {**data, "the logs": system.folder / "logs"}), min(2.0, frozen_s))
@@ -241,9 +241,9 @@ def _start(
     if beat:
         supervisor.add(_beat(system))
     supervisor.duty(signs.look, min(1.0, frozen_s / 4))
-    supervisor.duty(StoppedProcesses(supervisor, frozen_s).look, frozen_s / 3)
+    supervisor.duty(StoppedProcesses(supervisor, frozen_s).look, min(5.0, frozen_s / 2))
     if worker and beat:
-        runs = Probe("agents", AgentRuns(system.services.database_url), max(1.0, quiet_s / 10))
+        runs = Probe("agents", partial(agents, system.services.database_url), max(1.0, quiet_s / 10))
         supervisor.duty(QuietAgents(supervisor, signs, runs, quiet_s).look, max(1.0, quiet_s / 10))
         signs.others.append(runs)
     for pilot in pilots:
