@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from brokerage.api import pilots
+from brokerage.api import pilots, reports
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
 from brokerage.api.jobs import JobsView, TaskJobsView
@@ -14,9 +14,10 @@ from brokerage.api.what_if import WhatIfView, WhyEmptyView
 pilot_urlpatterns = [
     path("pilots/", pilots.register_pilot, name="pilot-register"),
     path("pilots/match/", pilots.match, name="pilot-match"),
+    path("pilots/reports/", reports.reports, name="pilot-reports"),
     path("pilots/settled/", pilots.settled, name="pilot-settled"),
-    path("jobs/<int:job_id>/heartbeat/", pilots.heartbeat, name="job-heartbeat"),
-    path("jobs/<int:job_id>/report/", pilots.report, name="job-report"),
+    path("jobs/<int:job_id>/heartbeat/", reports.heartbeat, name="job-heartbeat"),
+    path("jobs/<int:job_id>/report/", reports.report, name="job-report"),
 ]
 urlpatterns = [
     *pilot_urlpatterns,

@@ -46,6 +46,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "schema:read": _READERS,
     "pilot:register": frozenset({"enrolment"}),
     "pilot:match": frozenset({"pilot"}),
+    "pilot:report": frozenset({"pilot"}),
     "pilot:settled": frozenset({"pilot"}),
     "job:report": frozenset({"job"}),
 }

@@ -35,6 +35,7 @@ grid:read       | user      | {READERS}             |
 schema:read     | user      | {READERS}             |
 pilot:register  | enrolment |                       | audited
 pilot:match     | pilot     |                       |
+pilot:report    | pilot     |                       |
 pilot:settled   | pilot     |                       |
 job:report      | job       |                       | own
 """
