@@ -23,8 +23,9 @@ from broker_site.foundation.access.problems import Refused, not_authenticated
 from broker_site.foundation.access.tokens import BadToken
 from brokerage.api.messages import in_words, job_token, message
 from brokerage.api.pilots import ask_back
+from brokerage.ledger.joint_ends import JointEnds
 from brokerage.ledger.lease import advance, is_replaced, renew
-from brokerage.ledger.settle import LastWord, settle_jobs
+from brokerage.ledger.settle import LastWord
 from brokerage.models import Job
 from brokerage.queries.pilots import STATUSES
 from brokerage.rules.dispatch.pilot_messages import Heartbeat, Reports, read_message, read_report
@@ -33,6 +34,7 @@ from workqueues.ledger.moves import Stale
 
 REPORTING = Pace()
 """Heartbeats and reports have a budget of their own, so that no ask for work takes it away."""
+ENDS = JointEnds()
 SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
 Answer = dict[str, Any]
 
@@ -106,7 +108,7 @@ def _last_word(claim: JobClaim, body: dict[str, Any]) -> LastWord:
 def _ends(words: list[tuple[JobClaim, LastWord]], *, each: bool = False) -> list[Answer]:
     """How the jobs ended. Where a lease is over: Refused, or, for `each` by itself, the problem in its place."""
     answers = []
-    for (claim, _), end in zip(words, settle_jobs([word for _, word in words]), strict=True):
+    for (claim, _), end in zip(words, ENDS.end([word for _, word in words]), strict=True):
         if isinstance(end, Stale):
             if not each:
                 raise _over(claim)

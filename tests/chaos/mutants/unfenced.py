@@ -52,7 +52,7 @@ class Unfenced(AppConfig):
                 return settle.settle_jobs([replace(word, token=ANY_TOKEN) for word in words])
 
         moves.fence = lambda: "TRUE"
-        reports.settle_jobs = believing
+        reports.ENDS.settle = believing
 
 
 def _take_back(job_id: int) -> None:
