@@ -173,7 +173,7 @@ def _parts(server: Bench, leases: Leases, crew: Crew, sizes: Line, rounds: int) 
 
 
 def _over_http(server: Bench, leases: Leases, together: int, rounds: int) -> Iterator[Line]:
-    """Heartbeats of running jobs through the web server, as many in a round as there are jobs; then their ends."""
+    """Ends of jobs through the web server, then heartbeats of running ones, as many in a round as there are jobs."""
     leases.renew()
     server.execute("UPDATE brokerage_job SET status = 'running' WHERE status = 'sent'")
     jobs, queue_id = leases.jobs, leases.place.queue_id
@@ -188,6 +188,6 @@ def _over_http(server: Bench, leases: Leases, together: int, rounds: int) -> Ite
         crew.tell("ends", (leases.renew(files=True), jobs, together))
         server.settle("brokerage_job", "brokerage_jobchange", "workqueues_file")
 
-    yield from http.measured("reports.heartbeat", server, queue_id, {"jobs": jobs}, "heartbeat", jobs, rounds, beating)
     sizes = {"jobs": jobs, "together": together}
     yield from http.measured("reports.settle", server, queue_id, sizes, "settle", jobs, rounds, ending)
+    yield from http.measured("reports", server, queue_id, sizes, "heartbeat", jobs, rounds, beating)
