@@ -33,12 +33,13 @@ declare_table(
 # What every job broker reads.
 STORAGE_MIN_FREE_SIZE | float GB | 200 | 0.. zero_is_unset | seed 000
     A queue whose output storage has less free space (the production broker: not more) is skipped (-disk).
-JOBS_PER_BLOCK | int jobs | 25 | 1..10000 | facts on the brokerage 8.1
-    Jobs that are made for one queue before the next queue is drawn among the chosen ones.
+JOBS_PER_BLOCK | int jobs | 25 | 1..10000 | facts on the brokerage 8.1; decision B19
+    Jobs that are made for one queue at most before the next queue is drawn; never more than it has room for.
 SCOUTS_PER_BLOCK | int jobs | 2 | 1..10000 | facts on the brokerage 8.1
     The same while the scouts of a task are made.
 NQUEUELIMITSITE | int jobs | 20 | 0.. | seed 000; decision A2
     A queue takes jobs until it has more queued than this and than twice what runs. 0 = the letter of the document.
+    Where no pilot asked lately and no slots are declared, no more than this wait in all.
 NQUEUELIMITSITE_<gshare> | int jobs | unset | 0.. | facts on gdpconfig 1.2.1
     NQUEUELIMITSITE for one share.
 RETRY_PAUSE | duration | 30s | 0s..30d | decision D17

@@ -23,6 +23,7 @@ from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.job_builder import deal
 from brokerage.rules.placement.place_jobs import NoPlace, Placement, most_jobs, place_jobs
+from brokerage.rules.placement.room import queue_loads
 from brokerage.rules.placement.slots import JobGrants
 from brokerage.rules.placement.usable_input import UsableInput
 from workqueues.models import Dataset, Task
@@ -57,7 +58,11 @@ class GenerateRun:
     queue_ids: Mapping[str, int]
     throttle: Throttle
     stale: Sequence[str] = ()
-    grants: JobGrants = field(default_factory=JobGrants)
+    grants: JobGrants = field(init=False)
+
+    def __post_init__(self) -> None:
+        snapshot = self.cycle.requests.snapshot
+        self.grants = JobGrants(queue_loads(snapshot.facts, snapshot.now))
 
 
 def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJobs:

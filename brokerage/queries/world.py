@@ -18,7 +18,7 @@ from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Queu
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
-from brokerage.rules.grid.measurements import ALL, NO_JOBS, PILOTS, SLOT, WINDOWS, WORK, Facts
+from brokerage.rules.grid.measurements import ALL, NO_JOBS, SLOT, WINDOWS, WORK, Facts
 from brokerage.rules.grid.storage_root import access_left
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.states import JOB
@@ -150,19 +150,27 @@ def _job_counts(sites: set[str]) -> _JobCounts:
 
 
 def _pilots(waiting_since: Mapping[str, datetime]) -> tuple[Mapping[str, Any], ...]:
-    """Queues with the pilots that asked within three hours, when a job last began, and since when jobs wait."""
+    """Queues with the pilots seen within three hours, when a job last began, since when jobs wait, and what of pilots idles.
+
+    A pilot that registered is seen, but has not asked yet.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT q.name, coalesce(p.n, 0), q.last_start
+            SELECT q.name, coalesce(p.n, 0), q.last_start, coalesce(i.n, 0), coalesce(p.asked, false), 0
             FROM brokerage_computingqueue q LEFT JOIN (
-                SELECT queue_id, count(*) AS n FROM brokerage_pilot WHERE last_seen >= now() - interval '3 hours' GROUP BY 1
-            ) p ON p.queue_id = q.id
-            WHERE p.n > 0 OR q.last_start IS NOT NULL OR q.name = ANY (%s) ORDER BY 1
+                SELECT queue_id, count(*) AS n,
+                    bool_or(last_seen > registered_at AND last_seen >= now() - interval '10 minutes') AS asked
+                FROM brokerage_pilot WHERE last_seen >= now() - interval '3 hours' GROUP BY 1
+            ) p ON p.queue_id = q.id LEFT JOIN (
+                SELECT queue_id, count(*) AS n FROM brokerage_idleslot GROUP BY 1
+            ) i ON i.queue_id = q.id
+            WHERE p.n > 0 OR i.n > 0 OR q.last_start IS NOT NULL OR q.name = ANY (%s) ORDER BY 1
             """,
             [list(waiting_since)],
         )
-        return tuple(dict(zip(PILOTS, (*row, waiting_since.get(row[0])), strict=True)) for row in cursor)
+        known = ("queue", "requests_3h", "last_start", "idle", "asked_lately", "starts")
+        return tuple(dict(zip(known, row, strict=True)) | {"waiting_since": waiting_since.get(row[0])} for row in cursor)
 
 
 def _links() -> tuple[Mapping[str, Any], ...]:

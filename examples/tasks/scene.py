@@ -96,6 +96,9 @@ KEYS: tuple[tuple[str, str, object], ...] = (
 no pause before a next try.
 """
 
+SLOTS = 30
+"""Slots that idle at each queue beside those that run, and jobs that may wait there."""
+
 SIGNAL = (600, 1100, 900, 1500, 700, 1200, 1000, 800, 1400, 800)
 """Events of each file of the signal; an event has 2 MB, and every other file 0.3 GB of headers more."""
 
@@ -147,10 +150,10 @@ def others() -> tuple[Other, ...]:
         return Other(base(name, noInput=True, nEvents=jobs * 100, nEventsPerJob=100, jobParameters=items, **more), running)
 
     return (
-        numbered("demo.simul.1", 24, 18),
-        numbered("demo.group.1", 3, 2, processingType="reco", workingGroup="GP_HIGGS"),
-        numbered("demo.user.1", 2, 2, prodSourceLabel="user", taskType="anal", processingType="panda-client"),
-        numbered("demo.pile.0", 13, 5, processingType="pile"),
+        numbered("demo.simul.1", 24, 18, site="NORTH"),
+        numbered("demo.group.1", 3, 2, site="SOUTH", processingType="reco", workingGroup="GP_HIGGS"),
+        numbered("demo.user.1", 2, 2, site="NORTH", prodSourceLabel="user", taskType="anal", processingType="panda-client"),
+        numbered("demo.pile.0", 13, 5, site="SOUTH", processingType="pile"),
     )
 
 

@@ -76,7 +76,9 @@ def prepare() -> None:
     from django.core.management import call_command
 
     from broker_site.foundation import gdpconfig
+    from brokerage.ledger.pilots import note_vain_ask
     from brokerage.models import ComputingQueue
+    from brokerage.rules.dispatch.matching import Resource
     from examples.tasks import scene
     from workqueues.models import GlobalShare, WorkQueue
 
@@ -84,8 +86,10 @@ def prepare() -> None:
         json.dump(scene.grid(), document)
         document.flush()
         call_command("import_grid", document.name, verbosity=0)
-    for name in ComputingQueue.objects.order_by("name").values_list("name", flat=True):
-        pilot(name)
+    for queue in ComputingQueue.objects.order_by("name"):
+        for _ in range(scene.SLOTS):
+            note_vain_ask(pilot(queue.name), queue.id, Resource(queue.name))
+    gdpconfig.set_override("jobbroker", "NQUEUELIMITSITE", scene.SLOTS, who=WHO, why="worked task")
     WorkQueue.objects.get_or_create(queue_name="default", queue_type="", vo="*", defaults={"queue_order": 1000})
     partitions: dict[str, WorkQueue] = {}
     for row in scene.WORK_QUEUES:

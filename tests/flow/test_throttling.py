@@ -8,7 +8,7 @@ from django.db import connection
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
-from brokerage.models import ComputingQueue, Job
+from brokerage.models import ComputingQueue, DeclaredSlots, Job
 from brokerage.rules.facts.job_kind import JobKind
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end, take, try_take
@@ -25,6 +25,7 @@ def mc() -> ComputingQueue:
     gdpconfig.set_override("core", "POLICY_analysis", "generic", who="ada", why="test")
     gdpconfig.set_override("jobbroker", "NQUEUELIMITSITE", 100_000, who="ada", why="test")
     (alpha,) = grid("ALPHA")
+    DeclaredSlots.objects.create(queue=alpha, n=100_000)
     GlobalShare.objects.create(name="MC", vo="demo", value=1, processing_type="evgen")
     return alpha
 

@@ -104,6 +104,9 @@ class Pilots(QueueFigures):
     requests_3h: Count = Field(0, description="Requests and updates by pilots in three hours.")
     last_start: Time | None = Field(None, description="When a job last began.")
     waiting_since: Time | None = Field(None, description="Since when the job that has waited longest for a pilot waits.")
+    idle: Count = Field(0, description="Pilots that ask for a job now and get none.")
+    asked_lately: Flag = Field(False, description="A pilot asked, or held a job, in the last ten minutes.")
+    starts: Count = Field(0, description="Jobs that pilots took in the last two rounds of placing jobs.")
 
 
 class Slots(QueueFigures):
@@ -192,7 +195,7 @@ class Software(Attributes):
     architectures: list[Annotated[Hardware, BOUNDED]] = []
 
 
-LINK, SLOT, MEASURED, PILOTS = (attributes_of(part) for part in (Link, Slots, Measured, Pilots))
+LINK, SLOT, MEASURED = (attributes_of(part) for part in (Link, Slots, Measured))
 WORK, SOFTWARE = attributes_of(NucleusWork), attributes_of(Software)
 NO_JOBS: Mapping[str, Any] = {name: attribute.default for name, attribute in attributes_of(Jobs).items()}
 """An entry of `jobs` that says nothing; what is known stands over it."""

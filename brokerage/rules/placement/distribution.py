@@ -1,4 +1,5 @@
-"""Which of the chosen queues gets the next block of jobs, and which jobs these are (facts on the brokerage 8.1; decision B13).
+"""Which of the chosen queues gets the next block of jobs, and which jobs these are (facts on the brokerage 8.1; decisions B13,
+B19).
 
 A queue is drawn in proportion to its weight among those that still have room; what a queue is given counts as queued there and
 lowers its weight, so that the blocks of one task spread as the weights say.
@@ -22,27 +23,32 @@ MOST_USES = 500_000
 
 @dataclass(frozen=True, slots=True)
 class ChosenQueue:
-    """One chosen queue: its weight, jobs queued there, and how many may be; `inf` = no cap."""
+    """One chosen queue: its weight, jobs queued there, and how many more it may get in this round; `inf` = no limit.
+
+    `untouched`: no job is there, in any state, of any share.
+    """
 
     name: str
     weight: float
     queued: int = 0
-    cap: float = inf
+    room: float = inf
+    untouched: bool = False
 
     def filled(self, jobs: int) -> ChosenQueue:
-        """The queue after it was given so many jobs: more queued, and a weight that is lower in proportion."""
+        """The queue after it was given so many jobs: more queued, less room, and a weight that is lower in proportion."""
         queued = self.queued + jobs
-        return replace(self, queued=queued, weight=self.weight * (self.queued + 1) / (queued + 1))
+        weight = self.weight * (self.queued + 1) / (queued + 1)
+        return replace(self, queued=queued, weight=weight, room=self.room - jobs, untouched=self.untouched and not jobs)
 
 
 def block_of(kind: JobKind, config: Config) -> int:
-    """How many jobs of this kind go to one queue before the next is drawn. `config`: component jobbroker."""
+    """How many jobs of this kind go to one queue at most before the next is drawn. `config`: component jobbroker."""
     return int(config["SCOUTS_PER_BLOCK" if kind is JobKind.SCOUT else "JOBS_PER_BLOCK"])
 
 
 def draw(queues: Sequence[ChosenQueue], dice: Random) -> ChosenQueue | None:
     """A queue with room, drawn in proportion to the weights; None when none has room."""
-    roomy = [queue for queue in queues if queue.queued < queue.cap and queue.weight > 0]
+    roomy = [queue for queue in queues if queue.room >= 1 and queue.weight > 0]
     if not roomy:
         return None
     left = dice.random() * sum(queue.weight for queue in roomy)
@@ -141,17 +147,19 @@ Cut = Callable[[Files, JobLimits, int, Sequence[Secondary]], Split]
 NOWHERE: Mapping[int, str] = MappingProxyType({})
 
 
-def _next_queue(idle: list[str], queues: Sequence[ChosenQueue], failed_at: str, dice: Random) -> tuple[ChosenQueue | None, bool]:
-    """The queue for the next jobs, and whether nothing waits there, so that it gets one job first; it is idle no more.
+def _next_queue(
+    untouched: list[str], queues: Sequence[ChosenQueue], failed_at: str, dice: Random
+) -> tuple[ChosenQueue | None, bool]:
+    """The queue for the next jobs, and whether no job is there, so that it gets one first; it is untouched no more.
 
     The one at which the next piece failed comes last.
     """
     by_name = {queue.name: queue for queue in queues}
-    waiting = [name for name in idle if name != failed_at and name in by_name]
-    chosen = by_name[waiting[-1]] if waiting else None
+    first = [name for name in untouched if name != failed_at and name in by_name]
+    chosen = by_name[first[-1]] if first else None
     queue = chosen or draw([q for q in queues if q.name != failed_at], dice) or draw(queues, dice)
-    if queue is not None and queue.name in idle:
-        idle.remove(queue.name)
+    if queue is not None and queue.name in untouched:
+        untouched.remove(queue.name)
     return queue, chosen is not None
 
 
@@ -172,26 +180,26 @@ def lay_out(
     `per_job`: pieces that a job probably takes; a block that would need more of them may have fewer jobs. `failed_at`: the queue
     at which the last try of a piece failed, by position: another one is drawn for it where one has room.
 
-    Queues where nothing waits get the first jobs, one each in random order: an idle queue starts at once and shows soon how it
-    runs (facts on the brokerage 8.1, queues without weight). A queue for which nothing can be cut is barred until another took
-    some.
+    Queues without any job get the first jobs, one each in random order: they start at once and show soon how they run (facts on
+    the brokerage 8.1, queues without weight). All others are drawn by weight, and no queue gets more than it has room for. A
+    queue for which nothing can be cut is barred until another took some.
     """
     by_name = {queue.name: queue for queue in queues}
-    idle = [queue.name for queue in queues if queue.queued == 0 and queue.cap >= 1]
-    dice.shuffle(idle)
+    untouched = [queue.name for queue in queues if queue.untouched and queue.room >= 1]
+    dice.shuffle(untouched)
     cursor, blocks, dropped = _PieceCursor(files, secondaries, per_job), list[Block](), list[Dropped]()
     barred: set[str] = set()
     failures = {name: {i for i, at in failed_at.items() if at == name} for name in set(failed_at.values())}
     reason, made, uses = "", 0, 0
     while made < most and cursor.at < len(files) and uses < MOST_USES:
         queue, first = _next_queue(
-            idle, [q for q in by_name.values() if q.name not in barred], failed_at.get(cursor.at, ""), dice
+            untouched, [q for q in by_name.values() if q.name not in barred], failed_at.get(cursor.at, ""), dice
         )
         if queue is None:
             break
-        other = bool(failed_at) and any(q.name != queue.name and q.queued < q.cap and q.weight > 0 for q in by_name.values())
+        other = bool(failed_at) and any(q.name != queue.name and q.room >= 1 and q.weight > 0 for q in by_name.values())
         elsewhere = failures.get(queue.name, ()) if other else ()
-        wanted = 1 if first else min(block, most - made)
+        wanted = 1 if first else int(min(block, most - made, queue.room))
         split = cursor.take(cut, limits_at(queue.name), wanted, elsewhere)
         reason = split.reason
         dropped += split.dropped

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from brokerage.rules.grid.document import Entry
 from brokerage.rules.grid.queue_columns import up
 from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.job_limits import walltime_per_byte
+from brokerage.rules.placement.room import UNKNOWN, QueueLoad
 from brokerage.rules.world.stored_snapshot import TaskFacts
 
 RAM_STEP_MB, DISK_STEP_MB, WALLTIME_STEP_S = 100, 500, 600
@@ -39,9 +41,13 @@ class Slot(NamedTuple):
 
 
 class JobGrants:
-    """Jobs given to queues since the grid was looked at, by share; a pseudo-queue counts as its unified queue."""
+    """Jobs given to queues since the grid was looked at, by share; a pseudo-queue counts as its unified queue.
 
-    def __init__(self) -> None:
+    `loads`: slots and jobs of each queue, as they were then.
+    """
+
+    def __init__(self, loads: Mapping[str, QueueLoad] | None = None) -> None:
+        self._loads = loads or {}
         self._jobs: Counter[tuple[str, str]] = Counter()
         self._all: Counter[str] = Counter()
 
@@ -58,6 +64,14 @@ class JobGrants:
     def queues(self) -> Iterable[str]:
         """Those that were given any."""
         return self._all
+
+    def room(self, queue: str, limit: int, *, local: bool = True) -> int:
+        """Jobs that the queue may still get in this round, of all shares (decision B19); `limit` as of `limit_of`."""
+        return self._loads.get(queue, UNKNOWN).room(limit, local=local) - self._all[queue]
+
+    def untouched(self, queue: str) -> bool:
+        """Whether no job is there, in any state."""
+        return not self._loads.get(queue, UNKNOWN).jobs and not self._all[queue]
 
 
 def limit_of(activity: str, share: str | None, config: Config) -> int:
@@ -76,21 +90,20 @@ def total_room(queues: Queues, limit: int, grants: JobGrants, share: str | None)
     As nothing is known of the input yet, jobs whose input moves take no room.
     """
 
-    def free(table: Queues) -> tuple[int, dict[str, int]]:
-        """All room, and that of each queue."""
-        names = table.own_names
+    def free(table: Queues) -> dict[str, int]:
+        """Jobs of the share that each queue may still have waiting."""
         left = np.maximum(table.cap(limit) - table.waiting_or_defined, 0).tolist()
-        by_queue = dict(zip(names, left, strict=True))
-        return sum(by_queue.values()), by_queue
+        return dict(zip(table.own_names, left, strict=True))
 
-    total, by_queue = queues.derived(("room", limit), free, ("name", "unified_name", *JOBS, *BUSY))
-    return total - sum(min(grants.at(queue, share), by_queue.get(queue, 0)) for queue in grants.queues())
+    by_queue = queues.derived(("room", limit), free, ("name", "unified_name", *JOBS, *BUSY))
+    room, given = grants.room, grants.at
+    return sum(max(min(left - given(queue, share), room(queue, limit)), 0) for queue, left in by_queue.items() if left)
 
 
 def chosen_queues(
     chosen: Iterable[Choice], queues: Queues, limit: int, grants: JobGrants, share: str | None
 ) -> list[ChosenQueue]:
-    """The chosen queues that can take outputs, with what waits there and how much may.
+    """The chosen queues that can take outputs, with what waits there and how much they may get.
 
     Of several parts of one unified queue the best. Jobs whose input moves count where that of the task must move too (decision
     B9). What was given meanwhile counts as waiting and lowers the weight.
@@ -98,11 +111,13 @@ def chosen_queues(
     by_queue: dict[str, ChosenQueue] = {}
     names = queues.own_names
     for choice in chosen:
-        queue = names[choice.row]
-        if queue not in by_queue and queues.storage[choice.row]:
-            waiting = int(queues.queued[choice.row])
-            cap = float(queues.cap(limit)[choice.row])
-            by_queue[queue] = ChosenQueue(choice.name, choice.weight, waiting, cap).filled(grants.at(queue, share))
+        queue, row = names[choice.row], choice.row
+        if queue not in by_queue and queues.storage[row]:
+            waiting, given = int(queues.queued[row]), grants.at(queue, share)
+            of_share = int(queues.cap(limit)[row]) - waiting - given
+            room = min(of_share, grants.room(queue, limit, local=bool(queues.local[row])))
+            seen = ChosenQueue(choice.name, choice.weight, waiting).filled(given)
+            by_queue[queue] = replace(seen, room=room, untouched=grants.untouched(queue))
     return list(by_queue.values())
 
 

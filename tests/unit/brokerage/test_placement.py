@@ -60,15 +60,24 @@ def test_the_same_seed_gives_the_same_blocks() -> None:
 
 
 def test_full_queues_are_passed_over() -> None:
-    full, roomy = ChosenQueue("A", 9.0, queued=20, cap=20), ChosenQueue("B", 1.0)
+    full, roomy = ChosenQueue("A", 9.0, queued=20, room=0), ChosenQueue("B", 1.0)
     assert draw([full, roomy], dice(1)) == roomy
     assert draw([full], dice(1)) is None
-    assert counts(laid([ChosenQueue("A", 1.0, queued=18, cap=20)])) == [("A", 25)]
 
 
-def test_idle_queues_get_a_job_each_before_the_others() -> None:
-    blocks = counts(laid([ChosenQueue("busy", 9.0, queued=5), ChosenQueue("idle", 0.1), ChosenQueue("calm", 0.1)]))
-    assert sorted(blocks[:2]) == [("calm", 1), ("idle", 1)]
+def test_a_block_is_no_larger_than_the_room_of_its_queue() -> None:
+    assert counts(laid([ChosenQueue("A", 1.0, queued=18, room=2)])) == [("A", 2)]
+    blocks = counts(laid([ChosenQueue("one slot", 50.0, room=1), ChosenQueue("ten slots", 1.0, room=10)]))
+    assert sorted(blocks) == [("one slot", 1), ("ten slots", 10)]
+
+
+def test_only_queues_without_any_job_get_one_each_before_the_others() -> None:
+    """Defect E5: a queue of little weight with no job queued came before one of much weight for every job of a small task."""
+    light = [ChosenQueue(f"light{n}", 0.05) for n in range(9)]
+    blocks = [counts(laid([ChosenQueue("heavy", 2100.0, 1), *light], most=5, seed=seed)) for seed in range(50)]
+    assert sum(jobs for each in blocks for name, jobs in each if name == "heavy") > 240
+    untouched = [ChosenQueue("idle", 0.1, untouched=True), ChosenQueue("calm", 0.1, untouched=True)]
+    assert sorted(counts(laid([ChosenQueue("busy", 9.0, queued=5), *untouched]))[:2]) == [("calm", 1), ("idle", 1)]
 
 
 def test_what_failed_at_a_queue_goes_to_another_one_where_one_has_room() -> None:

@@ -1,0 +1,95 @@
+"""How many jobs a queue may get in one round of generate, whoever they are for (decision B19).
+
+Here: what is known of the slots of each queue and of the jobs there, of all shares. Not here: how many jobs of one share may wait
+at a queue (`slots`), nor what was given since (`slots.JobGrants`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from brokerage.rules.grid.measurements import Facts
+from brokerage.states import JOB
+
+PER_START = 2
+"""Jobs that may wait for each one that began in the last two rounds: the next two may begin as many, and more slots may come."""
+
+_MOVING = "assigned"
+_STANDING = JOB.waiting - {_MOVING}
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLoad:
+    """The slots of a queue and the jobs there, of all shares.
+
+    `slots` None: nothing is known of them, no pilot asked lately and nobody declared any. `waiting`: for a pilot, `moving`: for
+    their input; `jobs`: in any state that is not final; `starts`: in the last two rounds.
+    """
+
+    slots: int | None = None
+    waiting: int = 0
+    moving: int = 0
+    jobs: int = 0
+    starts: int = 0
+
+    def room(self, limit: int, *, local: bool = True) -> int:
+        """Jobs that it may still get; `limit`: NQUEUELIMITSITE, for a queue to which pilots only come when jobs wait.
+
+        Jobs whose input moves take room where that of the new ones must move too (`local` false).
+        """
+        most = limit if self.slots is None else max(self.slots, PER_START * self.starts)
+        return most - self.waiting - (0 if local else self.moving)
+
+
+UNKNOWN = QueueLoad()
+
+
+def queue_loads(facts: Facts, now: datetime) -> Mapping[str, QueueLoad]:
+    """Queue -> its load, of those of which anything is known.
+
+    A slot is one that runs a job, or whose pilot idles: at least one where a pilot asked lately, which may be between two jobs.
+    Declared slots count where they are more.
+    """
+    held, waiting, moving, jobs = (defaultdict[str, int](int) for _ in range(4))
+    for entry in facts.jobs:
+        queue, status, n = entry["queue"], entry["status"], entry["n"]
+        if status in JOB.live:
+            jobs[queue] += n
+        if status in JOB.leased:
+            held[queue] += n
+        elif status == _MOVING:
+            moving[queue] += n
+        elif status in _STANDING:
+            waiting[queue] += n
+    pilots = {entry["queue"]: entry for entry in facts.pilots}
+    declared = _declared(facts.slots, now)
+    return {
+        queue: QueueLoad(
+            _slots(held[queue], pilots.get(queue), declared.get(queue, 0)),
+            waiting[queue],
+            moving[queue],
+            jobs[queue],
+            pilots[queue]["starts"] if queue in pilots else 0,
+        )
+        for queue in {*jobs, *pilots, *declared}
+    }
+
+
+def _declared(slots: Iterable[Mapping[str, Any]], now: datetime) -> Mapping[str, int]:
+    """Slots declared for a queue, of all shares."""
+    declared: dict[str, int] = defaultdict(int)
+    for slot in slots:
+        if slot["expires"] is None or slot["expires"] > now:
+            declared[slot["queue"]] += slot["n"]
+    return declared
+
+
+def _slots(held: int, pilots: Mapping[str, Any] | None, declared: int) -> int | None:
+    seen = held
+    if pilots is not None:
+        seen = max(held + pilots["idle"], 1 if pilots["asked_lately"] else 0)
+    return max(seen, declared) or None

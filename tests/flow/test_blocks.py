@@ -1,0 +1,71 @@
+"""No queue gets more jobs in a round than it has room for, whoever they are for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from uuid import uuid4
+
+import pytest
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import run_agent
+from brokerage.ledger.pilots import note_vain_ask
+from brokerage.models import ComputingQueue, Job
+from brokerage.rules.dispatch.matching import Resource
+from tests.builders import grid, parameters, pilot, submitted
+from tests.flow.steps import run_agents, take
+from workqueues.models import Task
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def queues() -> list[ComputingQueue]:
+    """One slot at ALPHA and six at BETA, all idle."""
+    gdpconfig.set_override("core", "POLICY_analysis", "generic", who="ada", why="test")
+    alpha, beta = grid("ALPHA", "BETA")
+    ask_in_vain(alpha, 1)
+    ask_in_vain(beta, 6)
+    return [alpha, beta]
+
+
+def ask_in_vain(queue: ComputingQueue, slots: int) -> None:
+    for _ in range(slots):
+        note_vain_ask(pilot(queue, str(uuid4())), queue.id, Resource(queue.name, 1, 4000, 10000, 0, ""))
+
+
+def jobs_at() -> Counter[str]:
+    return Counter(Job.objects.values_list("computing_queue__name", flat=True))
+
+
+def generated(*tasks: str) -> Counter[str]:
+    """The jobs of tasks of twenty jobs each, by queue, of one run of generate."""
+    for name in tasks:
+        submitted(parameters(name, nEvents=20, nEventsPerJob=1))
+    for agent in ("refine", "feed", "assign"):
+        run_agent(agent, looked=True)
+    run_agent("generate", looked=True)
+    return jobs_at()
+
+
+def test_a_block_is_no_larger_than_the_slots_of_the_queue(queues: list[ComputingQueue]) -> None:
+    """Defect E6: 14 of 16 jobs went to a queue with one slot, while six idled elsewhere."""
+    assert generated("one") == {"ALPHA": 1, "BETA": 6}
+
+
+def test_jobs_of_all_tasks_of_a_run_and_of_all_runs_count(queues: list[ComputingQueue]) -> None:
+    assert generated("one", "two") == {"ALPHA": 1, "BETA": 6}
+    run_agents(names=("generate",))
+    assert jobs_at() == {"ALPHA": 1, "BETA": 6}
+    for _ in range(6):
+        take(queues[1])
+    Task.objects.update(next_look_at=None)  # the pause before full queues are looked at again is over
+    run_agent("generate", looked=True)
+    assert jobs_at()["ALPHA"] == 1
+    assert jobs_at()["BETA"] > 6
+
+
+def test_a_queue_where_no_pilot_asked_gets_work_for_pilots_on_demand() -> None:
+    gdpconfig.set_override("core", "POLICY_analysis", "generic", who="ada", why="test")
+    grid("ALPHA")
+    assert generated("one", "two") == {"ALPHA": 20}
