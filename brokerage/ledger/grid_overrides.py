@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM
+from brokerage.ledger.waits import grid_changed
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.overrides import Kind, in_column, laid_over, read_override, value_in
@@ -129,4 +130,5 @@ def _write(override: LocalOverride, row: Any, value: Any) -> None:
         setattr(row, name, laid)
     if override.kind == "queue":
         row.modified_at = Now()
+    grid_changed()
     row.save(update_fields=[*before, *(("modified_at",) if override.kind == "queue" else ())])

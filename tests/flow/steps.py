@@ -30,6 +30,7 @@ ROUND = (
     "reap",
     "finish",
     "share",
+    "free",
     "slots",
     "refresh",
     "storage",
