@@ -8,6 +8,7 @@ from brokerage.api import pilots, reports
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
 from brokerage.api.jobs import JobsView, TaskJobsView
+from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.task_status import TaskStatusView
 from brokerage.api.what_if import WhatIfView, WhyEmptyView
 
@@ -30,8 +31,17 @@ urlpatterns = [
     path("decisions/<int:decision_id>/", DecisionsView.as_view({"get": "retrieve"}), name="decision-detail"),
     path("grid/", GridView.as_view({"get": "retrieve"}), name="grid-document"),
     path("queues/", QueuesView.as_view({"get": "list"}), name="queue-list"),
+    path("tasks/<int:task_id>/look/", LookAtTask.as_view(), name="task-look"),
+    path("queues/<str:name>/look/", LookAtQueue.as_view(), name="queue-look"),
+    path("shares/<str:name>/look/", LookAtShare.as_view(), name="share-look"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
     path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
+]
+
+page_urlpatterns = [
+    path("tasks/<int:task_id>/look/", task_button, name="page-task-look"),
+    path("queues/<str:name>/look/", queue_button, name="page-queue-look"),
+    path("shares/<str:name>/look/", share_button, name="page-share-look"),
 ]
