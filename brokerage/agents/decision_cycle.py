@@ -12,12 +12,13 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import in_halves
 from broker_site.foundation.agency.run import Run
 from brokerage.ledger.decisions import CycleDecisions
-from brokerage.ledger.waits import WorldVersion
 from brokerage.queries.chunks import joined, load_batch
 from brokerage.queries.decision_requests import DecisionRequests
 from brokerage.queries.world import load_snapshot
+from brokerage.queries.world_version import world_version
 from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task
 from brokerage.rules.decision.policy_config import BrokerConfig
+from brokerage.rules.placement.wait_cause import WorldVersion
 from workqueues.agents.each import set_aside
 from workqueues.models import Task
 
@@ -46,7 +47,7 @@ def begin(run: Run, tasks: list[Task], *, whole: bool = False) -> DecisionCycle:
 
     A task whose facts cannot be loaded is set aside, and is not among `tasks` any more.
     """
-    world = WorldVersion.now(run.now)
+    world = world_version(run.now)
     snapshot = load_snapshot(run.now)
     faulty: set[int] = set()
 

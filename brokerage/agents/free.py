@@ -11,11 +11,12 @@ from itertools import chain
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
-from brokerage.ledger.waits import WorldVersion, drop_waits, end_waits, note_judged
+from brokerage.ledger.waits import drop_waits, end_waits, note_judged
 from brokerage.models import WaitGroup
 from brokerage.queries.idle_slots import idle_slots
 from brokerage.queries.wait_groups import AskTogether, any_waits, ask_together, groups_to_judge, tasks_in
 from brokerage.queries.world import load_snapshot
+from brokerage.queries.world_version import world_version
 from brokerage.rules.decision.assembly import DecisionRequest, decide_task
 from brokerage.rules.decision.policy_choice import NUCLEUS
 from brokerage.rules.decision.policy_config import BrokerConfig
@@ -42,7 +43,7 @@ def free(run: Run) -> int:
         _seen.clear()
         return 0
     drop_waits(MOST_DROPPED)
-    world = WorldVersion.now(run.now)
+    world = world_version(run.now)
     snapshot = load_snapshot(run.now)
     loads = queue_loads(snapshot.facts, snapshot.now)
     groups = groups_to_judge(world, _moved(loads), again_s / 2, MOST_GROUPS)

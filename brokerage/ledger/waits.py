@@ -10,57 +10,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Max
 
-from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.agency.run import Run
-from brokerage.models import GridRevision, StorageEndpoint, WaitGroup
+from brokerage.models import WaitGroup
+from brokerage.queries.world_version import last_root_change
 from brokerage.rules.decision.assembly import TaskDecision
-from brokerage.rules.placement.wait_cause import cause_of
+from brokerage.rules.placement.wait_cause import WorldVersion, cause_of
 from workqueues.ledger.holds import retry_later, set_pending
 
 _ALONE = "SELECT pg_advisory_xact_lock(hashtext('roots of storages'))"
 _TOGETHER = "SELECT pg_advisory_xact_lock_shared(hashtext('roots of storages'))"
 
 
-def last_root_change() -> datetime | None:
-    """When the root of a storage last came or went."""
-    changed: datetime | None = StorageEndpoint.objects.aggregate(last=Max("root_since"))["last"]
-    return changed
-
-
 def lock_roots() -> None:
     """For the rest of the caller's transaction nobody begins to wait for a place."""
     with connection.cursor() as cursor:
         cursor.execute(_ALONE)
-
-
-@dataclass(frozen=True, slots=True)
-class WorldVersion:
-    """Which world a decision saw: when it was read, the revisions of grid and configuration then, and when the root of a storage
-    had last come or gone.
-    """
-
-    at: datetime
-    grid: int
-    config: int
-    roots_at: datetime | None
-
-    @classmethod
-    def now(cls, at: datetime) -> WorldVersion:
-        """That of the world which is read next."""
-        return cls(at, grid_revision(), gdpconfig.revision(), last_root_change())
-
-
-def grid_revision() -> int:
-    """How often the grid was changed."""
-    return GridRevision.objects.values_list("number", flat=True).first() or 0
 
 
 def grid_changed() -> None:

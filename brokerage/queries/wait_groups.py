@@ -11,10 +11,10 @@ from django.db import connection
 from django.db.models import Q
 
 from broker_site.foundation.outside_data import OutsideDataError
-from brokerage.ledger.waits import WorldVersion
 from brokerage.models import TaskWait, WaitGroup
 from brokerage.rules.decision.declare import POLICIES, Policy
 from brokerage.rules.facts.ask import Ask
+from brokerage.rules.placement.wait_cause import WorldVersion
 from brokerage.rules.world.stored_snapshot import BadSnapshot, TaskFacts
 
 

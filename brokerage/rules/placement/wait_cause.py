@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,18 @@ from brokerage.rules.decision.assembly import TaskDecision
 
 OF_ONE_TASK = ("task_id", "waits_s", "usage", "task_priority")
 """Fields of an ask by which tasks that ask for the same may differ; what a user has on the grid is the same for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldVersion:
+    """Which world a decision saw: when it was read, the revisions of grid and configuration then, and when the root of a storage
+    had last come or gone.
+    """
+
+    at: datetime
+    grid: int
+    config: int
+    roots_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
