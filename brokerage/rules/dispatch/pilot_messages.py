@@ -55,9 +55,10 @@ class Registration(Offer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest(Offer):
-    """An ask for a job; the same `request` again means that the answer was lost."""
+    """An ask for a job, or for up to `n`; the same `request` again means that the answer was lost."""
 
     request: Annotated[UUID, BeforeValidator(_request)]
+    n: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
