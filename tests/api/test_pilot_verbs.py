@@ -19,7 +19,7 @@ from broker_site.foundation.access.tokens import mint_job_token, read_job_token
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.api.pilots import ASKING_FOR_OUTCOMES, FINISHING, MATCHING, REGISTERING, REPORTING
 from brokerage.ledger.expiry import expire_leases
-from brokerage.models import ComputingQueue, Job, Pilot, StorageEndpoint
+from brokerage.models import ComputingQueue, DeclaredSlots, Job, Pilot, StorageEndpoint
 from brokerage.queries.pilots import QUEUES
 from brokerage.queries.waiting import WAITING
 from tests.api.people import Person
@@ -251,6 +251,7 @@ def test_a_pilot_holds_one_job_and_more_only_where_the_configuration_says_so_wit
     assert wire.match(pilot_token).status_code == 204, "the only core of the pilot is taken"
     wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job))
     ComputingQueue.objects.update(corecount=0)
+    DeclaredSlots.objects.create(queue=ComputingQueue.objects.get(), n=10)
     submitted(parameters("more", nEvents=30, nEventsPerJob=10, site="ALPHA"))
     run_agents()
     two = another_pilot(wire, cores=2)
