@@ -49,6 +49,10 @@ RETRY_PAUSE | duration | 30s | 0s..30d | decision D17
     After the first try that failed an input file waits so long for the next one, after each further one twice as long. 0: not.
 RETRY_PAUSE_MAX | duration | 30min | 0s..30d | decision D17
     The longest pause before the next try of a file.
+REBROKER_STOPPED | duration | 15min | 0s..30d | decision D18
+    Jobs that wait at a queue that has been offline for so long are closed and brokered anew, unless their task names the queue.
+REBROKER_SILENT | duration | 3h | 50ms..30d | decision D18
+    The same at a queue where no pilot has been seen for so long.
 # The generic broker.
 BEST_GENERIC | int queues | 5 | 1..1000 | facts on the brokerage 4
     How many of the best queues the generic broker takes.

@@ -48,6 +48,11 @@ class JobMachine(Machine):
         """No pilot has had the job."""
         return self.live - self.leased - self.delivering
 
+    @property
+    def placed(self) -> Names:
+        """Counted at a queue, and no pilot has had the job."""
+        return self.counted & self.waiting
+
 
 JOB = JobMachine(
     "job",

@@ -58,6 +58,8 @@ THROTTLE_THRESHOLD | float | 2 | 0.. | seed 001, job throttling
     While a unit has more than this many jobs waiting for each that runs, none are made.
 THROTTLE_THRESHOLD_FOR_WORK_SHORTAGE | float | 2 | 0.. | seed 001, job throttling
     THROTTLE_THRESHOLD while core.WORK_SHORTAGE is on.
+DEAD_QUEUE | duration | 3h | 50ms..30d | decision C7
+    Jobs at a queue where no pilot has been seen for so long, or that hands nothing out, do not count as waiting for the ratio.
 THROTTLE_DEFAULT_LIMIT | bool | false | | facts on throttling 7; decision C6
     Without NQUEUELIMIT four times what is made at once may always wait, and defined jobs do not make that smaller.
 THROTTLE_BROKERAGE_STUCK | bool | false | | facts on throttling 7; decision C6

@@ -9,7 +9,19 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, pretty, row
-from brokerage.models import IdleHour, IdleSlot, Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec, Pilot, TaskQueue
+from brokerage.models import (
+    IdleHour,
+    IdleSlot,
+    Job,
+    JobChange,
+    JobInput,
+    JobResult,
+    JobRetryHistory,
+    JobSpec,
+    Pilot,
+    PlacementRound,
+    TaskQueue,
+)
 from brokerage.queries.command_lines import command_line
 from brokerage.rules.dispatch.settlement import first_line
 
@@ -179,6 +191,14 @@ class IdleSlotAdmin(ReadOnlyAdmin):
     ordering = ("-since",)
     search_fields = ("=vo",)
     search_help_text = "VO whose work alone the pilot may do."
+
+
+@admin.register(PlacementRound)
+class PlacementRoundAdmin(ReadOnlyAdmin):
+    """The last rounds that made jobs."""
+
+    list_display = ("id", "at", "last_change")
+    ordering = ("-id",)
 
 
 @admin.register(IdleHour)

@@ -15,6 +15,7 @@ from brokerage.agents.decision_cycle import DecisionCycle
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.generate import give_up, make_jobs, take_input
 from brokerage.queries.chunks import CannotAsk
+from brokerage.queries.placement_rounds import last_change, recent_starts
 from brokerage.queries.usable_input import queues_of_failures
 from brokerage.rules.decision.assembly import TaskDecision
 from brokerage.rules.decision.policy_choice import Unusable
@@ -52,6 +53,8 @@ DatasetJobs = tuple[int, Delay | None]
 class GenerateRun:
     """What one run knows: the cycle of decisions, the ids of queues, what of the grid is too old, and the jobs that it gave to
     queues.
+
+    `last_change`: number of the last move of a job before it.
     """
 
     run: Run
@@ -59,11 +62,12 @@ class GenerateRun:
     queue_ids: Mapping[str, int]
     throttle: Throttle
     stale: Sequence[str] = ()
+    last_change: int = field(default_factory=last_change)
     grants: JobGrants = field(init=False)
 
     def __post_init__(self) -> None:
         snapshot = self.cycle.requests.snapshot
-        self.grants = JobGrants(queue_loads(snapshot.facts, snapshot.now))
+        self.grants = JobGrants(queue_loads(snapshot.facts, snapshot.now, recent_starts(self.last_change)))
 
 
 def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJobs:

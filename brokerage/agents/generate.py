@@ -7,6 +7,7 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.dataset_jobs import GenerateRun, jobs_from
 from brokerage.agents.decision_cycle import begin
 from brokerage.agents.throttling import Throttle
+from brokerage.ledger.placement_rounds import note_round
 from brokerage.ledger.waits import wait_for_place
 from brokerage.models import ComputingQueue
 from brokerage.queries.feeds import stale_feeds
@@ -33,6 +34,8 @@ def generate(run: Run) -> int:
             return each(run, tasks, lambda run, task: generate_for(run, task, run_state))
         finally:
             run_state.cycle.decisions.store()
+            if any(run_state.grants.queues()):
+                note_round(run_state.last_change)
     finally:
         throttle.end()
 

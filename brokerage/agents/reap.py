@@ -1,20 +1,24 @@
-"""Agent reap. Takes jobs whose lease ran out or that stayed too long in a state. Leaves them failed or closed, their files ready.
+"""Agent reap. Takes jobs whose lease ran out, that stayed too long in a state, or that wait where they cannot start. Leaves them
+failed or closed, their files ready.
 Next: generate. Pilots that hold the other jobs count as seen; credentials that expired long ago go too, now and then.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import chain, groupby
 from math import inf
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.credentials import forget_expired
 from broker_site.foundation.agency.batches import in_words, is_of_others, one_by_one
 from broker_site.foundation.agency.run import Run, agent
-from brokerage.ledger.expiry import Limit, end_overdue, expire_leases
+from brokerage.ledger.expiry import Leave, Limit, end_overdue, expire_leases
 from brokerage.ledger.pilots import note_pilots_at_work
+from brokerage.ledger.rebrokering import rebroker
 from brokerage.models import ComputingQueue
+from brokerage.queries.movable_jobs import tasks_to_move
+from brokerage.queries.stranded_jobs import queue_services
 from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.dispatch.timeouts import ENDINGS, QueueFacts, limit_s, suspended
 from brokerage.rules.facts.ask import Config
@@ -60,8 +64,18 @@ def reap(run: Run) -> int:
     resting = [queue.id for queue in queues if suspended(QueueFacts(queue.status, queue.catchall))]
     ended = expire_leases(run.who, BATCH, resting, leave)
     ended += end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH, leave)
+    ended += rebroker_stranded(run, leave)
     CLEANUP.run(run.now)
     return ended
+
+
+def rebroker_stranded(run: Run, leave: Leave) -> int:
+    """Close the jobs that wait at queues which have stopped, or which no pilot serves: they are brokered anew."""
+    stopped_s, dead_s = (gdpconfig.value("jobbroker", key) for key in ("REBROKER_STOPPED", "REBROKER_SILENT"))
+    reasons = {queue.id: (queue, why) for queue in queue_services() if (why := queue.left(stopped_s, dead_s))}
+    moved = tasks_to_move([queue for queue, _ in reasons.values()])
+    by_queue = groupby(moved, key=lambda at: at.queue_id)
+    return sum(rebroker(list(tasks), run.who, reasons[queue][1], BATCH, leave) for queue, tasks in by_queue)
 
 
 def queue_limits(run: Run, queue: ComputingQueue, config: Config) -> list[Limit]:

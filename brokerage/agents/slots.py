@@ -10,13 +10,12 @@ from itertools import chain
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
-from brokerage.agents.throttling import rules_of
+from brokerage.agents.throttling import counted_jobs, rules_of
 from brokerage.ledger.idle_slots import SlotState, drop_slots, note_idle
 from brokerage.ledger.pilots import IDLE_EVERY_S
 from brokerage.models import Decision
 from brokerage.queries.decisions import decision_facts
 from brokerage.queries.idle_slots import WaitingTask, idle_slots, open_queues, waiting_jobs, waiting_tasks
-from brokerage.queries.unit_jobs import jobs_by_group
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.decision.assembly import DecisionRequest, decide_task
 from brokerage.rules.decision.policy_config import BrokerConfig
@@ -84,6 +83,6 @@ def _throttle(tasks: Sequence[WaitingTask]) -> dict[Group, str]:
     priorities: dict[Group, int] = {}
     for task in tasks:
         priorities[task.group] = max(task.priority, priorities.get(task.group, task.priority))
-    judged = judge_units(priorities, jobs_by_group(), units.of, lambda unit: rules_of(unit, units))
+    judged = judge_units(priorities, counted_jobs(), units.of, lambda unit: rules_of(unit, units))
     verdicts = {group: judged[units.of(group)].verdict for group in priorities}
     return {group: f"throttler: {v.reason}" for group, v in verdicts.items() if v.room(priorities[group], 0) == 0}

@@ -14,6 +14,7 @@ from typing import Self
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
+from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.unit_jobs import claimable_by_group, jobs_by_group
 from workqueues.ledger.claims import OpenGroup
 from workqueues.ledger.locks import database_time, release_locks, renew_locks, take_locks_in_turn
@@ -21,7 +22,7 @@ from workqueues.ledger.verdicts import record_verdicts
 from workqueues.models import Task
 from workqueues.queries.units import Units
 from workqueues.rules.throttle.limits import component_of
-from workqueues.rules.throttle.throttler import Verdict
+from workqueues.rules.throttle.throttler import Counts, Verdict
 from workqueues.rules.throttle.unit_verdict import UnitRules, judge_units
 from workqueues.rules.throttle.units import Group, Unit
 
@@ -47,7 +48,7 @@ class Throttle:
         """
         units, claimable, counted_at = Units.load(), claimable_by_group(), database_time()
         priorities = {group: tasks_of.priority for group, tasks_of in claimable.items()}
-        judged = judge_units(priorities, jobs_by_group(), units.of, lambda unit: rules_of(unit, units))
+        judged = judge_units(priorities, counted_jobs(), units.of, lambda unit: rules_of(unit, units))
         record_verdicts(list(judged.values()), gdpconfig.revision())
         verdicts = {unit: unit_verdict.verdict for unit, unit_verdict in judged.items()}
         groups = {group: units.of(group) for group in claimable if verdicts[units.of(group)].decision == "PASS"}
@@ -83,6 +84,19 @@ class Throttle:
     def _unit(self, task: Task) -> Unit:
         group = Group(task.vo, task.prod_source_label, task.gshare, task.work_queue_id or 0, task.resource_type)
         return self.units.of(group)
+
+
+def counted_jobs() -> dict[Group, Counts]:
+    """What the live jobs of each group do, with those apart that stand where they cannot start."""
+    jobs = jobs_by_group()
+    dead_s = {group: gdpconfig.value(component_of(group.label), "DEAD_QUEUE", vo=group.vo) for group in jobs}
+    if not dead_s:
+        return jobs
+    services = {queue.id: queue for queue in queue_services() if queue.starts_none(min(dead_s.values()))}
+    for waiting in waiting_at(list(services)):
+        if waiting.group in jobs and services[waiting.queue_id].starts_none(dead_s[waiting.group]):
+            jobs[waiting.group] += Counts(stranded=waiting.n)
+    return jobs
 
 
 def rules_of(unit: Unit, units: Units) -> UnitRules:

@@ -77,7 +77,7 @@ def expire_leases(who: str, limit: int, suspended: Sequence[int] = (), leave: Le
     `limit` at a time; where some could not be ended, those behind them come in the same run.
     """
     why = {"why": "no sign of life within the lease", "sub_status": "lost_heartbeat", "only": "lease over"}
-    return _page_by_page(
+    return page_by_page(
         """
         SELECT j.id, j.epoch, j.status, j.task_id FROM brokerage_job j
         WHERE j.lease_holder IS NOT NULL AND j.lease_until < now() AND j.computing_queue_id <> ALL(%(suspended)s)
@@ -89,7 +89,7 @@ def expire_leases(who: str, limit: int, suspended: Sequence[int] = (), leave: Le
     )
 
 
-def _page_by_page(sql: str, values: Mapping[str, Any], limit: int, end: Callable[[Sequence[JobVersion]], int]) -> int:
+def page_by_page(sql: str, values: Mapping[str, Any], limit: int, end: Callable[[Sequence[JobVersion]], int]) -> int:
     """End the jobs of a statement, `limit` at a time, on to the next ones while some of a page stay as they are: how many."""
     total, after = 0, 0
     while True:
@@ -141,7 +141,7 @@ def end_overdue(
         "highs": [x.high_s for x in limits],
         "urgent": high_priority,
     }
-    return _page_by_page(
+    return page_by_page(
         """
         SELECT j.id, j.epoch, j.status, j.task_id
         FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[])

@@ -78,6 +78,8 @@ class _Import:
             elif change.what == "changed":
                 changes[name] = Change("queue", name, "changed", {**change.fields, **fields})
         ComputingQueue.objects.filter(name__in=list(changes)).update(modified_at=Now())
+        switched = [name for name, change in changes.items() if "status" in change.fields]
+        ComputingQueue.objects.filter(name__in=switched).update(status_since=Now())
         return list(changes.values())
 
     def _bring(self, kind: Kind, wanted: Sequence[Entry]) -> list[Change]:

@@ -128,7 +128,12 @@ def _write(override: LocalOverride, row: Any, value: Any) -> None:
     before = {name: getattr(row, name) for name in (override.attribute, "attributes") if hasattr(row, name)}
     for name, laid in laid_over(kind, before, {override.attribute: value}).items():
         setattr(row, name, laid)
+    times: list[str] = []
     if override.kind == "queue":
+        times = ["modified_at"]
         row.modified_at = Now()
+        if override.attribute == "status" and row.status != before["status"]:
+            times.append("status_since")
+            row.status_since = Now()
+    row.save(update_fields=[*before, *times])
     grid_changed()
-    row.save(update_fields=[*before, *(("modified_at",) if override.kind == "queue" else ())])

@@ -1,7 +1,7 @@
 """Tables of supply: the grid, jobs, pilots, task queues and decisions. Columns, constraints and indexes; no logic."""
 
 from brokerage.models.decision import Decision, GridPart, StoredSnapshot
-from brokerage.models.dispatch import IdleHour, IdleSlot, Pilot, TaskQueue
+from brokerage.models.dispatch import IdleHour, IdleSlot, Pilot, PlacementRound, TaskQueue
 from brokerage.models.grid import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
 from brokerage.models.grid_feeds import Feed
@@ -28,6 +28,7 @@ __all__ = [
     "LocalOverride",
     "Measured",
     "Pilot",
+    "PlacementRound",
     "QueueStorage",
     "Site",
     "Software",

@@ -70,6 +70,20 @@ class Pilot(models.Model):
         return f"{self.slot}@{self.host}"
 
 
+class PlacementRound(models.Model):
+    """A run of the agent generate that made jobs; the last ones are kept.
+
+    What pilots took since tells how many jobs a queue can use until the next one.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(db_default=Now())
+    last_change = models.BigIntegerField(help_text="number of the last move of a job before it")
+
+    def __str__(self) -> str:
+        return f"{self.id} at {self.at:%H:%M:%S}"
+
+
 class IdleSlot(models.Model):
     """A pilot that asked in vain and holds nothing of what it asked for; the row goes when it gets a job or asks no more."""
 

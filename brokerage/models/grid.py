@@ -111,6 +111,7 @@ class ComputingQueue(Described):
     )
     last_start = models.DateTimeField(null=True, blank=True, help_text="when a job last began to run here")
     modified_at = models.DateTimeField(db_default=Now())
+    status_since = models.DateTimeField(db_default=Now(), help_text="when it got its status")
 
     def __str__(self) -> str:
         return self.name

@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef
 from broker_site.foundation.kernel.registry import nearest
 from brokerage.models import ComputingQueue, Job, Pilot, QueueStorage, StorageEndpoint
 from brokerage.pilot.storage_root import StorageRoot
+from brokerage.rules.dispatch.stranding import HANDS_OUT
 from workqueues.models import File
 
 FRESH_S = 1.0
@@ -31,7 +32,7 @@ class PilotQueue(NamedTuple):
     @property
     def hands_out(self) -> bool:
         """Whether its pilots get jobs now."""
-        return not self.storage_down and self.status in ("online", "brokeroff", "test")
+        return not self.storage_down and self.status in HANDS_OUT
 
 
 def pilot_queues(**columns: Any) -> list[PilotQueue]:

@@ -157,7 +157,7 @@ def _pilots(waiting_since: Mapping[str, datetime]) -> tuple[Mapping[str, Any], .
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT q.name, coalesce(p.n, 0), q.last_start, coalesce(i.n, 0), coalesce(p.asked, false), 0
+            SELECT q.name, coalesce(p.n, 0), q.last_start, coalesce(i.n, 0), coalesce(p.asked, false)
             FROM brokerage_computingqueue q LEFT JOIN (
                 SELECT queue_id, count(*) AS n,
                     bool_or(last_seen > registered_at AND last_seen >= now() - interval '10 minutes') AS asked
@@ -169,7 +169,7 @@ def _pilots(waiting_since: Mapping[str, datetime]) -> tuple[Mapping[str, Any], .
             """,
             [list(waiting_since)],
         )
-        known = ("queue", "requests_3h", "last_start", "idle", "asked_lately", "starts")
+        known = ("queue", "requests_3h", "last_start", "idle", "asked_lately")
         return tuple(dict(zip(known, row, strict=True)) | {"waiting_since": waiting_since.get(row[0])} for row in cursor)
 
 

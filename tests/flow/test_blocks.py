@@ -10,10 +10,10 @@ import pytest
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger.pilots import note_vain_ask
-from brokerage.models import ComputingQueue, Job
+from brokerage.models import ComputingQueue, Job, PlacementRound
 from brokerage.rules.dispatch.matching import Resource
 from tests.builders import grid, parameters, pilot, submitted
-from tests.flow.steps import run_agents, take
+from tests.flow.steps import end, run_agents, take, try_take
 from workqueues.models import Task
 
 pytestmark = pytest.mark.django_db
@@ -69,3 +69,18 @@ def test_a_queue_where_no_pilot_asked_gets_work_for_pilots_on_demand() -> None:
     gdpconfig.set_override("core", "POLICY_analysis", "generic", who="ada", why="test")
     grid("ALPHA")
     assert generated("one", "two") == {"ALPHA": 20}
+
+
+def test_what_began_in_the_last_two_rounds_may_wait_twice(queues: list[ComputingQueue]) -> None:
+    alpha, _ = queues
+    ComputingQueue.objects.filter(name="BETA").update(status="offline")
+    assert generated("one") == {"ALPHA": 1}
+    rounds = []
+    for _ in range(3):  # jobs so short that they end before the next round
+        while (leased := try_take(alpha)) is not None:
+            end(leased)
+        Task.objects.update(next_look_at=None)
+        run_agent("generate", looked=True)
+        rounds.append(jobs_at()["ALPHA"])
+    assert rounds == [3, 9, 20]  # twice 1, twice 1 + 2, and what is left of twice 2 + 6
+    assert PlacementRound.objects.count() == 2

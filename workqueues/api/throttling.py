@@ -24,8 +24,8 @@ class VerdictShown(serializers.ModelSerializer[ThrottleVerdict]):
         model = ThrottleVerdict
         fields = (
             "id", "vo", "prod_source_label", "unit", "work_queue_id", "resource_type", "decision", "rule", "reason", "max_jobs",
-            "lock", "least_priority", "running", "defined", "assigned", "activated", "starting", "waiting", "ratio", "limits",
-            "practice", "config_revision", "n_times", "first_at", "last_at",
+            "lock", "least_priority", "running", "defined", "assigned", "activated", "starting", "waiting", "stranded", "ratio",
+            "limits", "practice", "config_revision", "n_times", "first_at", "last_at",
         )  # fmt: skip
         read_only_fields = fields
 

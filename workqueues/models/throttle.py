@@ -30,6 +30,9 @@ class ThrottleVerdict(models.Model):
     activated = models.IntegerField()
     starting = models.IntegerField()
     waiting = models.IntegerField(help_text="jobs not yet defined")
+    stranded = models.IntegerField(
+        default=0, db_default=0, help_text="queued jobs at queues where they cannot start: they do not count for the ratio"
+    )
     ratio = models.FloatField(help_text="queued jobs for each running one from which on none are made")
     limits = models.JSONField(default=dict, help_text="limit found -> value, key, level and the jobs counted there")
     practice = models.JSONField(default=list, help_text="rules of practice that were on")

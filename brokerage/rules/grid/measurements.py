@@ -106,7 +106,6 @@ class Pilots(QueueFigures):
     waiting_since: Time | None = Field(None, description="Since when the job that has waited longest for a pilot waits.")
     idle: Count = Field(0, description="Pilots that ask for a job now and get none.")
     asked_lately: Flag = Field(False, description="A pilot asked, or held a job, in the last ten minutes.")
-    starts: Count = Field(0, description="Jobs that pilots took in the last two rounds of placing jobs.")
 
 
 class Slots(QueueFigures):

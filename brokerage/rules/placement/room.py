@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from brokerage.rules.grid.measurements import Facts
@@ -46,10 +47,11 @@ class QueueLoad:
 
 
 UNKNOWN = QueueLoad()
+NO_STARTS: Mapping[str, int] = MappingProxyType({})
 
 
-def queue_loads(facts: Facts, now: datetime) -> Mapping[str, QueueLoad]:
-    """Queue -> its load, of those of which anything is known.
+def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, int] = NO_STARTS) -> Mapping[str, QueueLoad]:
+    """Queue -> its load, of those of which anything is known. `starts`: jobs that pilots took in the last two rounds, by queue.
 
     A slot is one that runs a job, or whose pilot idles: at least one where a pilot asked lately, which may be between two jobs.
     Declared slots count where they are more.
@@ -73,9 +75,9 @@ def queue_loads(facts: Facts, now: datetime) -> Mapping[str, QueueLoad]:
             waiting[queue],
             moving[queue],
             jobs[queue],
-            pilots[queue]["starts"] if queue in pilots else 0,
+            starts.get(queue, 0),
         )
-        for queue in {*jobs, *pilots, *declared}
+        for queue in {*jobs, *pilots, *declared, *starts}
     }
 
 

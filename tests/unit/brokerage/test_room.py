@@ -19,18 +19,20 @@ def jobs(status: str, n: int, share: str = "MC") -> dict[str, Any]:
     return {**NO_JOBS, "queue": "Q", "status": status, "share": share, "n": n}
 
 
-def pilots(idle: int = 0, *, lately: bool = True, starts: int = 0) -> dict[str, Any]:
+def pilots(idle: int = 0, *, lately: bool = True) -> dict[str, Any]:
     seen = {"requests_3h": 1, "last_start": None, "waiting_since": None}
-    return {"queue": "Q", "idle": idle, "asked_lately": lately, "starts": starts, **seen}
+    return {"queue": "Q", "idle": idle, "asked_lately": lately, **seen}
 
 
 def declared(n: int, expires: datetime | None = None) -> dict[str, Any]:
     return {"queue": "Q", "share": "", "resource_type": "", "n": n, "expires": expires}
 
 
-def load(*there: dict[str, Any], pilot: dict[str, Any] | None = None, slots: tuple[dict[str, Any], ...] = ()) -> QueueLoad:
+def load(
+    *there: dict[str, Any], pilot: dict[str, Any] | None = None, slots: tuple[dict[str, Any], ...] = (), starts: int = 0
+) -> QueueLoad:
     facts = Facts(None, jobs=there, pilots=() if pilot is None else (pilot,), slots=slots)
-    return queue_loads(facts, NOW).get("Q", UNKNOWN)
+    return queue_loads(facts, NOW, {"Q": starts} if starts else {}).get("Q", UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +56,8 @@ def test_jobs_whose_input_moves_take_room_from_those_whose_input_moves_too() -> 
 
 
 def test_twice_the_starts_of_two_rounds_may_wait_where_that_is_more_than_the_slots() -> None:
-    assert load(jobs("running", 2), pilot=pilots(starts=15)).room(LIMIT) == 30
-    assert load(jobs("running", 2), jobs("activated", 29), pilot=pilots(starts=15)).room(LIMIT) == 1
+    assert load(jobs("running", 2), pilot=pilots(), starts=15).room(LIMIT) == 30
+    assert load(jobs("running", 2), jobs("activated", 29), pilot=pilots(), starts=15).room(LIMIT) == 1
 
 
 def test_a_pilot_between_two_jobs_is_a_slot() -> None:

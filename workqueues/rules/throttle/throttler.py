@@ -35,6 +35,7 @@ FEW_WAITING = 500
 class Counts:
     """Jobs of a unit. `starting` with those just handed to a pilot; `waiting` are jobs not yet defined.
 
+    `stranded`: those of the defined, assigned and activated that stand at a queue where they cannot start.
     `walltime_s`: of all queued jobs, None = not known. `top_priority`: the highest of any job; None without jobs.
     """
 
@@ -44,6 +45,7 @@ class Counts:
     activated: int = 0
     starting: int = 0
     waiting: int = 0
+    stranded: int = 0
     walltime_s: float | None = None
     top_priority: int | None = None
 
@@ -58,6 +60,7 @@ class Counts:
             self.activated + other.activated,
             self.starting + other.starting,
             self.waiting + other.waiting,
+            self.stranded + other.stranded,
             sum(walltimes) if walltimes else None,
             max(priorities, default=None),
         )
@@ -70,6 +73,16 @@ class Counts:
     @property
     def queued(self) -> int:
         return self.not_running + self.defined
+
+    @property
+    def startable(self) -> int:
+        """Queued jobs that can start where they are: what counts beside those that run."""
+        return max(self.queued - self.stranded, 0)
+
+    def waiting_in_words(self) -> str:
+        """How many wait, those that cannot start told apart."""
+        apart = f" ({self.stranded} more stand where they cannot start)" if self.stranded else ""
+        return f"{self.startable} jobs wait{apart}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +152,14 @@ def _skip(rule: str, reason: str) -> Verdict:
 
 def _reasons_to_skip(counts: Counts, limits: Limits, at_cap: Counts) -> list[tuple[str, str]]:
     """Every rule that holds the unit back, the first decides."""
-    queued, running, on = counts.queued, counts.running, limits.practice
+    queued, running, on = counts.startable, counts.running, limits.practice
     reasons = []
     enough = limits.lower if limits.lower is not None else 4 * _bunch(counts, limits)
     lower = enough if "limit" in on else limits.lower
     short = "walltime" in on and counts.walltime_s is not None and counts.walltime_s <= LONG_WORK_S
     if queued > exactly(limits.ratio) * running and not (lower is not None and queued < lower) and not short:
         allowed = "" if lower is None else f", and {lower} may always wait"
-        reasons.append(("ratio", f"{queued} jobs wait, more than {limits.ratio:g} x {running} that run{allowed}"))
+        reasons.append(("ratio", f"{counts.waiting_in_words()}, more than {limits.ratio:g} x {running} that run{allowed}"))
     if "brokerage_stuck" in on and counts.defined > enough:
         reasons.append(("brokerage_stuck", f"{counts.defined} jobs are only defined, the limit is {enough}"))
     if "waiting" in on and counts.waiting > (most := max(4 * running, 2 * _bunch(counts, limits))):
@@ -169,11 +182,11 @@ def _high_enough(counts: Counts, task_priority: int | None) -> int | None:
 def _passed(counts: Counts, limits: Limits, least_priority: int | None = None) -> Verdict:
     jobs = _bunch(counts, limits) // 2 if limits.cap is None else max(limits.cap // 5, 1)
     lock = True
-    if limits.lower is not None and counts.queued < exactly(NEARLY) * limits.lower:
+    if limits.lower is not None and counts.startable < exactly(NEARLY) * limits.lower:
         jobs, lock = max(limits.lower // 20, jobs), False
     if least_priority is not None:
         return Verdict("PASS", jobs, lock, "high_priority", f"tasks of priority {least_priority} and more pass", least_priority)
-    reason = f"{counts.queued} jobs wait, {counts.running} run"
+    reason = f"{counts.waiting_in_words()}, {counts.running} run"
     return Verdict("PASS", jobs, lock, "pass", reason)
 
 
@@ -184,5 +197,6 @@ def exactly(ratio: float) -> Fraction:
 
 def _bunch(counts: Counts, limits: Limits) -> int:
     """Jobs that would fill the unit up, within what is made at once."""
-    room = exactly(limits.ratio) * counts.running - (counts.not_running if "limit" in limits.practice else counts.queued)
+    queued = counts.not_running if "limit" in limits.practice else counts.queued
+    room = exactly(limits.ratio) * counts.running - max(queued - counts.stranded, 0)
     return min(max(int(room), LEAST_BUNCH), MOST_BUNCH)

@@ -1,0 +1,44 @@
+"""How many jobs pilots took at each queue in the last rounds of generate (decision B19).
+
+Read from the moves of jobs, which are there anyway: nothing is written at a start, and no counter can be wrong.
+"""
+
+from __future__ import annotations
+
+from django.db import connection
+
+ROUNDS = 2
+"""What began in so many of the last rounds counts."""
+MOST_MOVES = 20_000
+"""Moves of jobs that are looked through; where more happened in two rounds, nobody waits for a few starts."""
+
+
+def last_change() -> int:
+    """The number of the last move of a job."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT coalesce(max(id), 0) FROM brokerage_jobchange")
+        return int(cursor.fetchone()[0])
+
+
+def recent_starts(upto: int) -> dict[str, int]:
+    """Queue -> jobs that pilots took there in the last two rounds that made jobs. `upto`: the last move of a job (`last_change`).
+
+    Two statements: with the number in it the second one is planned for what it reads.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT min(last_change) FROM (SELECT last_change FROM brokerage_placementround ORDER BY id DESC LIMIT %s) AS r",
+            [ROUNDS],
+        )
+        (since,) = cursor.fetchone()
+        if since is None:
+            return {}
+        cursor.execute(
+            """
+            SELECT q.name, count(*) FROM brokerage_jobchange c JOIN brokerage_job j ON j.id = c.job_id
+            JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+            WHERE c.id > %s AND c.new = 'sent' GROUP BY 1
+            """,
+            [max(since, upto - MOST_MOVES)],
+        )
+        return dict(cursor.fetchall())
