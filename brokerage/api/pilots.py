@@ -22,6 +22,7 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.sql.prepared import run_together
 from brokerage.api.messages import BROKEN_RULES, job_token, message
+from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
 from brokerage.ledger.lease import (
     HeldAtMost,
     leasing,
@@ -80,6 +81,7 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
             "expires_in": PILOT_SECONDS,
             "storages": local_storages(queue.id),
             "poll_s": gdpconfig.value("dispatch", "POLL"),
+            "long_poll_s": gdpconfig.value("dispatch", "LONG_POLL"),
         },
         status=201,
     )
@@ -92,7 +94,8 @@ def match(request: HttpRequest) -> HttpResponse:
     principal: Principal = request.principal  # type: ignore[attr-defined]
     if (pilot_id := principal.subject) is None:
         raise Refused(403, "No pilot", "The token names no pilot.")
-    _check_pace(MATCHING, principal)
+    if not asked_again(request):
+        _check_pace(MATCHING, principal)
     ask, cores = message(request, JobRequest), PILOT_CORES.of(pilot_id)
     queue = QUEUES.named(principal.queue)
     if cores is not None and ask.cores > cores:
@@ -107,7 +110,8 @@ def match(request: HttpRequest) -> HttpResponse:
     jobs = _lease(queue, pilot_id, ask, offer, most)
     if not jobs:
         note_vain_ask(pilot_id, queue.id, offer)
-        return _nothing()
+        seconds = min(ask.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
+        return may_wait(_nothing(), WaitingAsk(queue.id, seconds, principal.credential or 0)) if seconds else _nothing()
     told = [_told(job, principal.credential or 0) for job in jobs]
     return JsonResponse({"job": told[0]} if ask.n is None else {"jobs": told})
 

@@ -10,7 +10,7 @@ import pytest
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.lease import Lease, lease, renew
 from brokerage.ledger.settle import settle_job
-from brokerage.models import ComputingQueue, Job, Pilot
+from brokerage.models import ComputingQueue, DeclaredSlots, Job, Pilot
 from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_snapshot
 from monitoring.queries.queues import queue_rows
@@ -25,9 +25,11 @@ HOURS_4 = timedelta(hours=4)
 def alpha() -> ComputingQueue:
     """A queue where three jobs wait; the pilot by which its grid was made has left."""
     (queue,) = grid("ALPHA")
+    DeclaredSlots.objects.create(queue=queue, n=3)
     submitted(parameters(nEvents=30, nEventsPerJob=10))
     run_agents(3)
     Pilot.objects.all().delete()
+    ComputingQueue.objects.update(catchall="disableReassign")  # jobs stay, though no pilot is seen
     return queue
 
 
