@@ -7,13 +7,14 @@ history.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.server import Bench
 from workqueues.states import OUTPUT_TYPES
 
 QUEUE = "BENCH"
 STORAGE = "BENCH_DISK"
-INPUTS = 2
+INPUTS = 1
 """Input files of a job."""
 
 
@@ -72,7 +73,7 @@ SELECT n, '-', 'activated', 0, 'agent:generate' FROM generate_series({first}, {l
 SPECS = """
 INSERT INTO brokerage_jobspec (job_id, job_name, vo, user_name, transformation, job_parameters, ram_mb, disk_mb, walltime_s,
     n_input_files, storage)
-SELECT n, 'bench.' || n, 'bench', 'bench', 'run.py', '--seed ' || n || ' --in a.' || n || ',b.' || n || ' --out=x.' || n, 1000,
+SELECT n, 'bench.' || n, 'bench', 'bench', 'run.py', '--seed ' || n || ' --in a.' || n || ' --out=x.' || n, 1000,
     1000, 3600, {inputs}, '{storage}'
 FROM generate_series({first}, {last}) AS n
 """
@@ -160,3 +161,9 @@ BARE_ROWS = (
 def bare_jobs(bench: Bench, first: int, last: int) -> None:
     """Insert rows into the bare table."""
     bench.execute(BARE_ROWS.format(first=first, last=last))
+
+
+def outputs_of(job_id: int) -> list[dict[str, Any]]:
+    """What a pilot reports of the outputs of a job that was inserted with files."""
+    entry = {"size": 1000, "checksum": "00000001", "storage": STORAGE, "n_events": 10}
+    return [{"lfn": f"{kind}.{job_id}", **entry} for kind in ("out", "log")]

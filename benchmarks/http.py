@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks import filling
@@ -30,6 +31,8 @@ from brokerage.pilot import messages
 CONNECTIONS = 16
 LEASE_S = 7200.0
 PILOTS = 64
+UNITS = {"match": "jobs/s", "heartbeat": "requests/s", "settle": "ends/s"}
+"""What a method of the client does so many of; the view that does nothing makes requests/s."""
 FREE = "UPDATE brokerage_job SET lease_holder = gen_random_uuid() WHERE lease_holder IS NOT NULL"
 """What the pilots hold is taken from them between rounds: nothing ends here, and none would hold hundreds of jobs."""
 
@@ -112,6 +115,7 @@ class Client:
         self.bare_host = bare.netloc
         self.bare = Load(bare.hostname or "", bare.port or 0)
         self.beats: list[bytes] = []
+        self.last_words: list[bytes] = []
         self.turn = 0
 
     def jobs(self, n: int) -> None:
@@ -126,6 +130,30 @@ class Client:
             )
             for job_id in range(1, n + 1)
         ]
+
+    def ends(self, jobs: tuple[int, int, int]) -> None:
+        """Write the last words of jobs of the first pilot: from which id on, how many, how many in a request."""
+        from broker_site.foundation.access.tokens import mint_job_token
+
+        first, n, together = jobs
+        token, credential = self.pilots[0]
+
+        def word(job_id: int) -> tuple[str, dict[str, Any], str]:
+            path, said = messages.report(job_id, None)
+            said["outputs"] = filling.outputs_of(job_id)
+            return path, said, mint_job_token(job_id, 1, LEASE_S, pilot=credential)
+
+        words = [word(job_id) for job_id in range(first, first + n)]
+        if together == 1:
+            self.last_words = [request(self.host, *each) for each in words]
+        else:
+            groups = [words[i : i + together] for i in range(0, n, together)]
+            bodies = [{"jobs": [{"token": job_token, **said} for _, said, job_token in group]} for group in groups]
+            self.last_words = [request(self.host, "/api/v1/pilots/reports/", body, token) for body in bodies]
+
+    def settle(self, n: int) -> None:
+        """All of those jobs end."""
+        self.load.run(len(self.last_words), lambda connection: self.last_words.pop())
 
     def match(self, n: int) -> None:
         """`n` times a pilot asks for a job."""
@@ -240,7 +268,7 @@ def measured(
             return noted
 
         ours, reference = noting("ours", leg(method, ready)), noting("reference", leg("reference", lambda crew: None))
-        for line in compare(name, "requests/s", ours, reference, sizes, rounds):
+        for line in compare(name, UNITS[method], ours, reference, sizes, rounds):
             if "ratio" in line:
                 line["p50_p99_ms"] = {
                     which: [statistics.median(x) for x in zip(*all_, strict=True)] for which, all_ in latency.items()

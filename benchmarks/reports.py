@@ -1,13 +1,15 @@
 """Reports: what heartbeats and state reports of running jobs cost beside a bare UPDATE by key.
 
 A result for each part (heartbeat, state, settle), then for the reports of a job's life: starting, heartbeat, running, heartbeat.
+Through the web server: heartbeats, and settlement beside the view that does nothing.
 """
 
 from __future__ import annotations
 
 import uuid
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 import psycopg2
 
@@ -29,14 +31,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--clients", type=int, default=4, metavar="C", help="client processes (default 4)")
     parser.add_argument("--jobs", type=int, default=4000, metavar="N", help="leased jobs, at least 4 a client (default 4000)")
     parser.add_argument("--http", action="store_true", help="through the web server, 16 connections")
+    parser.add_argument("--together", type=int, default=1, metavar="K", help="jobs that are settled together (default 1)")
     add_rounds(parser)
 
 
 class Client:
     """One process whose jobs report. It goes round its own jobs, and starts anew when they have been renewed."""
 
-    def __init__(self, number: int, size: int, jobs: int, url: str) -> None:
-        self.number, self.size, self.jobs, self.first, self.at = number, size, jobs, 0, 0
+    def __init__(self, number: int, size: int, jobs: int, together: int, url: str) -> None:
+        self.number, self.size, self.jobs, self.together, self.first, self.at = number, size, jobs, together, 0, 0
         connection = psycopg2.connect(url)
         connection.autocommit = True
         self.cursor = connection.cursor()
@@ -79,12 +82,13 @@ class Client:
 
     def settle(self, n: int) -> None:
         """End `n` jobs as finished, with two outputs each."""
-        from brokerage.ledger.settle import settle_job
+        from brokerage.ledger.settle import LastWord, settle_jobs
         from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 
-        for job_id in self._jobs(n):
-            outputs = [ReportedOutput(f"{kind}.{job_id}", 1000, "00000001", filling.STORAGE, 10) for kind in ("out", "log")]
-            assert settle_job(job_id, 1, Report("finished", outputs), f"job:{job_id}") == "finished"
+        for jobs in batched(self._jobs(n), self.together):
+            reports = {i: Report("finished", [ReportedOutput(**each) for each in filling.outputs_of(i)]) for i in jobs}
+            words = [LastWord(job_id, 1, report, f"job:{job_id}") for job_id, report in reports.items()]
+            assert settle_jobs(words) == ["finished"] * len(words)
 
     def reference(self, n: int) -> None:
         """Touch `n` rows of the bare table."""
@@ -128,10 +132,18 @@ def run(options: Namespace) -> Iterator[Line]:
     with bench() as server:
         leases = Leases(server, options.jobs)
         if options.http:
-            yield from _over_http(server, leases, options.rounds)
+            yield from _over_http(server, leases, options.together, options.rounds)
             return
-        with Crew(options.clients, Client, options.clients, options.jobs, server.url) as crew:
-            yield from _parts(server, leases, crew, {"jobs": options.jobs, "clients": options.clients}, options.rounds)
+        sizes = {"jobs": options.jobs, "clients": options.clients, "together": options.together}
+        with Crew(options.clients, Client, options.clients, options.jobs, options.together, server.url) as crew:
+            yield from _parts(server, leases, crew, sizes, options.rounds)
+
+
+def batched(jobs: Iterable[int], size: int) -> Iterator[tuple[int, ...]]:
+    """The jobs in groups of at most `size`."""
+    left = iter(jobs)
+    while group := tuple(islice(left, size)):
+        yield group
 
 
 def _parts(server: Bench, leases: Leases, crew: Crew, sizes: Line, rounds: int) -> Iterator[Line]:
@@ -160,14 +172,22 @@ def _parts(server: Bench, leases: Leases, crew: Crew, sizes: Line, rounds: int) 
     yield from compare("reports", "reports/s", leg("life", jobs, new=True), bare, sizes, rounds)
 
 
-def _over_http(server: Bench, leases: Leases, rounds: int) -> Iterator[Line]:
-    """Heartbeats of running jobs through the web server, as many in a round as there are jobs."""
+def _over_http(server: Bench, leases: Leases, together: int, rounds: int) -> Iterator[Line]:
+    """Ends of jobs through the web server, then heartbeats of running ones, as many in a round as there are jobs."""
     leases.renew()
     server.execute("UPDATE brokerage_job SET status = 'running' WHERE status = 'sent'")
-    jobs = leases.jobs
+    jobs, queue_id = leases.jobs, leases.place.queue_id
 
-    def ready(crew: Crew) -> None:
+    def beating(crew: Crew) -> None:
         crew.tell("jobs", jobs)
         server.settle("brokerage_job")
 
-    yield from http.measured("reports", server, leases.place.queue_id, {"jobs": jobs}, "heartbeat", jobs, rounds, ready)
+    def ending(crew: Crew) -> None:
+        left = server.number(f"SELECT count(*) FROM brokerage_job WHERE id > {jobs} AND ended_at IS NULL")
+        assert not left, f"{left:.0f} jobs did not end"
+        crew.tell("ends", (leases.renew(files=True), jobs, together))
+        server.settle("brokerage_job", "brokerage_jobchange", "workqueues_file")
+
+    sizes = {"jobs": jobs, "together": together}
+    yield from http.measured("reports.settle", server, queue_id, sizes, "settle", jobs, rounds, ending)
+    yield from http.measured("reports", server, queue_id, sizes, "heartbeat", jobs, rounds, beating)

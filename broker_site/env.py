@@ -94,7 +94,7 @@ class Env:
     """GRIDBROKER_BODY_TIMEOUT_MS: within this time a request's body must be there whole (web)."""
     people_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PEOPLE_THREADS"), BeforeValidator(_threads)] = 4
     """GRIDBROKER_PEOPLE_THREADS: threads of a web process for pages, admin and the users' REST."""
-    pilot_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PILOT_THREADS"), BeforeValidator(_threads)] = 4
+    pilot_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PILOT_THREADS"), BeforeValidator(_threads)] = 8
     """GRIDBROKER_PILOT_THREADS: threads of a web process for heartbeats, and as many for pilots that ask."""
     worker_memory_mb: Annotated[int, Field(validation_alias="GRIDBROKER_WORKER_MEMORY_MB"), BeforeValidator(_megabytes)] = 1500
     """GRIDBROKER_WORKER_MEMORY_MB: so much memory a process of the worker may take beyond that of its start."""

@@ -42,6 +42,9 @@ NQUEUELIMITSITE | int jobs | 20 | 0.. | seed 000; decision A2
     Where no pilot asked lately and no slots are declared, no more than this wait in all.
 NQUEUELIMITSITE_<gshare> | int jobs | unset | 0.. | facts on gdpconfig 1.2.1
     NQUEUELIMITSITE for one share.
+LOOK_AGAIN | duration | 10s | 0s..1h | decision B18
+    A task that waits for a queue is looked at again so soon after a queue that may take it got room, or a pilot asked in vain
+    there. 0: only when the time is over that the brokerage told it to wait.
 RETRY_PAUSE | duration | 30s | 0s..30d | decision D17
     After the first try that failed an input file waits so long for the next one, after each further one twice as long. 0: not.
 RETRY_PAUSE_MAX | duration | 30min | 0s..30d | decision D17

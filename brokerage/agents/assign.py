@@ -40,7 +40,7 @@ def assign_one(run: Run, task: Task, cycle: DecisionCycle) -> bool:
         request = cycle.requests.for_nucleus(task, cycle.work_added)
         task_decision = cycle.decide(request)
     except (Unusable, BadPlan, CannotAsk) as error:
-        wait_for_place(run, task.id, str(error), gdpconfig.value("taskbrokerage", "PENDING_NUCLEUS", vo=task.vo), cycle.roots_at)
+        wait_for_place(run, task.id, str(error), gdpconfig.value("taskbrokerage", "PENDING_NUCLEUS", vo=task.vo), cycle.world)
         return True
     decision = task_decision.decision
     if decision.outcome == "assign":
@@ -49,5 +49,6 @@ def assign_one(run: Run, task: Task, cycle: DecisionCycle) -> bool:
         assign_task(run.id, task.id, nucleus, run.who, f"nucleus {nucleus}")
         cycle.work_added.append(cycle.requests.batch.work_at(nucleus, task))
     else:
-        wait_for_place(run, task.id, why_no_nucleus(request, task_decision), decision.wait_s, cycle.roots_at)
+        reason = why_no_nucleus(request, task_decision)
+        wait_for_place(run, task.id, reason, decision.wait_s, cycle.world, decision=task_decision)
     return True

@@ -35,11 +35,12 @@ from workqueues.splitters.check import BadPlan
 
 
 class Delay(NamedTuple):
-    """Why a task is put aside, and for how many seconds; `pending`: no queue passes at all."""
+    """Why a task is put aside, and for how many seconds; `pending`: no queue passes at all, by this `decision`."""
 
     reason: str
     seconds: float
     pending: bool = True
+    decision: TaskDecision[Queues] | None = None
 
 
 QUEUES_FULL = Delay("every queue that may take the task has as many waiting jobs as it may", 1.0, pending=False)
@@ -110,7 +111,7 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
         return 0, None
     task_decision = cycle.decide(cycle.requests.for_queues(task, dataset, usable, smallest))
     if task_decision.decision.outcome == "pending":
-        return 0, Delay(shortfall(task_decision), task_decision.decision.wait_s)
+        return 0, Delay(shortfall(task_decision), task_decision.decision.wait_s, decision=task_decision)
     decision_id = cycle.decisions.store()
     placement = _place(task, usable, task_decision, most, decision_id, run_state)
     give_up(run.id, task.id, usable, placement.dropped, run.who)

@@ -6,19 +6,19 @@ Not here: what follows for the task (`assign`, `generate`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import in_halves
 from broker_site.foundation.agency.run import Run
 from brokerage.ledger.decisions import CycleDecisions
-from brokerage.ledger.waits import last_root_change
 from brokerage.queries.chunks import joined, load_batch
 from brokerage.queries.decision_requests import DecisionRequests
 from brokerage.queries.world import load_snapshot
+from brokerage.queries.world_version import world_version
 from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task
 from brokerage.rules.decision.policy_config import BrokerConfig
+from brokerage.rules.placement.wait_cause import WorldVersion
 from workqueues.agents.each import set_aside
 from workqueues.models import Task
 
@@ -27,12 +27,12 @@ from workqueues.models import Task
 class DecisionCycle:
     """One run: the requests about its tasks, loaded once for all of them, its decisions, and the work it brought to nuclei.
 
-    `roots_at`: when the root of a storage had last come or gone before the world was read.
+    `world`: which world the decisions are taken on.
     """
 
     requests: DecisionRequests
     decisions: CycleDecisions
-    roots_at: datetime | None = None
+    world: WorldVersion
     work_added: list[dict[str, Any]] = field(default_factory=list)
 
     def decide(self, request: DecisionRequest) -> TaskDecision[Any]:
@@ -47,7 +47,7 @@ def begin(run: Run, tasks: list[Task], *, whole: bool = False) -> DecisionCycle:
 
     A task whose facts cannot be loaded is set aside, and is not among `tasks` any more.
     """
-    roots_at = last_root_change()
+    world = world_version(run.now)
     snapshot = load_snapshot(run.now)
     faulty: set[int] = set()
 
@@ -58,4 +58,4 @@ def begin(run: Run, tasks: list[Task], *, whole: bool = False) -> DecisionCycle:
     batches = in_halves(tasks, lambda batch: load_batch(batch, whole=whole), leave)
     tasks[:] = [task for task in tasks if task.id not in faulty]
     requests = DecisionRequests(snapshot, joined(batches), BrokerConfig(gdpconfig.component))
-    return DecisionCycle(requests, CycleDecisions(snapshot, gdpconfig.revision()), roots_at)
+    return DecisionCycle(requests, CycleDecisions(snapshot, gdpconfig.revision()), world)

@@ -56,5 +56,6 @@ def generate_for(run: Run, task: Task, run_state: GenerateRun) -> int:
         release(task.id, run.id)
     else:
         delay = min(delays, key=lambda delay: delay.seconds)
-        wait_for_place(run, task.id, delay.reason, delay.seconds, run_state.cycle.roots_at, pending=delay.pending)
+        world, decision = run_state.cycle.world, delay.decision
+        wait_for_place(run, task.id, delay.reason, delay.seconds, world, decision=decision, pending=delay.pending)
     return jobs

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from brokerage.api import pilots
+from brokerage.api import pilots, reports
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
 from brokerage.api.jobs import JobsView, TaskJobsView
+from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.task_status import TaskStatusView
 from brokerage.api.what_if import WhatIfView, WhyEmptyView
 
 pilot_urlpatterns = [
     path("pilots/", pilots.register_pilot, name="pilot-register"),
     path("pilots/match/", pilots.match, name="pilot-match"),
+    path("pilots/reports/", reports.reports, name="pilot-reports"),
     path("pilots/settled/", pilots.settled, name="pilot-settled"),
-    path("jobs/<int:job_id>/heartbeat/", pilots.heartbeat, name="job-heartbeat"),
-    path("jobs/<int:job_id>/report/", pilots.report, name="job-report"),
+    path("jobs/<int:job_id>/heartbeat/", reports.heartbeat, name="job-heartbeat"),
+    path("jobs/<int:job_id>/report/", reports.report, name="job-report"),
 ]
 urlpatterns = [
     *pilot_urlpatterns,
@@ -29,8 +31,17 @@ urlpatterns = [
     path("decisions/<int:decision_id>/", DecisionsView.as_view({"get": "retrieve"}), name="decision-detail"),
     path("grid/", GridView.as_view({"get": "retrieve"}), name="grid-document"),
     path("queues/", QueuesView.as_view({"get": "list"}), name="queue-list"),
+    path("tasks/<int:task_id>/look/", LookAtTask.as_view(), name="task-look"),
+    path("queues/<str:name>/look/", LookAtQueue.as_view(), name="queue-look"),
+    path("shares/<str:name>/look/", LookAtShare.as_view(), name="share-look"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
     path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
+]
+
+page_urlpatterns = [
+    path("tasks/<int:task_id>/look/", task_button, name="page-task-look"),
+    path("queues/<str:name>/look/", queue_button, name="page-queue-look"),
+    path("shares/<str:name>/look/", share_button, name="page-share-look"),
 ]

@@ -19,6 +19,7 @@ from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.ledger.grid_facts import Change, What, bring_facts, set_columns
 from brokerage.ledger.grid_overrides import MODELS, Overrides, take_turns
+from brokerage.ledger.waits import grid_changed
 from brokerage.models import ComputingQueue, QueueStorage
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.document import Entry, QueueEntry
@@ -48,6 +49,7 @@ def import_grid(wanted: GridUpdate, *, source: str = "", max_loss: float | None 
         changes = [*importing.places(), *bring_facts(wanted)]
         counts = Counter(f"{c.kind} {c.what}" for c in changes if not (source and c.kind == MEASURED_ALWAYS))
         if counts:
+            grid_changed()
             audit("grid.import", SYSTEM, f"grid {source}".strip(), after=dict(counts))
     return changes
 

@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM
+from brokerage.ledger.waits import grid_changed
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.overrides import Kind, in_column, laid_over, read_override, value_in
@@ -134,4 +135,5 @@ def _write(override: LocalOverride, row: Any, value: Any) -> None:
         if override.attribute == "status" and row.status != before["status"]:
             times.append("status_since")
             row.status_since = Now()
+    grid_changed()
     row.save(update_fields=[*before, *times])

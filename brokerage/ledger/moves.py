@@ -12,7 +12,8 @@ ANY_EPOCH = -1
 
 _MOVE = """
 WITH seen AS (
-    SELECT j.id, j.status FROM brokerage_job j JOIN unnest($1, $2) AS asked(id, epoch) ON asked.id = j.id
+    SELECT j.id, j.status, asked.who, asked.why
+    FROM brokerage_job j JOIN unnest($1, $2, $9, $10) AS asked(id, epoch, who, why) ON asked.id = j.id
     WHERE j.status = ANY($3) AND (asked.epoch = -1 OR {fence}) AND {only}
     ORDER BY j.id FOR NO KEY UPDATE OF j
 ), moved AS (
@@ -24,13 +25,13 @@ WITH seen AS (
         lease_holder = CASE WHEN $8 THEN j.lease_holder END,
         lease_request = CASE WHEN $8 THEN j.lease_request END,
         lease_slot = CASE WHEN $8 THEN j.lease_slot END
-    FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch
+    FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch, seen.who, seen.why
 ), noted AS (
-    INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why) SELECT id, old, $4, epoch, $9, $10 FROM moved
+    INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why) SELECT id, old, $4, epoch, who, why FROM moved
 )
 SELECT id FROM moved ORDER BY id
 """
-_TYPES = "bigint[], int[], text[], text, text, int, bool, bool, text, text"
+_TYPES = "bigint[], int[], text[], text, text, int, bool, bool, text[], text[]"
 
 ONLY = {"any": "TRUE", "lease over": "j.lease_until < now()"}
 """What must still hold for a job when its row is locked, for it to move."""
@@ -44,8 +45,8 @@ def fence() -> str:
 def move_jobs(
     ids: Sequence[int],
     new: str,
-    who: str,
-    why: str = "",
+    who: str | Sequence[str],
+    why: str | Sequence[str] = "",
     *,
     epochs: Sequence[int] | None = None,
     sub_status: str = "",
@@ -55,8 +56,8 @@ def move_jobs(
 ) -> Call:
     """The move, to be run, of those of `ids` that are in a state from which `new` can be reached: a row for each that moved.
 
-    `epochs`, parallel to `ids`, fences each move; `sources` narrows the states; `bump` ends the lease's epoch (1) or keeps it
-    (0); `only` names a condition of ONLY.
+    `who` and `why` are one text for all jobs or one for each. `epochs`, parallel to `ids`, fences each move; `sources` narrows
+    the states; `bump` ends the lease's epoch (1) or keeps it (0); `only` names a condition of ONLY.
     """
     return _move(fence(), only).with_values(
         list(ids),
@@ -67,9 +68,13 @@ def move_jobs(
         bump,
         new in JOB.final,
         new in JOB.leased,
-        who[:128],
-        why[:255],
+        _for_each(who, ids, 128),
+        _for_each(why, ids, 255),
     )
+
+
+def _for_each(text: str | Sequence[str], ids: Sequence[int], longest: int) -> list[str]:
+    return [text[:longest]] * len(ids) if isinstance(text, str) else [each[:longest] for each in text]
 
 
 @cache

@@ -1,4 +1,6 @@
-"""Tasks that found no place wait: unless a storage came or went since the world was read that they were judged by.
+"""Tasks that found no place wait, in groups that ask for the same; and what ends their waits before their time.
+
+A task does not wait at all where a storage came or went since the world was read that it was judged by.
 
 A storage that comes back wakes who waits. A decision that was under way then waits for nothing that is still so: the lock keeps
 both from passing each other, and the time of the last change tells whether there was one in between.
@@ -6,23 +8,22 @@ both from passing each other, and the time of the last change tells whether ther
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Max
 
+from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.agency.run import Run
-from brokerage.models import StorageEndpoint
+from brokerage.models import WaitGroup
+from brokerage.queries.world_version import last_root_change
+from brokerage.rules.decision.assembly import TaskDecision
+from brokerage.rules.placement.wait_cause import WorldVersion, cause_of
 from workqueues.ledger.holds import retry_later, set_pending
 
 _ALONE = "SELECT pg_advisory_xact_lock(hashtext('roots of storages'))"
 _TOGETHER = "SELECT pg_advisory_xact_lock_shared(hashtext('roots of storages'))"
-
-
-def last_root_change() -> datetime | None:
-    """When the root of a storage last came or went."""
-    changed: datetime | None = StorageEndpoint.objects.aggregate(last=Max("root_since"))["last"]
-    return changed
 
 
 def lock_roots() -> None:
@@ -31,16 +32,121 @@ def lock_roots() -> None:
         cursor.execute(_ALONE)
 
 
+def grid_changed() -> None:
+    """The grid is another once the caller's transaction is committed: tasks that wait are judged by it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO brokerage_gridrevision (id, number) VALUES (1, 1)"
+            " ON CONFLICT (id) DO UPDATE SET number = brokerage_gridrevision.number + 1"
+        )
+    look_after_commit("free")
+
+
 def wait_for_place(
-    run: Run, task_id: int, reason: str, wait_s: float, judged_by: datetime | None, *, pending: bool = False
+    run: Run,
+    task_id: int,
+    reason: str,
+    wait_s: float,
+    world: WorldVersion,
+    *,
+    decision: TaskDecision[Any] | None = None,
+    pending: bool = False,
 ) -> None:
-    """A claimed task waits for `wait_s` seconds, in its state or pending; for none where storages changed since `judged_by`."""
+    """A claimed task waits for `wait_s` seconds, in its state or pending; for none where storages changed since it was judged.
+
+    `decision`: the one that found no place, if it was one; then the task is in the group of those that ask for the same.
+    """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(_TOGETHER)
-        if last_root_change() != judged_by:
+        if last_root_change() != world.roots_at:
             wait_s = 0.0
         if pending:
             set_pending(run.id, task_id, reason, wait_s, run.who)
         else:
             retry_later(run.id, task_id, reason, wait_s)
+        if decision is not None:
+            _join_group(task_id, decision, world)
+
+
+_JOIN = """
+WITH joined AS (
+    INSERT INTO brokerage_waitgroup AS g
+        (key, policy, ask, own, criteria, queues, judged_at, grid_revision, config_revision)
+    VALUES (%(key)s, %(policy)s, %(ask)s, %(own)s, %(criteria)s::text[], %(queues)s::text[], %(at)s, %(grid)s, %(config)s)
+    ON CONFLICT (key) DO UPDATE SET criteria = excluded.criteria, queues = excluded.queues, ask = excluded.ask,
+        own = excluded.own,
+        judged_at = greatest(g.judged_at, excluded.judged_at), grid_revision = excluded.grid_revision,
+        config_revision = excluded.config_revision
+    RETURNING id
+)
+INSERT INTO brokerage_taskwait AS w (task_id, group_id, until)
+SELECT t.id, joined.id, t.next_look_at FROM workqueues_task t, joined WHERE t.id = %(task)s AND t.next_look_at IS NOT NULL
+ON CONFLICT (task_id) DO UPDATE SET group_id = excluded.group_id, until = excluded.until
+"""
+
+
+def _join_group(task_id: int, decision: TaskDecision[Any], world: WorldVersion) -> None:
+    cause, (policy, ask, _, _) = cause_of(decision), decision.inputs
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _JOIN,
+            {
+                "key": cause.key,
+                "policy": policy.name,
+                "ask": json.dumps(ask.to_document()),
+                "own": decision.task_facts.to_bytes(),
+                "criteria": list(cause.criteria),
+                "queues": list(cause.queues),
+                "at": world.at,
+                "grid": world.grid,
+                "config": world.config,
+                "task": task_id,
+            },
+        )
+
+
+def note_judged(groups: Collection[int], world: WorldVersion) -> None:
+    """These groups were judged by this world."""
+    WaitGroup.objects.filter(id__in=groups).update(judged_at=world.at, grid_revision=world.grid, config_revision=world.config)
+
+
+def end_waits(task_ids: Sequence[int]) -> int:
+    """Let these tasks be looked at now, as far as they wait: how many. What somebody holds is left."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE workqueues_task SET next_look_at = now() WHERE id IN (
+                SELECT id FROM workqueues_task WHERE id = ANY(%s::bigint[]) AND next_look_at > now() AND ended_at IS NULL
+                ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
+            """,
+            [list(task_ids)],
+        )
+        ended = int(cursor.rowcount)
+    if ended:
+        look_after_commit("wake", "assign", "generate")
+    return ended
+
+
+def drop_waits(most: int) -> None:
+    """Forget tasks whose wait is over, and groups without any; at most so many of each."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            DELETE FROM brokerage_taskwait WHERE task_id IN (
+                SELECT w.task_id FROM brokerage_taskwait w LEFT JOIN workqueues_task t ON t.id = w.task_id
+                WHERE w.until < now() - interval '1 minute' AND t.next_look_at IS DISTINCT FROM w.until
+                ORDER BY w.until LIMIT %s FOR UPDATE OF w SKIP LOCKED)
+            """,
+            [most],
+        )
+        cursor.execute(
+            """
+            DELETE FROM brokerage_waitgroup WHERE id IN (
+                SELECT g.id FROM brokerage_waitgroup g
+                WHERE g.judged_at < now() - interval '1 hour'
+                    AND NOT EXISTS (SELECT FROM brokerage_taskwait w WHERE w.group_id = g.id)
+                LIMIT %s FOR UPDATE SKIP LOCKED)
+            """,
+            [most],
+        )

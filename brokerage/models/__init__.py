@@ -7,6 +7,7 @@ from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
 from brokerage.models.grid_feeds import Feed
 from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
+from brokerage.models.waiting import GridRevision, TaskWait, WaitGroup
 
 __all__ = [
     "ComputingQueue",
@@ -14,6 +15,7 @@ __all__ = [
     "DeclaredSlots",
     "Feed",
     "GridPart",
+    "GridRevision",
     "IdleHour",
     "IdleSlot",
     "Job",
@@ -33,4 +35,6 @@ __all__ = [
     "StorageEndpoint",
     "StoredSnapshot",
     "TaskQueue",
+    "TaskWait",
+    "WaitGroup",
 ]

@@ -84,6 +84,10 @@ class PilotCores:
                 self._kept[pilot_id] = cores
         return cores
 
+    def forget(self) -> None:
+        """Know nothing, as a new process."""
+        self._kept.clear()
+
 
 PILOT_CORES = PilotCores()
 

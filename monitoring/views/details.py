@@ -73,6 +73,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "selection": selection,
         "page": keyset.page(jobs, job_rows, JOBS_SHOWN, selection.cursor, narrow=True),
         "moves": task_moves(task_id),
+        "may_look": row.next_look_at is not None and may(visitor, "task:look", row.vo, row.user_name, row.submitted_by),
         "commands": [
             command
             for command in COMMANDS.values()
@@ -132,5 +133,6 @@ def queue(request: HttpRequest, name: str) -> HttpResponseBase:
         "idle": next(iter(idle_rows(scope_of(request), row)), None),
         "why": why_empty_of(row, None if scope.everything else sorted(scope.names), alias()),
         "most": MOST,
+        "may_look": may(authenticate(request), "queue:look"),
     }
     return show(request, "queue.html", "queues", context)

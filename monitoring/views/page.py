@@ -63,6 +63,7 @@ def show(
         "as_of": clock.now(),
         "live": request.GET.get("live") != "off",
         "path": request.get_full_path(),
+        "looks_in": scope_of(request, "share:look"),
         "warnings": unknown(request.GET, (*knows, "live")),
     }
     answer = render(request, f"monitoring/{template}{part}", {**common, **context}, status=status)

@@ -15,6 +15,7 @@ from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.pilots import note_vain_ask
+from brokerage.ledger.waits import grid_changed
 from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOverride, Measured, Pilot, Software
 from brokerage.rules.dispatch.matching import Resource
 from tests.builders import grid, parameters, submitted
@@ -59,6 +60,7 @@ def campaign() -> Task:
     assert first is not None
     assert second is not None
     end(first, BAD)
+    submitted(parameters("waits", ramCount=900_000))
     end(second)
     run_agents()
     take(alpha)
@@ -73,6 +75,7 @@ def campaign() -> Task:
     run_agent("share", looked=True)
     ProcessLock.objects.create(vo="demo", prod_source_label="user", component="generate", locked_by="somebody")
     submitted(parameters("throttled"))
+    grid_changed()
     for agent in ("refine", "feed", "assign"):
         run_agent(agent, looked=True)
     Throttle.begin(new_run("generate")).end()

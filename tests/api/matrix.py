@@ -36,6 +36,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     "task:submit": frozenset({"submitter", "session"}),
     "task:produce": frozenset({"production"}),
     "task:command": frozenset({"submitter", "session", "operator", "superuser"}),
+    "task:look": frozenset({"submitter", "session", "operator", "superuser"}),
+    "queue:look": frozenset({"operator", "superuser"}),
+    "share:look": frozenset({"operator", "share-editor", "superuser"}),
     "task:read": _READERS,
     "job:read": _READERS,
     "dataset:read": _READERS,
@@ -46,6 +49,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "schema:read": _READERS,
     "pilot:register": frozenset({"enrolment"}),
     "pilot:match": frozenset({"pilot"}),
+    "pilot:report": frozenset({"pilot"}),
     "pilot:settled": frozenset({"pilot"}),
     "job:report": frozenset({"job"}),
 }

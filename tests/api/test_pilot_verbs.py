@@ -17,10 +17,11 @@ from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.tokens import mint_job_token, read_job_token
 from broker_site.foundation.gdpconfig import set_override
-from brokerage.api.pilots import ASKING_FOR_OUTCOMES, FINISHING, MATCHING, REGISTERING, REPORTING
+from brokerage.api.pilots import ASKING_FOR_OUTCOMES, FINISHING, MATCHING, REGISTERING
+from brokerage.api.reports import REPORTING
 from brokerage.ledger.expiry import expire_leases
 from brokerage.models import ComputingQueue, DeclaredSlots, Job, Pilot, StorageEndpoint
-from brokerage.queries.pilots import QUEUES
+from brokerage.queries.pilots import PILOT_CORES, QUEUES
 from brokerage.queries.waiting import WAITING
 from tests.api.people import Person
 from tests.builders import grid, parameters, submitted
@@ -251,7 +252,7 @@ def test_a_pilot_holds_one_job_and_more_only_where_the_configuration_says_so_wit
     assert wire.match(pilot_token).status_code == 204, "the only core of the pilot is taken"
     wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job))
     ComputingQueue.objects.update(corecount=0)
-    DeclaredSlots.objects.create(queue=ComputingQueue.objects.get(), n=10)
+    DeclaredSlots.objects.create(queue=ComputingQueue.objects.get(name="ALPHA"), n=10)
     submitted(parameters("more", nEvents=30, nEventsPerJob=10, site="ALPHA"))
     run_agents()
     two = another_pilot(wire, cores=2)
@@ -499,3 +500,71 @@ def test_after_a_restore_a_pilot_that_held_a_job_registers_again_and_works(
     end = Job.objects.get(id=job["id"]).lease_until
     assert end is not None
     assert f"the last ends at {end:%Y-%m-%d %H:%M:%S} UTC" in capsys.readouterr().out
+
+
+@pytest.fixture
+def three_jobs(wire: Wire) -> tuple[str, list[dict[str, Any]]]:
+    """A pilot's token, and the three jobs that it holds."""
+    grid("ALPHA")
+    submitted(parameters(nEvents=30, nEventsPerJob=10, site="ALPHA"))
+    run_agents()
+    token = wire.register(issue_enrolment("ALPHA").text, cores=1).json()["token"]
+    Pilot.objects.update(core_count=8)
+    PILOT_CORES.forget()
+    set_override("dispatch", "LEASES_PER_SLOT", 3, who="ada", why="test")
+    return token, [wire.match(token).json()["job"] for _ in range(3)]
+
+
+def test_several_jobs_are_told_of_in_one_request(wire: Wire, three_jobs: tuple[str, list[dict[str, Any]]]) -> None:
+    token, jobs = three_jobs
+    beats = wire.post("pilots/reports/", token, {"jobs": [{"token": job["token"], "status": "running"} for job in jobs]})
+    assert beats.status_code == 200, beats.content
+    assert [(answer["token"], answer["command"]) for answer in beats.json()["jobs"]] == [(job["token"], None) for job in jobs]
+    assert set(Job.objects.values_list("status", flat=True)) == {"running"}
+    words = [{"token": job["token"], **finished(job)} for job in jobs]
+    words[1] |= {"status": "failed", "error": {"code": "PAYLOAD_EXIT", "message": "exit code 1"}}
+    for _ in range(2):  # an answer may be lost, and all be sent again
+        ends = wire.post("pilots/reports/", token, {"jobs": words})
+        assert ends.json() == {"jobs": [{"status": "finished"}, {"status": "failed"}, {"status": "finished"}]}
+    assert list(Job.objects.order_by("id").values_list("status", flat=True)) == ["finished", "failed", "finished"]
+    assert (
+        CatalogueFile.objects.count() == sum(len(job["outputs"]) for job in (jobs[0], jobs[2])) + 1
+    )  # the log of the failed one
+
+
+def test_an_entry_that_is_refused_holds_up_no_other(wire: Wire, three_jobs: tuple[str, list[dict[str, Any]]]) -> None:
+    token, jobs = three_jobs
+    Job.objects.filter(id=jobs[0]["id"]).update(epoch=F("epoch") + 1)
+    claim = read_job_token(jobs[1]["token"])
+    of_another = mint_job_token(claim.job_id, claim.epoch, 60, pilot=claim.pilot + 1, issued=claim.issued)
+    answers = wire.post(
+        "pilots/reports/",
+        token,
+        {
+            "jobs": [
+                {"token": jobs[0]["token"], **finished(jobs[0])},
+                {"token": of_another, **finished(jobs[1])},
+                {"token": jobs[2]["token"], **finished(jobs[2])},
+                {"token": jobs[1]["token"], "outputs": []},
+                {"token": "gbj_1.1.1.1.1." + "0" * 64, "status": "running"},
+                {"status": "running"},
+            ]
+        },
+    ).json()["jobs"]
+    assert [a.get("status") or a["problem"]["status"] for a in answers] == [409, 403, "finished", 422, 401, 401]
+    assert answers[3]["problem"]["errors"][0]["field"] == "status"
+    assert list(Job.objects.filter(ended_at__isnull=False).values_list("id", flat=True)) == [jobs[2]["id"]]
+
+
+def test_one_job_twice_in_a_request_ends_once(wire: Wire, three_jobs: tuple[str, list[dict[str, Any]]]) -> None:
+    token, jobs = three_jobs
+    word = {"token": jobs[0]["token"], **finished(jobs[0])}
+    answer = wire.post("pilots/reports/", token, {"jobs": [word, {**word, "status": "failed"}, word]})
+    assert answer.json() == {"jobs": [{"status": "finished"}] * 3}
+
+
+@pytest.mark.parametrize("jobs", [None, [], {}, [7], [{}] * 101])
+def test_a_request_without_a_list_of_jobs_is_refused_as_a_whole(wire: Wire, pilot_token: str, jobs: Any) -> None:
+    answer = wire.post("pilots/reports/", pilot_token, {"jobs": jobs})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"].startswith("jobs")

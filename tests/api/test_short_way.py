@@ -12,7 +12,8 @@ from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.tokens import mint_job_token
-from brokerage.api.pilots import MATCHING, REGISTERING, REPORTING
+from brokerage.api.pilots import MATCHING, REGISTERING
+from brokerage.api.reports import REPORTING
 from tests.api.people import Person
 from tests.builders import grid
 

@@ -33,7 +33,7 @@ MOVES = {
     ("brokerage/ledger/reservation.py", "_pick_seeds"): f"ready -> picked; {_FILES}",
     ("brokerage/ledger/generate.py", "_USE"): f"picked -> running; {_FILES}",
     ("brokerage/ledger/generate.py", "_USE_AND_BIND"): f"picked -> running; {_FILES}",
-    ("brokerage/ledger/settle.py", "_USES"): "uses of files (live -> used, returned): the unique indexes rule them",
+    ("brokerage/ledger/ending_jobs.py", "_USES"): "uses of files (live -> used, returned): the unique indexes rule them",
     ("workqueues/ledger/picking.py", "_PICK"): f"ready, partial -> picked; {_FILES}",
     ("workqueues/ledger/picking.py", "_PICK_DUE"): f"ready, partial -> picked; {_FILES}",
     ("workqueues/ledger/picking.py", "take_partners"): f"ready -> picked; {_FILES}",

@@ -18,7 +18,8 @@ from brokerage.queries.job_document import job_document
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.builders import pilot
-from workqueues.models import File
+from workqueues.models import File, Task
+from workqueues.states import TASK
 
 ROUND = (
     "refine",
@@ -30,6 +31,7 @@ ROUND = (
     "reap",
     "finish",
     "share",
+    "free",
     "slots",
     "refresh",
     "storage",
@@ -40,10 +42,11 @@ ROUND = (
 def run_agents(rounds: int = 2, names: Sequence[str] = ROUND) -> None:
     """Every agent, or only these, as often as it takes for one to see what the one before left.
 
-    Between rounds so much time goes by that files whose last try failed are due again.
+    Between rounds so much time goes by that files whose last try failed are due again, and tasks for which the queues were full.
     """
     for _ in range(rounds):
         let_retry()
+        Task.objects.filter(status__in=TASK.generating).update(next_look_at=F("next_look_at") - timedelta(seconds=2))
         for name in names:
             run_agent(name, looked=True)
 

@@ -24,7 +24,7 @@ from broker_site.foundation.kernel.machine import NotAllowed
 from brokerage.ledger.expiry import expire_leases, kill_jobs
 from brokerage.ledger.lease import Lease, lease, renew
 from brokerage.ledger.reservation import task_queues
-from brokerage.ledger.settle import settle_job
+from brokerage.ledger.settle import LastWord, settle_job, settle_jobs
 from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobResult
 from brokerage.queries.invariants import check
 from brokerage.queries.jobs import live_jobs
@@ -332,3 +332,21 @@ def test_writers_of_all_kinds_at_once_neither_deadlock_nor_break_a_rule(queue: C
     assert wrong == []
     assert Agent.objects.exclude(last_error="").count() == 0
     assert JobChange.objects.count() > HAMMER // 4
+
+
+def test_reports_of_several_jobs_at_once_and_the_reaper_end_each_job_in_one_way(queue: ComputingQueue) -> None:
+    work("several", 60)
+    for _ in range(5):
+        leases = [take(queue) for _ in range(6)]
+        expired(leases[0])
+        words = [LastWord(each.job_id, each.epoch, good(each.job_id), "pilot") for each in leases]
+        forward, backward, reaped = together(
+            partial(settle_jobs, words), partial(settle_jobs, words[::-1]), partial(expire_leases, "agent:reap", 100)
+        )
+        assert isinstance(forward, list) and isinstance(backward, list), (forward, backward)
+        assert list(map(str, forward)) == list(map(str, backward[::-1]))
+        assert forward[1:] == ["finished"] * 5
+        assert isinstance(forward[0], Stale) == bool(reaped)
+        for each in leases:
+            assert ends(each.job_id) == [Job.objects.get(id=each.job_id).status]
+            assert JobResult.objects.filter(job_id=each.job_id).count() == 1

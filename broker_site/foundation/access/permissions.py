@@ -25,6 +25,9 @@ _TABLE = f"""
 # permission    | kinds     | roles in the VO       | notes
 task:submit     | user      | submitter             | audited nosuper
 task:produce    | user      | production            | audited nosuper
+task:look       | user      | owner operator        | audited
+queue:look      | user      | operator              | audited
+share:look      | user      | operator share-editor | audited
 task:read       | user      | {READERS}             |
 job:read        | user      | {READERS}             |
 dataset:read    | user      | {READERS}             |
@@ -35,6 +38,7 @@ grid:read       | user      | {READERS}             |
 schema:read     | user      | {READERS}             |
 pilot:register  | enrolment |                       | audited
 pilot:match     | pilot     |                       |
+pilot:report    | pilot     |                       |
 pilot:settled   | pilot     |                       |
 job:report      | job       |                       | own
 """

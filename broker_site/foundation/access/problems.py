@@ -55,6 +55,10 @@ class Refused(Exception):
         """The answer that tells this refusal."""
         return problem_response(self.status, self.title, self.detail, self.errors, self.headers)
 
+    def problem(self) -> dict[str, Any]:
+        """The problem alone, for an answer that has several."""
+        return _problem(self.status, self.title, self.detail, self.errors)
+
 
 def not_authenticated(detail: str = "Send a bearer token or sign in.") -> Refused:
     """The 401 that tells how to authenticate."""
@@ -65,6 +69,13 @@ def problem_response(
     status: int, title: str = "", detail: str = "", errors: Sequence[Fault] = (), headers: Mapping[str, str] | None = None
 ) -> JsonResponse:
     """A problem+json answer; without a title the status speaks for itself."""
+    body = _problem(status, title, detail, errors)
+    response = JsonResponse(body, status=status, content_type=CONTENT_TYPE, headers=headers)
+    response.problem_title = body["title"]  # type: ignore[attr-defined]  # for the audit, so that it need not parse the body
+    return response
+
+
+def _problem(status: int, title: str, detail: str, errors: Sequence[Fault]) -> dict[str, Any]:
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
     body: dict[str, Any] = {
         "type": f"urn:gridbroker:problem:{slug}" if slug else "about:blank",
@@ -75,9 +86,7 @@ def problem_response(
     }
     if errors:
         body["errors"] = [dict(e) if isinstance(e, Mapping) else asdict(e) for e in errors]
-    response = JsonResponse(body, status=status, content_type=CONTENT_TYPE, headers=headers)
-    response.problem_title = body["title"]  # type: ignore[attr-defined]  # for the audit, so that it need not parse the body
-    return response
+    return body
 
 
 def answer_to(exc: BaseException, request: HttpRequest | None = None) -> JsonResponse:

@@ -170,7 +170,7 @@ class Lanes:
         if path in ("/readyz", "/metrics"):
             return self.probes
         if method == "POST":
-            if path.startswith("/api/v1/jobs/"):
+            if path.startswith("/api/v1/jobs/") or path == "/api/v1/pilots/reports/":
                 return self.heartbeats
             if path.startswith("/api/v1/pilots/"):
                 return self.pilots

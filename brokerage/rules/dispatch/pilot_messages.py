@@ -13,6 +13,8 @@ from broker_site.foundation.outside_data import Whole, fault, read, read_leaving
 from brokerage.rules.dispatch.settlement import LARGEST, MOST_ENTRIES, Report
 
 T = TypeVar("T")
+MOST_JOBS = 100
+"""Jobs in one request."""
 
 
 def _request(value: object) -> UUID:
@@ -72,6 +74,13 @@ class PastLeases:
     jobs: Annotated[list[Annotated[tuple[int, int], BeforeValidator(_lease)]], Field(max_length=MOST_ENTRIES)] = field(
         default_factory=list
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What is told of several jobs: heartbeats and final reports, each with the token of its job."""
+
+    jobs: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MOST_JOBS)]
 
 
 def read_message(kind: type[T], body: Mapping[str, Any]) -> T:

@@ -95,3 +95,15 @@ def _slots(held: int, pilots: Mapping[str, Any] | None, declared: int) -> int | 
     if pilots is not None:
         seen = max(held + pilots["idle"], 1 if pilots["asked_lately"] else 0)
     return max(seen, declared) or None
+
+
+def fill(rooms: dict[str, int], jobs: int) -> dict[str, int]:
+    """Take room for so many jobs, as far as there is any: queue -> jobs. `rooms` is what is left."""
+    taken: dict[str, int] = {}
+    for queue in [queue for queue, room in rooms.items() if room > 0]:
+        if jobs <= 0:
+            break
+        taken[queue] = min(jobs, rooms[queue])
+        rooms[queue] -= taken[queue]
+        jobs -= taken[queue]
+    return taken

@@ -7,13 +7,17 @@ Nothing here is part of the product.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg2
 from django.apps import AppConfig
 from django.db import connection, transaction
 
-from brokerage.rules.dispatch.settlement import Report
+if TYPE_CHECKING:
+    from brokerage.ledger.settle import LastWord
+    from workqueues.ledger.moves import Stale
 
 INDEXES = ("job_input_one_live", "job_input_used_once")
 GUARDS = {"job_guard": "brokerage_job", "input_file_guard": "workqueues_file", "output_file_guard": "workqueues_file"}
@@ -37,19 +41,18 @@ class Unfenced(AppConfig):
 
     def ready(self) -> None:
         """Replace the comparison of epochs, and what pilots' reports call."""
-        from brokerage.api import pilots
+        from brokerage.api import reports
         from brokerage.ledger import moves, settle
         from brokerage.ledger.lease import ANY_TOKEN
 
-        def believing(
-            job_id: int, epoch: int, report: Report, who: str, notes: Sequence[str] = (), token: int = ANY_TOKEN
-        ) -> str:
+        def believing(words: Sequence[LastWord]) -> list[str | Stale]:
             with transaction.atomic():
-                _take_back(job_id)
-                return settle.settle_job(job_id, epoch, report, who, notes, ANY_TOKEN)
+                for word in words:
+                    _take_back(word.job_id)
+                return settle.settle_jobs([replace(word, token=ANY_TOKEN) for word in words])
 
         moves.fence = lambda: "TRUE"
-        pilots.settle_job = believing
+        reports.ENDS.settle = believing
 
 
 def _take_back(job_id: int) -> None:

@@ -29,17 +29,20 @@ def test_strangers_and_users_without_role_have_nothing(permission: str) -> None:
         assert "atlas" not in visible_vos(nobody, permission)
 
 
+READS = {p for p in PERMISSIONS if ":read" in p}
+
+
 @pytest.mark.parametrize(
     ("principal", "permissions"),
     [
         (ENROLMENT, {"pilot:register"}),
-        (PILOT, {"pilot:match", "pilot:settled"}),
+        (PILOT, {"pilot:match", "pilot:report", "pilot:settled"}),
         (JOB, {"job:report"}),
-        (SUPERUSER, {p for p in PERMISSIONS if ":read" in p} | {"task:command", "dataset:grant"}),
-        (user(atlas="submitter"), {p for p in PERMISSIONS if ":read" in p} | {"task:command", "task:submit", "dataset:grant"}),
-        (user(atlas="operator"), {p for p in PERMISSIONS if ":read" in p} | {"task:command", "dataset:grant"}),
-        (user(atlas="auditor"), {p for p in PERMISSIONS if ":read" in p}),
-        (user(atlas="share-editor"), {p for p in PERMISSIONS if ":read" in p}),
+        (SUPERUSER, READS | {"task:command", "dataset:grant", "task:look", "queue:look", "share:look"}),
+        (user(atlas="submitter"), READS | {"task:command", "task:submit", "dataset:grant", "task:look"}),
+        (user(atlas="operator"), READS | {"task:command", "dataset:grant", "task:look", "queue:look", "share:look"}),
+        (user(atlas="auditor"), READS),
+        (user(atlas="share-editor"), READS | {"share:look"}),
     ],
 )
 def test_each_kind_and_role_has_these_and_no_others(principal: Principal, permissions: set[str]) -> None:

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0014_idle_slots'),
+        ('brokerage', '0015_waits'),
     ]
 
     operations = [

@@ -1,0 +1,162 @@
+"""Tasks that found no place go on as soon as what they wait for is over, as many as there is room for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
+
+from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.gdpconfig import set_override
+from brokerage.ledger import grid_overrides
+from brokerage.ledger.pilots import note_vain_ask
+from brokerage.models import ComputingQueue, Job, LocalOverride, Pilot, Site, StorageEndpoint, TaskWait, WaitGroup
+from brokerage.rules.dispatch.matching import Resource
+from tests.builders import grid, parameters, pilot, submitted
+from tests.flow.steps import end, run_agents, take
+from workqueues.models import Task
+
+pytestmark = pytest.mark.django_db
+
+
+def let_judge() -> None:
+    """So much time goes by that groups may be judged again."""
+    WaitGroup.objects.update(judged_at=F("judged_at") - timedelta(minutes=1))
+
+
+def waiting(n: int = 1, name: str = "waits", **more: object) -> list[Task]:
+    """Tasks of one job each that found no queue."""
+    tasks = [submitted(parameters(f"{name}{number}", nEvents=10, nEventsPerJob=10, **more)) for number in range(n)]
+    run_agents(6, ("refine", "feed", "assign", "generate"))
+    for task in tasks:
+        task.refresh_from_db()
+        assert task.status == "pending", (task.status, task.error_dialog)
+    return tasks
+
+
+def freed() -> int:
+    """Run the agent free: how many tasks are due for the next look."""
+    run_agent("free", looked=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM workqueues_task WHERE status = 'pending' AND next_look_at <= now()")
+        return int(cursor.fetchone()[0])
+
+
+def change(queue: ComputingQueue, attribute: str, value: str) -> None:
+    """An operator sets an override."""
+    override = LocalOverride(kind="queue", name=queue.name, attribute=attribute, value=value, reason="repaired", who="ada")
+    grid_overrides.set_override(override)
+
+
+def without_pilots(queue: ComputingQueue) -> None:
+    Pilot.objects.filter(queue=queue).update(last_seen="2020-01-01T00:00Z")
+
+
+def test_an_override_that_mends_a_queue_frees_the_task_at_once() -> None:
+    (queue,) = grid("ALPHA")
+    (task,) = waiting(ramCount=9000)
+    assert freed() == 0
+    change(queue, "maxrss", "16000")
+    assert freed() == 1
+    run_agents()
+    assert Job.objects.filter(task_id=task.id).exists()
+
+
+def test_a_change_of_the_configuration_frees_the_task() -> None:
+    grid("ALPHA")
+    set_override("anal_jobbroker", "STORAGE_MIN_FREE_SIZE_OUTPUT", 10_000, who="ada", why="test")
+    waiting()
+    assert freed() == 0
+    set_override("anal_jobbroker", "STORAGE_MIN_FREE_SIZE_OUTPUT", 10, who="ada", why="test")
+    assert freed() == 1
+
+
+def test_a_pilot_that_asks_in_vain_frees_what_waited_for_a_pilot() -> None:
+    (queue,) = grid("ALPHA")
+    without_pilots(queue)
+    waiting()
+    let_judge()
+    assert freed() == 0
+    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000))
+    let_judge()
+    assert freed() == 1
+
+
+def test_a_queue_that_drains_frees_what_a_cap_kept_away() -> None:
+    (queue,) = grid("ALPHA")
+    set_override("prio_mgr", "CAP_RUNNING_USER_JOBS", 1, app="pandaserver", who="ada", why="test")
+    submitted(parameters("first", nEvents=20, nEventsPerJob=10))
+    run_agents()
+    running = [take(queue), take(queue)]
+    waiting()
+    let_judge()
+    assert freed() == 0
+    for job in running:
+        end(job)
+    let_judge()
+    assert freed() == 1
+
+
+def test_no_more_are_freed_than_there_is_room_for() -> None:
+    (queue,) = grid("ALPHA")
+    without_pilots(queue)
+    waiting(8)
+    assert WaitGroup.objects.count() == 1
+    assert TaskWait.objects.count() == 8
+    Pilot.objects.filter(queue=queue).delete()
+    for number in range(3):
+        note_vain_ask(pilot(queue, f"s{number}"), queue.id, Resource(queue.name, 1, 4000, 10000))
+    let_judge()
+    assert freed() == 3
+
+
+def test_a_group_is_not_judged_again_while_nothing_happens() -> None:
+    grid("ALPHA")
+    waiting(ramCount=9000)
+    freed()
+    let_judge()
+    before = list(WaitGroup.objects.values_list("judged_at", flat=True))
+    freed()
+    assert list(WaitGroup.objects.values_list("judged_at", flat=True)) == before
+
+
+def test_without_the_key_tasks_wait_as_long_as_the_brokerage_says() -> None:
+    (queue,) = grid("ALPHA")
+    waiting(ramCount=9000)
+    set_override("jobbroker", "LOOK_AGAIN", 0, who="ada", why="the letter of the document")
+    change(queue, "maxrss", "16000")
+    assert freed() == 0
+
+
+def test_a_task_without_nucleus_goes_on_when_one_is_back() -> None:
+    grid("ALPHA")
+    StorageEndpoint.objects.update(free_gb=50_000)
+    Site.objects.update(nucleus=True, state="INACTIVE")
+    task = submitted(parameters(nEvents=10, nEventsPerJob=10, taskType="prod", prodSourceLabel="managed"))
+    run_agents(2, ("refine", "feed", "assign", "free"))
+    task.refresh_from_db()
+    assert (task.status, task.nucleus) == ("assigning", ""), task.error_dialog
+    grid_overrides.set_override(
+        LocalOverride(kind="site", name="SITE_ALPHA", attribute="state", value="ACTIVE", reason="repaired", who="ada")
+    )
+    run_agents(1, ("free", "assign"))
+    task.refresh_from_db()
+    assert (task.status, task.nucleus) == ("ready", "SITE_ALPHA"), task.error_dialog
+
+
+def test_many_waiting_tasks_of_one_kind_cost_as_many_statements_as_two() -> None:
+    (queue,) = grid("ALPHA")
+    without_pilots(queue)
+    counts = []
+    for n in (2, 60):
+        waiting(n, name=f"of{n}")
+        let_judge()
+        Pilot.objects.filter(queue=queue).update(last_seen="2020-01-02T00:00Z")
+        with CaptureQueriesContext(connection) as queries:
+            freed()
+        counts.append(len(queries))
+    assert WaitGroup.objects.count() == 1
+    assert counts[1] <= counts[0]
