@@ -1,4 +1,4 @@
-"""Closing waiting jobs so that their files are brokered anew: when their queue stopped, or at once by operators (decision D18)."""
+"""Closing waiting jobs so that their files are brokered anew: as their queue stopped, or at once by operators (decision D18)."""
 
 from __future__ import annotations
 
