@@ -236,6 +236,8 @@ class ComputingQueueAdmin(GridAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         obj.modified_at = Now()
+        if "status" in form.changed_data:
+            obj.status_since = Now()
         super().save_model(request, obj, form, change)
 
 

@@ -17,7 +17,7 @@ from brokerage.ledger.expiry import Leave, Limit, end_overdue, expire_leases
 from brokerage.ledger.pilots import note_pilots_at_work
 from brokerage.ledger.rebrokering import rebroker
 from brokerage.models import ComputingQueue
-from brokerage.queries.movable_jobs import tasks_to_move
+from brokerage.queries.movable_jobs import waiting_at
 from brokerage.queries.stranded_jobs import queue_services
 from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.dispatch.timeouts import ENDINGS, QueueFacts, limit_s, suspended
@@ -72,10 +72,9 @@ def reap(run: Run) -> int:
 def rebroker_stranded(run: Run, leave: Leave) -> int:
     """Close the jobs that wait at queues which have stopped, or which no pilot serves: they are brokered anew."""
     stopped_s, dead_s = (gdpconfig.value("jobbroker", key) for key in ("REBROKER_STOPPED", "REBROKER_SILENT"))
-    reasons = {queue.id: (queue, why) for queue in queue_services() if (why := queue.left(stopped_s, dead_s))}
-    moved = tasks_to_move([queue for queue, _ in reasons.values()])
-    by_queue = groupby(moved, key=lambda at: at.queue_id)
-    return sum(rebroker(list(tasks), run.who, reasons[queue][1], BATCH, leave) for queue, tasks in by_queue)
+    reasons = {queue.id: why for queue in queue_services() if (why := queue.left(stopped_s, dead_s))}
+    by_queue = groupby(waiting_at(list(reasons)), key=lambda at: at.queue_id)
+    return sum(rebroker(list(waiting), run.who, reasons[queue], leave) for queue, waiting in by_queue)
 
 
 def queue_limits(run: Run, queue: ComputingQueue, config: Config) -> list[Limit]:

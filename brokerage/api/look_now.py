@@ -63,7 +63,7 @@ class LookAtQueue(APIView):
     @_answers("Look at what waits for a queue", "Tasks that found no place and may go to this queue are judged now.")
     def post(self, request: Request, name: str) -> Response:
         """One computing queue by its name."""
-        return Response({"tasks": look_at_queue(principal(request), _queue(name))}, status.HTTP_202_ACCEPTED)
+        return Response({"tasks": look_at_queue(principal(request), queue_named(name))}, status.HTTP_202_ACCEPTED)
 
 
 class LookAtShare(APIView):
@@ -83,7 +83,8 @@ def _task(caller: Principal, task_id: int) -> Task:
     return task
 
 
-def _queue(name: str) -> ComputingQueue:
+def queue_named(name: str) -> ComputingQueue:
+    """The computing queue of this name; 404 where there is none."""
     queue = ComputingQueue.objects.filter(name=name).first()
     if queue is None:
         raise Http404("There is no such queue.")
@@ -112,7 +113,7 @@ def task_button(request: HttpRequest, task_id: int) -> HttpResponse:
 @require_POST
 def queue_button(request: HttpRequest, name: str) -> HttpResponse:
     """Look at what waits for the queue and go back to its page."""
-    queue = _queue(name)
+    queue = queue_named(name)
     n = look_at_queue(authenticate(request), queue)
     return _back(request, n, f"queue {queue.name}", reverse("page-queue", args=[queue.name]))
 

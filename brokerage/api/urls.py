@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from brokerage.api import pilots, reports
+from brokerage.api import pilots, rebrokering, reports
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
 from brokerage.api.jobs import JobsView, TaskJobsView
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
+from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
 from brokerage.api.task_status import TaskStatusView
 from brokerage.api.what_if import WhatIfView, WhyEmptyView
 
@@ -34,6 +35,9 @@ urlpatterns = [
     path("tasks/<int:task_id>/look/", LookAtTask.as_view(), name="task-look"),
     path("queues/<str:name>/look/", LookAtQueue.as_view(), name="queue-look"),
     path("shares/<str:name>/look/", LookAtShare.as_view(), name="share-look"),
+    path("queues/<str:name>/rebroker/", RebrokerAtQueue.as_view(), name="queue-rebroker"),
+    path("tasks/<int:task_id>/rebroker/", RebrokerTask.as_view(), name="task-rebroker"),
+    path("jobs/<int:job_id>/rebroker/", RebrokerJob.as_view(), name="job-rebroker"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
@@ -44,4 +48,7 @@ page_urlpatterns = [
     path("tasks/<int:task_id>/look/", task_button, name="page-task-look"),
     path("queues/<str:name>/look/", queue_button, name="page-queue-look"),
     path("shares/<str:name>/look/", share_button, name="page-share-look"),
+    path("queues/<str:name>/rebroker/", rebrokering.queue_button, name="page-queue-rebroker"),
+    path("tasks/<int:task_id>/rebroker/", rebrokering.task_button, name="page-task-rebroker"),
+    path("jobs/<int:job_id>/rebroker/", rebrokering.job_button, name="page-job-rebroker"),
 ]

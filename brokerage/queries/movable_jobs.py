@@ -1,4 +1,4 @@
-"""Tasks whose waiting jobs may be brokered anew, by the queue at which they stand (decision D18)."""
+"""Jobs that wait and may be brokered anew, by task and queue, and what keeps the others where they are (decision D18)."""
 
 from __future__ import annotations
 
@@ -8,47 +8,71 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from brokerage.rules.dispatch.stranding import QueueService, names_place
+from broker_site.foundation.access.permissions import VoScope
+from brokerage.rules.dispatch.stranding import names_place
+from brokerage.rules.dispatch.timeouts import QueueFacts, suspended
 from brokerage.rules.facts.job_kind import MERGING_KINDS
 from brokerage.states import JOB
 from workqueues.rules.task_parameters.document import read_parameters
 
+NAMED = "the task names its queue"
+SUSPENDED = "its queue is paused, or disableReassign stands there"
 
-class TaskAtQueue(NamedTuple):
-    """Jobs of a task that wait at one queue."""
+
+class JobsAtQueue(NamedTuple):
+    """Jobs of a task that wait at one queue: how many. `stay`: why they are to stay there; empty where they may go."""
 
     queue_id: int
     task_id: int
+    n: int
+    stay: str
 
 
 MOVABLE: Mapping[str, Any] = {"states": sorted(JOB.waiting), "merging": [kind.value for kind in MERGING_KINDS]}
 """Jobs that no pilot has had; not merge jobs, which run where their input is."""
+EVERY_VO = VoScope(everything=True)
 
-_TASKS = """
-SELECT j.computing_queue_id, j.task_id, t.site, p.task_params -> 'includedSite'
+_JOBS = """
+SELECT q.id, j.task_id, j.n, q.name, q.site_id, q.status, q.catchall, t.site, p.task_params -> 'includedSite'
 FROM (
-    SELECT DISTINCT computing_queue_id, task_id FROM brokerage_job
-    WHERE computing_queue_id = ANY (%(queues)s) AND ended_at IS NULL AND status = ANY (%(states)s) AND kind <> ALL (%(merging)s)
-) AS j JOIN workqueues_task t ON t.id = j.task_id LEFT JOIN workqueues_taskparams p ON p.task_id = t.id
-ORDER BY 1, 2
+    SELECT computing_queue_id, task_id, count(*) AS n FROM brokerage_job
+    WHERE {which} AND ended_at IS NULL AND status = ANY (%(states)s) AND kind <> ALL (%(merging)s) GROUP BY 1, 2
+) AS j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id JOIN workqueues_task t ON t.id = j.task_id
+LEFT JOIN workqueues_taskparams p ON p.task_id = t.id
+WHERE %(everything)s OR t.vo = ANY (%(vos)s) ORDER BY 1, 2
 """
+_AT_QUEUES, _OF_TASK = (_JOBS.format(which=which) for which in ("computing_queue_id = ANY (%(queues)s)", "task_id = %(task)s"))
+_OF_JOB = _JOBS.format(which="id = %(job)s")
 
 
-def _included(text: str | None) -> tuple[str, ...]:
-    """The names in includedSite, given as JSON, list or comma text."""
-    task, _ = read_parameters({"includedSite": json.loads(text or "null")})
-    return task.includedSite
+def waiting_at(queues: Sequence[int], scope: VoScope = EVERY_VO) -> list[JobsAtQueue]:
+    """Jobs of these VOs that wait at the queues, in the order of queues; nothing is asked where there are none."""
+    return _waiting(_AT_QUEUES, scope, queues=list(queues)) if queues else []
 
 
-def tasks_to_move(queues: Sequence[QueueService]) -> list[TaskAtQueue]:
-    """Tasks with jobs that wait at these queues, but those that name the queue or its site: they would come back."""
-    if not queues:
-        return []
-    by_id = {queue.id: queue for queue in queues}
+def waiting_of_task(task_id: int) -> list[JobsAtQueue]:
+    """Jobs of a task that wait."""
+    return _waiting(_OF_TASK, EVERY_VO, task=task_id)
+
+
+def waiting_job(job_id: int) -> JobsAtQueue | None:
+    """A job, if it waits."""
+    return next(iter(_waiting(_OF_JOB, EVERY_VO, job=job_id)), None)
+
+
+def _waiting(statement: str, scope: VoScope, **which: Any) -> list[JobsAtQueue]:
     with connection.cursor() as cursor:
-        cursor.execute(_TASKS, {**MOVABLE, "queues": list(by_id)})
+        values = {**MOVABLE, "everything": scope.everything, "vos": sorted(scope.names), **which}
+        cursor.execute(statement, values)
         return [
-            TaskAtQueue(queue_id, task_id)
-            for queue_id, task_id, site, included in cursor.fetchall()
-            if not names_place(by_id[queue_id], site, _included(included))
+            JobsAtQueue(queue, task, n, _stay({name, place}, QueueFacts(status, catchall), site, included))
+            for queue, task, n, name, place, status, catchall, site, included in cursor.fetchall()
         ]
+
+
+def _stay(places: set[str], queue: QueueFacts, site: str, included: str | None) -> str:
+    """`included`: includedSite as JSON, a list or a comma text."""
+    asked, _ = read_parameters({"includedSite": json.loads(included or "null")})
+    if names_place(places, site, asked.includedSite):
+        return NAMED
+    return SUSPENDED if suspended(queue) else ""

@@ -13,7 +13,7 @@ from brokerage.states import JOB
 from workqueues.rules.throttle.units import Group
 
 _SERVICES = """
-SELECT q.id, q.name, q.site_id, q.status, EXISTS (
+SELECT q.id, q.name, q.status, EXISTS (
         SELECT FROM brokerage_queuestorage w WHERE w.queue_id = q.id AND w.access LIKE 'write\\_%%'
     ) AND NOT EXISTS (
         SELECT FROM brokerage_queuestorage w JOIN brokerage_storageendpoint s ON s.name = w.storage_id
@@ -50,8 +50,8 @@ def queue_services(using: str = "default") -> list[QueueService]:
     with connections[using].cursor() as cursor:
         cursor.execute(_SERVICES)
         return [
-            QueueService(id_, name, site, status, down, catchall, json.loads(params or "null"), status_s, silent_s)
-            for id_, name, site, status, down, catchall, params, status_s, silent_s in cursor.fetchall()
+            QueueService(id_, name, status, down, catchall, json.loads(params or "null"), status_s, silent_s)
+            for id_, name, status, down, catchall, params, status_s, silent_s in cursor.fetchall()
         ]
 
 

@@ -74,6 +74,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "page": keyset.page(jobs, job_rows, JOBS_SHOWN, selection.cursor, narrow=True),
         "moves": task_moves(task_id),
         "may_look": row.next_look_at is not None and may(visitor, "task:look", row.vo, row.user_name, row.submitted_by),
+        "may_rebroker": may(visitor, "job:rebroker", row.vo),
         "commands": [
             command
             for command in COMMANDS.values()
@@ -110,6 +111,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "parameters": command_line(spec, alias()) if spec else "",
         "result": result,
         "final": row.status in JOB.final,
+        "may_rebroker": row.status in JOB.waiting and spec is not None and may(authenticate(request), "job:rebroker", spec.vo),
         "moves": job_moves(job_id),
         "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
         "outputs": outputs,
@@ -134,5 +136,6 @@ def queue(request: HttpRequest, name: str) -> HttpResponseBase:
         "why": why_empty_of(row, None if scope.everything else sorted(scope.names), alias()),
         "most": MOST,
         "may_look": may(authenticate(request), "queue:look"),
+        "may_rebroker": may(authenticate(request), "job:rebroker"),
     }
     return show(request, "queue.html", "queues", context)

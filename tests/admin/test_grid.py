@@ -51,12 +51,13 @@ def errors(answer: Any) -> dict[str, list[str]]:
 
 def test_a_queue_is_changed_and_the_change_is_audited(root: Client) -> None:
     (queue,) = grid("ALPHA")
-    before = queue.modified_at
+    before, since = queue.modified_at, queue.status_since
     answer = root.post(f"{QUEUE}{queue.id}/change/", queue_form(queue, status="brokeroff", maxrss=16000))
     assert errors(answer) == {}
     queue.refresh_from_db()
     assert (queue.status, queue.maxrss) == ("brokeroff", 16000)
     assert queue.modified_at > before
+    assert queue.status_since > since
     row = Audit.objects.get(act="computingqueue.change")
     assert (row.before, row.after) == ({"status": "online", "maxrss": 8000}, {"status": "brokeroff", "maxrss": 16000})
 

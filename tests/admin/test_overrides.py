@@ -77,6 +77,30 @@ def test_an_override_wins_at_once_and_over_every_import_until_it_is_removed(
     assert "unchanged" in again(document, tmp_path)
 
 
+def test_every_way_to_switch_a_queue_notes_since_when_it_is_so(root: Client, document: dict[str, Any], tmp_path: Path) -> None:
+    times = [north().status_since]
+
+    def switched() -> bool:
+        times.append(north().status_since)
+        return times[-1] > times[-2]
+
+    assert override(root, "maxrss", "9000") == {}
+    assert not switched()
+    assert override(root, "status", "offline") == {}
+    assert switched()
+    document["queues"]["NORTH"]["maxtime"] = 77
+    again(document, tmp_path)
+    assert not switched()
+    remove_all(root)
+    assert switched()
+    document["queues"]["NORTH"]["status"] = "brokeroff"
+    again(document, tmp_path)
+    assert switched()
+    del document["queues"]["NORTH"]
+    again(document, tmp_path)
+    assert (north().status, switched()) == ("offline", True)
+
+
 def test_an_override_of_what_the_document_does_not_say_leaves_nothing_behind(root: Client, document: dict[str, Any]) -> None:
     assert override(root, "direct_access_lan", "yes") == {}
     assert override(root, "releases", "Athena-1.0, AUTO") == {}

@@ -38,6 +38,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "task:command": frozenset({"submitter", "session", "operator", "superuser"}),
     "task:look": frozenset({"submitter", "session", "operator", "superuser"}),
     "queue:look": frozenset({"operator", "superuser"}),
+    "job:rebroker": frozenset({"operator", "superuser"}),
     "share:look": frozenset({"operator", "share-editor", "superuser"}),
     "task:read": _READERS,
     "job:read": _READERS,

@@ -20,13 +20,18 @@ from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger import lease, moves, settle
 from brokerage.ledger.expiry import expire_leases
 from brokerage.ledger.pilots import note_pilots_at_work
+from brokerage.ledger.placement_rounds import note_round
+from brokerage.ledger.rebrokering import rebroker
 from brokerage.ledger.reservation import reserve
 from brokerage.models import Job, JobRetryHistory
 from brokerage.queries import job_document as offer
+from brokerage.queries import movable_jobs
 from brokerage.queries.decisions import latest
 from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
 from brokerage.queries.pilots import outcomes
+from brokerage.queries.placement_rounds import last_change, recent_starts
+from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek, queues_of_failures
 from brokerage.queries.waiting import WaitingWork
@@ -196,6 +201,20 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("the last decisions of a task", lambda: latest(7), ("decision_of_task",)),
     ("the parts of a job", lambda: parts_of_job(7), ("file_out_job",)),
     ("leases and states that are over", lambda: BODIES["reap"](new_run("reap")), ("job_open",)),
+    ("how queues serve their jobs", queue_services, ("job_open", "pilot_of_queue")),
+    ("jobs that wait at some queues", lambda: waiting_at([7, 8]), ("job_open",)),
+    ("jobs at some queues by task", lambda: movable_jobs.waiting_at([7, 8]), ("job_open",)),
+    ("waiting jobs of a task", lambda: movable_jobs.waiting_of_task(7), ("job_of_task",)),
+    (
+        "jobs to broker anew",
+        lambda: rebroker([movable_jobs.JobsAtQueue(7, 7, 1, "")], "test", "test"),
+        ("job_o",),
+    ),
+    (
+        "jobs that began in the last rounds",
+        lambda: (note_round(max(last_change() - 50, 0)), recent_starts(last_change())),
+        ("brokerage_jobchange_pkey",),
+    ),
     ("the progress of tasks", note_progress, ("dataset_of_task",)),
     ("numbers and seeds of new jobs", lambda: (claimed(), reserve("run", LARGE_TASK, 10)), ("file_of_task",)),
 )

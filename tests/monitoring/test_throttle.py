@@ -85,6 +85,37 @@ def test_the_ribbon_shows_a_day(reader: Client, held: Task) -> None:
     assert lines[0]["spells"].startswith("SKIP/20")
 
 
+def test_a_unit_that_is_not_judged_any_more_stands_apart_without_numbers(reader: Client, held: Task) -> None:
+    """Defect F9: "PASS, 0 jobs wait, 0 run" stood there while 32 waited and 4 ran."""
+    ThrottleVerdict.objects.update(last_at=clock.now() - timedelta(hours=2), first_at=clock.now() - timedelta(hours=3))
+    page = text(reader.get("/throttle/"))
+    assert "Not judged now" in page
+    assert "then: 3 jobs wait" in page
+    (row,) = reader.get("/throttle.json").json()["rows"]
+    assert (row["judged_now"], row["queued"], row["running"], row["ratio"]) == (False, None, None, None)
+    Throttle.begin(new_run("generate")).end()
+    assert "Not judged now" not in text(reader.get("/throttle/"))
+
+
+def test_units_that_are_judged_now_come_first(reader: Client, held: Task) -> None:
+    old = ThrottleVerdict.objects.latest("id")
+    old.id, old.unit, old.last_at = None, "A former one", clock.now() - timedelta(hours=2)
+    old.save()
+    assert [row["unit"] for row in reader.get("/throttle.json").json()["rows"]] == ["MC 16", "A former one"]
+
+
+def test_jobs_that_cannot_start_are_told_apart(reader: Client, held: Task) -> None:
+    ComputingQueue.objects.update(status="offline")
+    Throttle.begin(new_run("generate")).end()
+    page = text(reader.get("/throttle/"))
+    assert "0 jobs wait (3 more stand where they cannot start), 0 run" in page
+    assert "of them stuck" in page
+    (row,) = reader.get("/throttle.json").json()["rows"]
+    assert (row["queued"], row["stranded"], row["decision"]) == (3, 3, "PASS")
+    (verdict,) = reader.get("/api/v1/throttle-verdicts/?decision=PASS").json()["results"][:1]
+    assert verdict["stranded"] == 3
+
+
 def test_verdicts_of_other_vos_are_not_shown(held: Task) -> None:
     stranger = Client()
     user = ensure_user("eve")

@@ -13,7 +13,7 @@ from broker_site.foundation.access import sessions
 from broker_site.foundation.access.credentials import ensure_user
 from tests.builders import parameters, submitted
 from tests.pages.scene import PASSWORD, make_scene, visitor
-from workqueues.models import Task
+from workqueues.models import Task, ThrottleVerdict
 
 pytestmark = [pytest.mark.pages, pytest.mark.django_db(transaction=True)]
 
@@ -227,6 +227,26 @@ def test_no_page_is_wider_than_a_telephone(live_server: LiveServer, watched: Pag
     ):
         page.goto(f"{live_server.url}{address}")
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, address
+
+
+def test_no_column_of_the_throttler_is_cut_off(live_server: LiveServer, watched: Page) -> None:
+    """Defect F9: when a unit was judged stood beyond the edge at 1280 pixels."""
+    verdict = ThrottleVerdict(
+        vo="demo", prod_source_label="managed", unit="MC Simulation Validation", resource_type="MCORE_HIMEM",
+        decision="SKIP", rule="ratio", max_jobs=300, lock=True, running=12000, defined=0, assigned=0, activated=31234, starting=0,
+        waiting=0, stranded=5000, ratio=2, n_times=1234,
+        reason="26234 jobs wait (5000 more stand where they cannot start), more than 2 x 12000 that run, and 9 may always wait",
+        limits={
+            name: {"value": 20000, "key": f"{key}_MC Simulation Validation_MCORE_HIMEM", "level": "", "running": 0, "queued": 0}
+            for name, key in (("lower", "NQUEUELIMIT"), ("cap", "NQUEUECAP"), ("running_cap", "NRUNNINGCAP"))
+        },
+    )  # fmt: skip
+    verdict.save()
+    visitor()
+    sign_in(watched, live_server, "/throttle/")
+    expect(watched.locator("tbody tr")).to_have_count(1)
+    table, frame = (watched.evaluate(f"document.querySelector('.scroll').{width}") for width in ("scrollWidth", "clientWidth"))
+    assert table <= frame
 
 
 def test_an_edit_asks_for_an_old_password_again_and_keeps_what_was_typed(

@@ -30,6 +30,7 @@ queue:look      | user      | operator              | audited
 share:look      | user      | operator share-editor | audited
 task:read       | user      | {READERS}             |
 job:read        | user      | {READERS}             |
+job:rebroker    | user      | operator              | audited
 dataset:read    | user      | {READERS}             |
 dataset:grant   | user      | owner operator        | audited
 decision:read   | user      | {READERS}             |

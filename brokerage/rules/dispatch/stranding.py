@@ -6,7 +6,7 @@ here: who counts (`brokerage.queries.stranded_jobs`) and who closes them (`broke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,6 @@ class QueueService:
 
     id: int
     name: str
-    site: str = ""
     status: str = "online"
     storage_down: bool = False
     catchall: str = ""
@@ -61,11 +60,12 @@ class QueueService:
         return ""
 
 
-def names_place(queue: QueueService, site: str, included: Iterable[str]) -> bool:
-    """Whether a task says by name that its jobs run at the queue: in `site`, a comma list, or in includedSite, also by the site's
-    name. A task that says where it runs is not sent elsewhere, nor would it go.
+def names_place(places: Collection[str], site: str, included: Iterable[str]) -> bool:
+    """Whether a task says by name that its jobs run at a queue: in `site`, a comma list, or in includedSite.
+
+    `places`: the names of the queue and of its site. A task that says in `site` where it runs would not go elsewhere.
     """
-    return bool(names_in(site)) or not {queue.name, queue.site}.isdisjoint(included)
+    return bool(names_in(site)) or any(name in places for name in included)
 
 
 def _lasting(seconds: float) -> str:
