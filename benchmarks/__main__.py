@@ -9,7 +9,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 
-from benchmarks import brokerage, cycle, dispatch, generation, reports
+from benchmarks import brokerage, cycle, dispatch, flow, generation, reports
 from benchmarks.server import shared_tables
 
 NAMES: dict[str, ModuleType] = {
@@ -18,6 +18,7 @@ NAMES: dict[str, ModuleType] = {
     "brokerage": brokerage,
     "cycle": cycle,
     "generation": generation,
+    "flow": flow,
 }
 
 ALL = (
@@ -29,6 +30,7 @@ ALL = (
     ("brokerage",),
     ("cycle",),
     ("generation",),
+    ("flow",),
 )
 """What `all` runs: sizes that fit into a few minutes."""
 

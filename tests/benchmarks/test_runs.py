@@ -29,6 +29,7 @@ TINY = [
         "cycle --tasks 5 --queues 8 --jobs 50",
         "generation --files 50 --rounds 1",
         "brokerage --queues 20 --rounds 1",
+        "flow --tasks 2 --jobs 8 --pilots 4 --run 0.01 --finished 20 --rounds 1",
     )
 ]
 PROGRAM = """
