@@ -43,7 +43,7 @@ class Delay(NamedTuple):
     decision: TaskDecision[Queues] | None = None
 
 
-QUEUES_FULL = Delay("every queue that may take the task has as many waiting jobs as it may", 1.0, pending=False)
+QUEUES_FULL = Delay("every queue that may take the task has as many waiting jobs as it may", 0.2, pending=False)
 
 DatasetJobs = tuple[int, Delay | None]
 """Jobs made from one dataset, and what the task waits for, if it does."""

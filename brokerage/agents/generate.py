@@ -3,8 +3,9 @@ Next: pilots."""
 
 from __future__ import annotations
 
+from broker_site.foundation.agency.look import look_in
 from broker_site.foundation.agency.run import Run, agent
-from brokerage.agents.dataset_jobs import GenerateRun, jobs_from
+from brokerage.agents.dataset_jobs import QUEUES_FULL, GenerateRun, jobs_from
 from brokerage.agents.decision_cycle import begin
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.placement_rounds import note_round
@@ -15,6 +16,7 @@ from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
+from workqueues.queries.tasks import soonest_s
 from workqueues.states import TASK
 
 BATCH = 20
@@ -27,6 +29,8 @@ def generate(run: Run) -> int:
     try:
         tasks = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="unused inputs", order="share", only=throttle.open)
         if not tasks:
+            if (soon_s := soonest_s(TASK.generating, QUEUES_FULL.seconds)) is not None:
+                look_in(run.agent, soon_s)  # whatever there is to do now was told to tasks that rest for a moment
             return 0
         queue_ids = dict(ComputingQueue.objects.values_list("name", "id"))
         run_state = GenerateRun(run, begin(run, tasks), queue_ids, throttle, stale_feeds(run.now))

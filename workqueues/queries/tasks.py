@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.db import connection
 from django.db.models import Q
 
 from workqueues.models import PlannedOutput, Task
@@ -65,3 +66,19 @@ def parent_of(parent: Task | None) -> ParentFacts | None:
     if parent is None:
         return None
     return ParentFacts(parent.id, parent.status, frozenset(read_task(parent.params.task_params).output_names))
+
+
+def soonest_s(statuses: Sequence[str], within_s: float) -> float | None:
+    """In how many seconds the first of the tasks in these states is due that wait for no longer than `within_s`; None: there is
+    none.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT extract(epoch FROM min(next_look_at) - now())::float8 FROM workqueues_task
+            WHERE status = ANY(%s) AND next_look_at > now() AND next_look_at <= now() + make_interval(secs => %s)
+            """,
+            [list(statuses), within_s],
+        )
+        soonest: float | None = cursor.fetchone()[0]
+        return soonest

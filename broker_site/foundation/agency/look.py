@@ -108,8 +108,20 @@ def _tell(agents: Iterable[str]) -> None:
             _redis().rpush(LATER, name)
 
 
-def _send(name: str) -> None:
-    current_app.send_task(f"agent.{name}", kwargs={"looked": True}, expires=60, retry=False)
+def look_in(name: str, seconds: float) -> None:
+    """Tell the agent to look in so many seconds, once for all who say so meanwhile.
+
+    Never fails: without Redis its period does.
+    """
+    try:
+        if _redis().set(f"look-in:{name}", 1, nx=True, px=max(1, round(1000 * seconds))):
+            _send(name, seconds)
+    except (redis.RedisError, OperationalError, OSError, Error) as error:
+        logger.warning("no look message to %s: %s", name, error)
+
+
+def _send(name: str, seconds: float | None = None) -> None:
+    current_app.send_task(f"agent.{name}", kwargs={"looked": True}, countdown=seconds, expires=60, retry=False)
 
 
 def _pause_ms() -> int:

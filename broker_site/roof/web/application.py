@@ -158,17 +158,16 @@ class Application:
         """
         loop = asyncio.get_running_loop()
         until = since + (made.ask.seconds if made.ask else 0.0)
-        woken = False
+        tries: int | None = 0
         while made.ask is not None:
-            if woken:
-                self.held.in_vain(made.ask.queue_id)
+            self.held.in_vain(made.ask.queue_id, tries or 0)
             try:
-                woken = await self.held.hold(made.ask, since, until - loop.time(), answer.client_disconnect())
+                tries = await self.held.hold(made.ask, since, until - loop.time(), answer.client_disconnect())
             except Full:
                 self._say("held", "more asks of pilots wait than may, others are refused (503)")
                 _send(answer, FULL.response)
                 return None
-            if not woken:
+            if tries is None:
                 return made.after_wait()
             since = loop.time()
             environ = {**environ_of(scope, body), AGAIN: True}

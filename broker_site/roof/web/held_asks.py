@@ -1,7 +1,7 @@
 """Asks of pilots for which there is no job yet: held in the event loop, without a thread, until there may be one.
 
 Those that came first are woken first, as many as there are jobs; one that is woken in vain wakes the next, since the job may
-suit another. What is held is bounded, per credential and in all.
+suit another, but only so often: most jobs are gone then. What is held is bounded, per credential and in all.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from brokerage.ledger import ready_jobs
 MOST = 5_000
 """Asks that one process holds."""
 MOST_PER_CREDENTIAL = 4
+MOST_TRIES = 4
+"""Asks that are asked anew for one job."""
 LISTEN_AGAIN_S = 1.0
 
 logger = logging.getLogger(__name__)
@@ -32,10 +34,11 @@ class Full(Exception):
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """One ask; `woken` is done when it is to be asked anew (True), or answered (False)."""
+    """One ask; `woken` is done when it is to be asked anew, with how many others may be after it, or answered (None)."""
 
     ask: WaitingAsk
-    woken: asyncio.Future[bool]
+    since: float
+    woken: asyncio.Future[int | None]
 
 
 @dataclass(slots=True)
@@ -52,19 +55,19 @@ class HeldAsks:
     """Queue -> when jobs last came there."""
     _stop: threading.Event = field(default_factory=threading.Event)
 
-    async def hold(self, ask: WaitingAsk, since: float, seconds: float, gone: Awaitable[None]) -> bool:
-        """Whether to ask anew; False once the time is over, or the server ends. Raises Full, and ConnectionError when `gone` is
-        done: the client has left.
+    async def hold(self, ask: WaitingAsk, since: float, seconds: float, gone: Awaitable[None]) -> int | None:
+        """Wait until it is to be asked anew: how many others may be after it in vain; None once the time is over, or the server
+        ends. Raises Full, and ConnectionError when `gone` is done: the client has left.
 
         `since`: when it was asked, on the loop's clock: what came after that is not missed.
         """
         if self.closed or seconds <= 0:
-            return False
+            return None
         if self._came.get(ask.queue_id, float("-inf")) >= since:
-            return True
+            return 0
         if self._n >= self.most or self._of_credential[ask.credential] >= self.most_per_credential:
             raise Full
-        held = Held(ask, asyncio.get_running_loop().create_future())
+        held = Held(ask, since, asyncio.get_running_loop().create_future())
         left = asyncio.ensure_future(gone)
         self._waiting.setdefault(ask.queue_id, deque()).append(held)
         self._of_credential[ask.credential] += 1
@@ -75,7 +78,7 @@ class HeldAsks:
                 return held.woken.result()
             if left.done():
                 raise ConnectionError
-            return False
+            return None
         finally:
             left.cancel()
             self._drop(held)
@@ -98,20 +101,22 @@ class HeldAsks:
             self._came[queue] = now
             waiting = self._waiting.get(queue)
             for _ in range(min(n, len(waiting)) if waiting else 0):
-                self._wake_next(queue)
+                self._wake_next(queue, MOST_TRIES - 1)
 
-    def in_vain(self, queue: int) -> None:
-        """An ask that was woken got nothing: the job may suit the next one."""
-        self._wake_next(queue)
+    def in_vain(self, queue: int, tries: int) -> None:
+        """An ask that was woken got nothing: the job may suit the next one that has waited since before it came."""
+        waiting = self._waiting.get(queue)
+        if tries > 0 and waiting and waiting[0].since < self._came[queue]:
+            self._wake_next(queue, tries - 1)
 
-    def _wake_next(self, queue: int) -> None:
+    def _wake_next(self, queue: int, tries: int) -> None:
         waiting = self._waiting.get(queue)
         if waiting:
             held = waiting.popleft()
             if not waiting:
                 del self._waiting[queue]
             if not held.woken.done():
-                held.woken.set_result(True)
+                held.woken.set_result(tries)
 
     def close(self) -> None:
         """The server ends: everybody is answered now, and nobody is held any more."""
@@ -120,7 +125,7 @@ class HeldAsks:
         for waiting in list(self._waiting.values()):
             for held in list(waiting):
                 if not held.woken.done():
-                    held.woken.set_result(False)
+                    held.woken.set_result(None)
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start a thread that hears of jobs and wakes asks."""
