@@ -7,7 +7,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from django.db.models.functions import Now
+from django.contrib.postgres.functions import TransactionNow
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
@@ -101,11 +101,11 @@ def test_a_run_is_told_to_look_again_where_room_comes_unheard_and_not_at_rest(
         run_agent("generate", looked=True)
     at_rest = len(later)
     rests = Task.objects.filter(next_look_at__isnull=False)
-    assert rests.update(next_look_at=Now() + timedelta(seconds=0.4)) == 1
+    assert rests.update(next_look_at=TransactionNow() + timedelta(seconds=0.4)) == 1
     run_agent("generate", looked=True)
     assert len(later) == at_rest
     take(queues[1])
-    rests.update(next_look_at=Now() + timedelta(seconds=0.4))
+    rests.update(next_look_at=TransactionNow() + timedelta(seconds=0.4))
     run_agent("generate", looked=True)
     assert len(later) == at_rest + 1
     assert 0 < later[-1] <= 0.4, "a job moved while the task rests"
