@@ -179,6 +179,8 @@ CAP_RUNNING_GROUP_CORES | int cores | unset | 0.. zero_is_unset | seed 000; fact
 [dispatch]
 POLL | duration | 1s | 50ms..1h | reliability 4; facts on matching
     How long a pilot that got no job waits before it asks again.
+LONG_POLL | duration | 30s | 0s..10min | issue Flow; reliability 4
+    How long an ask for which there is no job may wait for one, where the pilot says that it will. 0: it is answered at once.
 LEASES_PER_SLOT | int jobs | 1 | 0..10000 | reliability S15
     Jobs that a pilot may hold at a time, within its cores. 0 = as many as its cores take.
 REGISTER_RATE | float | 20 | 0..1e6 | reliability S26

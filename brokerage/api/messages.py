@@ -12,7 +12,8 @@ from broker_site.foundation.access.jsonbody import read_object
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.foundation.outside_data import OutsideDataError
-from brokerage.ledger.lease import ROTATE_S, Lease, LeaseState
+from brokerage.ledger.lease import ROTATE_S, LeaseState
+from brokerage.queries.job_document import LeasedJob
 from brokerage.rules.dispatch.pilot_messages import read_message
 
 T = TypeVar("T")
@@ -34,6 +35,6 @@ def in_words(read: Callable[[dict[str, Any]], T], body: dict[str, Any]) -> T:
         raise Refused(422, BROKEN_RULES, str(bad), bad.problems) from None
 
 
-def job_token(job_id: int, epoch: int, lease: Lease | LeaseState, pilot: int) -> str:
+def job_token(job_id: int, epoch: int, lease: LeasedJob | LeaseState, pilot: int) -> str:
     """The token for a lease. `pilot`: the id of the pilot's credential."""
     return mint_job_token(job_id, epoch, lease.lease_s + MARGIN_S, pilot=pilot, issued=lease.issued)

@@ -6,10 +6,10 @@ epoch).
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_POST
 
@@ -20,17 +20,18 @@ from broker_site.foundation.access.pace import Pace
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.sql.prepared import run_together
 from brokerage.api.messages import BROKEN_RULES, job_token, message
+from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
 from brokerage.ledger.lease import (
     HeldAtMost,
-    Lease,
-    lease,
-    lease_again,
+    leasing,
+    leasing_again,
     register,
 )
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, Pilot
-from brokerage.queries.job_document import job_document
+from brokerage.queries.job_document import LeasedJob, jobs_of_ask, leased_jobs
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
@@ -80,6 +81,7 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
             "expires_in": PILOT_SECONDS,
             "storages": local_storages(queue.id),
             "poll_s": gdpconfig.value("dispatch", "POLL"),
+            "long_poll_s": gdpconfig.value("dispatch", "LONG_POLL"),
         },
         status=201,
     )
@@ -88,11 +90,12 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
 @require_POST
 @requires("pilot:match")
 def match(request: HttpRequest) -> HttpResponse:
-    """A pilot asks for a job: 200 with one, or 204 when nothing suits it."""
+    """A pilot asks for a job, or for several: 200 with what it gets, or 204 when nothing suits it."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
     if (pilot_id := principal.subject) is None:
         raise Refused(403, "No pilot", "The token names no pilot.")
-    _check_pace(MATCHING, principal)
+    if not asked_again(request):
+        _check_pace(MATCHING, principal)
     ask, cores = message(request, JobRequest), PILOT_CORES.of(pilot_id)
     queue = QUEUES.named(principal.queue)
     if cores is not None and ask.cores > cores:
@@ -104,13 +107,13 @@ def match(request: HttpRequest) -> HttpResponse:
         note_vain_ask(pilot_id, queue.id, offer)
         return _nothing()
     most = HeldAtMost(cores, gdpconfig.value("dispatch", "LEASES_PER_SLOT"))
-    job_lease = _lease(queue, pilot_id, ask.request, offer, most) or lease_again(pilot_id, ask.request)
-    if job_lease is None:
+    jobs = _lease(queue, pilot_id, ask, offer, most)
+    if not jobs:
         note_vain_ask(pilot_id, queue.id, offer)
-        return _nothing()
-    token = job_token(job_lease.job_id, job_lease.epoch, job_lease, principal.credential or 0)
-    lease_facts = {"epoch": job_lease.epoch, "token": token, "lease_s": job_lease.lease_s}
-    return JsonResponse({"job": job_document(job_lease.job_id) | lease_facts})
+        seconds = min(ask.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
+        return may_wait(_nothing(), WaitingAsk(queue.id, seconds, principal.credential or 0)) if seconds else _nothing()
+    told = [_told(job, principal.credential or 0) for job in jobs]
+    return JsonResponse({"job": told[0]} if ask.n is None else {"jobs": told})
 
 
 @require_POST
@@ -151,12 +154,23 @@ def _nothing() -> HttpResponse:
     return answer
 
 
-def _lease(queue: PilotQueue, pilot_id: UUID, request: UUID, offer: Resource, most: HeldAtMost) -> Lease | None:
-    """The first job of the best task queue that has one for the pilot."""
+def _lease(queue: PilotQueue, pilot_id: UUID, ask: JobRequest, offer: Resource, most: HeldAtMost) -> list[LeasedJob]:
+    """The first jobs of the best task queue that has any for the pilot; or those that this very ask got before."""
     watcher = gdpconfig.component("watcher", app="pandaserver")
+    documents = jobs_of_ask(pilot_id, ask.request)
     for fresh in (False, True):
         for waiting in WAITING.offers(queue.id, offer, fresh=fresh):
             seconds = lease_s(waiting.label, queue.workflow, watcher)
-            if (job_lease := lease([waiting.id], pilot_id, request, seconds, most)) is not None:
-                return job_lease
-    return None
+            try:
+                rows = run_together([leasing(waiting.id, pilot_id, ask.request, seconds, most, ask.n or 1), documents])
+            except IntegrityError:
+                continue  # this ask, or another of the same pilot, has just got its job through another process
+            if rows:
+                return leased_jobs(rows)
+    return leased_jobs(run_together([leasing_again(pilot_id, ask.request), documents]))
+
+
+def _told(job: LeasedJob, credential: int) -> dict[str, Any]:
+    """A job as the pilot is told of it, with its token."""
+    token = job_token(job.document["id"], job.epoch, job, credential)
+    return job.document | {"epoch": job.epoch, "token": token, "lease_s": job.lease_s}

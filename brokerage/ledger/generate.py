@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +20,7 @@ from django.db.models.functions import Now
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel.machine import NEW
 from broker_site.foundation.sql.copying import cell, copy_lines, escaped
+from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
 from brokerage.queries.usable_input import max_files_of, usable_input
 from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
@@ -121,6 +123,7 @@ def generate(
         if cut:
             _use_ranges(task_id, [r for j in made for r in j.ranges])
         _copy_jobs(task, made, decision_id)
+        tell_after_commit(Counter(job.computing_queue_id for job in made))
         copy_lines("brokerage_jobchange", _CHANGE, (f"{j.id}\t{NEW}\tactivated\t0\t{who}\tmade for {j.queue}" for j in made))
         for dataset_id, n in dealt:
             advance(dataset_id, n)

@@ -135,5 +135,5 @@ def _write(override: LocalOverride, row: Any, value: Any) -> None:
         if override.attribute == "status" and row.status != before["status"]:
             times.append("status_since")
             row.status_since = Now()
-    grid_changed()
     row.save(update_fields=[*before, *times])
+    grid_changed()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
-from broker_site.foundation.sql.prepared import Prepared
+from broker_site.foundation.sql.prepared import Call, Prepared
 from brokerage.models import Pilot
 
 ROTATE_S = 120
@@ -81,22 +81,26 @@ _AGAIN = Prepared(
 # at once that count the same leases and cores one is refused.
 _LEASE = Prepared(
     "lease",
-    "int, uuid, uuid, float8, int, int",
+    "int, uuid, uuid, float8, int, int, int",
     f"""
     WITH place AS MATERIALIZED (
-        SELECT coalesce(max(lease_slot) + 1, 0) AS slot FROM brokerage_job WHERE lease_holder = $2
-        HAVING NOT coalesce(bool_or(lease_request = $3), false) AND ($6 = 0 OR count(*) < $6)
-            AND coalesce(sum(core_count), 0) + (SELECT core_count FROM brokerage_taskqueue WHERE id = $1) <= $5
+        SELECT held.slot,
+            least($7, CASE WHEN $6 > 0 THEN $6 - held.n ELSE $7 END, ($5 - held.cores) / greatest(t.core_count, 1)) AS room
+        FROM (
+            SELECT coalesce(max(lease_slot) + 1, 0) AS slot, count(*)::int AS n, coalesce(sum(core_count), 0)::int AS cores
+            FROM brokerage_job WHERE lease_holder = $2 HAVING NOT coalesce(bool_or(lease_request = $3), false)
+        ) AS held, brokerage_taskqueue t WHERE t.id = $1
+    ), ready AS MATERIALIZED (
+        SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
+            AND EXISTS (SELECT FROM place WHERE room > 0)
+        ORDER BY ready_priority, id LIMIT (SELECT greatest(room, 0) FROM place) FOR NO KEY UPDATE SKIP LOCKED
     ), sent AS (
         UPDATE brokerage_job j
         SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = $2,
-            lease_request = $3, lease_slot = place.slot, lease_until = now() + make_interval(secs => $4), lease_s = $4,
-            last_seen = now(), token_since = date_trunc('second', now())
-        FROM place
-        WHERE j.id = (
-            SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
-                AND EXISTS (SELECT FROM place)
-            ORDER BY ready_priority, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
+            lease_request = $3, lease_slot = place.slot + chosen.number, lease_until = now() + make_interval(secs => $4),
+            lease_s = $4, last_seen = now(), token_since = date_trunc('second', now())
+        FROM place, (SELECT id, (row_number() OVER ())::int - 1 AS number FROM ready) AS chosen
+        WHERE j.id = chosen.id
         RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.token_since
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
@@ -150,9 +154,22 @@ _REPLACED = Prepared(
 )
 
 
+def leasing(task_queue: int, pilot: UUID, request: UUID, lease_s: float, most: HeldAtMost = HeldAtMost(), n: int = 1) -> Call:
+    """To give the pilot the first ready jobs of a task queue, `n` at most, within what it may hold at `most`.
+
+    None are given when this very ask got jobs before. Of two asks of a pilot at once one may raise IntegrityError, and got none.
+    """
+    return _LEASE.with_values(task_queue, str(pilot), str(request), lease_s, most.cores, most.leases, n)
+
+
+def leasing_again(pilot: UUID, request: UUID) -> Call:
+    """To prolong the leases of the jobs that this very ask got before, if its answer was lost and they are still only sent."""
+    return _AGAIN.with_values(str(pilot), str(request))
+
+
 def lease_again(pilot: UUID, request: UUID) -> Lease | None:
-    """The job that this very ask got before, if its answer was lost and the job is still only sent."""
-    for row in _AGAIN.run(pilot, request):
+    """The first job that this very ask got before, if its answer was lost and the job is still only sent."""
+    for row in leasing_again(pilot, request).run():
         return Lease(*row)
     return None
 
@@ -164,12 +181,9 @@ def lease(
 
     None when none has, or when this very ask got a job before (`lease_again`): one ask never gets two.
     """
-    holder, ask = str(pilot), str(request)
     try:
         for task_queue in task_queues:
-            for job_id, epoch, attempt_nr, task_id, issued in _LEASE.run(
-                task_queue, holder, ask, lease_s, most.cores, most.leases
-            ):
+            for job_id, epoch, attempt_nr, task_id, issued in leasing(task_queue, pilot, request, lease_s, most).run():
                 return Lease(job_id, epoch, attempt_nr, task_id, lease_s, issued)
     except IntegrityError:
         return None  # this ask, or another of the same pilot, has just got its job through another process

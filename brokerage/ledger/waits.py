@@ -93,7 +93,7 @@ def _join_group(task_id: int, decision: TaskDecision[Any], world: WorldVersion) 
             _JOIN,
             {
                 "key": cause.key,
-                "policy": policy.name,
+                "policy": policy.name[:64],
                 "ask": json.dumps(ask.to_document()),
                 "own": decision.task_facts.to_bytes(),
                 "criteria": list(cause.criteria),

@@ -26,6 +26,8 @@ SLOT_PATIENCE_S = 2.0
 SHORTEST_LIFE_S = 60.0
 """A pilot with less of its walltime left asks for nothing more."""
 STOP_GRACE_S = 1.0
+ANSWER_S = 10.0
+"""How long an answer may take beyond the wait that was asked for."""
 LAST_JOB_S = 10.0
 """How long a pilot tries to tell of the job before it."""
 
@@ -67,6 +69,7 @@ class Pilot:
         self.token_until = 0.0
         self.last_ask: Ask | None = None
         self.poll_s = 1.0
+        self.long_poll_s = 0.0
         self.born = now()
         self.busy_at = self.born
         self.cleaned_at = float("-inf")
@@ -181,6 +184,7 @@ class Pilot:
         self.token = str(answer.body["token"])
         self.token_until = sent + 0.9 * float(answer.body.get("expires_in") or 3600.0)
         self.poll_s = float(answer.body.get("poll_s") or 1.0)
+        self.long_poll_s = float(answer.body.get("long_poll_s") or 0.0)
         self.log.say(f"registered as {answer.body.get('pilot_id')} for queue {self.offer.queue}")
 
     def _resources(self) -> messages.Resources:
@@ -202,7 +206,8 @@ class Pilot:
             if answer.status == 200:
                 self.log.say("an earlier pilot at this slot asked for a job and did not hear the answer: it is taken now")
                 return answer
-        _, body = messages.match(replace(self._resources(), disk_mb=self.folder.disk_mb()))
+        wait_s = max(0.0, min(self.long_poll_s, self._patience(), self.token_until - now()))
+        _, body = messages.match(replace(self._resources(), disk_mb=self.folder.disk_mb()), wait_s)
         return self._ask(Ask(self.token, body))
 
     def _ask(self, ask: Ask) -> Answer | None:
@@ -210,7 +215,10 @@ class Pilot:
         repeats it and gets the job that the server has given for it.
         """
         ticket.keep_ask(self.place.work, ask)
-        answer = self.server.ask(messages.MATCH, ask.body, ask.token, deadline=self._deadline(), stop_grace_s=STOP_GRACE_S)
+        patience = ANSWER_S + float(ask.body.get("wait_s") or 0.0)
+        answer = self.server.ask(
+            messages.MATCH, ask.body, ask.token, deadline=self._deadline(), attempt_s=patience, stop_grace_s=STOP_GRACE_S
+        )
         if answer is not None and answer.status != 200:
             ticket.drop_ask(self.place.work)
         return answer

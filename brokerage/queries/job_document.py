@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
-from broker_site.foundation.sql.prepared import Prepared
+from broker_site.foundation.sql.prepared import Call, Prepared, Rows
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.job_parameters import compiled, compiled_name
 
-_JOB = Prepared(
-    "job_document",
-    "bigint",
-    f"""
-    SELECT j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
+_COLUMNS = f"""
+    SELECT j.id, j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
         coalesce(nullif(s.walltime_s, 0), q.maxtime), s.storage,
         (SELECT json_build_array(path, mark) FROM brokerage_storageendpoint WHERE name = s.storage),
         (SELECT container_name FROM workqueues_task WHERE id = j.task_id),
@@ -38,15 +36,35 @@ _JOB = Prepared(
             THEN (SELECT job_params_template FROM workqueues_jobparamstemplate WHERE task_id = j.task_id) END
     FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id
         JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
-    WHERE j.id = $1
-    """,
-)
+"""
 """Inputs with their replicas on reachable storage, those of the job's own site first; one row for an input without any.
 Outputs with the folders of their datasets.
 """
 
 
+_JOB = Prepared("job_document", "bigint", f"{_COLUMNS} WHERE j.id = $1")
+_OF_ASK = Prepared(
+    "job_documents_of_ask",
+    "uuid, uuid",
+    f"""
+    SELECT document.*, l.epoch, l.lease_s, extract(epoch FROM l.token_since)::bigint
+    FROM ({_COLUMNS} WHERE j.lease_holder = $1 AND j.lease_request = $2 AND j.status = 'sent') AS document
+        JOIN brokerage_job l USING (id) ORDER BY id
+    """,
+)
+
+
+class LeasedJob(NamedTuple):
+    """A job as the pilot that holds it is told of it, with its lease: epoch, seconds, and when its token was issued."""
+
+    document: dict[str, Any]
+    epoch: int
+    lease_s: float
+    issued: int
+
+
 class _JobRow(NamedTuple):
+    id: int
     task_id: int
     attempt_nr: int
     queue: str
@@ -68,14 +86,27 @@ class _JobRow(NamedTuple):
 
 def job_document(job_id: int) -> dict[str, Any]:
     """The job as the pilot's wire format has it, without lease and token."""
-    job = _JobRow(*_JOB.run(job_id)[0])
+    return _document(_JobRow(*_JOB.run(job_id)[0]))
+
+
+def jobs_of_ask(pilot: UUID, request: UUID) -> Call:
+    """To read the jobs that this ask got and that are still only sent, for `leased_jobs`."""
+    return _OF_ASK.with_values(str(pilot), str(request))
+
+
+def leased_jobs(rows: Rows) -> list[LeasedJob]:
+    """The rows of `jobs_of_ask`."""
+    return [LeasedJob(_document(_JobRow(*columns)), epoch, lease_s, issued) for *columns, epoch, lease_s, issued in rows]
+
+
+def _document(job: _JobRow) -> dict[str, Any]:
     if job.storage and job.root is None:
-        raise LookupError(f"the storage endpoint {job.storage} of job {job_id} is gone")
+        raise LookupError(f"the storage endpoint {job.storage} of job {job.id} is gone")
     if homeless := [lfn for lfn, folder, *_ in job.outputs if folder is None]:
-        raise LookupError(f"the dataset of output {homeless[0]} of job {job_id} is not in the catalogue")
+        raise LookupError(f"the dataset of output {homeless[0]} of job {job.id} is not in the catalogue")
     root, mark = job.root or ("", "")
     return {
-        "id": job_id,
+        "id": job.id,
         "task_id": job.task_id,
         "attempt_nr": job.attempt_nr,
         "queue": job.queue,

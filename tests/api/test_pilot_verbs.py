@@ -568,3 +568,32 @@ def test_a_request_without_a_list_of_jobs_is_refused_as_a_whole(wire: Wire, pilo
     answer = wire.post("pilots/reports/", pilot_token, {"jobs": jobs})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"].startswith("jobs")
+
+
+def test_several_jobs_are_given_to_one_ask_within_the_room_of_the_pilot(wire: Wire) -> None:
+    (queue,) = grid("ALPHA")
+    DeclaredSlots.objects.create(queue=queue, n=10)
+    submitted(parameters(nEvents=80, nEventsPerJob=10, site="ALPHA"))
+    run_agents()
+    token = wire.register(issue_enrolment("ALPHA").text).json()["token"]
+    Pilot.objects.update(core_count=5)
+    PILOT_CORES.forget()
+    ask = {"request": str(uuid4()), "n": 4}
+    set_override("dispatch", "LEASES_PER_SLOT", 3, who="ada", why="test")
+    first = wire.match(token, **ask).json()["jobs"]
+    assert len({job["id"] for job in first}) == 3, "as many as a slot may hold"
+    again = wire.match(token, **ask).json()["jobs"]
+    assert [(job["id"], job["epoch"]) for job in again] == [(job["id"], job["epoch"]) for job in first]
+    set_override("dispatch", "LEASES_PER_SLOT", 0, who="ada", why="test")
+    rest = wire.match(token, n=4).json()["jobs"]
+    assert len(rest) == 2, "as many as cores are left"
+    assert not {job["id"] for job in first} & {job["id"] for job in rest}
+    assert wire.match(token, n=4).status_code == 204
+    for job in first + rest:
+        assert wire.post(f"jobs/{job['id']}/report/", job["token"], finished(job)).json() == {"status": "finished"}
+
+
+@pytest.mark.parametrize("n", [0, 101, 1.5, "two"])
+def test_a_number_of_jobs_that_cannot_be_is_refused(wire: Wire, pilot_token: str, n: Any) -> None:
+    answer = wire.match(pilot_token, n=n)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "n")

@@ -11,7 +11,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.lease import Lease, lease, renew
 from brokerage.ledger.settle import settle_job
-from brokerage.models import ComputingQueue, Job, Pilot
+from brokerage.models import ComputingQueue, DeclaredSlots, Job, Pilot
 from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_snapshot
 from monitoring.queries.queues import queue_rows
@@ -26,6 +26,7 @@ HOURS_4 = timedelta(hours=4)
 def alpha() -> ComputingQueue:
     """A queue where three jobs wait; the pilot by which its grid was made has left."""
     (queue,) = grid("ALPHA")
+    DeclaredSlots.objects.create(queue=queue, n=3)
     gdpconfig.set_override("jobbroker", "REBROKER_SILENT", "1d", who="ada", why="the jobs stay")
     submitted(parameters(nEvents=30, nEventsPerJob=10))
     run_agents(3)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Any, Protocol
 
@@ -25,7 +26,9 @@ from broker_site.foundation.access.problems import Refused, answer_to
 from broker_site.foundation.access.trace import HEADER, traced
 from broker_site.roof.web.body import SMALL, Bodies, Chunks
 from broker_site.roof.web.environ import Scope, environ_of
+from broker_site.roof.web.held_asks import Full, HeldAsks
 from broker_site.roof.web.lanes import Lane, Lanes, Overloaded, lanes
+from brokerage.api.waiting_asks import AGAIN, WaitingAsk, waiting_ask
 
 STEP_S, STEP_BYTES = 0.25, 1_000_000
 """A long answer is made in steps of about this size; after each one its thread serves others."""
@@ -39,6 +42,7 @@ SWITCH_S = 0.001
 CALM_S = 60.0
 """Seconds between two lines in the log about one and the same trouble."""
 
+FULL = Refused(503, "Too many asks wait", "Ask again without waiting, or later.", headers={"Retry-After": "2"})
 TOO_MANY = Refused(429, "Too many requests at once", "Try again in 2 s.", headers={"Retry-After": "2"})
 
 Header = tuple[str, str]
@@ -54,6 +58,8 @@ class Answer(Chunks, Protocol):
 
     def response_file(self, status: int, headers: list[Header], file: str) -> None: ...
 
+    def client_disconnect(self) -> Awaitable[None]: ...
+
 
 @dataclass(slots=True)
 class DjangoAnswer:
@@ -63,6 +69,14 @@ class DjangoAnswer:
     headers: list[Header]
     body: bytes = b""
     long: StreamingHttpResponse | None = None
+    ask: WaitingAsk | None = None
+    """What it may be held back for."""
+
+    def after_wait(self) -> DjangoAnswer:
+        """The same for who has waited: he may ask again at once."""
+        return replace(
+            self, ask=None, headers=[*(h for h in self.headers if h[0].lower() != "retry-after"), ("Retry-After", "0")]
+        )
 
     def step(self, spool: IO[bytes]) -> bool:
         """Make some more of a long answer; whether there is more to come."""
@@ -88,6 +102,7 @@ class Application:
         self.handler = handler
         self.bodies = Bodies(settings.BODY_SECONDS if body_s is None else body_s)
         self.lanes = routes or lanes(settings.PEOPLE_THREADS, settings.PILOT_THREADS, settings.ENV.statement_timeout_ms / 1000)
+        self.held = HeldAsks()
         self._told: dict[str, float] = {}
         self._watch: asyncio.Task[None] | None = None
 
@@ -95,9 +110,12 @@ class Application:
         """Granian's call before the first request."""
         sys.setswitchinterval(SWITCH_S)
         self._watch = loop.create_task(self._cut())
+        self.held.listen(loop)
+        loop.call_soon(_close_before_the_end, self.held, loop)  # granian's own handlers stand once the loop runs
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Granian's call after the last one."""
+        self.held.close()
         if self._watch is not None:
             self._watch.cancel()
         for lane in self.lanes.all():
@@ -111,12 +129,15 @@ class Application:
         lane = self.lanes.of(scope.method, scope.path)
         try:
             body = await self.bodies.read(scope, answer)
+            since = asyncio.get_running_loop().time()
             try:
                 unsent = await lane.run(partial(self._answer, answer, environ_of(scope, body), len(body) <= SMALL))
             finally:
                 self.bodies.release(body)
-        except ProtocolClosed:
-            return  # the client has left before its request was whole
+            if unsent is not None and unsent.ask is not None:
+                unsent = await self._hold(scope, answer, lane, body, unsent, since)
+        except (ProtocolClosed, ConnectionError):
+            return  # the client has left before its request was whole, or answered
         except Refused as refused:
             _send(answer, refused.response)
         except Overloaded:
@@ -128,12 +149,41 @@ class Application:
             elif unsent is not None:
                 answer.response_bytes(unsent.status, unsent.headers, unsent.body)
 
+    async def _hold(
+        self, scope: Scope, answer: Answer, lane: Lane, body: bytes, made: DjangoAnswer, since: float
+    ) -> DjangoAnswer | None:
+        """Hold an ask in vain, without a thread, and ask Django anew when jobs come, until there is one or the time is over.
+
+        Raises ConnectionError when the client has left.
+        """
+        loop = asyncio.get_running_loop()
+        until = since + (made.ask.seconds if made.ask else 0.0)
+        woken = False
+        while made.ask is not None:
+            if woken:
+                self.held.in_vain(made.ask.queue_id)
+            try:
+                woken = await self.held.hold(made.ask, since, until - loop.time(), answer.client_disconnect())
+            except Full:
+                self._say("held", "more asks of pilots wait than may, others are refused (503)")
+                _send(answer, FULL.response)
+                return None
+            if not woken:
+                return made.after_wait()
+            since = loop.time()
+            environ = {**environ_of(scope, body), AGAIN: True}
+            unsent = await lane.run(partial(self._answer, answer, environ, small=True))
+            if unsent is None:
+                return None
+            made = unsent
+        return made
+
     def _answer(self, answer: Answer, environ: dict[str, Any], small: bool) -> DjangoAnswer | None:
         """Send Django's answer from the thread that made it; or give it, when it is a long one or the request was (not `small`),
         whose bytes are held until the loop knows that it is over.
         """
         made = self._ask_django(environ)
-        if made.long is not None or not small:
+        if made.long is not None or not small or made.ask is not None:
             return made
         answer.response_bytes(made.status, made.headers, made.body)
         return None
@@ -142,7 +192,7 @@ class Application:
         """Django's answer, whole unless it is one that is made while it is sent."""
         head: list[Any] = []
         response = self.handler(environ, lambda status, headers: head.extend((status, headers)))
-        made = DjangoAnswer(int(head[0].partition(" ")[0]), head[1])
+        made = DjangoAnswer(int(head[0].partition(" ")[0]), head[1], ask=waiting_ask(response))
         head_only = environ["REQUEST_METHOD"] == "HEAD"
         if isinstance(response, StreamingHttpResponse) and not head_only:
             made.long = response
@@ -204,3 +254,18 @@ def _send(answer: Answer, make: Callable[[], HttpResponse]) -> None:
         response[HEADER] = trace_id
     headers = [*response.items(), ("Content-Length", str(len(response.content)))]
     answer.response_bytes(response.status_code, headers, response.content)
+
+
+def _close_before_the_end(held: HeldAsks, loop: asyncio.AbstractEventLoop) -> None:
+    """Answer the asks that are held as soon as the process is told to end: granian waits for open requests before it ends."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        handlers: dict[int, asyncio.Handle] = getattr(loop, "_signal_handlers", {})
+        before = handlers.get(number)
+
+        def both(before: asyncio.Handle | None = before) -> None:
+            held.close()
+            if before is not None:
+                before._run()
+
+        if before is not None:
+            loop.add_signal_handler(number, both)

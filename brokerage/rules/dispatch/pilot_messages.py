@@ -55,9 +55,14 @@ class Registration(Offer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest(Offer):
-    """An ask for a job; the same `request` again means that the answer was lost."""
+    """An ask for a job, or for up to `n`; the same `request` again means that the answer was lost.
+
+    `wait_s`: how long the pilot will wait for the answer, if there is no job yet.
+    """
 
     request: Annotated[UUID, BeforeValidator(_request)]
+    wait_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
+    n: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
