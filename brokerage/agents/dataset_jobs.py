@@ -43,7 +43,9 @@ class Delay(NamedTuple):
     decision: TaskDecision[Queues] | None = None
 
 
-QUEUES_FULL = Delay("every queue that may take the task has as many waiting jobs as it may", 0.2, pending=False)
+FULL_S = 0.5
+"""How long a task rests whose queues are full, so that others are served, s."""
+QUEUES_FULL = Delay("every queue that may take the task has as many waiting jobs as it may", FULL_S, pending=False)
 
 DatasetJobs = tuple[int, Delay | None]
 """Jobs made from one dataset, and what the task waits for, if it does."""

@@ -3,34 +3,50 @@ Next: pilots."""
 
 from __future__ import annotations
 
-from broker_site.foundation.agency.look import look_in
+from broker_site.foundation.agency.look import look_later
 from broker_site.foundation.agency.run import Run, agent
-from brokerage.agents.dataset_jobs import QUEUES_FULL, GenerateRun, jobs_from
+from brokerage.agents.dataset_jobs import FULL_S, GenerateRun, jobs_from
 from brokerage.agents.decision_cycle import begin
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.placement_rounds import note_round
 from brokerage.ledger.waits import wait_for_place
 from brokerage.models import ComputingQueue
 from brokerage.queries.feeds import stale_feeds
+from brokerage.queries.placement_rounds import last_change
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
-from workqueues.queries.tasks import soonest_s
+from workqueues.queries.tasks import shortest_rest_s
 from workqueues.states import TASK
 
 BATCH = 20
 
 
+class JobMoves:
+    """Whether a job moved since the last run of this process: at rest no task whose queues are full is looked at again."""
+
+    def __init__(self) -> None:
+        self._last = -1
+
+    def any_since(self) -> bool:
+        """So it was asked the last time; at first there is one."""
+        before, self._last = self._last, last_change()
+        return before != self._last
+
+
+MOVES = JobMoves()
+
+
 @agent("generate")
 def generate(run: Run) -> int:
     """Make jobs for every task that has files to use, as the throttler and the room at the queues allow."""
+    if MOVES.any_since() and (rest_s := shortest_rest_s(TASK.generating, FULL_S)) is not None:
+        look_later("generate", rest_s)  # what moved may have made room for a task that still rests
     throttle = Throttle.begin(run, BATCH)
     try:
         tasks = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="unused inputs", order="share", only=throttle.open)
         if not tasks:
-            if (soon_s := soonest_s(TASK.generating, QUEUES_FULL.seconds)) is not None:
-                look_in(run.agent, soon_s)  # whatever there is to do now was told to tasks that rest for a moment
             return 0
         queue_ids = dict(ComputingQueue.objects.values_list("name", "id"))
         run_state = GenerateRun(run, begin(run, tasks), queue_ids, throttle, stale_feeds(run.now))
@@ -40,6 +56,7 @@ def generate(run: Run) -> int:
             run_state.cycle.decisions.store()
             if any(run_state.grants.queues()):
                 note_round(run_state.last_change)
+                look_later("generate", FULL_S)  # pilots take jobs meanwhile, and nobody tells of the room that this makes
     finally:
         throttle.end()
 

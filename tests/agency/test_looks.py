@@ -11,7 +11,7 @@ from django.db import transaction
 from broker_site.celery import app
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency import look as looks
-from broker_site.foundation.agency.look import LaterLooks, look, look_after_commit
+from broker_site.foundation.agency.look import LaterLooks, look, look_after_commit, look_later
 from broker_site.foundation.agency.run import BODIES, Run, run_agent
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
@@ -56,6 +56,21 @@ def test_a_burst_is_one_message_and_what_comes_in_the_pause_after_it_one_more(se
     run_agent("refine", looked=True)
     LaterLooks().wait(0.5)
     assert messages(server) == [], "nothing came after it"
+
+
+def test_a_later_look_comes_when_it_is_due_and_one_before_makes_it_void(server: redis.Redis) -> None:
+    later = LaterLooks()
+    look_later("refine", 0.4)
+    later.wait(0.2)
+    assert messages(server) == []
+    later.wait(0.4)
+    assert messages(server) == ["refine"]
+    look_later("refine", 0.4)
+    look_later("refine", 0.1)
+    later.wait(0.3)
+    assert messages(server) == ["refine"]
+    later.wait(0.4)
+    assert messages(server) == [], "the one before was told instead"
 
 
 def test_another_agent_is_told_at_once_in_the_pause_of_one(server: redis.Redis) -> None:

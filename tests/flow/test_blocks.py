@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
+from brokerage.agents import generate
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, Job, PlacementRound
 from brokerage.rules.dispatch.matching import Resource
@@ -84,3 +87,25 @@ def test_what_began_in_the_last_two_rounds_may_wait_twice(queues: list[Computing
         rounds.append(jobs_at()["ALPHA"])
     assert rounds == [3, 9, 20]  # twice 1, twice 1 + 2, and what is left of twice 2 + 6
     assert PlacementRound.objects.count() == 2
+
+
+def test_a_run_is_told_to_look_again_where_room_comes_unheard_and_not_at_rest(
+    queues: list[ComputingQueue], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pilots that take jobs make room and tell nobody; a task whose queues are full rests while its room comes."""
+    later: list[float] = []
+    monkeypatch.setattr(generate, "look_later", lambda name, seconds: later.append(seconds))
+    generated("one")
+    assert later == [generate.FULL_S], "it made jobs, which pilots take"
+    for _ in range(3):
+        run_agent("generate", looked=True)
+    at_rest = len(later)
+    rests = Task.objects.filter(next_look_at__isnull=False)
+    assert rests.update(next_look_at=TransactionNow() + timedelta(seconds=0.4)) == 1
+    run_agent("generate", looked=True)
+    assert len(later) == at_rest
+    take(queues[1])
+    rests.update(next_look_at=TransactionNow() + timedelta(seconds=0.4))
+    run_agent("generate", looked=True)
+    assert len(later) == at_rest + 1
+    assert 0 < later[-1] <= 0.4, "a job moved while the task rests"

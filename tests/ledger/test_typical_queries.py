@@ -142,6 +142,12 @@ def claimed() -> int:
     return tasks.filter(id=LARGE_TASK).update(locked_by="run", locked_time=timezone.now() + timedelta(minutes=1))
 
 
+def begun() -> dict[str, int]:
+    """What began since a round of fifty moves ago."""
+    note_round(max(last_change() - 50, 0))
+    return recent_starts(last_change())
+
+
 HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     *((f"claim for {work}", lambda work=work: claim_tasks("run", 60, TASK.generating, 20, work), ()) for work in WORK),
     ("claim what waits", lambda: claim_tasks("run", 60, ["pending"], 100), ()),
@@ -212,7 +218,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ),
     (
         "jobs that began in the last rounds",
-        lambda: (note_round(max(last_change() - 50, 0)), recent_starts(last_change())),
+        begun,
         ("brokerage_jobchange_pkey",),
     ),
     ("the progress of tasks", note_progress, ("dataset_of_task",)),

@@ -1,8 +1,8 @@
-"""Look-ups of tasks: the namesakes and active tasks of a user, and the parent of a task as refining sees it."""
+"""Look-ups of tasks: the namesakes and active tasks of a user, the parent of a task as refining sees it, who rests briefly."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.db import connection
 from django.db.models import Q
@@ -68,17 +68,15 @@ def parent_of(parent: Task | None) -> ParentFacts | None:
     return ParentFacts(parent.id, parent.status, frozenset(read_task(parent.params.task_params).output_names))
 
 
-def soonest_s(statuses: Sequence[str], within_s: float) -> float | None:
-    """In how many seconds the first of the tasks in these states is due that wait for no longer than `within_s`; None: there is
-    none.
-    """
+def shortest_rest_s(statuses: Collection[str], most_s: float) -> float | None:
+    """Seconds until the first task in one of these states has rested, of those that rest at most `most_s` more; None: no task."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT extract(epoch FROM min(next_look_at) - now())::float8 FROM workqueues_task
-            WHERE status = ANY(%s) AND next_look_at > now() AND next_look_at <= now() + make_interval(secs => %s)
+            WHERE next_look_at > now() AND next_look_at <= now() + make_interval(secs => %s) AND status = ANY (%s)
             """,
-            [list(statuses), within_s],
+            [most_s, sorted(statuses)],
         )
-        soonest: float | None = cursor.fetchone()[0]
-        return soonest
+        rest_s: float | None = cursor.fetchone()[0]
+        return rest_s

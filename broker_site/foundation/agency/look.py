@@ -28,6 +28,8 @@ PENDING_MS = 2000
 """How long an unanswered look stands for later ones; the agent's next run ends it sooner."""
 LATER = "looks-later"
 """The list of agents that are to be told when their pause is over."""
+AT = "@"
+"""Between the name of such an agent and when it is to look, s since 1970, where that is not the end of its pause."""
 LONGEST_BLOCK_S = 1.0
 
 
@@ -70,6 +72,17 @@ def look(*agents: str) -> None:
         logger.warning("no look message to %s: %s", ", ".join(agents), error)
 
 
+def look_later(name: str, seconds: float) -> None:
+    """Tell the agent to look after so many seconds, by beat: for work that rests until then. Never fails, as `look`.
+
+    A look before makes this one void: who looks sees what still rests, and asks again.
+    """
+    try:
+        _redis().rpush(LATER, f"{name}{AT}{time.time() + seconds:.3f}")
+    except (redis.RedisError, OSError) as error:
+        logger.warning("no later look of %s: %s", name, error)
+
+
 def looking(name: str) -> int | None:
     """The agent begins to look: a look sent from here on is a new message, since this run may not see what it is about.
 
@@ -108,20 +121,8 @@ def _tell(agents: Iterable[str]) -> None:
             _redis().rpush(LATER, name)
 
 
-def look_in(name: str, seconds: float) -> None:
-    """Tell the agent to look in so many seconds, once for all who say so meanwhile.
-
-    Never fails: without Redis its period does.
-    """
-    try:
-        if _redis().set(f"look-in:{name}", 1, nx=True, px=max(1, round(1000 * seconds))):
-            _send(name, seconds)
-    except (redis.RedisError, OperationalError, OSError, Error) as error:
-        logger.warning("no look message to %s: %s", name, error)
-
-
-def _send(name: str, seconds: float | None = None) -> None:
-    current_app.send_task(f"agent.{name}", kwargs={"looked": True}, countdown=seconds, expires=60, retry=False)
+def _send(name: str) -> None:
+    current_app.send_task(f"agent.{name}", kwargs={"looked": True}, expires=60, retry=False)
 
 
 def _pause_ms() -> int:
@@ -154,5 +155,7 @@ class LaterLooks:
     def _note_next(self, seconds: float) -> None:
         """Wait so long for an agent in its pause. A time of 0 would be for ever."""
         if answer := _redis(5.0).blpop([LATER], timeout=max(0.01, min(seconds, LONGEST_BLOCK_S))):
-            name = cast("bytes", answer[1]).decode()
-            self._due.setdefault(name, time.monotonic() + max(0, _redis().pttl(f"look-pause:{name}")) / 1000)
+            name, _, at = cast("bytes", answer[1]).decode().partition(AT)
+            wait_s = float(at) - time.time() if at else _redis().pttl(f"look-pause:{name}") / 1000
+            due = time.monotonic() + max(0.0, wait_s)
+            self._due[name] = min(due, self._due.get(name, due))

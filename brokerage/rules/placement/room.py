@@ -56,17 +56,12 @@ def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, int] = NO_STAR
     A slot is one that runs a job, or whose pilot idles: at least one where a pilot asked lately, which may be between two jobs.
     Declared slots count where they are more.
     """
-    held, waiting, moving, jobs = (defaultdict[str, int](int) for _ in range(4))
+    held, waiting, moving, delivering = (defaultdict[str, int](int) for _ in range(4))
+    counted = ((JOB.leased, held), (_STANDING, waiting), ({_MOVING}, moving), (JOB.delivering, delivering))
+    count_of = {status: count for statuses, count in counted for status in statuses}
     for entry in facts.jobs:
-        queue, status, n = entry["queue"], entry["status"], entry["n"]
-        if status in JOB.live:
-            jobs[queue] += n
-        if status in JOB.leased:
-            held[queue] += n
-        elif status == _MOVING:
-            moving[queue] += n
-        elif status in _STANDING:
-            waiting[queue] += n
+        if (count := count_of.get(entry["status"])) is not None:
+            count[entry["queue"]] += entry["n"]
     pilots = {entry["queue"]: entry for entry in facts.pilots}
     declared = _declared(facts.slots, now)
     return {
@@ -74,10 +69,10 @@ def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, int] = NO_STAR
             _slots(held[queue], pilots.get(queue), declared.get(queue, 0)),
             waiting[queue],
             moving[queue],
-            jobs[queue],
+            held[queue] + waiting[queue] + moving[queue] + delivering[queue],
             starts.get(queue, 0),
         )
-        for queue in {*jobs, *pilots, *declared, *starts}
+        for queue in {*held, *waiting, *moving, *delivering, *pilots, *declared, *starts}
     }
 
 

@@ -43,11 +43,12 @@ class Slot(NamedTuple):
 class JobGrants:
     """Jobs given to queues since the grid was looked at, by share; a pseudo-queue counts as its unified queue.
 
-    `loads`: slots and jobs of each queue, as they were then.
+    `loads`: slots and jobs of each queue, as they were then; `seen` stands for them where something made of them is kept.
     """
 
     def __init__(self, loads: Mapping[str, QueueLoad] | None = None) -> None:
         self._loads = loads or {}
+        self.seen = object()
         self._jobs: Counter[tuple[str, str]] = Counter()
         self._all: Counter[str] = Counter()
 
@@ -67,7 +68,11 @@ class JobGrants:
 
     def room(self, queue: str, limit: int, *, local: bool = True) -> int:
         """Jobs that the queue may still get in this round, of all shares (decision B19); `limit` as of `limit_of`."""
-        return self._loads.get(queue, UNKNOWN).room(limit, local=local) - self._all[queue]
+        return self.first_room(queue, limit, local=local) - self._all[queue]
+
+    def first_room(self, queue: str, limit: int, *, local: bool = True) -> int:
+        """The same before anything was given."""
+        return self._loads.get(queue, UNKNOWN).room(limit, local=local)
 
     def untouched(self, queue: str) -> bool:
         """Whether no job is there, in any state."""
@@ -90,14 +95,18 @@ def total_room(queues: Queues, limit: int, grants: JobGrants, share: str | None)
     As nothing is known of the input yet, jobs whose input moves take no room.
     """
 
-    def free(table: Queues) -> dict[str, int]:
-        """Jobs of the share that each queue may still have waiting."""
+    def free(table: Queues) -> tuple[int, dict[str, int]]:
+        """All room before anything was given, and how many jobs of the share each queue may still have waiting."""
         left = np.maximum(table.cap(limit) - table.waiting_or_defined, 0).tolist()
-        return dict(zip(table.own_names, left, strict=True))
+        by_queue = dict(zip(table.own_names, left, strict=True))
+        return sum(max(min(left, grants.first_room(queue, limit)), 0) for queue, left in by_queue.items()), by_queue
 
-    by_queue = queues.derived(("room", limit), free, ("name", "unified_name", *JOBS, *BUSY))
-    room, given = grants.room, grants.at
-    return sum(max(min(left - given(queue, share), room(queue, limit)), 0) for queue, left in by_queue.items() if left)
+    total, by_queue = queues.derived(("room", limit, grants.seen), free, ("name", "unified_name", *JOBS, *BUSY))
+    for queue in grants.queues():
+        left = by_queue.get(queue, 0)
+        total -= max(min(left, grants.first_room(queue, limit)), 0)
+        total += max(min(left - grants.at(queue, share), grants.room(queue, limit)), 0)
+    return total
 
 
 def chosen_queues(
