@@ -43,7 +43,7 @@ class Delay(NamedTuple):
     decision: TaskDecision[Queues] | None = None
 
 
-FULL_S = 0.5
+FULL_S = 0.2
 """How long a task rests whose queues are full, so that others are served, s."""
 QUEUES_FULL = Delay("every queue that may take the task has as many waiting jobs as it may", FULL_S, pending=False)
 
