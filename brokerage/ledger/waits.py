@@ -86,6 +86,10 @@ ON CONFLICT (task_id) DO UPDATE SET group_id = excluded.group_id, until = exclud
 """
 
 
+LONGEST_NAME = 64
+"""Of a policy that is kept; a longer one is found no more, and its tasks wait for their pause."""
+
+
 def _join_group(task_id: int, decision: TaskDecision[Any], world: WorldVersion) -> None:
     cause, (policy, ask, _, _) = cause_of(decision), decision.inputs
     with connection.cursor() as cursor:
