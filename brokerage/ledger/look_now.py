@@ -25,11 +25,7 @@ SELECT count(*) FROM brokerage_taskwait w JOIN workqueues_task t ON t.id = w.tas
 WHERE w.group_id IN (SELECT id FROM asked) AND t.next_look_at > now() AND t.ended_at IS NULL
 """
 _AT_QUEUE = _JUDGE.format(groups="queues @> ARRAY[%s::varchar]")
-_IN_SHARE = _JUDGE.format(
-    groups="""id IN (
-        SELECT w.group_id FROM brokerage_taskwait w JOIN workqueues_task t ON t.id = w.task_id
-        WHERE t.vo = %s AND t.gshare = %s)"""
-)
+_IN_SHARE = _JUDGE.format(groups="ask->>'vo' = %s AND ask->>'share' = %s")
 
 
 def look_at_task(caller: Principal, task: Task) -> int:

@@ -24,6 +24,7 @@ from brokerage.rules.dispatch.matching import Resource
 from brokerage.rules.placement.wait_cause import LOOK_NOW
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import end, run_agents, take
+from workqueues.ledger.commands import command
 from workqueues.models import GlobalShare, Task
 
 pytestmark = pytest.mark.django_db
@@ -161,10 +162,14 @@ def test_of_a_large_group_the_next_portion_goes_on_after_a_pause(monkeypatch: py
 def test_a_wait_of_a_task_that_ended_is_forgotten() -> None:
     grid("ALPHA")
     (task,) = waiting(ramCount=9000)
-    Task.objects.update(status="aborted", ended_at=Now(), next_look_at=Now() - timedelta(hours=1))
+    command(task.id, "kill", "user:ada")
+    run_agents(2, ("command", "finish"))
+    task.refresh_from_db()
+    assert task.ended_at is not None
+    Task.objects.update(next_look_at=Now() - timedelta(hours=1))
     TaskWait.objects.update(until=Task.objects.get().next_look_at)
     freed()
-    assert not TaskWait.objects.filter(task_id=task.id).exists()
+    assert not TaskWait.objects.exists()
 
 
 def test_no_more_are_freed_than_there_is_room_for() -> None:
