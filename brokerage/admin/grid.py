@@ -15,7 +15,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 
-from broker_site.foundation.adminpages import AuditedAdmin
+from brokerage.admin.grid_edits import EditsGrid
 from brokerage.models import ComputingQueue, LocalOverride, QueueStorage, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import (
     FURTHER,
@@ -152,7 +152,7 @@ ROOT = ("mark", "root_state", "root_fault", "root_since", "root_gb")
 """What is known of the root of a storage endpoint."""
 
 
-class GridAdmin(AuditedAdmin):
+class GridAdmin(EditsGrid):
     """A table of the grid: the name of a row is given once, overridden attributes are changed as overrides."""
 
     list_per_page = 100
@@ -242,7 +242,7 @@ class ComputingQueueAdmin(GridAdmin):
 
 
 @admin.register(QueueStorage)
-class QueueStorageAdmin(AuditedAdmin):
+class QueueStorageAdmin(EditsGrid):
     form = LinkForm
     list_display = ("queue", "access", "position", "storage")
     list_filter = ("access",)

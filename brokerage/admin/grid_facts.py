@@ -12,7 +12,7 @@ from django import forms
 from django.contrib import admin
 from django.forms import ModelForm
 
-from broker_site.foundation.adminpages import AuditedAdmin
+from brokerage.admin.grid_edits import EditsGrid
 from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, Software
 from brokerage.rules.grid.attributes import BadGrid, Table, in_a_line
 from brokerage.rules.grid.measurements import ALL, LINK, MEASURED, SLOT, software_problems
@@ -68,7 +68,7 @@ class SoftwareForm(ModelForm):
 
 
 @admin.register(Link)
-class LinkAdmin(AuditedAdmin):
+class LinkAdmin(EditsGrid):
     form = LinkForm
     list_display = (
         *("source", "destination", "activity", "files_queued", "mbps_1h", "mbps_1d", "mbps_1w", "closeness", "measured_at"),
@@ -82,7 +82,7 @@ class LinkAdmin(AuditedAdmin):
 
 
 @admin.register(Software)
-class SoftwareAdmin(AuditedAdmin):
+class SoftwareAdmin(EditsGrid):
     form = SoftwareForm
     list_display = ("queue",)
     search_fields = ("queue",)
@@ -90,7 +90,7 @@ class SoftwareAdmin(AuditedAdmin):
 
 
 @admin.register(DeclaredSlots)
-class DeclaredSlotsAdmin(AuditedAdmin):
+class DeclaredSlotsAdmin(EditsGrid):
     form = SlotsForm
     list_display = ("queue", "share", "resource_type", "n", "expires")
     list_select_related = ("queue",)
@@ -100,7 +100,7 @@ class DeclaredSlotsAdmin(AuditedAdmin):
 
 
 @admin.register(Measured)
-class MeasuredAdmin(AuditedAdmin):
+class MeasuredAdmin(EditsGrid):
     form = MeasuredForm
     list_display = ("queue", "disk_io_per_core", "starts_per_hour")
     list_select_related = ("queue",)

@@ -14,7 +14,7 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.waits import drop_waits, end_waits, note_judged
 from brokerage.models import WaitGroup
 from brokerage.queries.idle_slots import idle_slots
-from brokerage.queries.wait_groups import AskTogether, any_waits, ask_together, groups_to_judge, tasks_in
+from brokerage.queries.wait_groups import AskTogether, any_waits, ask_together, groups_to_judge, groups_touched, tasks_in
 from brokerage.queries.world import load_snapshot
 from brokerage.queries.world_version import world_version
 from brokerage.rules.decision.assembly import DecisionRequest, decide_task
@@ -31,8 +31,10 @@ MOST_TASKS = 200
 """Tasks of one group that are let go at a time."""
 MOST_DROPPED = 1000
 
-_seen: dict[str, QueueLoad] = {}
-"""What this process knew of the queues at its last look: those that are as they were free nobody."""
+_seen: dict[tuple[str, str], QueueLoad | float] = {}
+"""What this process knew of queues, and of the work at nuclei, at its last look: those that are as they were free nobody."""
+_moved: set[str] = set()
+"""Queues and nuclei that are others since, and by which not all groups have been judged that they touch."""
 
 
 @agent("free")
@@ -41,30 +43,41 @@ def free(run: Run) -> int:
     again_s = gdpconfig.value("jobbroker", "LOOK_AGAIN")
     if not again_s or not any_waits():
         _seen.clear()
+        _moved.clear()
         return 0
     drop_waits(MOST_DROPPED)
     world = world_version(run.now)
     snapshot = load_snapshot(run.now)
     loads = queue_loads(snapshot.facts, snapshot.now)
-    groups = groups_to_judge(world, _moved(loads), again_s / 2, MOST_GROUPS)
+    _note_moves(loads, snapshot.facts.total_rw or {})
+    urgent = groups_to_judge(world, {slot.offer.queue for slot in idle_slots()}, again_s / 2, MOST_GROUPS)
+    touched, later = groups_touched(world, _moved, again_s / 2, MOST_GROUPS - len(urgent), urgent)
+    if not later:
+        _moved.clear()
+    groups = urgent + touched
     grants, config = JobGrants(loads), BrokerConfig(gdpconfig.component)
+    more_left: list[int] = []
 
     def judge(group: WaitGroup) -> list[int]:
         together = ask_together(group)
-        return [] if together is None else _to_free(together, snapshot, config, grants)
+        tasks = [] if together is None else _to_free(together, snapshot, config, grants)
+        if len(tasks) == MOST_TASKS:
+            more_left.append(group.id)
+        return tasks
 
     tasks = one_by_one(groups, judge, lambda group, error: run.leave(f"group {group.id}", error))
     freed = end_waits(list(chain.from_iterable(tasks)))
-    note_judged([group.id for group in groups], world)
-    return max(freed, len(groups) if len(groups) == MOST_GROUPS else 0)
+    note_judged(groups, more_left, world)
+    return max(freed, len(urgent) if len(urgent) == MOST_GROUPS else 0)
 
 
-def _moved(loads: Mapping[str, QueueLoad]) -> set[str]:
-    """Queues with a slot that idles, and those whose slots or jobs are others than at the last look."""
-    moved = {queue for queue in {*loads, *_seen} if loads.get(queue) != _seen.get(queue)}
+def _note_moves(loads: Mapping[str, QueueLoad], work: Mapping[str, float]) -> None:
+    """Queues whose slots or jobs, and nuclei whose work, are others than at the last look."""
+    known: dict[tuple[str, str], QueueLoad | float] = {("queue", name): load for name, load in loads.items()}
+    known.update({("nucleus", name): amount for name, amount in work.items()})
+    _moved.update(key[1] for key in {*known, *_seen} if known.get(key) != _seen.get(key))
     _seen.clear()
-    _seen.update(loads)
-    return moved | {slot.offer.queue for slot in idle_slots()}
+    _seen.update(known)
 
 
 def _to_free(together: AskTogether, snapshot: GridSnapshot, config: BrokerConfig, grants: JobGrants) -> list[int]:

@@ -12,21 +12,20 @@ from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.agency.look import look_after_commit
 from brokerage.ledger.waits import end_waits
 from brokerage.models import ComputingQueue
+from brokerage.rules.placement.wait_cause import LOOK_NOW
 from workqueues.models import GlobalShare, Task
 
 _JUDGE = """
 WITH asked AS (
-    UPDATE brokerage_waitgroup SET grid_revision = -1 WHERE {groups} RETURNING id
+    SELECT id FROM brokerage_waitgroup WHERE {groups} ORDER BY id FOR NO KEY UPDATE
+), told AS (
+    UPDATE brokerage_waitgroup g SET grid_revision = %s FROM asked WHERE g.id = asked.id
 )
 SELECT count(*) FROM brokerage_taskwait w JOIN workqueues_task t ON t.id = w.task_id AND t.next_look_at = w.until
 WHERE w.group_id IN (SELECT id FROM asked) AND t.next_look_at > now() AND t.ended_at IS NULL
 """
 _AT_QUEUE = _JUDGE.format(groups="queues @> ARRAY[%s::varchar]")
-_IN_SHARE = _JUDGE.format(
-    groups="""id IN (
-        SELECT w.group_id FROM brokerage_taskwait w JOIN workqueues_task t ON t.id = w.task_id
-        WHERE t.vo = %s AND t.gshare = %s)"""
-)
+_IN_SHARE = _JUDGE.format(groups="ask->>'vo' = %s AND ask->>'share' = %s")
 
 
 def look_at_task(caller: Principal, task: Task) -> int:
@@ -49,6 +48,6 @@ def look_at_share(caller: Principal, share: GlobalShare) -> int:
 def _judge(caller: Principal, act: str, target: str, vo: str, statement: str, *values: str) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         audit(act, caller, target, vo=vo)
-        cursor.execute(statement, values)
+        cursor.execute(statement, [*values, LOOK_NOW])
         look_after_commit("free", "generate")
         return int(cursor.fetchone()[0])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look_after_commit
-from brokerage.ledger.waits import lock_roots
+from brokerage.ledger.waits import grid_changed, lock_roots
 from brokerage.models import StorageEndpoint
 from brokerage.rules.grid.storage_root import RootVerdict
 from workqueues.states import TASK
@@ -21,7 +22,8 @@ def note_mark(name: str, mark: str) -> None:
 def note_root(endpoint: StorageEndpoint, verdict: RootVerdict, size_gb: float | None) -> bool:
     """Note how the root of an endpoint is: whether its state is another than before.
 
-    When it is no longer down, everybody who waits for it looks again: its files, and tasks for which no place was found.
+    When it is no longer down, its files are looked at again, and tasks for which no place was found. Those that wait in a group
+    are when the group is judged, so that thousands are not looked at in vain.
     """
     moved = verdict.state != endpoint.root_state
     if not moved and (verdict.fault, size_gb) == (endpoint.root_fault, endpoint.root_gb):
@@ -34,6 +36,8 @@ def note_root(endpoint: StorageEndpoint, verdict: RootVerdict, size_gb: float | 
             root_gb=size_gb,
             root_since=Now() if moved else endpoint.root_since,
         )
+        if moved:
+            grid_changed()
         if moved and endpoint.root_state == "down":
             _wake(endpoint.name)
     return moved
@@ -47,8 +51,11 @@ def _wake(storage: str) -> None:
         cursor.execute(
             f"""
             UPDATE workqueues_task SET next_look_at = now() WHERE id IN (
-                SELECT id FROM workqueues_task WHERE status IN ({TASK.placeless.sql}) AND next_look_at > now() ORDER BY id
-                FOR NO KEY UPDATE SKIP LOCKED)
-            """
+                SELECT id FROM workqueues_task t WHERE status IN ({TASK.placeless.sql}) AND next_look_at > now()
+                    AND NOT (%s AND EXISTS (
+                        SELECT FROM brokerage_taskwait w WHERE w.task_id = t.id AND w.until = t.next_look_at))
+                ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
+            """,
+            [bool(gdpconfig.value("jobbroker", "LOOK_AGAIN"))],
         )
     look_after_commit("feed", "wake", "assign", "generate")

@@ -2,8 +2,8 @@
 
 A task does not wait at all where a storage came or went since the world was read that it was judged by.
 
-A storage that comes back wakes who waits. A decision that was under way then waits for nothing that is still so: the lock keeps
-both from passing each other, and the time of the last change tells whether there was one in between.
+A storage that comes back wakes who waits in no group. A decision that was under way then waits for nothing that is still so: the
+lock keeps both from passing each other, and the time of the last change tells whether there was one in between.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from broker_site.foundation.agency.run import Run
 from brokerage.models import WaitGroup
 from brokerage.queries.world_version import last_root_change
 from brokerage.rules.decision.assembly import TaskDecision
-from brokerage.rules.placement.wait_cause import WorldVersion, cause_of
+from brokerage.rules.placement.wait_cause import LOOK_NOW, MORE_LEFT, WorldVersion, cause_of
 from workqueues.ledger.holds import retry_later, set_pending
 
 _ALONE = "SELECT pg_advisory_xact_lock(hashtext('roots of storages'))"
@@ -69,19 +69,19 @@ def wait_for_place(
             _join_group(task_id, decision, world)
 
 
+_GROUP = """
+INSERT INTO brokerage_waitgroup AS g (key, policy, ask, own, criteria, queues, judged_at, grid_revision, config_revision)
+VALUES (%(key)s, %(policy)s, %(ask)s, %(own)s, %(criteria)s::text[], %(queues)s::text[], %(at)s, %(grid)s, %(config)s)
+ON CONFLICT (key) DO UPDATE SET criteria = excluded.criteria, queues = excluded.queues, ask = excluded.ask, own = excluded.own,
+    judged_at = excluded.judged_at, config_revision = excluded.config_revision,
+    grid_revision = CASE WHEN g.grid_revision = %(look_now)s THEN g.grid_revision ELSE excluded.grid_revision END
+WHERE g.judged_at < excluded.judged_at
+"""
+"""The tasks of one run that ask for the same write their group once."""
 _JOIN = """
-WITH joined AS (
-    INSERT INTO brokerage_waitgroup AS g
-        (key, policy, ask, own, criteria, queues, judged_at, grid_revision, config_revision)
-    VALUES (%(key)s, %(policy)s, %(ask)s, %(own)s, %(criteria)s::text[], %(queues)s::text[], %(at)s, %(grid)s, %(config)s)
-    ON CONFLICT (key) DO UPDATE SET criteria = excluded.criteria, queues = excluded.queues, ask = excluded.ask,
-        own = excluded.own,
-        judged_at = greatest(g.judged_at, excluded.judged_at), grid_revision = excluded.grid_revision,
-        config_revision = excluded.config_revision
-    RETURNING id
-)
 INSERT INTO brokerage_taskwait AS w (task_id, group_id, until)
-SELECT t.id, joined.id, t.next_look_at FROM workqueues_task t, joined WHERE t.id = %(task)s AND t.next_look_at IS NOT NULL
+SELECT t.id, g.id, t.next_look_at FROM workqueues_task t, brokerage_waitgroup g
+WHERE t.id = %s AND t.next_look_at IS NOT NULL AND g.key = %s
 ON CONFLICT (task_id) DO UPDATE SET group_id = excluded.group_id, until = excluded.until
 """
 
@@ -94,10 +94,10 @@ def _join_group(task_id: int, decision: TaskDecision[Any], world: WorldVersion) 
     cause, (policy, ask, _, _) = cause_of(decision), decision.inputs
     with connection.cursor() as cursor:
         cursor.execute(
-            _JOIN,
+            _GROUP,
             {
                 "key": cause.key,
-                "policy": policy.name[:64],
+                "policy": policy.name,
                 "ask": json.dumps(ask.to_document()),
                 "own": decision.task_facts.to_bytes(),
                 "criteria": list(cause.criteria),
@@ -105,14 +105,37 @@ def _join_group(task_id: int, decision: TaskDecision[Any], world: WorldVersion) 
                 "at": world.at,
                 "grid": world.grid,
                 "config": world.config,
-                "task": task_id,
+                "look_now": LOOK_NOW,
             },
         )
+        cursor.execute(_JOIN, [task_id, cause.key])
 
 
-def note_judged(groups: Collection[int], world: WorldVersion) -> None:
-    """These groups were judged by this world."""
-    WaitGroup.objects.filter(id__in=groups).update(judged_at=world.at, grid_revision=world.grid, config_revision=world.config)
+def note_judged(groups: Sequence[WaitGroup], more_left: Collection[int], world: WorldVersion) -> None:
+    """These groups were judged by this world. Where somebody says "look now" meanwhile, it stays said."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH judged AS (
+                SELECT g.id FROM brokerage_waitgroup g JOIN unnest(%(ids)s::bigint[], %(read)s::bigint[]) AS r (id, revision)
+                    ON g.id = r.id AND (g.grid_revision <> %(look_now)s OR r.revision = %(look_now)s)
+                ORDER BY g.id FOR NO KEY UPDATE OF g
+            )
+            UPDATE brokerage_waitgroup g SET judged_at = %(at)s, config_revision = %(config)s,
+                grid_revision = CASE WHEN g.id = ANY(%(more)s::bigint[]) THEN %(more_left)s ELSE %(grid)s END
+            FROM judged WHERE g.id = judged.id
+            """,
+            {
+                "ids": [group.id for group in groups],
+                "read": [group.grid_revision for group in groups],
+                "more": list(more_left),
+                "at": world.at,
+                "grid": world.grid,
+                "config": world.config,
+                "look_now": LOOK_NOW,
+                "more_left": MORE_LEFT,
+            },
+        )
 
 
 def end_waits(task_ids: Sequence[int]) -> int:
@@ -139,7 +162,8 @@ def drop_waits(most: int) -> None:
             """
             DELETE FROM brokerage_taskwait WHERE task_id IN (
                 SELECT w.task_id FROM brokerage_taskwait w LEFT JOIN workqueues_task t ON t.id = w.task_id
-                WHERE w.until < now() - interval '1 minute' AND t.next_look_at IS DISTINCT FROM w.until
+                WHERE w.until < now() - interval '1 minute'
+                    AND (t.next_look_at IS DISTINCT FROM w.until OR t.ended_at IS NOT NULL)
                 ORDER BY w.until LIMIT %s FOR UPDATE OF w SKIP LOCKED)
             """,
             [most],

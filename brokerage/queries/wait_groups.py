@@ -14,7 +14,7 @@ from broker_site.foundation.outside_data import OutsideDataError
 from brokerage.models import TaskWait, WaitGroup
 from brokerage.rules.decision.declare import POLICIES, Policy
 from brokerage.rules.facts.ask import Ask
-from brokerage.rules.placement.wait_cause import WorldVersion
+from brokerage.rules.placement.wait_cause import MORE_LEFT, WorldVersion
 from brokerage.rules.world.stored_snapshot import BadSnapshot, TaskFacts
 
 
@@ -40,15 +40,32 @@ def any_waits() -> bool:
     return TaskWait.objects.exists()
 
 
-def groups_to_judge(world: WorldVersion, moved: Collection[str], again_s: float, most: int) -> list[WaitGroup]:
-    """Groups for which the grid or the configuration changed, or one of the queues `moved`, which are judged every `again_s`
-    seconds at most; those first that were judged longest ago.
+def groups_to_judge(world: WorldVersion, idle: Collection[str], again_s: float, most: int) -> list[WaitGroup]:
+    """Groups for which the grid or the configuration changed, or somebody said "look now"; and those that may go to queues with
+    `idle` slots, or of which more are left, which are judged every `again_s` seconds at most. First those judged longest ago.
     """
-    rested = Q(judged_at__lte=world.at - timedelta(seconds=again_s))
-    due = Q(grid_revision__lt=world.grid) | Q(config_revision__lt=world.config)
-    if moved:
-        due |= Q(queues__overlap=sorted(moved)) & rested
+    more = Q(grid_revision=MORE_LEFT)
+    due = Q(grid_revision__lt=world.grid) & ~more | Q(config_revision__lt=world.config) | more & _rested(world, again_s)
+    if idle:
+        due |= Q(queues__overlap=sorted(idle)) & _rested(world, again_s)
     return list(WaitGroup.objects.filter(due).order_by("judged_at", "id")[:most])
+
+
+def groups_touched(
+    world: WorldVersion, moved: Collection[str], again_s: float, most: int, but: Sequence[WaitGroup]
+) -> tuple[list[WaitGroup], bool]:
+    """Groups besides that may go to queues or nuclei that `moved`, judged every `again_s` seconds at most; and whether some of
+    them are left for later.
+    """
+    if not moved:
+        return [], False
+    touched = WaitGroup.objects.filter(queues__overlap=sorted(moved)).exclude(id__in=[group.id for group in but])
+    found = list(touched.filter(_rested(world, again_s)).order_by("judged_at", "id")[: most + 1])
+    return found[:most], len(found) > most or touched.exclude(_rested(world, again_s)).exists()
+
+
+def _rested(world: WorldVersion, again_s: float) -> Q:
+    return Q(judged_at__lte=world.at - timedelta(seconds=again_s))
 
 
 def ask_together(group: WaitGroup) -> AskTogether | None:

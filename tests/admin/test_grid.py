@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from broker_site.foundation.access.models import Audit
-from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
+from brokerage.models import ComputingQueue, GridRevision, QueueStorage, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import QUEUE as ATTRIBUTES
 from tests.builders import grid
 
@@ -60,6 +60,19 @@ def test_a_queue_is_changed_and_the_change_is_audited(root: Client) -> None:
     assert queue.status_since > since
     row = Audit.objects.get(act="computingqueue.change")
     assert (row.before, row.after) == ({"status": "online", "maxrss": 8000}, {"status": "brokeroff", "maxrss": 16000})
+
+
+def test_an_edit_is_another_grid_for_tasks_that_wait(root: Client) -> None:
+    (queue,) = grid("ALPHA")
+    form = queue_form(queue, **{"storages-0-DELETE": "on"})
+    for path, data in (
+        (f"{QUEUE}{queue.id}/change/", queue_form(queue, maxrss=16000)),
+        ("/admin/brokerage/declaredslots/add/", {"queue": queue.id, "share": "", "resource_type": "", "n": 8}),
+        (f"{QUEUE}{queue.id}/change/", form),
+    ):
+        before = GridRevision.objects.values_list("number", flat=True).first() or 0
+        assert errors(root.post(path, data)) == {}
+        assert GridRevision.objects.get().number > before, path
 
 
 @pytest.mark.parametrize(

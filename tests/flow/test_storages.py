@@ -118,7 +118,7 @@ def test_a_task_that_found_no_place_since_a_storage_was_down_looks_again_when_it
     assert task.status != "running"
     assert task.next_look_at is not None
     back(tmp_path)
-    run_agents(3)
+    run_agents(4)
     task.refresh_from_db()
     assert task.status == "running", task.error_dialog
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.db.models import F
+from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
+from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
+from brokerage.agents import free
 from brokerage.ledger import grid_overrides
+from brokerage.ledger.look_now import look_at_share
 from brokerage.ledger.pilots import note_vain_ask
-from brokerage.models import ComputingQueue, Job, LocalOverride, Pilot, Site, StorageEndpoint, TaskWait, WaitGroup
+from brokerage.models import ComputingQueue, IdleSlot, Job, LocalOverride, Pilot, Site, StorageEndpoint, TaskWait, WaitGroup
+from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task
 from brokerage.rules.dispatch.matching import Resource
+from brokerage.rules.placement.wait_cause import LOOK_NOW
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import end, run_agents, take
-from workqueues.models import Task
+from workqueues.ledger.commands import command
+from workqueues.models import GlobalShare, Task
 
 pytestmark = pytest.mark.django_db
 
@@ -98,6 +106,70 @@ def test_a_queue_that_drains_frees_what_a_cap_kept_away() -> None:
         end(job)
     let_judge()
     assert freed() == 1
+
+
+def test_a_queue_that_moves_while_a_group_rests_is_not_forgotten() -> None:
+    (queue,) = grid("ALPHA")
+    without_pilots(queue)
+    waiting()
+    let_judge()
+    assert freed() == 0
+    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000))
+    IdleSlot.objects.all().delete()
+    assert freed() == 0, "judged a moment ago"
+    let_judge()
+    assert freed() == 1
+
+
+def test_a_look_said_while_a_group_is_judged_stays_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    (queue,) = grid("ALPHA")
+    waiting(ramCount=9000)
+    change(queue, "maxrss", "8500")
+
+    def meanwhile(decided: DecisionRequest) -> TaskDecision[Any]:
+        look_at_share(SYSTEM, GlobalShare(vo="demo", name=Task.objects.get().gshare))
+        return decide_task(decided)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(free, "decide_task", meanwhile)
+        freed()
+    assert WaitGroup.objects.get().grid_revision == LOOK_NOW
+    freed()
+    assert WaitGroup.objects.get().grid_revision > 0
+
+
+def test_of_a_large_group_the_next_portion_goes_on_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid("ALPHA")
+    StorageEndpoint.objects.update(free_gb=50_000)
+    Site.objects.update(nucleus=True, state="INACTIVE")
+    for number in range(5):
+        submitted(parameters(f"large{number}", nEvents=10, nEventsPerJob=10, taskType="prod", prodSourceLabel="managed"))
+    run_agents(2, ("refine", "feed", "assign"))
+    assert TaskWait.objects.count() == 5
+    grid_overrides.set_override(
+        LocalOverride(kind="site", name="SITE_ALPHA", attribute="state", value="ACTIVE", reason="repaired", who="ada")
+    )
+    monkeypatch.setattr(free, "MOST_TASKS", 2)
+    left = []
+    for pause in (False, False, True, True, True):
+        if pause:
+            let_judge()
+        run_agent("free", looked=True)
+        left.append(Task.objects.filter(next_look_at__gt=Now()).count())
+    assert left == [3, 3, 1, 0, 0]
+
+
+def test_a_wait_of_a_task_that_ended_is_forgotten() -> None:
+    grid("ALPHA")
+    (task,) = waiting(ramCount=9000)
+    command(task.id, "kill", "user:ada")
+    run_agents(2, ("command", "finish"))
+    task.refresh_from_db()
+    assert task.ended_at is not None
+    Task.objects.update(next_look_at=Now() - timedelta(hours=1))
+    TaskWait.objects.update(until=Task.objects.get().next_look_at)
+    freed()
+    assert not TaskWait.objects.exists()
 
 
 def test_no_more_are_freed_than_there_is_room_for() -> None:

@@ -18,6 +18,11 @@ from brokerage.rules.decision.assembly import TaskDecision
 OF_ONE_TASK = ("task_id", "waits_s", "usage", "task_priority")
 """Fields of an ask by which tasks that ask for the same may differ; what a user has on the grid is the same for all."""
 
+LOOK_NOW, MORE_LEFT = -1, -2
+"""In place of the revision by which a group was judged: somebody says "look now"; more of its tasks found a place than are let go
+at a time.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class WorldVersion:
