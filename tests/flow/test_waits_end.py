@@ -11,12 +11,10 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.agents import free
 from brokerage.ledger import grid_overrides
-from brokerage.ledger.look_now import look_at_share
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, IdleSlot, Job, LocalOverride, Pilot, Site, StorageEndpoint, TaskWait, WaitGroup
 from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task
@@ -25,7 +23,7 @@ from brokerage.rules.placement.wait_cause import LOOK_NOW
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import end, run_agents, take
 from workqueues.ledger.commands import command
-from workqueues.models import GlobalShare, Task
+from workqueues.models import Task
 
 pytestmark = pytest.mark.django_db
 
@@ -127,7 +125,7 @@ def test_a_look_said_while_a_group_is_judged_stays_said(monkeypatch: pytest.Monk
     change(queue, "maxrss", "8500")
 
     def meanwhile(decided: DecisionRequest) -> TaskDecision[Any]:
-        look_at_share(SYSTEM, GlobalShare(vo="demo", name=Task.objects.get().gshare))
+        WaitGroup.objects.update(grid_revision=LOOK_NOW)
         return decide_task(decided)
 
     with monkeypatch.context() as patch:
