@@ -36,6 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--task-queues", type=int, default=50, metavar="Q", help="task queues they wait in (default 50)")
     parser.add_argument("--clients", type=int, default=4, metavar="C", help="client processes (default 4)")
     parser.add_argument("--http", action="store_true", help="through the web server, 16 connections")
+    parser.add_argument("--jobs", type=int, default=1, metavar="J", help="with --http: jobs that an ask is for (default 1)")
     add_rounds(parser)
 
 
@@ -120,7 +121,9 @@ def run(options: Namespace) -> Iterator[Line]:
             def ready(crew: Crew) -> None:
                 take()
                 server.execute(http.FREE)
+                crew.tell("jobs_an_ask", options.jobs)
 
+            sizes["jobs_an_ask"] = options.jobs
             yield from http.measured("dispatch", server, queue_id, sizes, "match", n, options.rounds, ready)
             return
         with Crew(options.clients, Client, queue_id, server.url) as crew:

@@ -73,7 +73,9 @@ class Load:
         while waiting:
             for key, _ in self.selector.select(30):
                 number = key.data
-                received[number] += self.sockets[number].recv(65536)
+                if not (part := self.sockets[number].recv(65536)):
+                    raise BadAnswer("the server closed the connection")
+                received[number] += part
                 if not complete(received[number]):
                     continue
                 received[number] = b""
@@ -117,6 +119,7 @@ class Client:
         self.beats: list[bytes] = []
         self.last_words: list[bytes] = []
         self.turn = 0
+        self.asked_for = 1
 
     def jobs(self, n: int) -> None:
         """Write the heartbeats of the jobs 1 to `n`."""
@@ -155,14 +158,20 @@ class Client:
         """All of those jobs end."""
         self.load.run(len(self.last_words), lambda connection: self.last_words.pop())
 
+    def jobs_an_ask(self, n: int) -> None:
+        """Asks are for so many jobs from now on."""
+        self.asked_for = n
+
     def match(self, n: int) -> None:
-        """`n` times a pilot asks for a job."""
+        """Pilots ask until they have `n` jobs, as many in an ask as was said."""
 
         def ask(connection: int) -> bytes:
             self.turn += 1
-            return request(self.host, *messages.match(OFFER), self.pilots[self.turn % len(self.pilots)][0])
+            path, body = messages.match(OFFER)
+            many = {"n": self.asked_for} if self.asked_for > 1 else {}
+            return request(self.host, path, {**body, **many}, self.pilots[self.turn % len(self.pilots)][0])
 
-        self.load.run(n, ask)
+        self.load.run(n // self.asked_for, ask)
 
     def heartbeat(self, n: int) -> None:
         """`n` times a job says that it runs."""

@@ -23,7 +23,7 @@ TINY = [
     run.split()
     for run in (
         "dispatch --waiting 60 --task-queues 2 --clients 1 --rounds 1",
-        "dispatch --waiting 60 --http --rounds 1",
+        "dispatch --waiting 100 --http --jobs 2 --rounds 1",
         "reports --jobs 40 --clients 2 --rounds 1",
         "reports --jobs 40 --http --together 4 --rounds 1",
         "cycle --tasks 5 --queues 8 --jobs 50",
