@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
@@ -45,12 +45,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> Iterator[Line]:
     """A line for each round, then the result: jobs in a second."""
-    with bench() as server, _system(server) as system, http.bare(system) as bare_url:
+    with bench() as server, system_on(server) as system, http.bare(system) as bare_url:
         if options.finished:
             filling.finished_jobs(server, options.finished)
-        queues = _grid(server)
+        queues = four_queues(server)
         campaign = Campaign(server, system, options.jobs // options.tasks, options.tasks)
-        with Crew(1, http.Client, system.url, bare_url, []) as crew, _pilots(system.url, queues, options) as counts:
+        with (
+            Crew(1, http.Client, system.url, bare_url, []) as crew,
+            pilots_at(system.url, queues, options.pilots, options.run) as counts,
+        ):
             seen = Readings(server, system)
 
             def ours() -> Lap:
@@ -67,13 +70,13 @@ def run(options: Namespace) -> Iterator[Line]:
 
 
 @contextmanager
-def _system(server: Bench) -> Iterator[System]:
+def system_on(server: Bench) -> Iterator[System]:
     database = {"DATABASE_URL": server.url, "MONITORING_DATABASE_URL": ""}
     with running(INSTANCE, prepare=lambda system: (), environment=database) as system:
         yield system
 
 
-def _grid(server: Bench) -> list[tuple[str, str]]:
+def four_queues(server: Bench) -> list[tuple[str, str]]:
     """Sites with a queue and a storage each: the names of the queues, and enrolment secrets."""
     from broker_site.foundation.access.credentials import issue_enrolment
     from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
@@ -96,7 +99,9 @@ def _grid(server: Bench) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def _pilots(url: str, queues: list[tuple[str, str]], options: Namespace) -> Iterator[simulated_pilots.Counts]:
+def pilots_at(
+    url: str, queues: Sequence[tuple[str, str]], pilots: int, run_s: float, cores: int = 1
+) -> Iterator[simulated_pilots.Counts]:
     """The pilots, in a thread with a loop of its own."""
     counts, ready = simulated_pilots.Counts(), threading.Event()
     loop: asyncio.AbstractEventLoop
@@ -105,7 +110,7 @@ def _pilots(url: str, queues: list[tuple[str, str]], options: Namespace) -> Iter
     async def serve() -> None:
         nonlocal loop, work
         loop = asyncio.get_running_loop()
-        work = loop.create_task(simulated_pilots.serve(url, queues, options.pilots, options.run, counts))
+        work = loop.create_task(simulated_pilots.serve(url, queues, pilots, cores, run_s, counts))
         ready.set()
         with suppress(asyncio.CancelledError):
             await work
@@ -137,12 +142,12 @@ class Campaign:
         self.number += 1
         names = [f"flow.r{self.number}.t{number}" for number in range(self.tasks)]
         for name in names:
-            self._dataset(f"{name}.in")
+            self.dataset(f"{name}.in", self.files)
         done, jobs, before = 0, self.files * self.tasks, counts.finished
         began, cpu = time.monotonic(), time.process_time()
         self.first_s = 0.0
         for name in names:
-            self._submit(name)
+            self.submit(name)
         while done < jobs:
             time.sleep(0.02)
             done = counts.finished - before
@@ -152,27 +157,30 @@ class Campaign:
                 raise TimeoutError(f"{done} of {jobs} jobs ended in {LONGEST_S:.0f} s; {counts.refused[:3]}")
         return Lap(jobs, time.monotonic() - began, time.process_time() - cpu, None)
 
-    def _dataset(self, name: str) -> None:
-        """A dataset of the catalogue with a file for each job, of which every site has copies."""
+    def dataset(self, name: str, files: int) -> None:
+        """A dataset of the catalogue of so many files, one for each job, of which every site has copies."""
         from workqueues.models import CatalogueDataset, CatalogueFile, Replica
 
         dataset = CatalogueDataset.objects.create(vo=VO, name=name, owner=USER, state="closed")
-        files = CatalogueFile.objects.bulk_create(
+        made = CatalogueFile.objects.bulk_create(
             CatalogueFile(dataset=dataset, lfn=f"{name}.{n:06}", fsize=1000, checksum="00000001", n_events=10)
-            for n in range(self.files)
+            for n in range(files)
         )
-        Replica.objects.bulk_create(Replica(file=file, storage=f"FLOW{at}_DISK") for file in files for at in range(QUEUES))
+        Replica.objects.bulk_create(Replica(file=file, storage=f"FLOW{at}_DISK") for file in made for at in range(QUEUES))
 
-    def _submit(self, name: str) -> None:
-        body = json.dumps(_parameters(name)).encode()
+    def submit(self, name: str, **more: Any) -> int:
+        """Submit a task over NAME.in; `more` parameters replace those that it has. Its number."""
+        body = json.dumps({**parameters(name), **more}).encode()
         head = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         with closing(HTTPConnection(urlsplit(self.url).netloc, timeout=30)) as connection:
             connection.request("POST", "/api/v1/tasks/", body, head)
             answer = connection.getresponse()
-            assert answer.status == 201, answer.read()
+            said = json.loads(answer.read())
+            assert answer.status == 201, said
+            return int(said["id"])
 
 
-def _parameters(name: str) -> dict[str, Any]:
+def parameters(name: str) -> dict[str, Any]:
     """A task that makes a job of each file of NAME.in."""
     out = {"type": "template", "param_type": "output", "token": "", "dataset": f"{name}.out", "value": f"{name}.out.${{SN}}"}
     return {

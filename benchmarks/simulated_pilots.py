@@ -63,10 +63,10 @@ class Connection:
         self.reader = self.writer = None
 
 
-async def pilot(url: str, queue: str, secret: str, number: int, run_s: float, counts: Counts) -> None:
-    """Serve a queue until cancelled; a job runs for `run_s` seconds."""
+async def pilot(url: str, queue: str, secret: str, number: int, cores: int, run_s: float, counts: Counts) -> None:
+    """Serve a queue until cancelled, with so many cores; a job runs for `run_s` seconds."""
     connection = Connection(url)
-    me = {"queue": queue, "host": "bench", "slot": f"slot{number}", "cores": 1, "memory_mb": 4000, "disk_mb": 20000}
+    me = {"queue": queue, "host": "bench", "slot": f"slot{number}", "cores": cores, "memory_mb": 16_000, "disk_mb": 20000}
     try:
         while True:
             status, answer = await connection.post("/api/v1/pilots/", me, secret)
@@ -75,7 +75,7 @@ async def pilot(url: str, queue: str, secret: str, number: int, run_s: float, co
             await asyncio.sleep(REFUSED_S)
         token, wait_s = answer["token"], answer["long_poll_s"]
         while True:
-            offer = {"cores": 1, "memory_mb": 4000, "disk_mb": 20000, "walltime_s": 86000, "wait_s": wait_s}
+            offer = {"cores": cores, "memory_mb": 16_000, "disk_mb": 20000, "walltime_s": 86000, "wait_s": wait_s}
             status, answer = await connection.post("/api/v1/pilots/match/", {"request": str(uuid.uuid4()), **offer}, token)
             if status == 200:
                 await _run(connection, answer["job"], run_s, counts)
@@ -107,9 +107,9 @@ async def _run(connection: Connection, job: Any, run_s: float, counts: Counts) -
     counts.refused.append(f"report of job {job['id']}: {status} {answer}")
 
 
-async def serve(url: str, queues: Sequence[tuple[str, str]], pilots: int, run_s: float, counts: Counts) -> None:
-    """So many pilots, dealt to the queues (name, enrolment secret), until cancelled."""
+async def serve(url: str, queues: Sequence[tuple[str, str]], pilots: int, cores: int, run_s: float, counts: Counts) -> None:
+    """So many pilots of so many cores, dealt to the queues (name, enrolment secret), until cancelled."""
     async with asyncio.TaskGroup() as group:
         for number in range(pilots):
             queue, secret = queues[number % len(queues)]
-            group.create_task(pilot(url, queue, secret, number, run_s, counts))
+            group.create_task(pilot(url, queue, secret, number, cores, run_s, counts))

@@ -7,22 +7,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
-from brokerage.ledger.waits import drop_waits, end_waits, note_judged
+from brokerage.ledger.waits import drop_waits, end_waits, note_causes, note_judged
 from brokerage.models import WaitGroup
 from brokerage.queries.idle_slots import idle_slots
 from brokerage.queries.wait_groups import AskTogether, any_waits, ask_together, groups_to_judge, groups_touched, tasks_in
 from brokerage.queries.world import load_snapshot
 from brokerage.queries.world_version import world_version
-from brokerage.rules.decision.assembly import DecisionRequest, decide_task
+from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task
 from brokerage.rules.decision.policy_choice import NUCLEUS
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.facts.ask import Usage
 from brokerage.rules.placement.room import QueueLoad, fill, queue_loads
 from brokerage.rules.placement.slots import JobGrants, chosen_queues, limit_of
+from brokerage.rules.placement.wait_cause import WaitCause, cause_of
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 
 MOST_GROUPS = 50
@@ -57,16 +59,24 @@ def free(run: Run) -> int:
     groups = urgent + touched
     grants, config = JobGrants(loads), BrokerConfig(gdpconfig.component)
     more_left: list[int] = []
+    causes: dict[int, WaitCause] = {}
 
     def judge(group: WaitGroup) -> list[int]:
         together = ask_together(group)
-        tasks = [] if together is None else _to_free(together, snapshot, config, grants)
+        if together is None:
+            return []
+        decision = _decided(together, snapshot, config)
+        cause = cause_of(decision)
+        if (list(cause.criteria), list(cause.queues)) != (group.criteria, group.queues):
+            causes[group.id] = cause  # what is left of the group is touched by what moves there from now on
+        tasks = _to_free(together, decision, grants)
         if len(tasks) == MOST_TASKS:
             more_left.append(group.id)
         return tasks
 
     tasks = one_by_one(groups, judge, lambda group, error: run.leave(f"group {group.id}", error))
     freed = end_waits(list(chain.from_iterable(tasks)))
+    note_causes(causes)
     note_judged(groups, more_left, world)
     return max(freed, len(urgent) if len(urgent) == MOST_GROUPS else 0)
 
@@ -80,19 +90,24 @@ def _note_moves(loads: Mapping[str, QueueLoad], work: Mapping[str, float]) -> No
     _seen.update(known)
 
 
-def _to_free(together: AskTogether, snapshot: GridSnapshot, config: BrokerConfig, grants: JobGrants) -> list[int]:
-    """The tasks of a group for which a place is found now: of jobs for queues as many as fill them."""
+def _decided(together: AskTogether, snapshot: GridSnapshot, config: BrokerConfig) -> TaskDecision[Any]:
+    """The decision about a group on what is true now."""
     ask, nuclei = replace(together.ask, usage=Usage()), together.policy.activity == NUCLEUS
     facts = replace(together.task_facts, able_queues=None, added=()) if nuclei else together.task_facts
     policy = together.policy if nuclei else config.policy(ask.vo, together.policy.activity)
-    decision = decide_task(DecisionRequest(snapshot, facts, ask, policy, config))
+    return decide_task(DecisionRequest(snapshot, facts, ask, policy, config))
+
+
+def _to_free(together: AskTogether, decision: TaskDecision[Any], grants: JobGrants) -> list[int]:
+    """The tasks of a group for which a place is found: of jobs for queues as many as fill them."""
+    policy, ask, columns, _ = decision.inputs
     if decision.decision.outcome != "assign":
         return []
     tasks = tasks_in(together.group_id, MOST_TASKS)
-    if nuclei:
+    if policy.activity == NUCLEUS:
         return [task.task_id for task in tasks]
     limit = limit_of(policy.activity, ask.share, gdpconfig.component("jobbroker", vo=ask.vo))
-    chosen, columns = decision.decision.chosen, decision.inputs.columns
+    chosen = decision.decision.chosen
     own_names = {choice.name: columns.own_names[choice.row] for choice in chosen}
     rooms = {own_names[q.name]: int(q.room) for q in chosen_queues(chosen, columns, limit, grants, ask.share) if q.room >= 1}
     freed = []

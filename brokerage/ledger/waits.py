@@ -9,7 +9,7 @@ lock keeps both from passing each other, and the time of the last change tells w
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db import connection, transaction
@@ -19,7 +19,7 @@ from broker_site.foundation.agency.run import Run
 from brokerage.models import WaitGroup
 from brokerage.queries.world_version import last_root_change
 from brokerage.rules.decision.assembly import TaskDecision
-from brokerage.rules.placement.wait_cause import LOOK_NOW, MORE_LEFT, WorldVersion, cause_of
+from brokerage.rules.placement.wait_cause import LOOK_NOW, MORE_LEFT, WaitCause, WorldVersion, cause_of
 from workqueues.ledger.holds import retry_later, set_pending
 
 _ALONE = "SELECT pg_advisory_xact_lock(hashtext('roots of storages'))"
@@ -97,7 +97,7 @@ def _join_group(task_id: int, decision: TaskDecision[Any], world: WorldVersion) 
             _GROUP,
             {
                 "key": cause.key,
-                "policy": policy.name,
+                "policy": policy.name[:LONGEST_NAME],
                 "ask": json.dumps(ask.to_document()),
                 "own": decision.task_facts.to_bytes(),
                 "criteria": list(cause.criteria),
@@ -109,6 +109,12 @@ def _join_group(task_id: int, decision: TaskDecision[Any], world: WorldVersion) 
             },
         )
         cursor.execute(_JOIN, [task_id, cause.key])
+
+
+def note_causes(causes: Mapping[int, WaitCause]) -> None:
+    """What these groups (ids) wait for is something else now."""
+    for group_id, cause in sorted(causes.items()):
+        WaitGroup.objects.filter(id=group_id).update(criteria=list(cause.criteria), queues=list(cause.queues))
 
 
 def note_judged(groups: Sequence[WaitGroup], more_left: Collection[int], world: WorldVersion) -> None:

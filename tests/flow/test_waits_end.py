@@ -21,7 +21,7 @@ from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, dec
 from brokerage.rules.dispatch.matching import Resource
 from brokerage.rules.placement.wait_cause import LOOK_NOW
 from tests.builders import grid, parameters, pilot, submitted
-from tests.flow.steps import end, run_agents, take
+from tests.flow.steps import end, run_agents, take, try_take
 from workqueues.ledger.commands import command
 from workqueues.models import Task
 
@@ -230,3 +230,22 @@ def test_many_waiting_tasks_of_one_kind_cost_as_many_statements_as_two() -> None
         counts.append(len(queries))
     assert WaitGroup.objects.count() == 1
     assert counts[1] <= counts[0]
+
+
+def test_those_for_which_there_was_no_room_go_on_as_room_comes() -> None:
+    (queue,) = grid("ALPHA")
+    tasks = waiting(3, ramCount=9000)
+    assert WaitGroup.objects.get().queues == []
+    Pilot.objects.filter(queue=queue).delete()
+    note_vain_ask(pilot(queue, "s1"), queue.id, Resource(queue.name, 1, 16_000, 10000))
+    change(queue, "maxrss", "16000")
+    assert freed() == 1
+    assert WaitGroup.objects.get().queues == ["ALPHA"], "what is left waits for this queue"
+    for _ in range(6):
+        run_agents(2, ("wake", "generate"))
+        while (leased := try_take(queue)) is not None:
+            end(leased)
+        let_judge()
+        run_agents(1, ("free",))
+    run_agents(2)
+    assert Job.objects.filter(task_id__in=[task.id for task in tasks], status="finished").count() == 3

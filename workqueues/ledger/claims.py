@@ -78,7 +78,7 @@ def claim_tasks(
         holders = dict(cursor.fetchall())
         cursor.execute(
             f"""SELECT t.id FROM workqueues_task t {JOIN[order]} WHERE t.id = ANY(%(ids)s) AND t.locked_by = %(run)s
-            ORDER BY {ORDER[order]} t.current_priority DESC, t.id""",
+            ORDER BY {ORDER[order]} t.current_priority DESC, t.modification_time, t.id""",
             {"ids": list(holders), "run": run_id},
         )
         in_order = [row[0] for row in cursor.fetchall()]
