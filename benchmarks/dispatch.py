@@ -123,7 +123,7 @@ def run(options: Namespace) -> Iterator[Line]:
                 server.execute(http.FREE)
                 crew.tell("jobs_an_ask", options.jobs)
 
-            sizes["jobs_an_ask"] = options.jobs
+            sizes["jobs"] = options.jobs
             yield from http.measured("dispatch", server, queue_id, sizes, "match", n, options.rounds, ready)
             return
         with Crew(options.clients, Client, queue_id, server.url) as crew:

@@ -70,9 +70,10 @@ def run(options: Namespace) -> Iterator[Line]:
 
 
 @contextmanager
-def system_on(server: Bench) -> Iterator[System]:
+def system_on(server: Bench, instance: str = INSTANCE) -> Iterator[System]:
+    """The whole system, on the database of this run."""
     database = {"DATABASE_URL": server.url, "MONITORING_DATABASE_URL": ""}
-    with running(INSTANCE, prepare=lambda system: (), environment=database) as system:
+    with running(instance, prepare=lambda system: (), environment=database) as system:
         yield system
 
 

@@ -76,7 +76,7 @@ def test_every_benchmark_says_its_figures_and_sizes_last(services: Services, red
     environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
     environment.pop("DJANGO_SETTINGS_MODULE", None)
     command = [sys.executable, "-c", PROGRAM, json.dumps(TINY)]
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for (name, *words), lines in zip(TINY, ran.stdout.split("end of the run"), strict=True):
         *_, last = map(json.loads, lines.strip().splitlines())
