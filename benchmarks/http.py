@@ -54,15 +54,17 @@ class Load:
     """Open connections, each with one request on its way at a time."""
 
     def __init__(self, host: str, port: int) -> None:
-        self.sockets = [socket.create_connection((host, port)) for _ in range(CONNECTIONS)]
+        self.address = (host, port)
         self.selector = selectors.DefaultSelector()
-        for number, one in enumerate(self.sockets):
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.selector.register(one, selectors.EVENT_READ, number)
+        self.sockets = [self._opened(number) for number in range(CONNECTIONS)]
         self.seconds: list[float] = []
 
     def run(self, n: int, make: Callable[[int], bytes]) -> None:
         """Send `n` requests, `make(connection number)` each; every answer must be 200."""
+        for key, _ in self.selector.select(0):  # closed by the server, which keeps no connection without requests for long
+            self.selector.unregister(key.fileobj)
+            self.sockets[key.data].close()
+            self.sockets[key.data] = self._opened(key.data)
         started = [0.0] * CONNECTIONS
         received = [b""] * CONNECTIONS
         left = n
@@ -85,6 +87,12 @@ class Load:
                     self._send(number, make, started)
                 else:
                     waiting -= 1
+
+    def _opened(self, number: int) -> socket.socket:
+        one = socket.create_connection(self.address)
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.selector.register(one, selectors.EVENT_READ, number)
+        return one
 
     def _send(self, number: int, make: Callable[[int], bytes], started: list[float]) -> None:
         message = make(number)

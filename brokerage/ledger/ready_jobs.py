@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 
 import redis
@@ -38,13 +38,12 @@ def tell(jobs: Mapping[int, int]) -> None:
         logger.warning("asks that wait are not told of jobs: %s", error)
 
 
-def messages(heard: Callable[[], None]) -> Iterator[Mapping[int, int]]:
-    """What is told from now on; `heard` is called once it is listened to. Raises RedisError or OSError when Redis goes."""
+def messages() -> Iterator[Mapping[int, int]]:
+    """What is told from now on. Raises RedisError or OSError when Redis goes, ValueError at what is no such message."""
     listener = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=SILENCE_S + PATIENCE_S, socket_connect_timeout=PATIENCE_S)
     try:
         with listener.pubsub(ignore_subscribe_messages=True) as channel:
             channel.subscribe(CHANNEL)
-            heard()
             while True:
                 message = channel.get_message(timeout=SILENCE_S)
                 if message is None:

@@ -135,7 +135,7 @@ class HeldAsks:
         told = False
         while not self._stop.is_set():
             try:
-                for jobs in ready_jobs.messages(lambda: None):
+                for jobs in ready_jobs.messages():
                     told = False
                     if self._stop.is_set():
                         return
