@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--clients", type=int, default=4, metavar="C", help="client processes (default 4)")
     parser.add_argument("--jobs", type=int, default=4000, metavar="N", help="leased jobs, at least 4 a client (default 4000)")
     parser.add_argument("--http", action="store_true", help="through the web server, 16 connections")
-    parser.add_argument("--together", type=int, default=1, metavar="K", help="jobs that are settled together (default 1)")
+    parser.add_argument("--together", type=int, default=1, metavar="K", help="jobs that are told of together (default 1)")
     add_rounds(parser)
 
 
@@ -58,27 +58,27 @@ class Client:
 
     def heartbeat(self, n: int) -> None:
         """Prolong `n` leases."""
-        from brokerage.ledger.lease import renew
+        from brokerage.ledger.heartbeats import SignOfLife, beat
 
-        for job_id in self._jobs(n):
-            assert renew(job_id, 1) is not None
+        for jobs in batched(self._jobs(n), self.together):
+            assert None not in beat([SignOfLife(job_id, 1) for job_id in jobs])
 
     def state(self, n: int) -> None:
         """Report `n` moves: each job starts, then runs."""
-        from brokerage.ledger.lease import advance
+        from brokerage.ledger.heartbeats import SignOfLife, beat
 
-        for job_id in self._jobs(n // 2):
-            assert advance(job_id, 1, "starting", ["sent"], f"job:{job_id}") is not None
-            assert advance(job_id, 1, "running", JOB.starting, f"job:{job_id}") is not None
+        for jobs in batched(self._jobs(n // 2), self.together):
+            for status in JOB.heartbeat:
+                assert {lease.status for lease in beat([SignOfLife(job_id, 1, status) for job_id in jobs]) if lease} == {status}
 
     def life(self, n: int) -> None:
         """Report `n` times: each job starts, is heard of, runs, is heard of."""
-        from brokerage.ledger.lease import advance, renew
+        from brokerage.ledger.heartbeats import SignOfLife, beat
 
-        for job_id in self._jobs(n // 4):
-            for status, sources in (("starting", ["sent"]), ("running", JOB.starting)):
-                assert advance(job_id, 1, status, sources, f"job:{job_id}") is not None
-                assert renew(job_id, 1) is not None
+        for jobs in batched(self._jobs(n // 4), self.together):
+            for status in JOB.heartbeat:
+                for _ in range(2):
+                    assert None not in beat([SignOfLife(job_id, 1, status) for job_id in jobs])
 
     def settle(self, n: int) -> None:
         """End `n` jobs as finished, with two outputs each."""

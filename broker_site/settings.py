@@ -45,7 +45,6 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "broker_site.foundation.access.trace.TraceMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "broker_site.roof.web.pilot_verbs.PilotVerbsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "broker_site.foundation.access.headers.SecurityHeadersMiddleware",
     "broker_site.foundation.access.problems.ProblemsMiddleware",
@@ -118,7 +117,7 @@ PATIENCE = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
 }
-"""How long a process waits for a server whose host is gone; for one that is there but frozen see `roof.web.lanes`."""
+"""How long a process waits for a server whose host is gone; for one that is there but frozen see `roof.web.lane`."""
 
 
 def _connection(database: Database, guards: dict[str, object], **more: object) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.duties import AGENTS, late_after_s
-from broker_site.roof.web.lanes import cut
+from broker_site.roof.web.lane import cut
 
 EVERY_S = 5.0
 PATIENCE_S = 3.0

@@ -12,7 +12,8 @@ from broker_site.foundation.access.jsonbody import read_object
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.foundation.outside_data import OutsideDataError
-from brokerage.ledger.lease import ROTATE_S, LeaseState
+from brokerage.ledger.heartbeats import LeaseState
+from brokerage.ledger.lease import ROTATE_S
 from brokerage.queries.job_document import LeasedJob
 from brokerage.rules.dispatch.pilot_messages import read_message
 

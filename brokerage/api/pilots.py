@@ -6,10 +6,11 @@ epoch).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_POST
 
@@ -20,24 +21,21 @@ from broker_site.foundation.access.pace import Pace
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.sql.prepared import run_together
+from brokerage.api.joint_verbs import Joint, Wish, jointly
 from brokerage.api.messages import BROKEN_RULES, job_token, message
 from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
-from brokerage.ledger.lease import (
-    HeldAtMost,
-    leasing,
-    leasing_again,
-    register,
-)
+from brokerage.ledger.handing_out import Ask, hand_out, handed_out_before
+from brokerage.ledger.lease import HeldAtMost, register
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, Pilot
-from brokerage.queries.job_document import LeasedJob, jobs_of_ask, leased_jobs
+from brokerage.queries.job_document import LeasedJob
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, local_storages, outcomes
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.matching import Resource
 from brokerage.rules.dispatch.pilot_messages import JobRequest, PastLeases, Registration
 from brokerage.rules.dispatch.timeouts import lease_s
 
+ASKS = Joint(hand_out, key=lambda ask: ask.pilot)
 REGISTERING, MATCHING, FINISHING, ASKING_FOR_OUTCOMES = Pace(), Pace(), Pace(), Pace()
 """A pilot whose job finished gets its ask back, as often as FINISHING allows: slots with very short jobs are kept busy."""
 
@@ -107,13 +105,20 @@ def match(request: HttpRequest) -> HttpResponse:
         note_vain_ask(pilot_id, queue.id, offer)
         return _nothing()
     most = HeldAtMost(cores, gdpconfig.value("dispatch", "LEASES_PER_SLOT"))
-    jobs = _lease(queue, pilot_id, ask, offer, most)
-    if not jobs:
-        note_vain_ask(pilot_id, queue.id, offer)
-        seconds = min(ask.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
-        return may_wait(_nothing(), WaitingAsk(queue.id, seconds, principal.credential or 0)) if seconds else _nothing()
-    told = [_told(job, principal.credential or 0) for job in jobs]
-    return JsonResponse({"job": told[0]} if ask.n is None else {"jobs": told})
+    asks = _asks(queue, pilot_id, ask, offer, most)
+
+    def tell(jobs: list[LeasedJob]) -> HttpResponse:
+        jobs = jobs or next(filter(None, (hand_out([other])[0] for other in asks)), [])
+        jobs = jobs or handed_out_before(pilot_id, ask.request)
+        if not jobs:
+            note_vain_ask(pilot_id, queue.id, offer)
+            seconds = min(ask.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
+            return may_wait(_nothing(), WaitingAsk(queue.id, seconds, principal.credential or 0)) if seconds else _nothing()
+        told = [_told(job, principal.credential or 0) for job in jobs]
+        return JsonResponse({"job": told[0]} if ask.n is None else {"jobs": told})
+
+    best = next(asks, None)
+    return tell([]) if best is None else jointly(request, Wish(ASKS, best, tell))
 
 
 @require_POST
@@ -154,20 +159,12 @@ def _nothing() -> HttpResponse:
     return answer
 
 
-def _lease(queue: PilotQueue, pilot_id: UUID, ask: JobRequest, offer: Resource, most: HeldAtMost) -> list[LeasedJob]:
-    """The first jobs of the best task queue that has any for the pilot; or those that this very ask got before."""
+def _asks(queue: PilotQueue, pilot_id: UUID, ask: JobRequest, offer: Resource, most: HeldAtMost) -> Iterator[Ask]:
+    """For each task queue that suits the pilot what it asks there, best first; who asks for the next says that one had no job."""
     watcher = gdpconfig.component("watcher", app="pandaserver")
-    documents = jobs_of_ask(pilot_id, ask.request)
     for fresh in (False, True):
         for waiting in WAITING.offers(queue.id, offer, fresh=fresh):
-            seconds = lease_s(waiting.label, queue.workflow, watcher)
-            try:
-                rows = run_together([leasing(waiting.id, pilot_id, ask.request, seconds, most, ask.n or 1), documents])
-            except IntegrityError:
-                continue  # this ask, or another of the same pilot, has just got its job through another process
-            if rows:
-                return leased_jobs(rows)
-    return leased_jobs(run_together([leasing_again(pilot_id, ask.request), documents]))
+            yield Ask(waiting.id, pilot_id, ask.request, lease_s(waiting.label, queue.workflow, watcher), most, ask.n or 1)
 
 
 def _told(job: LeasedJob, credential: int) -> dict[str, Any]:

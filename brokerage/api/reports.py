@@ -21,21 +21,21 @@ from broker_site.foundation.access.pace import Pace
 from broker_site.foundation.access.principal import JobClaim, Principal
 from broker_site.foundation.access.problems import Refused, not_authenticated
 from broker_site.foundation.access.tokens import BadToken
+from brokerage.api.joint_verbs import Joint, Wish, carry_out, jointly
 from brokerage.api.messages import in_words, job_token, message
 from brokerage.api.pilots import ask_back
-from brokerage.ledger.joint_ends import JointEnds
-from brokerage.ledger.lease import advance, is_replaced, renew
-from brokerage.ledger.settle import LastWord
+from brokerage.ledger.heartbeats import LeaseState, SignOfLife, beat
+from brokerage.ledger.lease import is_replaced
+from brokerage.ledger.settle import LastWord, settle_jobs
 from brokerage.models import Job
-from brokerage.queries.pilots import STATUSES
 from brokerage.rules.dispatch.pilot_messages import Heartbeat, Reports, read_message, read_report
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
 REPORTING = Pace()
 """Heartbeats and reports have a budget of their own, so that no ask for work takes it away."""
-ENDS = JointEnds()
-SOURCES = {status: JOB.sources(status) for status in JOB.heartbeat}
+BEATS = Joint(beat, key=lambda sign: sign.job_id)
+ENDS = Joint(settle_jobs, key=lambda word: word.job_id)
 Answer = dict[str, Any]
 
 
@@ -45,7 +45,8 @@ def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
     """A sign of life prolongs the lease and carries the state; the answer carries the token that counts and a kill."""
     claim = _claim(request.principal)  # type: ignore[attr-defined]
     shown = request.META["HTTP_AUTHORIZATION"].split()[-1]
-    return JsonResponse(_heartbeat(claim, message(request, Heartbeat), shown))
+    sign = _sign_of_life(claim, message(request, Heartbeat))
+    return jointly(request, Wish(BEATS, sign, lambda lease: JsonResponse(_prolonged(claim, shown, lease))))
 
 
 @require_POST
@@ -56,7 +57,8 @@ def report(request: HttpRequest, job_id: int) -> HttpResponse:
     A part that breaks a rule is left out and noted with the job; only without a status there is no end.
     """
     claim = _claim(request.principal)  # type: ignore[attr-defined]
-    return JsonResponse(_ends([(claim, _last_word(claim, read_object(request)))])[0])
+    word = _last_word(claim, read_object(request))
+    return jointly(request, Wish(ENDS, word, lambda end: JsonResponse(_ended(claim, end))))
 
 
 @require_POST
@@ -69,35 +71,41 @@ def reports(request: HttpRequest) -> HttpResponse:
     principal: Principal = request.principal  # type: ignore[attr-defined]
     entries = message(request, Reports).jobs
     answers: list[Answer] = [{} for _ in entries]
-    words: dict[int, tuple[JobClaim, LastWord]] = {}
+    wishes: dict[int, Wish[Any, Any, Answer]] = {}
     for i, entry in enumerate(entries):
         try:
-            shown = entry.get("token")
-            claim = _claim_of_pilot(principal, shown)
-            said = {name: value for name, value in entry.items() if name != "token"}
-            if said.get("status") in JOB.heartbeat:
-                answers[i] = _heartbeat(claim, in_words(partial(read_message, Heartbeat), said), str(shown))
-            else:
-                words[i] = (claim, _last_word(claim, said))
+            wishes[i] = _wish(principal, entry)
         except Refused as refused:
-            answers[i] = _problem(refused)
-    for i, answer in zip(words, _ends(list(words.values()), each=True), strict=True):
-        answers[i] = answer
+            answers[i] = {"problem": refused.problem()}
+    places = list(wishes)
+    for i, told in carry_out(list(wishes.values())):
+        if isinstance(told, Exception) and not isinstance(told, Refused):
+            raise told
+        answers[places[i]] = {"problem": told.problem()} if isinstance(told, Refused) else told
     return JsonResponse({"jobs": answers})
 
 
-def _heartbeat(claim: JobClaim, said: Heartbeat, shown: str) -> Answer:
+def _wish(principal: Principal, entry: dict[str, Any]) -> Wish[Any, Any, Answer]:
+    """What an entry for one of the pilot's jobs says."""
+    shown = entry.get("token")
+    claim = _claim_of_pilot(principal, shown)
+    said = {name: value for name, value in entry.items() if name != "token"}
+    if said.get("status") in JOB.heartbeat:
+        sign = _sign_of_life(claim, in_words(partial(read_message, Heartbeat), said))
+        return Wish(BEATS, sign, partial(_prolonged, claim, str(shown)))
+    return Wish(ENDS, _last_word(claim, said), partial(_ended, claim))
+
+
+def _sign_of_life(claim: JobClaim, said: Heartbeat) -> SignOfLife:
+    return SignOfLife(claim.job_id, claim.epoch, said.status, claim.issued)
+
+
+def _prolonged(claim: JobClaim, shown: str, lease: LeaseState | None) -> Answer:
     """The answer to a sign of life under the token `shown`. Refused where the lease is over."""
-    job_id, epoch, status = claim.job_id, claim.epoch, said.status
-    if STATUSES.of(job_id, epoch) == status:
-        lease_state = renew(job_id, epoch, claim.issued)
-    else:
-        lease_state = advance(job_id, epoch, status, SOURCES[status], f"job:{job_id}", claim.issued)
-    if lease_state is None:
+    if lease is None:
         raise _over(claim)
-    STATUSES.note(job_id, epoch, lease_state.status)
-    token = shown if claim.issued == lease_state.issued else job_token(job_id, epoch, lease_state, claim.pilot)
-    return {"token": token, "lease_s": lease_state.lease_s, "command": "tobekilled" if lease_state.kill else None}
+    token = shown if claim.issued == lease.issued else job_token(claim.job_id, claim.epoch, lease, claim.pilot)
+    return {"token": token, "lease_s": lease.lease_s, "command": "tobekilled" if lease.kill else None}
 
 
 def _last_word(claim: JobClaim, body: dict[str, Any]) -> LastWord:
@@ -105,19 +113,13 @@ def _last_word(claim: JobClaim, body: dict[str, Any]) -> LastWord:
     return LastWord(claim.job_id, claim.epoch, said, f"job:{claim.job_id}", notes, claim.issued)
 
 
-def _ends(words: list[tuple[JobClaim, LastWord]], *, each: bool = False) -> list[Answer]:
-    """How the jobs ended. Where a lease is over: Refused, or, for `each` by itself, the problem in its place."""
-    answers = []
-    for (claim, _), end in zip(words, ENDS.end([word for _, word in words]), strict=True):
-        if isinstance(end, Stale):
-            if not each:
-                raise _over(claim)
-            answers.append(_problem(_over(claim)))
-            continue
-        if end == "finished":
-            ask_back(claim.pilot)
-        answers.append({"status": end})
-    return answers
+def _ended(claim: JobClaim, end: str | Stale) -> Answer:
+    """The answer to a last word. Refused where the lease is over."""
+    if isinstance(end, Stale):
+        raise _over(claim)
+    if end == "finished":
+        ask_back(claim.pilot)
+    return {"status": end}
 
 
 def _claim(principal: Principal) -> JobClaim:
@@ -150,7 +152,3 @@ def _over(claim: JobClaim) -> Refused:
         alert("future_epoch", "job tokens", reason)
     detail = f"Job {claim.job_id} is not held under this token any more; stop its payload."
     return Refused(409, "The lease is over", detail)
-
-
-def _problem(refused: Refused) -> Answer:
-    return {"problem": refused.problem()}

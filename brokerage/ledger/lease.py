@@ -5,7 +5,7 @@ Each verb is one statement, so one transaction and one round trip.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -23,10 +23,12 @@ Until a token was shown nobody knows that its answer came: the ones before it wo
 """
 ANY_TOKEN = 2**40
 """For callers inside of the server, which show no token."""
-GOOD_TOKEN = (
-    f"token_since IS NULL OR token_since <= to_timestamp($3::float8) OR token_since > now() - make_interval(secs => {OVERLAP_S})"
-)
-"""The condition that a job token, issued at the second $3, is no older than the newest one shown, or that this one is young."""
+
+
+def good_token(issued: str) -> str:
+    """The condition that a job token, issued at the second `issued`, is no older than the newest shown, or that this is young."""
+    young = f"token_since > now() - make_interval(secs => {OVERLAP_S})"
+    return f"token_since IS NULL OR token_since <= to_timestamp({issued}::float8) OR {young}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +42,6 @@ class Lease:
     epoch: int
     attempt_nr: int
     task_id: int
-    lease_s: float
-    issued: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseState:
-    """The answer to a heartbeat: the job's state, whether it is to be killed, and how long the lease is from now (seconds).
-
-    `issued`: when the job token that the caller goes on with is issued, seconds since 1970.
-    """
-
-    status: str
-    kill: bool
     lease_s: float
     issued: int = 0
 
@@ -110,47 +99,11 @@ _LEASE = Prepared(
     """,
 )
 
-_PROLONG = f"""last_seen = now(), lease_until = now() + make_interval(secs => lease_s),
-    token_since = CASE WHEN $3 = {ANY_TOKEN} THEN token_since ELSE greatest(token_since, to_timestamp($3::float8)) END"""
-_HELD = f"id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND ({GOOD_TOKEN})"
-_TOKEN = f"CASE WHEN $3 > extract(epoch FROM now()) - {ROTATE_S} THEN $3 ELSE floor(extract(epoch FROM now()))::bigint END"
-
-_RENEW = Prepared(
-    "renew",
-    "bigint, int, bigint",
-    f"UPDATE brokerage_job SET {_PROLONG} WHERE {_HELD} RETURNING status, kill_requested, lease_s, {_TOKEN}",
-)
-
-_ADVANCE = Prepared(
-    "advance",
-    "bigint, int, bigint, text, text[], text",
-    f"""
-    WITH seen AS (
-        SELECT id AS seen_id, status AS old, status = ANY($5) AS moves FROM brokerage_job WHERE {_HELD} FOR NO KEY UPDATE
-    ), held AS (
-        UPDATE brokerage_job SET status = CASE WHEN moves THEN $4 ELSE status END,
-            status_since = CASE WHEN moves THEN now() ELSE status_since END, {_PROLONG}
-        FROM seen WHERE id = seen_id RETURNING id, old, moves, status, epoch, kill_requested, lease_s, computing_queue_id
-    ), noted AS (
-        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
-        SELECT id, old, $4, epoch, $6, 'pilot reports ' || $4 FROM held WHERE moves
-    ), started AS (
-        UPDATE brokerage_computingqueue SET last_start = now() WHERE id IN (
-            SELECT q.id FROM brokerage_computingqueue q
-            WHERE q.id = (SELECT computing_queue_id FROM held WHERE moves AND status = 'running')
-                AND (q.last_start IS NULL OR q.last_start < now() - interval '1 minute')
-            FOR NO KEY UPDATE SKIP LOCKED)
-    )
-    SELECT status, kill_requested, lease_s, {_TOKEN} FROM held
-    """,
-)
-"""A start is noted with its queue, at most once a minute, and not while somebody else writes there."""
-
-
+_GOOD_TOKEN = good_token("$3")
 _REPLACED = Prepared(
     "replaced_token",
     "bigint, int, bigint",
-    f"SELECT 1 FROM brokerage_job WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND NOT ({GOOD_TOKEN})",
+    f"SELECT 1 FROM brokerage_job WHERE id = $1 AND epoch = $2 AND lease_until IS NOT NULL AND NOT ({_GOOD_TOKEN})",
 )
 
 
@@ -190,27 +143,9 @@ def lease(
     return None
 
 
-def renew(job_id: int, epoch: int, token: int = ANY_TOKEN) -> LeaseState | None:
-    """Prolong the lease; None when it is over (another epoch, or the job ended), or the token was replaced.
-
-    `token`: when the job token of the caller was issued; a newer one than any before is noted. One that is older than ROTATE_S is
-    to be replaced.
-    """
-    for row in _RENEW.run(job_id, epoch, token):
-        return LeaseState(*row)
-    return None
-
-
 def is_replaced(job_id: int, epoch: int, token: int) -> bool:
     """Whether the lease goes on under a newer token."""
     return bool(_REPLACED.run(job_id, epoch, token))
-
-
-def advance(job_id: int, epoch: int, status: str, sources: Sequence[str], who: str, token: int = ANY_TOKEN) -> LeaseState | None:
-    """Prolong the lease as `renew` does, and move the job to `status` (starting, running) if it is in one of `sources`."""
-    for row in _ADVANCE.run(job_id, epoch, token, status, list(sources), who):
-        return LeaseState(*row)
-    return None
 
 
 def register(pilot: Pilot) -> None:

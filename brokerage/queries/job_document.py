@@ -43,13 +43,15 @@ Outputs with the folders of their datasets.
 
 
 _JOB = Prepared("job_document", "bigint", f"{_COLUMNS} WHERE j.id = $1")
-_OF_ASK = Prepared(
-    "job_documents_of_ask",
-    "uuid, uuid",
+_OF_ASKS = Prepared(
+    "job_documents_of_asks",
+    "text[], text[]",
     f"""
-    SELECT document.*, l.epoch, l.lease_s, extract(epoch FROM l.token_since)::bigint
-    FROM ({_COLUMNS} WHERE j.lease_holder = $1 AND j.lease_request = $2 AND j.status = 'sent') AS document
-        JOIN brokerage_job l USING (id) ORDER BY id
+    SELECT document.*, l.epoch, l.lease_s, extract(epoch FROM l.token_since)::bigint, ask.number
+    FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS ask(pilot, request, number)
+        JOIN brokerage_job l ON l.lease_holder = ask.pilot AND l.lease_request = ask.request AND l.status = 'sent'
+        CROSS JOIN LATERAL ({_COLUMNS} WHERE j.id = l.id) AS document
+    ORDER BY document.id
     """,
 )
 
@@ -89,14 +91,17 @@ def job_document(job_id: int) -> dict[str, Any]:
     return _document(_JobRow(*_JOB.run(job_id)[0]))
 
 
-def jobs_of_ask(pilot: UUID, request: UUID) -> Call:
-    """To read the jobs that this ask got and that are still only sent, for `leased_jobs`."""
-    return _OF_ASK.with_values(str(pilot), str(request))
+def jobs_of_asks(asks: Sequence[tuple[UUID, UUID]]) -> Call:
+    """To read the jobs that these asks (pilot, request) got and that are still only sent, for `leased_jobs`."""
+    return _OF_ASKS.with_values([str(pilot) for pilot, _ in asks], [str(request) for _, request in asks])
 
 
-def leased_jobs(rows: Rows) -> list[LeasedJob]:
-    """The rows of `jobs_of_ask`."""
-    return [LeasedJob(_document(_JobRow(*columns)), epoch, lease_s, issued) for *columns, epoch, lease_s, issued in rows]
+def leased_jobs(rows: Rows, asks: int) -> list[list[LeasedJob]]:
+    """The rows of `jobs_of_asks` with so many asks: the jobs of each."""
+    jobs: list[list[LeasedJob]] = [[] for _ in range(asks)]
+    for *columns, epoch, lease_s, issued, number in rows:
+        jobs[number - 1].append(LeasedJob(_document(_JobRow(*columns)), epoch, lease_s, issued))
+    return jobs
 
 
 def _document(job: _JobRow) -> dict[str, Any]:

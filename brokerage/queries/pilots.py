@@ -92,36 +92,6 @@ class PilotCores:
 PILOT_CORES = PilotCores()
 
 
-class JobStatuses:
-    """The states of leased jobs, as the last heartbeats left them that came to this process: most say nothing new.
-
-    No pilot moves a job back, so a status that is known here is still so, or the job has gone on.
-    """
-
-    MOST = 50_000
-
-    def __init__(self) -> None:
-        self._kept: dict[int, tuple[int, str]] = {}
-
-    def of(self, job_id: int, epoch: int) -> str:
-        """Empty: not known."""
-        kept = self._kept.get(job_id)
-        return kept[1] if kept is not None and kept[0] == epoch else ""
-
-    def note(self, job_id: int, epoch: int, status: str) -> None:
-        """So it stands now."""
-        if len(self._kept) >= self.MOST:
-            self._kept.clear()
-        self._kept[job_id] = (epoch, status)
-
-    def forget(self) -> None:
-        """Know nothing, as a new process."""
-        self._kept.clear()
-
-
-STATUSES = JobStatuses()
-
-
 def local_storages(queue_id: int) -> list[dict[str, str]]:
     """The storage endpoints of a queue that have a directory."""
     rows = QueueStorage.objects.filter(queue_id=queue_id).exclude(storage__path="").values_list("storage_id", "storage__path")

@@ -160,13 +160,13 @@ def pilot(queue_name: str) -> UUID:
 
 def start(task_name: str) -> Lease:
     """The oldest job of a task that waits starts in a pilot of its queue."""
-    from brokerage.ledger.lease import advance, lease
+    from brokerage.ledger.heartbeats import SignOfLife, beat
+    from brokerage.ledger.lease import lease
     from brokerage.models import Job
-    from brokerage.states import JOB
 
     job = Job.objects.filter(task_id=task_named(task_name), status="activated").select_related("computing_queue").earliest("id")
     leased = lease([job.task_queue_id], pilot(job.computing_queue.name), uuid4(), LEASE_S)
-    if leased is None or not advance(leased.job_id, leased.epoch, "running", JOB.starting, "pilot"):
+    if leased is None or beat([SignOfLife(leased.job_id, leased.epoch, "running")]) == [None]:
         raise SystemExit(f"no job of {task_name} could be started")
     return leased
 

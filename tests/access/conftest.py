@@ -29,7 +29,6 @@ def fresh_cache() -> Iterator[None]:
 @pytest.fixture
 def sample_site(settings: Settings) -> None:
     settings.ROOT_URLCONF = "tests.access.sample_urls"
-    settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if not name.endswith("PilotVerbsMiddleware")]
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""What pilots call passes less middleware: whatever is sent there, the answer and the audit are the ones of the whole way."""
+"""What pilots call goes past Django's handler: whatever is sent there, the answer and the audit are the ones of the whole way."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.tokens import mint_job_token
+from broker_site.roof.web.pilot_verbs import PilotVerbs, Unanswered
 from brokerage.api.pilots import MATCHING, REGISTERING
 from brokerage.api.reports import REPORTING
 from tests.api.people import Person
@@ -19,13 +21,13 @@ from tests.builders import grid
 
 pytestmark = pytest.mark.django_db
 OWN_TO_EACH = {"x-trace-id"}
-SHORT = "broker_site.roof.web.pilot_verbs.PilotVerbsMiddleware"
+Request = tuple[str, str, str, bytes, dict[str, Any]]
 
 
-def asks(secret: str, user: str) -> list[tuple[str, str, str, bytes, dict[str, str]]]:
+def asks(secret: str, user: str) -> list[Request]:
     """Method, address, token, body and more headers of each request."""
     job = mint_job_token(7, 1, 60)
-    plain = {"content_type": "application/json"}
+    plain: dict[str, Any] = {"content_type": "application/json"}
     return [
         ("post", "pilots/", "", b"{}", plain),
         ("post", "pilots/", "gbe_wrong", b"{}", plain),
@@ -52,8 +54,19 @@ def asks(secret: str, user: str) -> list[tuple[str, str, str, bytes, dict[str, s
     ]
 
 
-def answers(requests: list[tuple[str, str, str, bytes, dict[str, str]]]) -> list[dict[str, Any]]:
-    client, seen = Client(raise_request_exception=False), []
+class ShortWay(Client):
+    """A client whose requests are answered as the web server does it."""
+
+    def request(self, **request: Any) -> Any:
+        verbs = PilotVerbs()
+        found = verbs.begin(self._base_environ(**request))  # type: ignore[attr-defined]
+        if isinstance(found, Unanswered):
+            ((_, found),) = verbs.end([found])
+        return super().request(**request) if found is None else found
+
+
+def answers(client: Client, requests: list[Request]) -> list[dict[str, Any]]:
+    seen = []
     before = Audit.objects.latest("id").id if Audit.objects.exists() else 0
     for method, path, token, body, more in requests:
         for verb in (REGISTERING, MATCHING, REPORTING):
@@ -61,14 +74,14 @@ def answers(requests: list[tuple[str, str, str, bytes, dict[str, str]]]) -> list
         forget_verified()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         answer = getattr(client, method)(f"/api/v1/{path}", data=body, headers=headers, **more)
-        json = answer.headers.get("Content-Type", "").endswith("json")
+        found = json.loads(answer.content) if answer.headers.get("Content-Type", "").endswith("json") else {}
         seen.append(
             {
                 "request": (method, path, body[:40]),
                 "status": answer.status_code,
                 "headers": {k.lower(): v for k, v in answer.headers.items() if k.lower() not in OWN_TO_EACH},
-                "body": {k: v for k, v in answer.json().items() if k != "trace_id"} if json else answer.content,
-                "traced": not json or answer.json().get("trace_id", answer["X-Trace-Id"]) == answer["X-Trace-Id"],
+                "body": {k: v for k, v in found.items() if k != "trace_id"} or answer.content,
+                "traced": found.get("trace_id", answer["X-Trace-Id"]) == answer["X-Trace-Id"],
                 "audit": sorted(
                     Audit.objects.filter(id__gt=before).values_list("who", "act", "object", "outcome", "status", "reason")
                 ),
@@ -77,13 +90,31 @@ def answers(requests: list[tuple[str, str, str, bytes, dict[str, str]]]) -> list
     return seen
 
 
-def test_the_short_way_gives_the_answers_of_the_whole_one(settings: Settings, olga: Person) -> None:
+def test_the_short_way_gives_the_answers_of_the_whole_one(olga: Person) -> None:
     grid("ALPHA", "BETA")
     requests = asks(issue_enrolment("ALPHA").text, olga.token)
-    short = answers(requests)
-    settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if name != SHORT]
-    whole = answers(requests)
+    short = answers(ShortWay(raise_request_exception=False), requests)
+    whole = answers(Client(raise_request_exception=False), requests)
     for one, other in zip(short, whole, strict=True):
         assert one == other
     assert all(answer["traced"] for answer in short)
     assert {answer["status"] for answer in short} >= {401, 403, 404, 405, 409, 422}
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_tls_is_asked_for_and_promised_there_too(settings: Settings, secure: bool) -> None:
+    settings.SECURE_SSL_REDIRECT, settings.SECURE_HSTS_SECONDS = True, 3600
+    request: list[Request] = [
+        (
+            "post",
+            "jobs/7/heartbeat/",
+            mint_job_token(7, 1, 60),
+            b'{"status": "running"}',
+            {"content_type": "application/json", "secure": secure},
+        )
+    ]
+    (short,) = answers(ShortWay(), request)
+    (whole,) = answers(Client(), request)
+    assert short == whole
+    assert short["status"] == (409 if secure else 301)
+    assert ("strict-transport-security" in short["headers"]) == secure

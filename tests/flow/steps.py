@@ -11,7 +11,8 @@ from django.db.models import F
 
 from broker_site.foundation.agency.run import run_agent
 from brokerage.feeds.storage_roots import put_mark
-from brokerage.ledger.lease import Lease, advance, lease
+from brokerage.ledger.heartbeats import SignOfLife, beat
+from brokerage.ledger.lease import Lease, lease
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, StorageEndpoint
 from brokerage.queries.job_document import job_document
@@ -63,7 +64,7 @@ def try_take(queue: ComputingQueue, lease_s: float = 60) -> Lease | None:
     groups = [w.id for w in WAITING.of(queue.id, queue.name, fresh=True)]
     leased = lease(groups, pilot(queue, str(uuid4())), uuid4(), lease_s)
     if leased is not None:
-        assert advance(leased.job_id, leased.epoch, "running", ["sent", "starting"], "pilot")
+        assert beat([SignOfLife(leased.job_id, leased.epoch, "running")]) != [None]
     return leased
 
 

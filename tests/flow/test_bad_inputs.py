@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.expiry import expire_leases
-from brokerage.ledger.lease import lease, lease_again, renew
+from brokerage.ledger.heartbeats import SignOfLife, beat
+from brokerage.ledger.lease import lease, lease_again
 from brokerage.ledger.settle import settle_job
 from brokerage.models import Job, JobInput, JobResult
 from brokerage.queries.waiting import WAITING
@@ -147,7 +148,7 @@ def test_a_lost_lease_fails_the_job_and_its_late_report_is_refused_and_changes_n
     assert (job.status, job.sub_status, job.epoch) == ("failed", "lost_heartbeat", held.epoch + 1)
     with pytest.raises(Stale):
         end(held)
-    assert renew(held.job_id, held.epoch) is None
+    assert beat([SignOfLife(held.job_id, held.epoch)]) == [None]
     assert not JobInput.objects.filter(status="used").exists()
     assert not CatalogueFile.objects.exists()
 

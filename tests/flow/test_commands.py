@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.kernel.machine import NotAllowed
-from brokerage.ledger.lease import renew
+from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.models import ComputingQueue, Job
 from brokerage.rules.dispatch.settlement import Report
 from tests.builders import catalogue_dataset, grid, reading, submitted
@@ -43,7 +43,7 @@ def test_kill_ends_waiting_jobs_at_once_and_asks_the_pilot_of_a_running_one() ->
     assert status(task) == "aborting"
     run_agents()
     assert sorted(Job.objects.values_list("status", flat=True)) == ["cancelled", "running"]
-    renewed = renew(held.job_id, held.epoch)
+    (renewed,) = beat([SignOfLife(held.job_id, held.epoch)])
     assert renewed is not None
     assert renewed.kill
     assert end(held, KILLED) == "cancelled"

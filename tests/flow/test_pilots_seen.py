@@ -9,7 +9,8 @@ import pytest
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel import clock
-from brokerage.ledger.lease import Lease, lease, renew
+from brokerage.ledger.heartbeats import SignOfLife, beat
+from brokerage.ledger.lease import Lease, lease
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, DeclaredSlots, Job, Pilot
 from brokerage.queries.waiting import WAITING
@@ -67,7 +68,7 @@ def test_a_pilot_that_ends_a_job_and_takes_the_next_counts_as_seen(alpha: Comput
 def test_a_pilot_that_only_renews_its_lease_counts_as_seen(alpha: ComputingQueue) -> None:
     held = take(alpha, pilot(alpha, "busy"))
     set_back(held)
-    assert renew(held.job_id, held.epoch) is not None
+    assert beat([SignOfLife(held.job_id, held.epoch)]) != [None]
     run_agents(1, ["reap"])
     assert pilots_in_three_hours() == 1
 
@@ -75,9 +76,9 @@ def test_a_pilot_that_only_renews_its_lease_counts_as_seen(alpha: ComputingQueue
 def test_a_pilot_at_work_is_written_once_a_minute(alpha: ComputingQueue) -> None:
     held = take(alpha, pilot(alpha, "busy"))
     set_back(held)
-    renew(held.job_id, held.epoch)
+    beat([SignOfLife(held.job_id, held.epoch)])
     run_agents(1, ["reap"])
     first = Pilot.objects.get().last_seen
-    renew(held.job_id, held.epoch)
+    beat([SignOfLife(held.job_id, held.epoch)])
     run_agents(1, ["reap"])
     assert Pilot.objects.get().last_seen == first

@@ -22,7 +22,8 @@ from broker_site.foundation.agency.run import new_run, run_agent
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel.machine import NotAllowed
 from brokerage.ledger.expiry import expire_leases, kill_jobs
-from brokerage.ledger.lease import Lease, lease, renew
+from brokerage.ledger.heartbeats import SignOfLife, beat
+from brokerage.ledger.lease import Lease, lease
 from brokerage.ledger.reservation import task_queues
 from brokerage.ledger.settle import LastWord, settle_job, settle_jobs
 from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobResult
@@ -128,8 +129,9 @@ def test_a_heartbeat_and_the_reaper_at_once_either_keep_or_end_the_lease(queue: 
     work("beat", 2 * ROUNDS)
     for _ in range(ROUNDS):
         leased = expired(take(queue))
-        renewed, reaped = together(partial(renew, leased.job_id, leased.epoch), partial(expire_leases, "agent:reap", 100))
-        assert (renewed is None) == bool(reaped)
+        sign = SignOfLife(leased.job_id, leased.epoch)
+        renewed, reaped = together(partial(beat, [sign]), partial(expire_leases, "agent:reap", 100))
+        assert (renewed == [None]) == bool(reaped)
         if not reaped:
             settle_job(leased.job_id, leased.epoch, good(leased.job_id), "pilot")
 

@@ -17,7 +17,7 @@ from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.agency.run import BODIES, new_run
 from broker_site.foundation.sql.prepared import Prepared
-from brokerage.ledger import lease, moves, settle
+from brokerage.ledger import heartbeats, lease, moves, settle
 from brokerage.ledger.expiry import expire_leases
 from brokerage.ledger.pilots import note_pilots_at_work
 from brokerage.ledger.placement_rounds import note_round
@@ -258,7 +258,7 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("the tries of a job", lambda: tries_of(7), ("brokerage_jobretryhistory_old_job_id",)),
     ("what waits longest", lambda: longest_waiting(ALL), ("task_list_by_state",)),
 )
-PREPARING = (lease, settle, offer, files_ledger, outputs, events, ranges)
+PREPARING = (heartbeats, lease, settle, offer, files_ledger, outputs, events, ranges)
 """The modules that prepare statements."""
 REST = (
     ("tasks/", "task_list_by_vo"),
@@ -313,7 +313,9 @@ class Indexed(TestCase):
 
     def test_each_prepared_statement_has_an_indexed_plan_for_all_values(self) -> None:
         statements = prepared()
-        self.assertGreaterEqual({s.name for s in statements}, {"lease", "renew", "advance", "settle_files", "move_jobs_any"})
+        self.assertGreaterEqual(
+            {s.name for s in statements}, {"lease", "beat_together", "beat_alone", "settle_files", "move_jobs_any"}
+        )
         for statement in statements:
             with self.subTest(statement.name):
                 self.hold(statement.name, [plan_of_prepared(statement)], ())

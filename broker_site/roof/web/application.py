@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Any, Protocol
@@ -27,7 +27,10 @@ from broker_site.foundation.access.trace import HEADER, traced
 from broker_site.roof.web.body import SMALL, Bodies, Chunks
 from broker_site.roof.web.environ import Scope, environ_of
 from broker_site.roof.web.held_asks import Full, HeldAsks
-from broker_site.roof.web.lanes import Lane, Lanes, Overloaded, lanes
+from broker_site.roof.web.joint_lane import JointLane, Unfinished
+from broker_site.roof.web.lane import Lane, Overloaded
+from broker_site.roof.web.lanes import Lanes, lanes
+from broker_site.roof.web.pilot_verbs import PilotVerbs, Unanswered
 from brokerage.api.waiting_asks import AGAIN, WaitingAsk, waiting_ask
 
 STEP_S, STEP_BYTES = 0.25, 1_000_000
@@ -95,13 +98,24 @@ class DjangoAnswer:
             self.long.close()
 
 
+@dataclass(slots=True)
+class PendingAnswer(Unfinished):
+    """An answer that is known once what the request wishes is done, with the wishes of others."""
+
+    unanswered: Unanswered
+    answer: Answer
+    small: bool
+
+
 class Application:
     """Serves Django's WSGI handler."""
 
     def __init__(self, handler: Handler, *, body_s: float | None = None, routes: Lanes | None = None) -> None:
-        self.handler = handler
+        self.handler, self.verbs = handler, PilotVerbs()
         self.bodies = Bodies(settings.BODY_SECONDS if body_s is None else body_s)
-        self.lanes = routes or lanes(settings.PEOPLE_THREADS, settings.PILOT_THREADS, settings.ENV.statement_timeout_ms / 1000)
+        self.lanes = routes or lanes(
+            settings.PEOPLE_THREADS, settings.PILOT_THREADS, settings.ENV.statement_timeout_ms / 1000, self._end
+        )
         self.held = HeldAsks()
         self._told: dict[str, float] = {}
         self._watch: asyncio.Task[None] | None = None
@@ -131,7 +145,7 @@ class Application:
             body = await self.bodies.read(scope, answer)
             since = asyncio.get_running_loop().time()
             try:
-                unsent = await lane.run(partial(self._answer, answer, environ_of(scope, body), len(body) <= SMALL))
+                unsent = await lane.run(self._work(lane, answer, environ_of(scope, body), small=len(body) <= SMALL))
             finally:
                 self.bodies.release(body)
             if unsent is not None and unsent.ask is not None:
@@ -171,21 +185,30 @@ class Application:
                 return made.after_wait()
             since = loop.time()
             environ = {**environ_of(scope, body), AGAIN: True}
-            unsent = await lane.run(partial(self._answer, answer, environ, small=True))
+            unsent = await lane.run(self._work(lane, answer, environ, small=True))
             if unsent is None:
                 return None
             made = unsent
         return made
 
+    def _work(self, lane: Lane, answer: Answer, environ: dict[str, Any], *, small: bool) -> Callable[[], Any]:
+        """What a thread of the lane has to do for a request; at last it gives what `_sent` gives."""
+        return partial(self._begin if isinstance(lane, JointLane) else self._answer, answer, environ, small)
+
     def _answer(self, answer: Answer, environ: dict[str, Any], small: bool) -> DjangoAnswer | None:
-        """Send Django's answer from the thread that made it; or give it, when it is a long one or the request was (not `small`),
-        whose bytes are held until the loop knows that it is over.
-        """
-        made = self._ask_django(environ)
-        if made.long is not None or not small or made.ask is not None:
-            return made
-        answer.response_bytes(made.status, made.headers, made.body)
-        return None
+        return _sent(self._ask_django(environ), answer, small)
+
+    def _begin(self, answer: Answer, environ: dict[str, Any], small: bool) -> DjangoAnswer | PendingAnswer | None:
+        """Answer a request to a pilots' address as far as that can be done by itself."""
+        found = self.verbs.begin(environ)
+        if isinstance(found, Unanswered):
+            return PendingAnswer(found, answer, small)
+        return self._answer(answer, environ, small) if found is None else _sent(_whole(found), answer, small)
+
+    def _end(self, begun: Sequence[PendingAnswer]) -> Iterator[tuple[int, DjangoAnswer | None]]:
+        """Answer each of these requests as soon as what it wishes is done."""
+        for place, response in self.verbs.end([each.unanswered for each in begun]):
+            yield place, _sent(_whole(response), begun[place].answer, begun[place].small)
 
     def _ask_django(self, environ: dict[str, Any]) -> DjangoAnswer:
         """Django's answer, whole unless it is one that is made while it is sent."""
@@ -244,6 +267,20 @@ class Application:
         if now >= self._told.get(cause, 0.0):
             self._told[cause] = now + CALM_S
             logger.warning(words)
+
+
+def _sent(made: DjangoAnswer, answer: Answer, small: bool) -> DjangoAnswer | None:
+    """Send an answer from the thread that made it; or give it, when it is a long one or the request was (not `small`), whose
+    bytes are held until the loop knows that it is over.
+    """
+    if made.long is not None or not small or made.ask is not None:
+        return made
+    answer.response_bytes(made.status, made.headers, made.body)
+    return None
+
+
+def _whole(response: HttpResponse) -> DjangoAnswer:
+    return DjangoAnswer(response.status_code, list(response.items()), response.content, ask=waiting_ask(response))
 
 
 def _send(answer: Answer, make: Callable[[], HttpResponse]) -> None:

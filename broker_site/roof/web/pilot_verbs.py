@@ -1,50 +1,83 @@
-"""The short way for what pilots call, many times for each job: past the middleware that only people's requests need.
+"""The short way for what pilots call, many times for each job: past Django's handler and the middleware for people's requests.
 
-The views stand among the other addresses too (documentation, checks of routes), and are the same; what is left out here reads
-sessions, cookies and forms, which no pilot has.
+The views stand among the other addresses too (documentation, checks of routes, other servers), and answer the same there; what is
+left out here reads sessions, cookies and forms, which no pilot has, or is done once for requests that are worked on together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from django.core.exceptions import DisallowedHost
-from django.http import HttpRequest, HttpResponseBase
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.security import SecurityMiddleware
 from django.urls import Resolver404, ResolverMatch, URLResolver
 from django.urls.resolvers import RegexPattern
 
 from broker_site.foundation.access.auditing import AuditMiddleware
 from broker_site.foundation.access.authentication import shows_bearer
-from broker_site.foundation.access.headers import SecurityHeadersMiddleware
+from broker_site.foundation.access.headers import with_headers
 from broker_site.foundation.access.problems import ProblemsMiddleware, answer_to
+from broker_site.foundation.access.trace import HEADER, traced
+from brokerage.api.joint_verbs import TOGETHER, Pending, Wish, carry_out
 from brokerage.api.urls import pilot_urlpatterns
 
 PREFIX = "/api/v1/"
 
 
-class PilotVerbsMiddleware:
-    """Answers POST requests to pilots' addresses that show a bearer token, and passes on all others.
+@dataclass(slots=True)
+class Unanswered:
+    """A request whose answer is known once its wish is carried out."""
 
-    Stands after the trace id and the redirection to TLS.
-    """
+    request: HttpRequest
+    trace_id: str
+    wish: Wish[Any, Any, HttpResponse]
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
+
+class PilotVerbs:
+    """Answers POST requests to pilots' addresses that show a bearer token."""
+
+    def __init__(self) -> None:
         self.resolver = URLResolver(RegexPattern(rf"^{PREFIX}"), pilot_urlpatterns)
-        self.answer = SecurityHeadersMiddleware(ProblemsMiddleware(AuditMiddleware(_view)))
+        self.security = SecurityMiddleware(lambda request: HttpResponse())
+        self.view = ProblemsMiddleware(AuditMiddleware(_view))
 
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        path = request.path_info
-        if request.method != "POST" or not path.startswith(PREFIX) or not shows_bearer(request):
-            return self.get_response(request)
+    def begin(self, environ: dict[str, Any]) -> HttpResponse | Unanswered | None:
+        """The answer, or what it waits for; None: this is no such request, Django's handler is to be asked."""
+        if environ["REQUEST_METHOD"] != "POST" or not environ["PATH_INFO"].startswith(PREFIX):
+            return None
+        request = WSGIRequest({**environ, TOGETHER: True})
         try:
             request.get_host()
-            request.resolver_match = self.resolver.resolve(path)
+            request.resolver_match = self.resolver.resolve(request.path_info)
         except (DisallowedHost, Resolver404):
-            return self.get_response(request)
-        response = self.answer(request)
-        if not response.streaming:
-            response["Content-Length"] = str(len(response.content))  # type: ignore[attr-defined]
+            return None
+        if not shows_bearer(request) or self.security.process_request(request) is not None:
+            return None
+        with traced() as trace_id:
+            try:
+                return self._whole(request, self.view(request), trace_id)
+            except Pending as pending:
+                return Unanswered(request, trace_id, pending.wish)
+
+    def end(self, begun: Sequence[Unanswered]) -> Iterator[tuple[int, HttpResponse]]:
+        """Carry out what these wish: the place of each with its answer, as soon as it is known."""
+        for place, told in carry_out([each.wish for each in begun]):
+            it = begun[place]
+            with traced(it.trace_id):
+                response = answer_to(told, it.request) if isinstance(told, Exception) else told
+            yield place, self._whole(it.request, response, it.trace_id)
+
+    def _whole(self, request: HttpRequest, response: HttpResponseBase, trace_id: str) -> HttpResponse:
+        """The answer with the headers that every answer has."""
+        if not isinstance(response, HttpResponse):
+            raise TypeError("what pilots call has no long answers")
+        self.security.process_response(request, with_headers(response))
+        response[HEADER] = trace_id
+        response["Content-Length"] = str(len(response.content))
         return response
 
 
@@ -53,5 +86,7 @@ def _view(request: HttpRequest) -> HttpResponseBase:
     view: ResolverMatch = request.resolver_match  # type: ignore[assignment]
     try:
         return view.func(request, *view.args, **view.kwargs)
+    except Pending:
+        raise
     except Exception as fault:  # noqa: BLE001 - whatever a view throws, in place of Django's handler
         return answer_to(fault, request)

@@ -42,6 +42,7 @@ class Unfenced(AppConfig):
     def ready(self) -> None:
         """Replace the comparison of epochs, and what pilots' reports call."""
         from brokerage.api import reports
+        from brokerage.api.joint_verbs import Joint
         from brokerage.ledger import moves, settle
         from brokerage.ledger.lease import ANY_TOKEN
 
@@ -52,7 +53,7 @@ class Unfenced(AppConfig):
                 return settle.settle_jobs([replace(word, token=ANY_TOKEN) for word in words])
 
         moves.fence = lambda: "TRUE"
-        reports.ENDS.settle = believing
+        reports.ENDS = Joint(believing, key=reports.ENDS.key)
 
 
 def _take_back(job_id: int) -> None:

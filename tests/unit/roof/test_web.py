@@ -17,7 +17,8 @@ from broker_site.roof.web import body as bodies
 from broker_site.roof.web.application import Application
 from broker_site.roof.web.body import Bodies
 from broker_site.roof.web.environ import environ_of
-from broker_site.roof.web.lanes import Lane, Overloaded, lanes
+from broker_site.roof.web.lane import Lane, Overloaded
+from broker_site.roof.web.lanes import lanes
 
 
 @dataclass
@@ -74,7 +75,7 @@ class Request:
     ],
 )
 def test_each_request_has_its_lane(method: str, path: str, lane: str) -> None:
-    assert lanes(4, 4, 5.0).of(method, path).name == lane
+    assert lanes(4, 4, 5.0, lambda begun: ()).of(method, path).name == lane
 
 
 def test_a_full_lane_refuses_and_another_answers() -> None:
@@ -197,7 +198,7 @@ def test_an_export_that_cannot_be_finished_is_no_200(fails: bool, status: int) -
 
     async def asked() -> Sent:
         sent = Sent()
-        application = Application(django, body_s=1, routes=lanes(1, 1, 5.0))
+        application = Application(django, body_s=1, routes=lanes(1, 1, 5.0, lambda begun: ()))
         await application.__rsgi__(Request(Headers([]), method="GET", path="/jobs.csv"), sent)  # type: ignore[arg-type]
         for lane in application.lanes.all():
             lane.close()

@@ -1,0 +1,44 @@
+"""Jobs handed to pilots that ask at the same time: one transaction and one round trip for all, documents included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import IntegrityError
+
+from broker_site.foundation.sql.prepared import run_together
+from brokerage.ledger.lease import HeldAtMost, leasing, leasing_again
+from brokerage.queries.job_document import LeasedJob, jobs_of_asks, leased_jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A pilot's request for up to `n` jobs of a task queue, each for `lease_s` seconds, within what it may hold at `most`."""
+
+    task_queue: int
+    pilot: UUID
+    request: UUID
+    lease_s: float
+    most: HeldAtMost
+    n: int = 1
+
+
+def hand_out(asks: Sequence[Ask]) -> list[list[LeasedJob]]:
+    """What each of these asks, of different pilots, gets: ready jobs, or those it got before and that are still only sent."""
+    in_order = sorted(
+        asks, key=lambda ask: ask.pilot
+    )  # two transactions with the same pilots never wait for each other in a ring
+    leases = [leasing(ask.task_queue, ask.pilot, ask.request, ask.lease_s, ask.most, ask.n) for ask in in_order]
+    try:
+        rows = run_together([*leases, jobs_of_asks([(ask.pilot, ask.request) for ask in asks])])
+    except IntegrityError:
+        # An ask, or another one of the same pilot, has just got its job through another process: it gets none, others as ever.
+        return [[]] if len(asks) == 1 else [hand_out([ask])[0] for ask in asks]
+    return leased_jobs(rows, len(asks))
+
+
+def handed_out_before(pilot: UUID, request: UUID) -> list[LeasedJob]:
+    """The jobs that this very ask got before, if its answer was lost and they are still only sent; their leases are prolonged."""
+    return leased_jobs(run_together([leasing_again(pilot, request), jobs_of_asks([(pilot, request)])]), 1)[0]

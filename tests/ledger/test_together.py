@@ -1,0 +1,104 @@
+"""Pilots that reach a process together: each is told what it would be told alone, and nobody waits for a stranger's lock."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection, transaction
+
+from brokerage.ledger.handing_out import Ask, hand_out, handed_out_before
+from brokerage.ledger.heartbeats import LeaseState, SignOfLife, beat
+from brokerage.ledger.lease import HeldAtMost
+from brokerage.models import ComputingQueue, Job, JobChange, TaskQueue
+from tests.builders import grid
+from tests.flow.steps import pilot, try_take
+from tests.ledger.test_races import together, work
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def queue() -> ComputingQueue:
+    grid("ALPHA")
+    return ComputingQueue.objects.get(name="ALPHA")
+
+
+def asks(queue: ComputingQueue, pilots: list[UUID], request: UUID | None = None) -> list[Ask]:
+    """An ask of each pilot at the one task queue that there is."""
+    task_queue = TaskQueue.objects.get(computing_queue=queue).id
+    return [Ask(task_queue, each, request or uuid4(), 60.0, HeldAtMost(cores=8, leases=1)) for each in pilots]
+
+
+def pilots(queue: ComputingQueue, n: int) -> list[UUID]:
+    return [pilot(queue, f"slot{i}") for i in range(n)]
+
+
+def test_each_of_several_asks_gets_a_job_of_its_own_and_none_when_they_are_gone(queue: ComputingQueue) -> None:
+    work("asks", 6)
+    first = asks(queue, pilots(queue, 4))
+    got = hand_out(first)
+    assert sorted(map(len, got)) == [0, 1, 1, 1]
+    ids = [job.document["id"] for jobs in got for job in jobs]
+    held = {job.id: str(job.lease_holder) for job in Job.objects.filter(status="sent")}
+    assert sorted(held) == sorted(ids)
+    for ask, jobs in zip(first, got, strict=True):
+        assert {held[job.document["id"]] for job in jobs} <= {str(ask.pilot)}
+    again = next(ask for ask, jobs in zip(first, got, strict=True) if jobs)
+    assert [job.document["id"] for job in handed_out_before(again.pilot, again.request)] == [
+        job.document["id"] for job in got[first.index(again)]
+    ]
+
+
+def test_asks_of_the_same_pilots_through_two_processes_give_none_more_than_it_may_hold(queue: ComputingQueue) -> None:
+    work("twice", 40)
+    for _ in range(4):
+        crew = [pilot(queue, str(uuid4())) for _ in range(4)]
+        one, other = together(partial(hand_out, asks(queue, crew)), partial(hand_out, asks(queue, crew[::-1])))
+        assert isinstance(one, list)
+        assert isinstance(other, list)
+        got = [len(mine) + len(theirs) for mine, theirs in zip(one, other[::-1], strict=True)]
+        assert got == [1, 1, 1, 1]
+        assert Job.objects.filter(lease_holder__in=crew).count() == 4
+
+
+def test_signs_of_life_together_move_those_that_may_and_tell_of_leases_that_are_over(queue: ComputingQueue) -> None:
+    work("beats", 8)
+    started, sent, ended = (job for jobs in hand_out(asks(queue, pilots(queue, 3))) for job in jobs)
+    ids = [started.document["id"], sent.document["id"], ended.document["id"]]
+    assert beat([SignOfLife(ids[0], 1, "running")]) != [None]
+    states = beat([SignOfLife(ids[0], 1, "starting"), SignOfLife(ids[1], 1, "running"), SignOfLife(ids[2], 9, "running")])
+    assert [state and state.status for state in states] == ["running", "running", None]
+    assert dict(Job.objects.filter(id__in=ids).values_list("id", "status")) == {
+        ids[0]: "running",
+        ids[1]: "running",
+        ids[2]: "sent",
+    }
+    assert list(JobChange.objects.filter(job_id=ids[1], new="running").values_list("who", "old")) == [(f"job:{ids[1]}", "sent")]
+    assert JobChange.objects.filter(job_id=ids[0], new="running").count() == 1
+
+
+def test_a_job_that_somebody_works_on_keeps_no_other_waiting(queue: ComputingQueue) -> None:
+    """Both are told at last; the free one's lease is prolonged while the other's job is locked."""
+    work("locked", 4)
+    locked, free = (try_take(queue), try_take(queue))
+    assert locked is not None
+    assert free is not None
+    before = Job.objects.get(id=free.job_id).lease_until
+    answers: list[LeaseState | None] = []
+
+    def both() -> None:
+        answers.extend(beat([SignOfLife(locked.job_id, locked.epoch), SignOfLife(free.job_id, free.epoch)]))
+        connection.close()
+
+    with transaction.atomic():
+        Job.objects.select_for_update().get(id=locked.job_id)
+        thread = threading.Thread(target=both)
+        thread.start()
+        while Job.objects.get(id=free.job_id).lease_until == before:
+            thread.join(0.01)
+        assert thread.is_alive()
+    thread.join(10)
+    assert [answer and answer.status for answer in answers] == ["running", "running"]

@@ -1,0 +1,152 @@
+"""Requests that are worked on together: who goes with whom, what each is given, and who is kept waiting by nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+
+from broker_site.roof.web.joint_lane import JOIN_S, JointLane, Unfinished
+from brokerage.api.joint_verbs import Joint, Wish, carry_out
+
+
+@dataclass(slots=True)
+class Begun(Unfinished):
+    number: int
+
+
+def begin(number: int) -> Callable[[], Any]:
+    return partial(Begun, number)
+
+
+@dataclass
+class Ends:
+    """Ends what it is given once it is let; `groups`: the numbers that it was given together."""
+
+    groups: list[list[int]] = field(default_factory=list)
+    let: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, begun: Sequence[Begun]) -> Iterator[tuple[int, str]]:
+        self.groups.append([each.number for each in begun])
+        assert self.let.wait(10)
+        if any(each.number == 13 for each in begun):
+            raise RuntimeError("the database is away")
+        yield from ((place, f"end of {each.number}") for place, each in enumerate(begun))
+
+
+async def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.002)
+
+
+async def first_of(lane: JointLane, ends: Ends) -> asyncio.Future[Any]:
+    """A request that is being ended, and will be until it is let."""
+    first = asyncio.ensure_future(lane.run(begin(1)))
+    await until(lambda: ends.groups == [[1]])
+    return first
+
+
+def in_a_lane(script: Callable[[JointLane, Ends], Any], threads: int = 4) -> list[list[int]]:
+    """Run the script with a lane; the groups that ended together."""
+    ends = Ends()
+    lane = JointLane("joint", threads, 50, 60.0, end=ends)
+    try:
+        asyncio.run(script(lane, ends))
+    finally:
+        ends.let.set()
+        lane.close()
+    assert lane.inside == 0
+    return ends.groups
+
+
+def test_what_comes_while_another_ends_goes_together_next() -> None:
+    async def script(lane: JointLane, ends: Ends) -> None:
+        first = await first_of(lane, ends)
+        others = [asyncio.ensure_future(lane.run(begin(n))) for n in (2, 3, 4)]
+        await asyncio.sleep(0)
+        ends.let.set()
+        assert list(await asyncio.gather(first, *others)) == [f"end of {n}" for n in (1, 2, 3, 4)]
+
+    assert in_a_lane(script) == [[1], [2, 3, 4]]
+
+
+def test_who_is_done_at_once_waits_for_no_company() -> None:
+    async def script(lane: JointLane, ends: Ends) -> None:
+        assert await lane.run(lambda: "done") == "done"
+        with pytest.raises(ZeroDivisionError):
+            await lane.run(lambda: 1 // 0)
+
+    assert in_a_lane(script) == []
+
+
+def test_a_fault_is_told_to_those_who_went_together_and_to_nobody_else() -> None:
+    async def script(lane: JointLane, ends: Ends) -> None:
+        first = await first_of(lane, ends)
+        others = [asyncio.ensure_future(lane.run(begin(n))) for n in (2, 13)]
+        await asyncio.sleep(0)
+        ends.let.set()
+        assert await first == "end of 1"
+        faults = await asyncio.gather(*others, return_exceptions=True)
+        assert [str(fault) for fault in faults] == ["the database is away"] * 2
+        assert await lane.run(begin(6)) == "end of 6"
+
+    assert in_a_lane(script) == [[1], [2, 13], [6]]
+
+
+def test_one_that_waits_for_a_lock_keeps_those_who_come_later_waiting_for_a_moment_only() -> None:
+    async def script(lane: JointLane, ends: Ends) -> None:
+        first = await first_of(lane, ends)
+        began = time.monotonic()
+        second = asyncio.ensure_future(lane.run(begin(2)))
+        await until(lambda: ends.groups == [[1], [2]])
+        assert JOIN_S * 0.5 < time.monotonic() - began < 5
+        third = asyncio.ensure_future(lane.run(begin(3)))
+        await until(lambda: ends.groups == [[1], [2], [3]])
+        assert not first.done()
+        ends.let.set()
+        assert list(await asyncio.gather(first, second, third)) == ["end of 1", "end of 2", "end of 3"]
+
+    assert in_a_lane(script) == [[1], [2], [3]]
+
+
+def test_with_all_threads_waiting_the_next_is_served_when_one_is_free() -> None:
+    async def script(lane: JointLane, ends: Ends) -> None:
+        first = await first_of(lane, ends)
+        second = asyncio.ensure_future(lane.run(begin(2)))
+        await asyncio.sleep(3 * JOIN_S)
+        assert ends.groups == [[1]]
+        ends.let.set()
+        assert list(await asyncio.gather(first, second)) == ["end of 1", "end of 2"]
+
+    assert in_a_lane(script, threads=1) == [[1], [2]]
+
+
+def test_wishes_of_one_kind_go_together_but_never_two_of_one_key() -> None:
+    done: list[tuple[str, list[int]]] = []
+
+    def doing(kind: str) -> Callable[[Sequence[int]], list[str]]:
+        def do(matters: Sequence[int]) -> list[str]:
+            done.append((kind, list(matters)))
+            if 13 in matters:
+                raise RuntimeError("the database is away")
+            return [f"{kind} {matter}" for matter in matters]
+
+        return do
+
+    beats, ends = Joint(doing("beat"), key=int), Joint(doing("end"), key=int)
+    wishes: list[Wish[int, str, Any]] = [
+        *(Wish(beats, 1, str.upper), Wish(ends, 1, str.upper), Wish(beats, 2, str.upper), Wish(beats, 1, str.title)),
+        *(Wish(ends, 13, str.upper), Wish(beats, 3, lambda told: told[99])),
+    ]
+    told = dict(carry_out(wishes))
+    assert done == [("beat", [1, 2, 3]), ("beat", [1]), ("end", [1, 13])]
+    assert [told[place] for place in (0, 2, 3)] == ["BEAT 1", "BEAT 2", "Beat 1"]
+    assert [type(told[place]) for place in (1, 4, 5)] == [RuntimeError, RuntimeError, IndexError]
