@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from broker_site.foundation.access.jsonbody import read_object
 from broker_site.foundation.access.problems import Refused
@@ -26,6 +27,11 @@ MARGIN_S = 60.0 + ROTATE_S
 def message(request: HttpRequest, kind: type[T]) -> T:
     """The body of a request. Refused with all that is wrong."""
     return in_words(partial(read_message, kind), read_object(request))
+
+
+def json_answer(told: dict[str, Any], status: int = 200) -> HttpResponse:
+    """As Django's JsonResponse, whose search for a character set costs more than all the rest of it."""
+    return HttpResponse(json.dumps(told).encode(), status=status, content_type="application/json")
 
 
 def in_words(read: Callable[[dict[str, Any]], T], body: dict[str, Any]) -> T:

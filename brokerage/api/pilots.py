@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from broker_site.foundation import gdpconfig
@@ -22,7 +22,7 @@ from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.api.joint_verbs import Joint, Wish, jointly
-from brokerage.api.messages import BROKEN_RULES, job_token, message
+from brokerage.api.messages import BROKEN_RULES, job_token, json_answer, message
 from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
 from brokerage.ledger.handing_out import Ask, hand_out, handed_out_before
 from brokerage.ledger.lease import HeldAtMost, register
@@ -72,7 +72,7 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
                 disk_mb=registration.disk_mb,
             )
         )
-    return JsonResponse(
+    return json_answer(
         {
             "pilot_id": str(pilot_id),
             "token": issued.text,
@@ -115,7 +115,7 @@ def match(request: HttpRequest) -> HttpResponse:
             seconds = min(ask.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
             return may_wait(_nothing(), WaitingAsk(queue.id, seconds, principal.credential or 0)) if seconds else _nothing()
         told = [_told(job, principal.credential or 0) for job in jobs]
-        return JsonResponse({"job": told[0]} if ask.n is None else {"jobs": told})
+        return json_answer({"job": told[0]} if ask.n is None else {"jobs": told})
 
     best = next(asks, None)
     return tell([]) if best is None else jointly(request, Wish(ASKS, best, tell))
@@ -130,7 +130,7 @@ def settled(request: HttpRequest) -> HttpResponse:
     """
     principal: Principal = request.principal  # type: ignore[attr-defined]
     _check_pace(ASKING_FOR_OUTCOMES, principal)
-    return JsonResponse({"outcomes": outcomes(message(request, PastLeases).jobs, principal.queue)})
+    return json_answer({"outcomes": outcomes(message(request, PastLeases).jobs, principal.queue)})
 
 
 def ask_back(credential: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from broker_site.foundation import gdpconfig
@@ -22,7 +22,7 @@ from broker_site.foundation.access.principal import JobClaim, Principal
 from broker_site.foundation.access.problems import Refused, not_authenticated
 from broker_site.foundation.access.tokens import BadToken
 from brokerage.api.joint_verbs import Joint, Wish, carry_out, jointly
-from brokerage.api.messages import in_words, job_token, message
+from brokerage.api.messages import in_words, job_token, json_answer, message
 from brokerage.api.pilots import ask_back
 from brokerage.ledger.heartbeats import LeaseState, SignOfLife, beat
 from brokerage.ledger.lease import is_replaced
@@ -46,7 +46,7 @@ def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
     claim = _claim(request.principal)  # type: ignore[attr-defined]
     shown = request.META["HTTP_AUTHORIZATION"].split()[-1]
     sign = _sign_of_life(claim, message(request, Heartbeat))
-    return jointly(request, Wish(BEATS, sign, lambda lease: JsonResponse(_prolonged(claim, shown, lease))))
+    return jointly(request, Wish(BEATS, sign, lambda lease: json_answer(_prolonged(claim, shown, lease))))
 
 
 @require_POST
@@ -58,7 +58,7 @@ def report(request: HttpRequest, job_id: int) -> HttpResponse:
     """
     claim = _claim(request.principal)  # type: ignore[attr-defined]
     word = _last_word(claim, read_object(request))
-    return jointly(request, Wish(ENDS, word, lambda end: JsonResponse(_ended(claim, end))))
+    return jointly(request, Wish(ENDS, word, lambda end: json_answer(_ended(claim, end))))
 
 
 @require_POST
@@ -82,7 +82,7 @@ def reports(request: HttpRequest) -> HttpResponse:
         if isinstance(told, Exception) and not isinstance(told, Refused):
             raise told
         answers[places[i]] = {"problem": told.problem()} if isinstance(told, Refused) else told
-    return JsonResponse({"jobs": answers})
+    return json_answer({"jobs": answers})
 
 
 def _wish(principal: Principal, entry: dict[str, Any]) -> Wish[Any, Any, Answer]:

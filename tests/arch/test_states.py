@@ -25,7 +25,10 @@ MOVES = {
     ("workqueues/ledger/moves.py", "move_dataset"): "the move of datasets",
     ("brokerage/ledger/moves.py", "_MOVE"): "the move of jobs",
     ("brokerage/ledger/lease.py", "_LEASE"): "the move to sent, in one statement with the choice of the job: the hot path",
-    ("brokerage/ledger/heartbeats.py", "_WRITE"): "the moves to starting and running, in one statement with the lease: the hot path",
+    (
+        "brokerage/ledger/heartbeats.py",
+        "_WRITE",
+    ): "the moves to starting and running, in one statement with the lease: the hot path",
     ("workqueues/ledger/submit.py", "submit"): "a task is born",
     ("workqueues/ledger/define.py", "_datasets"): "datasets are born",
     ("workqueues/ledger/outputs.py", "_make_concrete"): "concrete datasets are born",

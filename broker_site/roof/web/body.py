@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from typing import Protocol
+from typing import Any, Protocol
 
 from broker_site.foundation.access.jsonbody import TASK_BODY_LIMIT
 from broker_site.foundation.access.problems import Refused
@@ -30,6 +30,10 @@ class Bodies:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.held = 0
+        self._reading: dict[asyncio.Task[Any], float] = {}
+        """Who reads a small body, and until when on the loop's clock; one timer for all costs less than one for each."""
+        self._late: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
     async def read(self, scope: Scope, chunks: Chunks) -> bytes:
         """The body; `release` it once it is worked on. Refused: 408 too slow, 413 too large, 429 too many large ones at once."""
@@ -63,13 +67,34 @@ class Bodies:
 
     async def _small(self, chunks: Chunks) -> bytes:
         """A body that says how short it is: in one piece, since most have a hundred bytes."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a body is read in a task")
+        self._reading[task] = loop.time() + self.seconds
+        if self._timer is None:
+            self._timer = loop.call_later(self.seconds, self._stop_late, loop)
         try:
-            async with asyncio.timeout(self.seconds):
-                body = await chunks()
-        except TimeoutError:
+            body = await chunks()
+        except asyncio.CancelledError:
+            if task not in self._late:
+                raise
+            task.uncancel()
             raise self._too_slow() from None
+        finally:
+            del self._reading[task]
+            self._late.discard(task)
         self.held += len(body)
         return body
+
+    def _stop_late(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Cancel the reading of bodies that take too long, and look again when the next one may."""
+        now = loop.time()
+        for task, until in self._reading.items():
+            if until <= now:
+                self._late.add(task)
+                task.cancel()
+        left = [until for task, until in self._reading.items() if task not in self._late]
+        self._timer = loop.call_at(min(left), self._stop_late, loop) if left else None
 
     def _too_slow(self) -> Refused:
         detail = f"The body did not come within {self.seconds:g} s."
