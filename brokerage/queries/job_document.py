@@ -43,14 +43,17 @@ Outputs with the folders of their datasets.
 
 
 _JOB = Prepared("job_document", "bigint", f"{_COLUMNS} WHERE j.id = $1")
+# OFFSET 0 keeps the order of joins: a plan made while few jobs were leased would else look at all that are.
 _OF_ASKS = Prepared(
     "job_documents_of_asks",
     "text[], text[]",
     f"""
     SELECT document.*, l.epoch, l.lease_s, extract(epoch FROM l.token_since)::bigint, ask.number
     FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS ask(pilot, request, number)
-        JOIN brokerage_job l ON l.lease_holder = ask.pilot AND l.lease_request = ask.request AND l.status = 'sent'
-        CROSS JOIN LATERAL ({_COLUMNS} WHERE j.id = l.id) AS document
+        CROSS JOIN LATERAL (
+            SELECT id, epoch, lease_s, token_since FROM brokerage_job
+            WHERE lease_holder = ask.pilot AND lease_request = ask.request AND status = 'sent' OFFSET 0) AS l
+        CROSS JOIN LATERAL ({_COLUMNS} WHERE j.id = l.id OFFSET 0) AS document
     ORDER BY document.id
     """,
 )
