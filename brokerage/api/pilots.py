@@ -24,8 +24,8 @@ from broker_site.foundation.kernel.verdict import Problem
 from brokerage.api.joint_verbs import Joint, Wish, jointly
 from brokerage.api.messages import BROKEN_RULES, job_token, json_answer, message
 from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
-from brokerage.ledger.handing_out import Ask, hand_out, handed_out_before
-from brokerage.ledger.lease import HeldAtMost, register
+from brokerage.ledger.handing_out import hand_out, handed_out_before
+from brokerage.ledger.lease import Ask, HeldAtMost, register
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.job_document import LeasedJob

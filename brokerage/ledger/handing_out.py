@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import IntegrityError
 
 from broker_site.foundation.sql.prepared import run_together
-from brokerage.ledger.lease import HeldAtMost, leasing, leasing_again
+from brokerage.ledger.lease import Ask, leasing, leasing_again
 from brokerage.queries.job_document import LeasedJob, jobs_of_asks, leased_jobs
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A pilot's request for up to `n` jobs of a task queue, each for `lease_s` seconds, within what it may hold at `most`."""
-
-    task_queue: int
-    pilot: UUID
-    request: UUID
-    lease_s: float
-    most: HeldAtMost
-    n: int = 1
 
 
 def hand_out(asks: Sequence[Ask]) -> list[list[LeasedJob]]:
@@ -30,9 +17,8 @@ def hand_out(asks: Sequence[Ask]) -> list[list[LeasedJob]]:
     in_order = sorted(
         asks, key=lambda ask: ask.pilot
     )  # two transactions with the same pilots never wait for each other in a ring
-    leases = [leasing(ask.task_queue, ask.pilot, ask.request, ask.lease_s, ask.most, ask.n) for ask in in_order]
     try:
-        rows = run_together([*leases, jobs_of_asks([(ask.pilot, ask.request) for ask in asks])])
+        rows = run_together([*leasing(in_order), jobs_of_asks([(ask.pilot, ask.request) for ask in asks])])
     except IntegrityError:
         # An ask, or another one of the same pilot, has just got its job through another process: it gets none, others as ever.
         return [[]] if len(asks) == 1 else [hand_out([ask])[0] for ask in asks]

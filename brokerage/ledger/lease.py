@@ -5,13 +5,13 @@ Each verb is one statement, so one transaction and one round trip.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import IntegrityError
 
-from broker_site.foundation.sql.prepared import Call, Prepared
+from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.models import Pilot
 
 ROTATE_S = 120
@@ -54,6 +54,18 @@ class HeldAtMost:
     leases: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A pilot's request for up to `n` jobs of a task queue, each for `lease_s` seconds, within what it may hold at `most`."""
+
+    task_queue: int
+    pilot: UUID
+    request: UUID
+    lease_s: float
+    most: HeldAtMost
+    n: int = 1
+
+
 ISSUED = "extract(epoch FROM token_since)::bigint"
 
 _AGAIN = Prepared(
@@ -66,36 +78,42 @@ _AGAIN = Prepared(
     """,
 )
 
-# The place that a lease gets among those of its pilot is free as far as this statement sees, and unique by an index: of two asks
-# at once that count the same leases and cores one is refused.
+# Each ask gets the jobs after those of the asks before it. The place that a lease gets among those of its pilot is free as far as
+# this statement sees, and unique by an index: of two asks at once that count the same leases and cores one is refused.
 _LEASE = Prepared(
     "lease",
-    "int, uuid, uuid, float8, int, int, int",
+    "int, text[], text[], float8[], int[], int[], int[]",
     f"""
     WITH place AS MATERIALIZED (
-        SELECT held.slot,
-            least($7, CASE WHEN $6 > 0 THEN $6 - held.n ELSE $7 END, ($5 - held.cores) / greatest(t.core_count, 1)) AS room
-        FROM (
+        SELECT ask.pilot, ask.request, ask.lease_s, held.slot, room, sum(room) OVER (ORDER BY ask.number) - room AS before
+        FROM brokerage_taskqueue t, unnest($2::uuid[], $3::uuid[], $4, $5, $6, $7)
+            WITH ORDINALITY AS ask(pilot, request, lease_s, cores, leases, n, number)
+        CROSS JOIN LATERAL (
             SELECT coalesce(max(lease_slot) + 1, 0) AS slot, count(*)::int AS n, coalesce(sum(core_count), 0)::int AS cores
-            FROM brokerage_job WHERE lease_holder = $2 HAVING NOT coalesce(bool_or(lease_request = $3), false)
-        ) AS held, brokerage_taskqueue t WHERE t.id = $1
+            FROM brokerage_job WHERE lease_holder = ask.pilot
+            HAVING NOT coalesce(bool_or(lease_request = ask.request), false)) AS held
+        CROSS JOIN LATERAL greatest(0, least(ask.n, CASE WHEN ask.leases > 0 THEN ask.leases - held.n ELSE ask.n END,
+            (ask.cores - held.cores) / greatest(t.core_count, 1))) AS room
+        WHERE t.id = $1
     ), ready AS MATERIALIZED (
         SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
             AND EXISTS (SELECT FROM place WHERE room > 0)
-        ORDER BY ready_priority, id LIMIT (SELECT greatest(room, 0) FROM place) FOR NO KEY UPDATE SKIP LOCKED
+        ORDER BY ready_priority, id LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
     ), sent AS (
         UPDATE brokerage_job j
-        SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = $2,
-            lease_request = $3, lease_slot = place.slot + chosen.number, lease_until = now() + make_interval(secs => $4),
-            lease_s = $4, last_seen = now(), token_since = date_trunc('second', now())
-        FROM place, (SELECT id, (row_number() OVER ())::int - 1 AS number FROM ready) AS chosen
+        SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = place.pilot,
+            lease_request = place.request, lease_slot = place.slot + chosen.number - place.before,
+            lease_until = now() + make_interval(secs => place.lease_s), lease_s = place.lease_s, last_seen = now(),
+            token_since = date_trunc('second', now())
+        FROM (SELECT id, (row_number() OVER ())::int - 1 AS number FROM ready) AS chosen
+            JOIN place ON chosen.number >= place.before AND chosen.number < place.before + place.room
         WHERE j.id = chosen.id
-        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.token_since
+        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.lease_s, j.lease_holder, j.token_since
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
-        SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2, 'leased by a pilot' FROM sent
+        SELECT id, 'activated', 'sent', epoch, 'pilot:' || lease_holder, 'leased by a pilot' FROM sent
     )
-    SELECT id, epoch, attempt_nr, task_id, {ISSUED} FROM sent
+    SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent
     """,
 )
 
@@ -107,12 +125,26 @@ _REPLACED = Prepared(
 )
 
 
-def leasing(task_queue: int, pilot: UUID, request: UUID, lease_s: float, most: HeldAtMost = HeldAtMost(), n: int = 1) -> Call:
-    """To give the pilot the first ready jobs of a task queue, `n` at most, within what it may hold at `most`.
+def leasing(asks: Sequence[Ask]) -> list[Call]:
+    """To give each of these asks, of different pilots, the first ready jobs of its task queue, within what it may hold.
 
-    None are given when this very ask got jobs before. Of two asks of a pilot at once one may raise IntegrityError, and got none.
+    An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any.
     """
-    return _LEASE.with_values(task_queue, str(pilot), str(request), lease_s, most.cores, most.leases, n)
+    of_queue: dict[int, list[Ask]] = {}
+    for ask in asks:
+        of_queue.setdefault(ask.task_queue, []).append(ask)
+    return [
+        _LEASE.with_values(
+            task_queue,
+            [str(ask.pilot) for ask in mine],
+            [str(ask.request) for ask in mine],
+            [ask.lease_s for ask in mine],
+            [ask.most.cores for ask in mine],
+            [ask.most.leases for ask in mine],
+            [ask.n for ask in mine],
+        )
+        for task_queue, mine in of_queue.items()
+    ]
 
 
 def leasing_again(pilot: UUID, request: UUID) -> Call:
@@ -136,8 +168,8 @@ def lease(
     """
     try:
         for task_queue in task_queues:
-            for job_id, epoch, attempt_nr, task_id, issued in leasing(task_queue, pilot, request, lease_s, most).run():
-                return Lease(job_id, epoch, attempt_nr, task_id, lease_s, issued)
+            for row in run_together(leasing([Ask(task_queue, pilot, request, lease_s, most)])):
+                return Lease(*row)
     except IntegrityError:
         return None  # this ask, or another of the same pilot, has just got its job through another process
     return None

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection, transaction
 
-from brokerage.ledger.handing_out import Ask, hand_out, handed_out_before
+from brokerage.ledger.handing_out import hand_out, handed_out_before
 from brokerage.ledger.heartbeats import LeaseState, SignOfLife, beat
-from brokerage.ledger.lease import HeldAtMost
+from brokerage.ledger.lease import Ask, HeldAtMost
 from brokerage.models import ComputingQueue, Job, JobChange, TaskQueue
 from tests.builders import grid
 from tests.flow.steps import pilot, try_take
