@@ -24,7 +24,7 @@ from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.job_builder import deal
 from brokerage.rules.placement.place_jobs import NoPlace, Placement, most_jobs, place_jobs
-from brokerage.rules.placement.room import queue_loads
+from brokerage.rules.placement.room import parts_of_shares, queue_loads
 from brokerage.rules.placement.slots import JobGrants
 from brokerage.rules.placement.usable_input import UsableInput
 from workqueues.models import Dataset, Task
@@ -69,7 +69,8 @@ class GenerateRun:
 
     def __post_init__(self) -> None:
         snapshot = self.cycle.requests.snapshot
-        self.grants = JobGrants(queue_loads(snapshot.facts, snapshot.now, recent_starts(self.last_change)))
+        loads = queue_loads(snapshot.facts, snapshot.now, recent_starts(self.last_change))
+        self.grants = JobGrants(loads, parts_of_shares(snapshot.facts, self.throttle.units.percents_of_shares()))
 
 
 def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJobs:

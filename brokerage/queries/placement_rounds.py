@@ -5,6 +5,8 @@ Read from the moves of jobs, which are there anyway: nothing is written at a sta
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from django.db import connection
 
 ROUNDS = 2
@@ -20,8 +22,10 @@ def last_change() -> int:
         return int(cursor.fetchone()[0])
 
 
-def recent_starts(upto: int) -> dict[str, int]:
-    """Queue -> jobs that pilots took there in the last two rounds that made jobs. `upto`: the last move of a job (`last_change`).
+def recent_starts(upto: int) -> dict[str, dict[str, int]]:
+    """Queue -> share -> jobs that pilots took there in the last two rounds that made jobs.
+
+    `upto`: the last move of a job (`last_change`).
 
     Two statements: with the number in it the second one is planned for what it reads.
     """
@@ -35,10 +39,13 @@ def recent_starts(upto: int) -> dict[str, int]:
             return {}
         cursor.execute(
             """
-            SELECT q.name, count(*) FROM brokerage_jobchange c JOIN brokerage_job j ON j.id = c.job_id
-            JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
-            WHERE c.id > %s AND c.new = 'sent' GROUP BY 1
+            SELECT q.name, t.gshare, count(*) FROM brokerage_jobchange c JOIN brokerage_job j ON j.id = c.job_id
+            JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id JOIN workqueues_task t ON t.id = j.task_id
+            WHERE c.id > %s AND c.new = 'sent' GROUP BY 1, 2
             """,
             [max(since, upto - MOST_MOVES)],
         )
-        return dict(cursor.fetchall())
+        starts: dict[str, dict[str, int]] = defaultdict(dict)
+        for queue, share, n in cursor:
+            starts[queue][share or ""] = n
+        return starts

@@ -142,7 +142,7 @@ def claimed() -> int:
     return tasks.filter(id=LARGE_TASK).update(locked_by="run", locked_time=timezone.now() + timedelta(minutes=1))
 
 
-def begun() -> dict[str, int]:
+def begun() -> dict[str, dict[str, int]]:
     """What began since a round of fifty moves ago."""
     note_round(max(last_change() - 50, 0))
     return recent_starts(last_change())

@@ -16,26 +16,35 @@ from workqueues.states import TASK
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What is known at one moment: VOs with a share tree, work queues by id, and leaves that are never throttled."""
+    """What is known at one moment: VOs with a share tree, work queues by id, leaves that are never throttled, and what percentage
+    of all each leaf is to have, by VO and name.
+    """
 
     with_tree: frozenset[str]
     queues: Mapping[int, QueueOfUnit]
     unthrottled_shares: frozenset[str]
+    percents: Mapping[tuple[str, str], float]
 
     @classmethod
     def load(cls, using: str = "default") -> Units:
         """Read them; two statements."""
-        shares = list(GlobalShare.objects.using(using).values_list("name", "vo", "throttled"))
+        columns = ("name", "vo", "throttled", "standing__percent", "standing__place")
+        shares = list(GlobalShare.objects.using(using).values_list(*columns))
         rows = WorkQueue.objects.using(using).values_list("id", "queue_name", "queue_function", "queue_share", "partition_id")
         return cls(
-            with_tree=frozenset(vo for _, vo, _ in shares),
+            with_tree=frozenset(vo for _, vo, *_ in shares),
             queues={id_: QueueOfUnit(name, function, share, partition or 0) for id_, name, function, share, partition in rows},
-            unthrottled_shares=frozenset(name for name, _, throttled in shares if not throttled),
+            unthrottled_shares=frozenset(name for name, _, throttled, *_ in shares if not throttled),
+            percents={(vo, name): percent for name, vo, _, percent, place in shares if place is not None},
         )
 
     def model(self, vo: str) -> Model:
         """What drives a VO: its work queues where SHARE_MODEL says so, or where it has no share tree."""
         return "global" if vo in self.with_tree and gdpconfig.value("shares", "SHARE_MODEL", vo=vo) == "global" else "work_queue"
+
+    def percents_of_shares(self) -> Mapping[str, float]:
+        """What percentage of all each share is to have, of VOs that their shares drive."""
+        return {name: percent for (vo, name), percent in self.percents.items() if self.model(vo) == "global"}
 
     def of(self, group: Group) -> Unit:
         return unit_of(group, self.model(group.vo), self.queues)

@@ -57,12 +57,13 @@ class Registration(Offer):
 class JobRequest(Offer):
     """An ask for a job, or for up to `n`; the same `request` again means that the answer was lost.
 
-    `wait_s`: how long the pilot will wait for the answer, if there is no job yet.
+    `wait_s`: how long the pilot will wait for the answer, if there is no job yet; `last`: it leaves if there is none by then.
     """
 
     request: Annotated[UUID, BeforeValidator(_request)]
     wait_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
     n: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] | None = None
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

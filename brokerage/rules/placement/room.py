@@ -6,10 +6,11 @@ at a queue (`slots`), nor what was given since (`slots.JobGrants`).
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from math import ceil
 from types import MappingProxyType
 from typing import Any
 
@@ -27,53 +28,84 @@ _STANDING = JOB.waiting - {_MOVING}
 class QueueLoad:
     """The slots of a queue and the jobs there, of all shares.
 
-    `slots` None: nothing is known of them, no pilot asked lately and nobody declared any. `waiting`: for a pilot, `moving`: for
-    their input; `jobs`: in any state that is not final; `starts`: in the last two rounds.
+    `slots` None: nothing is known of them, no pilot asked lately and nobody declared any. `waiting`: for a pilot, by share;
+    `moving`: for their input; `held`: by a pilot; `jobs`: in any state that is not final; `starts`: in the last two rounds, by
+    share.
     """
 
     slots: int | None = None
-    waiting: int = 0
+    waiting: Mapping[str, int] = field(default_factory=dict)
     moving: int = 0
+    held: int = 0
     jobs: int = 0
-    starts: int = 0
+    starts: Mapping[str, int] = field(default_factory=dict)
 
     def room(self, limit: int, *, local: bool = True) -> int:
         """Jobs that it may still get; `limit`: NQUEUELIMITSITE, for a queue to which pilots only come when jobs wait.
 
         Jobs whose input moves take room where that of the new ones must move too (`local` false).
         """
-        most = limit if self.slots is None else max(self.slots, PER_START * self.starts)
-        return most - self.waiting - (0 if local else self.moving)
+        return self._most(limit) - sum(self.waiting.values()) - (0 if local else self.moving)
+
+    def room_of_share(self, share: str, limit: int, part: float) -> int:
+        """How many of these may be for a share whose part of all is this, beside other shares that have jobs somewhere.
+
+        What waits of one share would else keep the others out, and none would get more than the others. As many as began lately
+        may wait in any case: where the others send nothing, a share goes on with all slots.
+        """
+        return max(ceil(self._most(limit) * part), self.starts.get(share, 0)) - self.waiting.get(share, 0)
+
+    def idle(self) -> int:
+        """Slots that no job waits for: they are for whoever comes first."""
+        return (self.slots or 0) - self.held - sum(self.waiting.values())
+
+    def _most(self, limit: int) -> int:
+        return limit if self.slots is None else max(self.slots, PER_START * sum(self.starts.values()))
 
 
 UNKNOWN = QueueLoad()
-NO_STARTS: Mapping[str, int] = MappingProxyType({})
+NO_STARTS: Mapping[str, Mapping[str, int]] = MappingProxyType({})
 
 
-def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, int] = NO_STARTS) -> Mapping[str, QueueLoad]:
-    """Queue -> its load, of those of which anything is known. `starts`: jobs that pilots took in the last two rounds, by queue.
+def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, Mapping[str, int]] = NO_STARTS) -> Mapping[str, QueueLoad]:
+    """Queue -> its load, of those of which anything is known.
 
+    `starts`: queue -> share -> jobs that pilots took in the last two rounds.
     A slot is one that runs a job, or whose pilot idles: at least one where a pilot asked lately, which may be between two jobs.
     Declared slots count where they are more.
     """
-    held, waiting, moving, delivering = (defaultdict[str, int](int) for _ in range(4))
-    counted = ((JOB.leased, held), (_STANDING, waiting), ({_MOVING}, moving), (JOB.delivering, delivering))
+    held, moving, delivering = (defaultdict[str, int](int) for _ in range(3))
+    waiting: dict[str, Counter[str]] = defaultdict(Counter)
+    counted = ((JOB.leased, held), ({_MOVING}, moving), (JOB.delivering, delivering))
     count_of = {status: count for statuses, count in counted for status in statuses}
     for entry in facts.jobs:
-        if (count := count_of.get(entry["status"])) is not None:
+        if entry["status"] in _STANDING:
+            waiting[entry["queue"]][entry["share"]] += entry["n"]
+        elif (count := count_of.get(entry["status"])) is not None:
             count[entry["queue"]] += entry["n"]
     pilots = {entry["queue"]: entry for entry in facts.pilots}
     declared = _declared(facts.slots, now)
     return {
         queue: QueueLoad(
             _slots(held[queue], pilots.get(queue), declared.get(queue, 0)),
-            waiting[queue],
+            waiting.get(queue, {}),
             moving[queue],
-            held[queue] + waiting[queue] + moving[queue] + delivering[queue],
-            starts.get(queue, 0),
+            held[queue],
+            held[queue] + sum(waiting.get(queue, {}).values()) + moving[queue] + delivering[queue],
+            starts.get(queue, {}),
         )
         for queue in {*held, *waiting, *moving, *delivering, *pilots, *declared, *starts}
     }
+
+
+def parts_of_shares(facts: Facts, percents: Mapping[str, float]) -> Mapping[str, float]:
+    """Share -> its part of those that have jobs waiting or running somewhere; empty where fewer than two have.
+
+    `percents`: of all that runs, what each share is to have.
+    """
+    there = {entry["share"] for entry in facts.jobs if entry["status"] in _STANDING | JOB.leased} & percents.keys()
+    whole = sum(percents[share] for share in there)
+    return {share: percents[share] / whole for share in there} if len(there) > 1 and whole else {}
 
 
 def _declared(slots: Iterable[Mapping[str, Any]], now: datetime) -> Mapping[str, int]:

@@ -44,10 +44,11 @@ class JobGrants:
     """Jobs given to queues since the grid was looked at, by share; a pseudo-queue counts as its unified queue.
 
     `loads`: slots and jobs of each queue, as they were then; `seen` stands for them where something made of them is kept.
+    `parts`: of what waits at a queue, what each of several shares may have (`room.parts_of_shares`).
     """
 
-    def __init__(self, loads: Mapping[str, QueueLoad] | None = None) -> None:
-        self._loads = loads or {}
+    def __init__(self, loads: Mapping[str, QueueLoad] | None = None, parts: Mapping[str, float] | None = None) -> None:
+        self._loads, self._parts = loads or {}, parts or {}
         self.seen = object()
         self._jobs: Counter[tuple[str, str]] = Counter()
         self._all: Counter[str] = Counter()
@@ -66,13 +67,22 @@ class JobGrants:
         """Those that were given any."""
         return self._all
 
-    def room(self, queue: str, limit: int, *, local: bool = True) -> int:
-        """Jobs that the queue may still get in this round, of all shares (decision B19); `limit` as of `limit_of`."""
-        return self.first_room(queue, limit, local=local) - self._all[queue]
+    def room(self, queue: str, limit: int, share: str | None, *, local: bool = True) -> int:
+        """Jobs of a share that the queue may still get in this round (decision B19); `limit` as of `limit_of`."""
+        given = self._all[queue], self._jobs[share or "", queue]
+        return self._room(queue, limit, share, *given, local=local)
 
-    def first_room(self, queue: str, limit: int, *, local: bool = True) -> int:
+    def first_room(self, queue: str, limit: int, share: str | None) -> int:
         """The same before anything was given."""
-        return self._loads.get(queue, UNKNOWN).room(limit, local=local)
+        return self._room(queue, limit, share, 0, 0)
+
+    def _room(self, queue: str, limit: int, share: str | None, given: int, given_share: int, *, local: bool = True) -> int:
+        load = self._loads.get(queue, UNKNOWN)
+        room = load.room(limit, local=local) - given
+        part = self._parts.get(share or "")
+        if part is None or share is None:
+            return room
+        return min(room, max(load.room_of_share(share, limit, part) - given_share, load.idle() - given))
 
     def untouched(self, queue: str) -> bool:
         """Whether no job is there, in any state."""
@@ -99,13 +109,13 @@ def total_room(queues: Queues, limit: int, grants: JobGrants, share: str | None)
         """All room before anything was given, and how many jobs of the share each queue may still have waiting."""
         left = np.maximum(table.cap(limit) - table.waiting_or_defined, 0).tolist()
         by_queue = dict(zip(table.own_names, left, strict=True))
-        return sum(max(min(left, grants.first_room(queue, limit)), 0) for queue, left in by_queue.items()), by_queue
+        return sum(max(min(left, grants.first_room(queue, limit, share)), 0) for queue, left in by_queue.items()), by_queue
 
-    total, by_queue = queues.derived(("room", limit, grants.seen), free, ("name", "unified_name", *JOBS, *BUSY))
+    total, by_queue = queues.derived(("room", limit, grants.seen, share), free, ("name", "unified_name", *JOBS, *BUSY))
     for queue in grants.queues():
         left = by_queue.get(queue, 0)
-        total -= max(min(left, grants.first_room(queue, limit)), 0)
-        total += max(min(left - grants.at(queue, share), grants.room(queue, limit)), 0)
+        total -= max(min(left, grants.first_room(queue, limit, share)), 0)
+        total += max(min(left - grants.at(queue, share), grants.room(queue, limit, share)), 0)
     return total
 
 
@@ -124,7 +134,7 @@ def chosen_queues(
         if queue not in by_queue and queues.storage[row]:
             waiting, given = int(queues.queued[row]), grants.at(queue, share)
             of_share = int(queues.cap(limit)[row]) - waiting - given
-            room = min(of_share, grants.room(queue, limit, local=bool(queues.local[row])))
+            room = min(of_share, grants.room(queue, limit, share, local=bool(queues.local[row])))
             seen = ChosenQueue(choice.name, choice.weight, waiting).filled(given)
             by_queue[queue] = replace(seen, room=room, untouched=grants.untouched(queue))
     return list(by_queue.values())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brokerage.rules.grid.measurements import NO_JOBS, Facts
-from brokerage.rules.placement.room import UNKNOWN, QueueLoad, queue_loads
+from brokerage.rules.placement.room import UNKNOWN, QueueLoad, parts_of_shares, queue_loads
 from brokerage.rules.placement.slots import JobGrants
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -28,11 +28,15 @@ def declared(n: int, expires: datetime | None = None) -> dict[str, Any]:
     return {"queue": "Q", "share": "", "resource_type": "", "n": n, "expires": expires}
 
 
+def measured(*there: dict[str, Any], pilot: dict[str, Any] | None, slots: tuple[dict[str, Any], ...] = ()) -> Facts:
+    return Facts(None, jobs=there, pilots=() if pilot is None else (pilot,), slots=slots)
+
+
 def load(
     *there: dict[str, Any], pilot: dict[str, Any] | None = None, slots: tuple[dict[str, Any], ...] = (), starts: int = 0
 ) -> QueueLoad:
-    facts = Facts(None, jobs=there, pilots=() if pilot is None else (pilot,), slots=slots)
-    return queue_loads(facts, NOW, {"Q": starts} if starts else {}).get("Q", UNKNOWN)
+    facts = measured(*there, pilot=pilot, slots=slots)
+    return queue_loads(facts, NOW, {"Q": {"MC": starts}} if starts else {}).get("Q", UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -77,10 +81,56 @@ def test_declared_slots_count_until_they_expire_and_where_they_are_more() -> Non
 
 
 def test_what_a_run_gave_takes_room_whoever_it_was_for() -> None:
-    grants = JobGrants({"Q": QueueLoad(slots=10, waiting=2, jobs=2)})
+    grants = JobGrants({"Q": QueueLoad(slots=10, waiting={"MC": 2}, jobs=2)})
     grants.add("MC", {"Q": 3, "R": 1})
-    assert grants.room("Q", LIMIT) == 5
-    assert grants.room("R", LIMIT) == 19
+    assert grants.room("Q", LIMIT, "MC") == 5
+    assert grants.room("R", LIMIT, "MC") == 19
+
+
+PERCENTS = {"MC": 70.0, "Physics": 20.0, "Tests": 10.0}
+RUN = jobs("running", 100)
+
+
+def rooms(*there: dict[str, Any], idle: int = 0, starts: dict[str, int] | None = None) -> dict[str, int]:
+    """What each share may get at the queue."""
+    facts = measured(*there, pilot=pilots(idle=idle))
+    grants = JobGrants(queue_loads(facts, NOW, {"Q": starts or {}}), parts_of_shares(facts, PERCENTS))
+    return {share: max(grants.room("Q", LIMIT, share), 0) for share in (*PERCENTS, "none")}
+
+
+@pytest.mark.parametrize(
+    ("there", "idle", "starts", "expected"),
+    [
+        pytest.param((), 100, {}, (100, 100, 100, 100), id="nobody: all"),
+        pytest.param((RUN,), 0, {}, (100, 100, 100, 100), id="a share that had no job yet has no part yet"),
+        pytest.param((RUN, jobs("activated", 60)), 0, {}, (40, 40, 40, 40), id="one share: all"),
+        pytest.param((RUN, jobs("running", 1, "Tests"), jobs("activated", 6)), 0, {}, (83, 95, 13, 95), id="two: by percentage"),
+        pytest.param((RUN, jobs("activated", 96, "Tests")), 0, {}, (4, 4, 0, 4), id="more than its part waits: none"),
+        pytest.param((RUN, jobs("activated", 96, "Tests")), 0, {"Tests": 40}, (4, 4, 0, 4), id="nor for what began"),
+        pytest.param((RUN, jobs("activated", 1, "Tests")), 0, {"Tests": 40}, (88, 99, 39, 99), id="as many as began may wait"),
+        pytest.param((RUN, jobs("activated", 20, "Tests")), 30, {}, (110, 110, 10, 110), id="idle slots are for whoever comes"),
+        pytest.param(
+            (RUN, jobs("activated", 8, "Physics"), jobs("activated", 2, "Tests")),
+            0,
+            {},
+            (70, 12, 8, 90),
+            id="three: by percentage",
+        ),
+    ],
+)
+def test_beside_other_shares_each_has_a_part_of_the_room_by_its_percentage(
+    there: Any, idle: int, starts: dict[str, int], expected: tuple[int, ...]
+) -> None:
+    assert tuple(rooms(*there, idle=idle, starts=starts).values()) == expected
+
+
+def test_a_share_whose_jobs_fill_the_room_leaves_it_to_a_larger_one_by_and_by() -> None:
+    """Each job that begins makes room, and that is for the larger share until it has its part of what waits."""
+    waiting = {"MC": 0, "Tests": 100}
+    while (room := rooms(RUN, *(jobs("activated", n, share) for share, n in waiting.items())))["Tests"] == 0:
+        waiting["MC"] += room["MC"]
+        waiting["Tests"] -= 1
+    assert waiting == {"MC": 87, "Tests": 12}
 
 
 def test_a_queue_is_untouched_while_no_job_is_there_in_any_state() -> None:

@@ -36,7 +36,7 @@ def test_a_queue_of_analysis_is_full_when_it_is_overloaded(activity: str, room: 
 
 
 def test_a_queue_has_no_more_room_than_its_slots_whatever_may_wait_for_one_share() -> None:
-    limit, grants = limit_of("production", None, CONFIG), JobGrants({"Q": QueueLoad(slots=12, waiting=7, jobs=9)})
+    limit, grants = limit_of("production", None, CONFIG), JobGrants({"Q": QueueLoad(slots=12, waiting={"MC": 7}, jobs=9)})
     (place,) = chosen_queues([Choice(0, "Q", 1.0, ())], MOVING, limit, grants, None)
     assert (place.room, place.untouched, total_room(MOVING, limit, grants, None)) == (5, False, 5)
     grants.add("other share", {"Q": 4})
