@@ -12,23 +12,25 @@ from brokerage.rules.dispatch.settlement import ExpectedOutput, ReportedOutput
 from workqueues.ledger.files import Hold, JobOutcome, MadeFile
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.retry_pause import RetryPause
+from workqueues.states import TASK
 
 _SEE = Prepared(
     "see_jobs",
     "bigint[]",
-    """
+    f"""
     SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text,
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
         coalesce(s.vo, ''), s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
         u.whole, u.cut,
         ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type = 'log')
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
-        coalesce(s.created_at, j.status_since), now(), j.token_since
+        coalesce(s.created_at, j.status_since), now(), j.token_since,
+        EXISTS (SELECT FROM workqueues_task WHERE id = j.task_id AND status IN ({TASK.commanded.sql}))
     FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     LEFT JOIN brokerage_jobspec s ON s.job_id = j.id LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
     CROSS JOIN LATERAL (
-        SELECT coalesce(array_agg(file_id) FILTER (WHERE event_range_id IS NULL), '{}') AS whole,
-            coalesce(array_agg(DISTINCT file_id) FILTER (WHERE event_range_id IS NOT NULL), '{}') AS cut
+        SELECT coalesce(array_agg(file_id) FILTER (WHERE event_range_id IS NULL), '{{}}') AS whole,
+            coalesce(array_agg(DISTINCT file_id) FILTER (WHERE event_range_id IS NOT NULL), '{{}}') AS cut
         FROM brokerage_jobinput WHERE job_id = j.id AND status = 'live' AND tracked
     ) AS u WHERE j.id = ANY($1)
     """,
@@ -48,7 +50,7 @@ class EndingJob(NamedTuple):
 
     `storage`: where its outputs go, and the bytes that are there at most. `inputs`: its live tracked files, whole ones; `cut`:
     those of which it has event ranges. `made`: when the job was made; `now`: when it was read. `token_since`: when the job token
-    that counts was issued.
+    that counts was issued. `commanded`: its task has a command that may wait for the job.
     """
 
     id: int
@@ -69,6 +71,7 @@ class EndingJob(NamedTuple):
     made: datetime
     now: datetime
     token_since: datetime | None
+    commanded: bool
 
 
 def read_jobs(ids: Sequence[int]) -> list[EndingJob]:

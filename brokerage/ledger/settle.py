@@ -231,8 +231,8 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> None:
             for end in ends
         ])
     )  # fmt: skip
-    more = ("command",) if settlement.ending == "cancelled" else ("storage",) if any(e.settlement.down for e in ends) else ()
-    look_after_commit("generate", "finish", *more)
+    more = {"command": any(end.job.commanded for end in ends), "storage": any(end.settlement.down for end in ends)}
+    look_after_commit("generate", "finish", *(agent for agent, wanted in more.items() if wanted))
 
 
 def _told(report: Report) -> str:

@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from broker_site.foundation.agency.look import Looks
 from broker_site.foundation.kernel.machine import NotAllowed
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.models import ComputingQueue, Job
@@ -63,6 +64,28 @@ def test_finish_lets_running_jobs_end_when_soft_and_gives_up_what_was_not_used()
     run_agents()
     assert status(task) == "finished"
     assert sorted(File.objects.filter(type="input").values_list("status", flat=True)) == ["failed"] * 2 + ["finished"] * 2
+
+
+@pytest.mark.parametrize(("name", "comment", "accepted"), [("kill", "", "aborting"), ("finish", "soft", "finishing")])
+def test_a_job_that_finishes_after_a_command_wakes_the_agent_that_waits_for_it(
+    name: str, comment: str, accepted: str, django_capture_on_commit_callbacks: Any
+) -> None:
+    """Not asked to die, or before its pilot heard of it: the command need not wait for the period of its agent."""
+    task, queue = running_task()
+    before, after = take(queue), take(queue)
+    with django_capture_on_commit_callbacks() as hooks:
+        end(before)
+    assert "command" not in told(hooks)
+    command(task.id, name, "user:ada", comment)
+    run_agents()
+    assert status(task) == accepted
+    with django_capture_on_commit_callbacks() as hooks:
+        end(after)
+    assert "command" in told(hooks)
+
+
+def told(hooks: list[Any]) -> set[str]:
+    return {agent for hook in hooks if isinstance(hook, Looks) for agent in hook.agents}
 
 
 def test_retry_gives_failed_files_more_tries_and_leaves_finished_ones_alone() -> None:
