@@ -16,14 +16,20 @@ _COLUMNS = f"""
         (SELECT json_build_array(path, mark) FROM brokerage_storageendpoint WHERE name = s.storage),
         (SELECT container_name FROM workqueues_task WHERE id = j.task_id),
         ARRAY(SELECT json_build_array(
-                f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, place.name, place.path, place.mark, place.file)
-            FROM brokerage_jobinput i JOIN workqueues_file f ON f.id = i.file_id JOIN workqueues_dataset d ON d.id = f.dataset_id
+                d.id, d.lfn, d.fsize, d.checksum, d.dataset_name, place.name, place.path, place.mark, place.file)
+            FROM brokerage_jobinput i
+            CROSS JOIN LATERAL (
+                SELECT f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, d.vo, d.data_vo
+                FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
+                WHERE f.id = i.file_id AND f.type = 'input' OFFSET 0) AS d
+            LEFT JOIN LATERAL (SELECT c.id FROM workqueues_cataloguedataset c WHERE {INPUT_IN_CATALOGUE} OFFSET 0) AS c ON TRUE
+            LEFT JOIN LATERAL (
+                SELECT id FROM workqueues_cataloguefile WHERE dataset_id = c.id AND lfn = d.lfn OFFSET 0) AS t ON TRUE
             LEFT JOIN LATERAL (
                 SELECT e.name, e.path, e.mark, r.path AS file, e.site_id <> q.site_id AS away
-                FROM workqueues_cataloguedataset c JOIN workqueues_cataloguefile t ON t.dataset_id = c.id AND t.lfn = f.lfn
-                JOIN workqueues_replica r ON r.file_id = t.id JOIN brokerage_storageendpoint e ON e.name = r.storage
-                WHERE {INPUT_IN_CATALOGUE} AND e.path <> '') AS place ON TRUE
-            WHERE i.job_id = j.id AND f.type = 'input' ORDER BY f.id, place.away, place.name),
+                FROM workqueues_replica r JOIN brokerage_storageendpoint e ON e.name = r.storage
+                WHERE r.file_id = t.id AND e.path <> '' OFFSET 0) AS place ON TRUE
+            WHERE i.job_id = j.id ORDER BY d.id, place.away, place.name),
         ARRAY(SELECT json_build_array(f.lfn, c.folder, f.type, f.optional,
                 coalesce(d.template_id, d.id))
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
@@ -39,11 +45,13 @@ _COLUMNS = f"""
 """
 """Inputs with their replicas on reachable storage, those of the job's own site first; one row for an input without any.
 Outputs with the folders of their datasets.
+
+OFFSET 0 keeps the order of joins, from the pilot to its job, its files and their replicas: a plan made while tables were small
+would else read all of one and throw most away.
 """
 
 
 _JOB = Prepared("job_document", "bigint", f"{_COLUMNS} WHERE j.id = $1")
-# OFFSET 0 keeps the order of joins: a plan made while few jobs were leased would else look at all that are.
 _OF_ASKS = Prepared(
     "job_documents_of_asks",
     "text[], text[]",
