@@ -48,11 +48,11 @@ def run(options: Namespace) -> Iterator[Line]:
     with bench() as server, system_on(server) as system, http.bare(system) as bare_url:
         if options.finished:
             filling.finished_jobs(server, options.finished)
-        queues = four_queues(server)
+        queues = some_queues(server)
         campaign = Campaign(server, system, options.jobs // options.tasks, options.tasks)
         with (
             Crew(1, http.Client, system.url, bare_url, []) as crew,
-            pilots_at(system.url, queues, options.pilots, options.run) as counts,
+            pilots_at(system.url, dealt(queues), options.pilots, simulated_pilots.Slot(run_s=options.run)) as counts,
         ):
             seen = Readings(server, system)
 
@@ -77,7 +77,7 @@ def system_on(server: Bench, instance: str = INSTANCE) -> Iterator[System]:
         yield system
 
 
-def four_queues(server: Bench) -> list[tuple[str, str]]:
+def some_queues(server: Bench, n: int = QUEUES, first: int = 0) -> list[tuple[str, str]]:
     """Sites with a queue and a storage each: the names of the queues, and enrolment secrets."""
     from broker_site.foundation.access.credentials import issue_enrolment
     from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
@@ -85,7 +85,7 @@ def four_queues(server: Bench) -> list[tuple[str, str]]:
 
     WorkQueue.objects.get_or_create(queue_name="default", queue_type="", vo="*", defaults={"queue_order": 1000})
     made = []
-    for number in range(QUEUES):
+    for number in range(first, first + n):
         site = Site.objects.create(name=f"FLOW{number}")
         folder = Path(server.instance.folder) / "flow" / site.name
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,9 +99,14 @@ def four_queues(server: Bench) -> list[tuple[str, str]]:
     return made
 
 
+def dealt(queues: Sequence[tuple[str, str]]) -> simulated_pilots.Where:
+    """One pilot after the other goes to each of the queues."""
+    return lambda number: queues[number % len(queues)]
+
+
 @contextmanager
 def pilots_at(
-    url: str, queues: Sequence[tuple[str, str]], pilots: int, run_s: float, cores: int = 1
+    url: str, where: simulated_pilots.Where, pilots: int, slot: simulated_pilots.Slot
 ) -> Iterator[simulated_pilots.Counts]:
     """The pilots, in a thread with a loop of its own."""
     counts, ready = simulated_pilots.Counts(), threading.Event()
@@ -111,7 +116,7 @@ def pilots_at(
     async def serve() -> None:
         nonlocal loop, work
         loop = asyncio.get_running_loop()
-        work = loop.create_task(simulated_pilots.serve(url, queues, pilots, cores, run_s, counts))
+        work = loop.create_task(simulated_pilots.serve(url, where, pilots, slot, counts))
         ready.set()
         with suppress(asyncio.CancelledError):
             await work
@@ -137,6 +142,7 @@ class Campaign:
         self.token = issue_user_token(user, vo=VO, note="benchmark").text
         self.server, self.url, self.files, self.tasks, self.number = server, system.url, files, tasks, 0
         self.first_s = 0.0
+        self.copies = QUEUES
 
     def round(self, counts: simulated_pilots.Counts) -> Lap:
         """Submit the tasks of a round and wait until every job has ended."""
@@ -159,7 +165,7 @@ class Campaign:
         return Lap(jobs, time.monotonic() - began, time.process_time() - cpu, None)
 
     def dataset(self, name: str, files: int) -> None:
-        """A dataset of the catalogue of so many files, one for each job, of which every site has copies."""
+        """A dataset of the catalogue of so many files, one for each job, of which the first sites have copies."""
         from workqueues.models import CatalogueDataset, CatalogueFile, Replica
 
         dataset = CatalogueDataset.objects.create(vo=VO, name=name, owner=USER, state="closed")
@@ -167,7 +173,7 @@ class Campaign:
             CatalogueFile(dataset=dataset, lfn=f"{name}.{n:06}", fsize=1000, checksum="00000001", n_events=10)
             for n in range(files)
         )
-        Replica.objects.bulk_create(Replica(file=file, storage=f"FLOW{at}_DISK") for file in made for at in range(QUEUES))
+        Replica.objects.bulk_create(Replica(file=file, storage=f"FLOW{at}_DISK") for file in made for at in range(self.copies))
 
     def submit(self, name: str, **more: Any) -> int:
         """Submit a task over NAME.in; `more` parameters replace those that it has. Its number."""

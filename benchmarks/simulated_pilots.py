@@ -6,9 +6,13 @@ They speak the wire as our pilot does, over one connection each; an ask waits fo
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import math
+import random
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -63,10 +67,29 @@ class Connection:
         self.reader = self.writer = None
 
 
-async def pilot(url: str, queue: str, secret: str, number: int, cores: int, run_s: float, counts: Counts) -> None:
-    """Serve a queue until cancelled, with so many cores; a job runs for `run_s` seconds."""
+Where = Callable[[int], tuple[str, str]]
+"""The queue (name, enrolment secret) to which a pilot of this number goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What pilots offer, how long jobs run there, s, and how long a pilot lives, or waits for a job, before another one takes its
+    place, s.
+
+    A job takes half as long or half as long again, as chance has it: slots do not end all at once.
+    """
+
+    cores: int = 1
+    run_s: float = 0.0
+    life_s: float = math.inf
+    idle_s: float = math.inf
+
+
+async def pilot(url: str, queue: str, secret: str, number: int, slot: Slot, counts: Counts) -> None:
+    """Serve a queue as long as a pilot lives; what it runs then is ended first."""
     connection = Connection(url)
-    me = {"queue": queue, "host": "bench", "slot": f"slot{number}", "cores": cores, "memory_mb": 16_000, "disk_mb": 20000}
+    me = {"queue": queue, "host": "bench", "slot": f"slot{number}", "cores": slot.cores, "memory_mb": 16_000, "disk_mb": 20000}
+    until = time.monotonic() + slot.life_s
     try:
         while True:
             status, answer = await connection.post("/api/v1/pilots/", me, secret)
@@ -74,11 +97,20 @@ async def pilot(url: str, queue: str, secret: str, number: int, cores: int, run_
                 break
             await asyncio.sleep(REFUSED_S)
         token, wait_s = answer["token"], answer["long_poll_s"]
-        while True:
-            offer = {"cores": cores, "memory_mb": 16_000, "disk_mb": 20000, "walltime_s": 86000, "wait_s": wait_s}
+        while (left_s := min(until - time.monotonic(), slot.idle_s)) > 0:
+            offer = {
+                "cores": slot.cores,
+                "memory_mb": 16_000,
+                "disk_mb": 20000,
+                "walltime_s": 86000,
+                "wait_s": min(wait_s, left_s),
+                "last": left_s <= wait_s,
+            }
             status, answer = await connection.post("/api/v1/pilots/match/", {"request": str(uuid.uuid4()), **offer}, token)
             if status == 200:
-                await _run(connection, answer["job"], run_s, counts)
+                await _run(connection, answer["job"], slot.run_s, counts)
+            elif status == 204 and left_s <= wait_s:
+                break
             elif status != 204 or not wait_s:
                 if status not in (0, 204, 429):
                     counts.refused.append(f"match: {status} {answer}")
@@ -93,7 +125,7 @@ async def _run(connection: Connection, job: Any, run_s: float, counts: Counts) -
     if status == 200:
         token = answer["token"]
     if run_s:
-        await asyncio.sleep(run_s)
+        await asyncio.sleep(run_s * random.uniform(0.5, 1.5))
     outputs = [{"lfn": o["lfn"], "size": 1000, "checksum": CHECKSUM, "storage": o["storage"]} for o in job["outputs"]]
     report = {"status": "finished", "exit_code": 0, "outputs": outputs, "metrics": {"cpu_s": 1.0, "wall_s": 1.0}}
     for _ in range(100):
@@ -107,9 +139,15 @@ async def _run(connection: Connection, job: Any, run_s: float, counts: Counts) -
     counts.refused.append(f"report of job {job['id']}: {status} {answer}")
 
 
-async def serve(url: str, queues: Sequence[tuple[str, str]], pilots: int, cores: int, run_s: float, counts: Counts) -> None:
-    """So many pilots of so many cores, dealt to the queues (name, enrolment secret), until cancelled."""
+async def serve(url: str, where: Where, pilots: int, slot: Slot, counts: Counts) -> None:
+    """So many pilots at a time, each at the queue where it is sent, until cancelled."""
+    turn = itertools.count()
+
+    async def succeeding() -> None:
+        while True:
+            number = next(turn)
+            await pilot(url, *where(number), number, slot, counts)
+
     async with asyncio.TaskGroup() as group:
-        for number in range(pilots):
-            queue, secret = queues[number % len(queues)]
-            group.create_task(pilot(url, queue, secret, number, cores, run_s, counts))
+        for _ in range(pilots):
+            group.create_task(succeeding())

@@ -185,7 +185,7 @@ class TaskQueueAdmin(ReadOnlyAdmin):
 class IdleSlotAdmin(ReadOnlyAdmin):
     """Slots whose pilots asked in vain, the last ones first."""
 
-    list_display = ("pilot_id", "queue", "since", "asked_at", "core_count", "memory_mb", "disk_mb", "walltime_s", "beside_since")
+    list_display = ("pilot_id", "queue", "since", "until", "core_count", "memory_mb", "disk_mb", "walltime_s", "beside_since")
     list_filter = ("queue",)
     list_select_related = ("queue",)
     ordering = ("-since",)

@@ -12,7 +12,6 @@ from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.throttling import counted_jobs, rules_of
 from brokerage.ledger.idle_slots import SlotState, drop_slots, note_idle
-from brokerage.ledger.pilots import IDLE_EVERY_S
 from brokerage.models import Decision
 from brokerage.queries.decisions import decision_facts
 from brokerage.queries.idle_slots import WaitingTask, idle_slots, open_queues, waiting_jobs, waiting_tasks
@@ -27,15 +26,12 @@ from workqueues.rules.throttle.unit_verdict import judge_units
 from workqueues.rules.throttle.units import Group
 
 MAKING = "a task passes here now, and its jobs are not made yet"
-LATE_S = 5.0
-"""A pilot that asks so much later than it should is not gone yet."""
 
 
 @agent("slots")
 def slots(run: Run) -> int:
     """Look which slots idle beside work. Always 0: an agent that handled rows is run again at once."""
-    dispatch = gdpconfig.component("dispatch")
-    drop_slots(IDLE_EVERY_S + dispatch["POLL"] + dispatch.get("LONG_POLL", 0.0) + LATE_S)
+    drop_slots()
     idle = idle_slots()
     queues = open_queues(idle)
     at_open = [slot for slot in idle if slot.queue_id in queues]
@@ -45,7 +41,8 @@ def slots(run: Run) -> int:
     if None in beside and (tasks := waiting_tasks()):
         beside = work_beside(offers, [*work, *_work_of(run, tasks, {slot.offer.queue for slot in at_open})])
     of_slot = dict(zip((slot.pilot_id for slot in at_open), beside, strict=True))
-    note_idle([SlotState(slot.pilot_id, slot.queue_id, slot.idle_s, of_slot.get(slot.pilot_id)) for slot in idle])
+    every_s = gdpconfig.value("agents", "PERIOD_slots")
+    note_idle([SlotState(slot.pilot_id, slot.queue_id, slot.idle_s, of_slot.get(slot.pilot_id)) for slot in idle], every_s)
     return 0
 
 

@@ -101,8 +101,14 @@ def match(request: HttpRequest) -> HttpResponse:
     if cores is None or queue is None:
         return _nothing()
     offer = Resource(queue.name, ask.cores, ask.memory_mb, ask.disk_mb, ask.walltime_s, principal.vo)
+
+    def in_vain(seconds: float) -> None:
+        """Nothing for the pilot, which may be answered so many seconds later."""
+        again_s = seconds if ask.last else seconds + gdpconfig.value("dispatch", "POLL")
+        note_vain_ask(pilot_id, queue.id, offer, again_s, leaves=ask.last)
+
     if not queue.hands_out:
-        note_vain_ask(pilot_id, queue.id, offer)
+        in_vain(0.0)
         return _nothing()
     most = HeldAtMost(cores, gdpconfig.value("dispatch", "LEASES_PER_SLOT"))
     asks = _asks(queue, pilot_id, ask, offer, most)
@@ -111,8 +117,8 @@ def match(request: HttpRequest) -> HttpResponse:
         jobs = jobs or next(filter(None, (hand_out([other])[0] for other in asks)), [])
         jobs = jobs or handed_out_before(pilot_id, ask.request)
         if not jobs:
-            note_vain_ask(pilot_id, queue.id, offer)
             seconds = min(ask.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
+            in_vain(seconds)
             return may_wait(_nothing(), WaitingAsk(queue.id, seconds, principal.credential or 0)) if seconds else _nothing()
         told = [_told(job, principal.credential or 0) for job in jobs]
         return json_answer({"job": told[0]} if ask.n is None else {"jobs": told})

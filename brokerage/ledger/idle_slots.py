@@ -58,25 +58,30 @@ class SlotState(NamedTuple):
     beside: Work | None
 
 
-def drop_slots(gone_s: float) -> int:
-    """Forget slots that idle no more: those that have the cores they asked for, and those that have not asked for `gone_s`."""
+def drop_slots() -> int:
+    """Forget slots that idle no more: those whose pilots have not asked again, or hold what they asked for.
+
+    Handing out a job ends the idling of its slot, but for a row that somebody has locked.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """
             DELETE FROM brokerage_idleslot WHERE pilot_id IN (
                 SELECT s.pilot_id FROM brokerage_idleslot s
-                WHERE s.asked_at < now() - make_interval(secs => %s)
+                WHERE s.until < now()
                     OR s.core_count > (SELECT core_count FROM brokerage_pilot p WHERE p.id = s.pilot_id) - (
                         SELECT coalesce(sum(j.core_count), 0) FROM brokerage_job j WHERE j.lease_holder = s.pilot_id)
                 FOR UPDATE SKIP LOCKED)
-            """,
-            [gone_s],
+            """
         )
         return int(cursor.rowcount)
 
 
-def note_idle(slots: Sequence[SlotState]) -> None:
-    """Add the time since the last look to the hour of each queue, and note how it stands now."""
+def note_idle(slots: Sequence[SlotState], every_s: float) -> None:
+    """Add the time since the last look to the hour of each queue, and note how it stands now; a look is due each `every_s`.
+
+    A slot that began to idle since then stands for those that did so and have got a job: it counts for the whole time.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('idle slots'))")
         if not cursor.fetchone()[0]:
@@ -87,7 +92,7 @@ def note_idle(slots: Sequence[SlotState]) -> None:
         cursor.execute(_BESIDE, [[s.pilot_id for s in slots], [is_beside(s) for s in slots]])
         longest_s = dict(cursor.fetchall())
         queues = sorted({slot.queue_id for slot in slots})
-        rows = [_of_queue(queue, [s for s in slots if s.queue_id == queue], since_s, longest_s) for queue in queues]
+        rows = [_of_queue(queue, [s for s in slots if s.queue_id == queue], since_s, every_s, longest_s) for queue in queues]
         cursor.execute(_ADD, [json.dumps(rows)])
         cursor.execute(_IDLE_NO_MORE)
         cursor.execute("DELETE FROM brokerage_idlehour WHERE hour < now() - make_interval(hours => %s)", [KEPT_H])
@@ -98,13 +103,15 @@ def is_beside(slot: SlotState) -> bool:
     return slot.beside is not None and not slot.beside.held
 
 
-def _of_queue(queue: int, slots: Sequence[SlotState], since_s: float, longest_s: Mapping[UUID, float]) -> dict[str, Any]:
+def _of_queue(
+    queue: int, slots: Sequence[SlotState], since_s: float, every_s: float, longest_s: Mapping[UUID, float]
+) -> dict[str, Any]:
     """What is added to the hour of a queue; the reason is that of the slot which stands there for longest."""
     beside = sorted((s for s in slots if is_beside(s)), key=lambda s: -longest_s.get(s.pilot_id, 0.0))
     held = [s for s in slots if s.beside is not None and s.beside.held]
 
     def seconds(some: Sequence[SlotState]) -> float:
-        return sum(min(s.idle_s, since_s) for s in some)
+        return sum(min(max(s.idle_s, every_s), since_s) for s in some)
 
     works = [s.beside for s in (*beside, *held) if s.beside is not None]
     return {

@@ -5,6 +5,7 @@ A pilot at work costs no write of its own: each verb of it notes the time on its
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.db import connection
@@ -17,32 +18,62 @@ SEEN_EVERY_S = 30
 AT_WORK_EVERY_S = 60
 """The same of a pilot at work."""
 IDLE_EVERY_S = 10
-"""The same of its idle slot: so long after its last ask it counts as idle at most, beside the pause between asks."""
+"""How exact it is when a pilot that idles should have asked again."""
+MOST_IDLE = 100_000
+LATE_S = 5.0
+"""A pilot that asks so much later than it should is not gone yet."""
 
 _VAIN_ASK = Prepared(
     "vain_ask",
-    "uuid, int, int, int, int, int, text",
+    "uuid, int, int, int, int, int, text, float8",
     f"""
     WITH seen AS (
         UPDATE brokerage_pilot SET last_seen = now() WHERE id = $1 AND last_seen < now() - interval '{SEEN_EVERY_S} s'
     ), again AS (
         UPDATE brokerage_idleslot
-        SET asked_at = now(), core_count = $3, memory_mb = $4, disk_mb = $5, walltime_s = $6, vo = $7
-        WHERE pilot_id = $1 AND asked_at < now() - interval '{IDLE_EVERY_S} s'
+        SET until = now() + make_interval(secs => $8), core_count = $3, memory_mb = $4, disk_mb = $5, walltime_s = $6, vo = $7
+        WHERE pilot_id = $1 AND until - now() NOT BETWEEN make_interval(secs => $8 - {IDLE_EVERY_S}) AND make_interval(secs => $8)
     )
-    INSERT INTO brokerage_idleslot (pilot_id, queue_id, core_count, memory_mb, disk_mb, walltime_s, vo)
-    SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT FROM brokerage_idleslot WHERE pilot_id = $1)
+    INSERT INTO brokerage_idleslot (pilot_id, queue_id, core_count, memory_mb, disk_mb, walltime_s, vo, until)
+    SELECT $1, $2, $3, $4, $5, $6, $7, now() + make_interval(secs => $8)
+    WHERE NOT EXISTS (SELECT FROM brokerage_idleslot WHERE pilot_id = $1)
     ON CONFLICT (pilot_id) DO NOTHING
     """,
 )
+_BUSY = Prepared(
+    "busy_pilots",
+    "text[]",
+    """
+    DELETE FROM brokerage_idleslot WHERE pilot_id IN (
+        SELECT pilot_id FROM brokerage_idleslot WHERE pilot_id = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED)
+    """,
+)
+
+_idle: set[UUID] = set()
+"""Pilots of which this process has noted that they idle. Only for them a job costs a statement more."""
 
 
-def note_vain_ask(pilot_id: UUID, queue_id: int, offer: Resource) -> None:
+def note_vain_ask(pilot_id: UUID, queue_id: int, offer: Resource, again_s: float, *, leaves: bool = False) -> None:
     """Note that a pilot asked and got nothing: it is seen, and its slot idles. Every ask that ends so, or waits, is noted here.
 
-    Most asks write nothing: the pilot at most every SEEN_EVERY_S, the slot at most every IDLE_EVERY_S.
+    `again_s`: after how long it should ask again; `leaves`: so long it stays, and does not ask again. Most asks write nothing:
+    the pilot at most every SEEN_EVERY_S, the slot at most every IDLE_EVERY_S.
     """
-    _VAIN_ASK.run(str(pilot_id), queue_id, offer.cores, offer.memory_mb, offer.disk_mb, offer.walltime_s, offer.vo)
+    if len(_idle) >= MOST_IDLE:
+        _idle.clear()
+    _idle.add(pilot_id)
+    stays_s = again_s if leaves else again_s + LATE_S + IDLE_EVERY_S
+    _VAIN_ASK.run(str(pilot_id), queue_id, offer.cores, offer.memory_mb, offer.disk_mb, offer.walltime_s, offer.vo, stays_s)
+
+
+def note_busy(pilots: Collection[UUID]) -> None:
+    """These pilots got jobs: their slots idle no more.
+
+    Rows that are locked, or that another process noted, go at the next look.
+    """
+    if busy := _idle.intersection(pilots):
+        _idle.difference_update(busy)
+        _BUSY.run([str(pilot) for pilot in busy])
 
 
 def note_pilots_at_work() -> int:

@@ -85,12 +85,12 @@ class PlacementRound(models.Model):
 
 
 class IdleSlot(models.Model):
-    """A pilot that asked in vain and holds nothing of what it asked for; the row goes when it gets a job or asks no more."""
+    """A pilot that asked in vain; the row goes when it gets a job or asks no more."""
 
     pilot = models.OneToOneField(Pilot, models.CASCADE, primary_key=True, related_name="idle_slot")
     queue = models.ForeignKey(ComputingQueue, models.CASCADE, db_index=False, related_name="+")
     since = models.DateTimeField(db_default=Now(), help_text="when it first asked in vain")
-    asked_at = models.DateTimeField(db_default=Now(), help_text="last ask in vain, to about ten seconds")
+    until = models.DateTimeField(db_default=Now(), help_text="if it has not asked again by then, it is gone")
     core_count = models.SmallIntegerField(help_text="what it asked for: cores")
     memory_mb = models.IntegerField(default=0, db_default=0, help_text="MB; 0: unknown")
     disk_mb = models.IntegerField(default=0, db_default=0, help_text="MB; 0: unknown")

@@ -207,7 +207,8 @@ class Pilot:
                 self.log.say("an earlier pilot at this slot asked for a job and did not hear the answer: it is taken now")
                 return answer
         wait_s = max(0.0, min(self.long_poll_s, self._patience(), self.token_until - now()))
-        _, body = messages.match(replace(self._resources(), disk_mb=self.folder.disk_mb()), wait_s)
+        last = wait_s >= self._patience()
+        _, body = messages.match(replace(self._resources(), disk_mb=self.folder.disk_mb()), wait_s, last=last)
         return self._ask(Ask(self.token, body))
 
     def _ask(self, ask: Ask) -> Answer | None:

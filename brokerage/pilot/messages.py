@@ -35,13 +35,14 @@ def registration(queue: str, slot: str, resources: Resources) -> Message:
     return "/api/v1/pilots/", {**pilot, **asdict(resources)}
 
 
-def match(resources: Resources, wait_s: float = 0.0) -> Message:
+def match(resources: Resources, wait_s: float = 0.0, *, last: bool = False) -> Message:
     """A pilot asks for a job; the ask has a name, so that a lost answer is given again instead of a second job.
 
-    `wait_s`: how long it waits for the answer where there is no job yet.
+    `wait_s`: how long it waits for the answer where there is no job yet; `last`: it leaves where there is none.
     """
     wait = {"wait_s": round(wait_s, 3)} if wait_s > 0 else {}
-    return MATCH, {"request": str(uuid.uuid4()), **asdict(resources), **wait}
+    leaves = {"last": True} if last else {}
+    return MATCH, {"request": str(uuid.uuid4()), **asdict(resources), **wait, **leaves}
 
 
 def heartbeat(job_id: int, status: str, cpu_s: float, resident: float) -> Message:

@@ -57,7 +57,8 @@ def idle_slots() -> list[SlotAsk]:
             """
             SELECT s.pilot_id, s.queue_id, q.name, s.core_count, s.memory_mb, s.disk_mb, s.walltime_s, s.vo,
                 extract(epoch FROM now() - s.since)::float8
-            FROM brokerage_idleslot s JOIN brokerage_computingqueue q ON q.id = s.queue_id ORDER BY s.since, s.pilot_id
+            FROM brokerage_idleslot s JOIN brokerage_computingqueue q ON q.id = s.queue_id
+            WHERE s.until > now() ORDER BY s.since, s.pilot_id
             """
         )
         return [SlotAsk(pilot, queue, Resource(*offer), idle_s) for pilot, queue, *offer, idle_s in cursor.fetchall()]

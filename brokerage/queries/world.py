@@ -163,7 +163,7 @@ def _pilots(waiting_since: Mapping[str, datetime]) -> tuple[Mapping[str, Any], .
                     bool_or(last_seen > registered_at AND last_seen >= now() - interval '10 minutes') AS asked
                 FROM brokerage_pilot WHERE last_seen >= now() - interval '3 hours' GROUP BY 1
             ) p ON p.queue_id = q.id LEFT JOIN (
-                SELECT queue_id, count(*) AS n FROM brokerage_idleslot GROUP BY 1
+                SELECT queue_id, count(*) AS n FROM brokerage_idleslot WHERE until > now() GROUP BY 1
             ) i ON i.queue_id = q.id
             WHERE p.n > 0 OR i.n > 0 OR q.last_start IS NOT NULL OR q.name = ANY (%s) ORDER BY 1
             """,

@@ -88,7 +88,7 @@ def prepare() -> None:
         call_command("import_grid", document.name, verbosity=0)
     for queue in ComputingQueue.objects.order_by("name"):
         for _ in range(scene.SLOTS):
-            note_vain_ask(pilot(queue.name), queue.id, Resource(queue.name))
+            note_vain_ask(pilot(queue.name), queue.id, Resource(queue.name), 1.0)
     gdpconfig.set_override("jobbroker", "NQUEUELIMITSITE", scene.SLOTS, who=WHO, why="worked task")
     WorkQueue.objects.get_or_create(queue_name="default", queue_type="", vo="*", defaults={"queue_order": 1000})
     partitions: dict[str, WorkQueue] = {}

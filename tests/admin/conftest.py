@@ -80,7 +80,7 @@ def campaign() -> Task:
         run_agent(agent, looked=True)
     Throttle.begin(new_run("generate")).end()
     idle = Pilot.objects.create(id=uuid4(), queue=alpha)
-    note_vain_ask(idle.id, alpha.id, Resource(alpha.name, 1))
+    note_vain_ask(idle.id, alpha.id, Resource(alpha.name, 1), 1.0)
     run_agent("slots", looked=True)
     grid_facts(alpha, beta)
     assert Agent.objects.exists()

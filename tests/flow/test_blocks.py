@@ -34,7 +34,7 @@ def queues() -> list[ComputingQueue]:
 
 def ask_in_vain(queue: ComputingQueue, slots: int) -> None:
     for _ in range(slots):
-        note_vain_ask(pilot(queue, str(uuid4())), queue.id, Resource(queue.name, 1, 4000, 10000, 0, ""))
+        note_vain_ask(pilot(queue, str(uuid4())), queue.id, Resource(queue.name, 1, 4000, 10000, 0, ""), 1.0)
 
 
 def jobs_at() -> Counter[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -11,14 +11,17 @@ from django.db.models import F
 
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
-from brokerage.ledger.lease import lease
+from brokerage.ledger.handing_out import hand_out
+from brokerage.ledger.lease import Ask, HeldAtMost
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, IdleHour, IdleSlot, Pilot
 from brokerage.queries.idle_slots import IdleAtQueue, idle_at_queues
 from brokerage.queries.waiting import WAITING
+from brokerage.queries.world import load_snapshot
 from brokerage.rules.dispatch.matching import Resource
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, take
+from tests.locks import locked
 from workqueues.models import GlobalShare, Task
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +30,7 @@ pytestmark = pytest.mark.django_db
 def ask_in_vain(queue: ComputingQueue, slot: str = "s1", idle_s: float = 20.0, memory_mb: int = 4000) -> UUID:
     """A pilot that asked in vain first so long ago, and just now again."""
     pilot_id = pilot(queue, slot)
-    note_vain_ask(pilot_id, queue.id, Resource(queue.name, 1, memory_mb, 10000))
+    note_vain_ask(pilot_id, queue.id, Resource(queue.name, 1, memory_mb, 10000), 1.0)
     IdleSlot.objects.filter(pilot=pilot_id).update(since=TransactionNow() - timedelta(seconds=idle_s))
     return pilot_id
 
@@ -77,7 +80,7 @@ def test_a_slot_that_is_too_small_for_the_jobs_or_of_another_vo_does_not_idle_be
     submitted(parameters(nEvents=10, nEventsPerJob=10))
     run_agents(3)
     ask_in_vain(queue, memory_mb=100)
-    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, vo="other"))
+    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, vo="other"), 1.0)
     assert numbers(look(queue)) == (2, 0, 0)
 
 
@@ -88,13 +91,55 @@ def test_a_slot_that_got_a_job_or_asks_no_more_is_not_idle() -> None:
     busy, _gone = ask_in_vain(queue, "s1"), ask_in_vain(queue, "s2")
     look(queue)
     groups = [waiting.id for waiting in WAITING.of(queue.id, queue.name, fresh=True)]
-    assert lease(groups, busy, uuid4(), 60) is not None
+    assert hand_out([Ask(groups[0], busy, uuid4(), 60, HeldAtMost())]) != [[]]
+    assert IdleSlot.objects.filter(pilot=busy).count() == 0
     let_pass(5)
     assert numbers(look(queue)) == (1, 0, 0)
     let_pass(5)
-    IdleSlot.objects.update(asked_at=F("asked_at") - timedelta(minutes=1))
+    IdleSlot.objects.update(until=F("until") - timedelta(minutes=1))
     assert numbers(look(queue)) == (0, 0, 0)
     assert not IdleSlot.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_that_somebody_has_locked_keeps_no_pilot_from_its_job_and_goes_at_the_next_look() -> None:
+    (queue,) = grid("ALPHA")
+    busy = ask_in_vain(queue)
+    submitted(parameters(nEvents=10, nEventsPerJob=10))
+    run_agents(3)
+    groups = [waiting.id for waiting in WAITING.of(queue.id, queue.name, fresh=True)]
+    with locked("SELECT FROM brokerage_idleslot FOR UPDATE"):
+        assert hand_out([Ask(groups[0], busy, uuid4(), 60, HeldAtMost())]) != [[]]
+    assert IdleSlot.objects.exists()
+    assert numbers(look(queue)) == (0, 0, 0)
+
+
+def test_a_pilot_that_said_it_leaves_is_gone_when_its_last_ask_has_ended() -> None:
+    """Nobody makes jobs for it any more, also before the next look."""
+    (queue,) = grid("ALPHA")
+    leaves, stays = pilot(queue, "s1"), pilot(queue, "s2")
+    note_vain_ask(leaves, queue.id, Resource(queue.name, 1), 30.0, leaves=False)
+    note_vain_ask(leaves, queue.id, Resource(queue.name, 1), 2.0, leaves=True)
+    note_vain_ask(stays, queue.id, Resource(queue.name, 1), 2.0)
+    assert idle_in_world() == 2
+    IdleSlot.objects.update(until=F("until") - timedelta(seconds=2.1))
+    assert idle_in_world() == 1
+    IdleSlot.objects.update(until=F("until") - timedelta(seconds=15))
+    assert idle_in_world() == 0
+
+
+def idle_in_world() -> int:
+    return sum(entry["idle"] for entry in load_snapshot(datetime.now(UTC)).facts.pilots)
+
+
+def test_a_slot_stands_for_those_that_idled_and_got_a_job_since_the_last_look() -> None:
+    """A look each five seconds sees one of five that idle for a second each: it counts for five."""
+    (queue,) = grid("ALPHA")
+    ask_in_vain(queue, "s1", idle_s=1)
+    assert look(queue).day_s[0] == pytest.approx(5, abs=1)
+    let_pass(4)
+    ask_in_vain(queue, "s2", idle_s=1)
+    assert look(queue).day_s[0] == pytest.approx(5 + 2 * 4, abs=1)
 
 
 def test_a_task_that_waits_though_its_queue_passes_by_now_is_eligible_work() -> None:
@@ -168,10 +213,10 @@ def test_an_ask_in_vain_again_writes_the_slot_at_most_every_ten_seconds() -> Non
     (queue,) = grid("ALPHA")
     pilot_id = ask_in_vain(queue)
     first = IdleSlot.objects.get()
-    note_vain_ask(pilot_id, queue.id, Resource(queue.name, 1))
-    assert IdleSlot.objects.get().asked_at == first.asked_at
-    IdleSlot.objects.update(asked_at=F("asked_at") - timedelta(seconds=11))
-    note_vain_ask(pilot_id, queue.id, Resource(queue.name, 1, walltime_s=60))
+    note_vain_ask(pilot_id, queue.id, Resource(queue.name, 1), 1.0)
+    assert IdleSlot.objects.get().until == first.until
+    IdleSlot.objects.update(until=F("until") - timedelta(seconds=11))
+    note_vain_ask(pilot_id, queue.id, Resource(queue.name, 1, walltime_s=60), 1.0)
     again = IdleSlot.objects.get()
     assert (again.since, again.walltime_s) == (first.since, 60)
     assert Pilot.objects.filter(idle_slot__isnull=False).count() == 1

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test import Client
 
 from broker_site.foundation.agency.models import Agent
@@ -20,6 +18,7 @@ from brokerage.rules.explain.task_status_text import reasons
 from tests.api.people import person
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import run_agents, run_jobs, take
+from tests.locks import locked
 from workqueues.ledger.commands import command
 from workqueues.models import CatalogueFile, Dataset, File, Task, TaskParams
 
@@ -63,28 +62,6 @@ def no_database_text(task: Task) -> bool:
     """Whether what the task says is ours, not the database's."""
     task.refresh_from_db()
     return not any(word in task.error_dialog for word in ("DataError", "out of range", "violates", "workqueues_", "DETAIL"))
-
-
-@contextmanager
-def locked(statement: str) -> Iterator[None]:
-    """Another transaction holds rows for as long as the block lasts."""
-    holds, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with transaction.atomic():
-            sql(statement)
-            holds.set()
-            over.wait(60)
-        connection.close()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert holds.wait(10)
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def test_sizes_whose_sum_no_number_of_the_database_holds(queue: ComputingQueue) -> None:

@@ -86,7 +86,7 @@ def test_a_pilot_that_asks_in_vain_frees_what_waited_for_a_pilot() -> None:
     waiting()
     let_judge()
     assert freed() == 0
-    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000))
+    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000), 1.0)
     let_judge()
     assert freed() == 1
 
@@ -112,7 +112,7 @@ def test_a_queue_that_moves_while_a_group_rests_is_not_forgotten() -> None:
     waiting()
     let_judge()
     assert freed() == 0
-    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000))
+    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000), 1.0)
     IdleSlot.objects.all().delete()
     assert freed() == 0, "judged a moment ago"
     let_judge()
@@ -178,7 +178,7 @@ def test_no_more_are_freed_than_there_is_room_for() -> None:
     assert TaskWait.objects.count() == 8
     Pilot.objects.filter(queue=queue).delete()
     for number in range(3):
-        note_vain_ask(pilot(queue, f"s{number}"), queue.id, Resource(queue.name, 1, 4000, 10000))
+        note_vain_ask(pilot(queue, f"s{number}"), queue.id, Resource(queue.name, 1, 4000, 10000), 1.0)
     let_judge()
     assert freed() == 3
 
@@ -237,7 +237,7 @@ def test_those_for_which_there_was_no_room_go_on_as_room_comes() -> None:
     tasks = waiting(3, ramCount=9000)
     assert WaitGroup.objects.get().queues == []
     Pilot.objects.filter(queue=queue).delete()
-    note_vain_ask(pilot(queue, "s1"), queue.id, Resource(queue.name, 1, 16_000, 10000))
+    note_vain_ask(pilot(queue, "s1"), queue.id, Resource(queue.name, 1, 16_000, 10000), 1.0)
     change(queue, "maxrss", "16000")
     assert freed() == 1
     assert WaitGroup.objects.get().queues == ["ALPHA"], "what is left waits for this queue"

@@ -38,7 +38,8 @@ ROWS = (
     FROM generate_series(1, 15000) n, LATERAL (SELECT now() - n * interval '1 minute' AS seen) AS s
     """,
     """
-    INSERT INTO brokerage_idleslot (pilot_id, queue_id, core_count) SELECT id, queue_id, 1 FROM brokerage_pilot
+    INSERT INTO brokerage_idleslot (pilot_id, queue_id, core_count, until)
+    SELECT id, queue_id, 1, now() + interval '1 hour' FROM brokerage_pilot
     WHERE last_seen > now() - interval '5 hours'
     """,
     """

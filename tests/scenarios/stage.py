@@ -7,15 +7,17 @@ scenario prints one JSON line: what was seen.
 from __future__ import annotations
 
 import json
+import random
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.flow import Campaign, four_queues, pilots_at, system_on
+from benchmarks.flow import VO, Campaign, dealt, pilots_at, some_queues, system_on
 from benchmarks.server import Bench, bench
+from benchmarks.simulated_pilots import Slot
 from broker_site.roof.supervisor import System
 
 PATIENCE_S = 90.0
@@ -41,8 +43,28 @@ class Stage:
     @contextmanager
     def pilots(self, n: int, run_s: float, at: list[int] | None = None, cores: int = 1) -> Iterator[Any]:
         """So many pilots at all queues, or at those of these positions."""
-        where = [self.queues[i] for i in at] if at is not None else self.queues
-        with pilots_at(self.system.url, where, n, run_s, cores) as counts:
+        where = dealt([self.queues[i] for i in at] if at is not None else self.queues)
+        with pilots_at(self.system.url, where, n, Slot(cores, run_s)) as counts:
+            yield counts
+
+    @contextmanager
+    def pilots_where_jobs_wait(self, n: int, run_s: float, life_s: float, idle_s: float) -> Iterator[Any]:
+        """So many pilots at a time, each for some seconds: the next goes to a queue where jobs wait, by their number.
+
+        One that gets no job leaves after `idle_s`, as those do that a factory starts where jobs wait.
+        """
+        waiting = """SELECT q.name, count(*) FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+            WHERE j.status = 'activated' GROUP BY q.name"""
+        secrets = dict(self.queues)
+
+        def where(number: int) -> tuple[str, str]:
+            with closing(self.server.connect()) as connection, connection.cursor() as cursor:
+                cursor.execute(waiting)
+                jobs = dict(cursor.fetchall()) or {self.queues[number % len(self.queues)][0]: 1}
+            (name,) = random.choices(list(jobs), list(jobs.values()))
+            return name, secrets[name]
+
+        with pilots_at(self.system.url, where, n, Slot(1, run_s, life_s, idle_s)) as counts:
             yield counts
 
     def until(self, true: Callable[[], Any], what: str) -> float:
@@ -64,6 +86,26 @@ class Stage:
     def finished(self, task: int) -> int:
         """Jobs of a task that finished."""
         return int(self.number(f"SELECT count(*) FROM brokerage_job WHERE task_id = {task} AND status = 'finished'"))
+
+    def slots_of(self, tasks: Sequence[int], seconds: float) -> list[float]:
+        """Slots that each of these tasks has, on the average of so long."""
+        seen, end = [0] * len(tasks), time.monotonic() + seconds
+        looks = 0
+        while time.monotonic() < end:
+            for place, task in enumerate(tasks):
+                held = f"SELECT count(*) FROM brokerage_job WHERE task_id = {task} AND lease_holder IS NOT NULL"
+                seen[place] += int(self.number(held))
+            looks += 1
+            time.sleep(0.2)
+        return [n / looks for n in seen]
+
+    def kill(self, task: int) -> None:
+        """End a task, whatever it has left."""
+        from workqueues.ledger.commands import command
+        from workqueues.models import Task
+
+        command(task, "kill", "test")
+        self.until(lambda: Task.objects.get(id=task).status == "aborted", "the task is gone")
 
     def idle(self) -> tuple[float, float]:
         """Seconds of idle slots so far, and those beside work, as the pages tell them."""
@@ -96,17 +138,13 @@ def few_slots(stage: Stage) -> dict[str, Any]:
 
 def long_and_short(stage: Stage) -> dict[str, Any]:
     """One long task and many short ones of the same priority: the short ones need not wait for the long one."""
-    from workqueues.ledger.commands import command
-    from workqueues.models import Task
-
     with stage.pilots(4, 0.2):
         long_task = stage.submit("long", 600)
         stage.until(lambda: stage.finished(long_task) >= 8, "the long task runs")
         short = [stage.submit("short", 2) for _ in range(6)]
         stage.until(lambda: stage.done(*short), "the short tasks are done")
         left = 600 - stage.finished(long_task)
-        command(long_task, "kill", "test")
-        stage.until(lambda: Task.objects.get(id=long_task).status == "aborted", "the long task is gone")
+        stage.kill(long_task)
     return {"left_of_the_long_one": left}
 
 
@@ -172,15 +210,55 @@ def many_wait(stage: Stage, n: int = 100) -> dict[str, Any]:
     return {"groups": groups, "went_s": went_s, "all_s": all_s}
 
 
+def shares(stage: Stage, seconds: float = 20.0) -> dict[str, Any]:
+    """Two shares of 70 and 30: both have work, and each gets its part; then one has none, and the other gets all."""
+    from broker_site.foundation.gdpconfig import set_override
+    from workqueues.models import GlobalShare
+
+    set_override("agents", "PERIOD_share", 0.2, who="test", why="jobs of seconds stand for jobs of minutes")
+    for name, value in (("Large", 70), ("Small", 30)):
+        GlobalShare.objects.create(name=name, vo=VO, value=value, processing_type=name.lower())
+    pilots = 24
+    with stage.pilots(pilots, 3.0, at=[0, 1]):
+        large, small = (stage.submit(name, 600, processingType=name) for name in ("large", "small"))
+        stage.until(lambda: min(map(stage.finished, (large, small))) >= pilots / 2, "both shares run")
+        idle = stage.idle()[1]
+        both = stage.slots_of((large, small), seconds)
+        stage.kill(large)
+        alone = stage.slots_of((large, small), seconds / 2)
+        beside = stage.idle()[1] - idle
+        stage.kill(small)
+    GlobalShare.objects.all().delete()
+    return {
+        "part_of_the_large_one": both[0] / sum(both),
+        "busy": sum(both) / pilots,
+        "busy_alone": sum(alone) / pilots,
+        "beside": beside / (pilots * 1.5 * seconds),
+    }
+
+
+def many_queues(stage: Stage, n: int = 137) -> dict[str, Any]:
+    """A grid of many queues, at which pilots come and go."""
+    crowd = some_queues(stage.server, n, first=len(stage.queues))
+    stage.queues += crowd
+    with stage.pilots_where_jobs_wait(24, 0.5, life_s=10.0, idle_s=0.5):
+        before, began = stage.idle(), time.monotonic()
+        tasks = [stage.submit("crowd", 100) for _ in range(6)]
+        first_s = stage.until(lambda: sum(map(stage.finished, tasks)), "the first job ends")
+        all_s = stage.until(lambda: stage.done(*tasks), "the tasks are done")
+        after, seconds = stage.idle(), time.monotonic() - began
+    return {"first_s": first_s, "all_s": first_s + all_s, "beside": (after[1] - before[1]) / (24 * seconds)}
+
+
 SCENARIOS: dict[str, Callable[[Stage], dict[str, Any]]] = {
-    each.__name__: each for each in (few_slots, long_and_short, queue_offline, override_frees, many_wait)
+    each.__name__: each for each in (few_slots, long_and_short, shares, queue_offline, override_frees, many_wait, many_queues)
 }
 
 
 def main(names: list[str]) -> int:
     """Play these scenarios, or all."""
     with bench() as server, system_on(server, "scenarios") as system:
-        stage = Stage(server, system, four_queues(server), Campaign(server, system, 0, 0))
+        stage = Stage(server, system, some_queues(server), Campaign(server, system, 0, 0))
         for name in names or SCENARIOS:
             began = time.monotonic()
             seen = SCENARIOS[name](stage)
