@@ -7,6 +7,7 @@ epoch).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
@@ -26,7 +27,7 @@ from brokerage.api.messages import BROKEN_RULES, job_token, json_answer, message
 from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
 from brokerage.ledger.handing_out import hand_out, handed_out_before
 from brokerage.ledger.lease import Ask, HeldAtMost, register
-from brokerage.ledger.pilots import note_vain_ask
+from brokerage.ledger.pilots import end_idling, note_vain_ask
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.job_document import LeasedJob
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, local_storages, outcomes
@@ -119,7 +120,8 @@ def match(request: HttpRequest) -> HttpResponse:
         if not jobs:
             seconds = min(ask.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
             in_vain(seconds)
-            return may_wait(_nothing(), WaitingAsk(queue.id, seconds, principal.credential or 0)) if seconds else _nothing()
+            waits = WaitingAsk(queue.id, seconds, principal.credential or 0, partial(end_idling, [pilot_id]))
+            return may_wait(_nothing(), waits) if seconds else _nothing()
         told = [_told(job, principal.credential or 0) for job in jobs]
         return json_answer({"job": told[0]} if ask.n is None else {"jobs": told})
 

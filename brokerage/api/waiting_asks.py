@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -12,11 +13,15 @@ AGAIN = "gridbroker.asked_again"
 
 
 class WaitingAsk(NamedTuple):
-    """The computing queue for whose jobs it waits, how long, s, and the credential that asks."""
+    """The computing queue for whose jobs it waits, how long, s, and the credential that asks.
+
+    `gone`: to be called when the pilot has hung up.
+    """
 
     queue_id: int
     seconds: float
     credential: int
+    gone: Callable[[], None]
 
 
 def may_wait(response: HttpResponse, ask: WaitingAsk) -> HttpResponse:

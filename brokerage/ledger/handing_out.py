@@ -9,7 +9,7 @@ from django.db import IntegrityError
 
 from broker_site.foundation.sql.prepared import run_together
 from brokerage.ledger.lease import Ask, leasing, leasing_again
-from brokerage.ledger.pilots import note_busy
+from brokerage.ledger.pilots import end_idling
 from brokerage.queries.job_document import LeasedJob, jobs_of_asks, leased_jobs
 
 
@@ -24,7 +24,7 @@ def hand_out(asks: Sequence[Ask]) -> list[list[LeasedJob]]:
         # An ask, or another one of the same pilot, has just got its job through another process: it gets none, others as ever.
         return [[]] if len(asks) == 1 else [hand_out([ask])[0] for ask in asks]
     jobs = leased_jobs(rows, len(asks))
-    note_busy([ask.pilot for ask, some in zip(asks, jobs, strict=True) if some])
+    end_idling([ask.pilot for ask, some in zip(asks, jobs, strict=True) if some])
     return jobs
 
 

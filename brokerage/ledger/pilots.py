@@ -40,8 +40,8 @@ _VAIN_ASK = Prepared(
     ON CONFLICT (pilot_id) DO NOTHING
     """,
 )
-_BUSY = Prepared(
-    "busy_pilots",
+_IDLE_NO_MORE = Prepared(
+    "idle_no_more",
     "text[]",
     """
     DELETE FROM brokerage_idleslot WHERE pilot_id IN (
@@ -66,14 +66,14 @@ def note_vain_ask(pilot_id: UUID, queue_id: int, offer: Resource, again_s: float
     _VAIN_ASK.run(str(pilot_id), queue_id, offer.cores, offer.memory_mb, offer.disk_mb, offer.walltime_s, offer.vo, stays_s)
 
 
-def note_busy(pilots: Collection[UUID]) -> None:
-    """These pilots got jobs: their slots idle no more.
+def end_idling(pilots: Collection[UUID]) -> None:
+    """The slots of these pilots idle no more: they got jobs, or have hung up.
 
     Rows that are locked, or that another process noted, go at the next look.
     """
-    if busy := _idle.intersection(pilots):
-        _idle.difference_update(busy)
-        _BUSY.run([str(pilot) for pilot in busy])
+    if over := _idle.intersection(pilots):
+        _idle.difference_update(over)
+        _IDLE_NO_MORE.run([str(pilot) for pilot in over])
 
 
 def note_pilots_at_work() -> int:

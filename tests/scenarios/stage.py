@@ -219,7 +219,7 @@ def shares(stage: Stage, seconds: float = 20.0) -> dict[str, Any]:
     for name, value in (("Large", 70), ("Small", 30)):
         GlobalShare.objects.create(name=name, vo=VO, value=value, processing_type=name.lower())
     pilots = 24
-    with stage.pilots(pilots, 3.0, at=[0, 1]):
+    with stage.pilots(pilots, 3.0):
         large, small = (stage.submit(name, 600, processingType=name) for name in ("large", "small"))
         stage.until(lambda: min(map(stage.finished, (large, small))) >= pilots / 2, "both shares run")
         idle = stage.idle()[1]

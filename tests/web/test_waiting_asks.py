@@ -15,7 +15,7 @@ import redis
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger import ready_jobs
-from brokerage.models import ComputingQueue, DeclaredSlots, Job
+from brokerage.models import ComputingQueue, DeclaredSlots, IdleSlot, Job
 from brokerage.queries.pilots import FRESH_S
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
@@ -118,8 +118,10 @@ def test_a_client_that_leaves_frees_its_place_and_gets_no_job(server: Server, qu
     for _ in range(8):  # twice as many as one credential may have waiting
         line = server.connect(head.encode() + body)
         time.sleep(0.2)
+        assert IdleSlot.objects.exists()
         line.close()
     time.sleep(0.5)
+    assert not IdleSlot.objects.exists(), "a slot of which nobody knows whether it is there"
     jobs(1)
     time.sleep(1.0)
     assert not Job.objects.filter(status="sent").exists()

@@ -13,11 +13,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Any, Protocol
 
 from django.conf import settings
+from django.db import Error
 from django.http import HttpResponse, StreamingHttpResponse
 from granian.rsgi import ProtocolClosed
 
@@ -177,6 +179,10 @@ class Application:
             self.held.in_vain(made.ask.queue_id, tries or 0)
             try:
                 tries = await self.held.hold(made.ask, since, until - loop.time(), answer.client_disconnect())
+            except ConnectionError:
+                with suppress(Overloaded, Error):
+                    await lane.run(made.ask.gone)
+                raise
             except Full:
                 self._say("held", "more asks of pilots wait than may, others are refused (503)")
                 _send(answer, FULL.response)
