@@ -200,4 +200,3 @@ def finished_jobs(bench: Bench, n: int) -> None:
     with bench.connect() as connection, connection.cursor() as cursor:
         for table in ("brokerage_job", "workqueues_file", "workqueues_cataloguefile"):
             cursor.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), greatest((SELECT max(id) FROM {table}), 1))")
-    bench.execute("ANALYZE")  # as autovacuum would have done long ago

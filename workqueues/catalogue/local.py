@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
-from django.db.models.functions import JSONObject
+from django.db.models import Count, Q, QuerySet, Sum
 
 from workqueues.catalogue.port import Copies, StorageRoot, storage_roots
 from workqueues.ledger.outputs import close_in_catalogue, register_datasets
@@ -52,21 +51,18 @@ class LocalCatalogue:
         return [NewFile(*row) for row in rows.values_list(*columns).iterator(READ_AT_ONCE)]
 
     def replicas(self, datasets: Collection[DatasetKey]) -> Mapping[DatasetKey, Sequence[Copies]]:
-        """Where the datasets are, storages by name: one query for all of them, which reads the files of each and no others."""
+        """Where the datasets are, storages by name: one query for all of them."""
         copies: dict[DatasetKey, list[Copies]] = {}
         wanted = sorted(set(datasets))
         with connection.cursor() as cursor:
             cursor.execute(
                 """
-                SELECT d.vo, d.name, c.storage, c.files, c.size
+                SELECT d.vo, d.name, r.storage, count(r.id), coalesce(sum(f.fsize) FILTER (WHERE r.id IS NOT NULL), 0)
                 FROM unnest(%s::text[], %s::text[]) AS g(vo, name)
                     JOIN workqueues_cataloguedataset d ON d.name = g.name AND d.vo = g.vo
-                    LEFT JOIN LATERAL (
-                        SELECT r.storage, count(*) AS files, sum(f.fsize) AS size
-                        FROM workqueues_cataloguefile f
-                            CROSS JOIN LATERAL (SELECT storage FROM workqueues_replica WHERE file_id = f.id OFFSET 0) AS r
-                        WHERE f.dataset_id = d.id GROUP BY 1 OFFSET 0) AS c ON TRUE
-                ORDER BY 1, 2, 3
+                    LEFT JOIN workqueues_cataloguefile f ON f.dataset_id = d.id
+                    LEFT JOIN workqueues_replica r ON r.file_id = f.id
+                GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
                 """,
                 [[key.vo for key in wanted], [key.name for key in wanted]],
             )
@@ -142,16 +138,14 @@ def _of_other_vos(reader: Reader, names: Sequence[str]) -> dict[str, DatasetKey]
 
 
 def _counted(condition: Q) -> QuerySet[CatalogueDataset]:
-    """Datasets with the `counts` of their files, None without any. As a subquery, since a join would read all files there are."""
-    sums = JSONObject(n=Count("id"), events=Sum("n_events"), counted=Count("n_events"))
-    files = CatalogueFile.objects.filter(dataset=OuterRef("id")).order_by().values("dataset").annotate(counts=sums)
-    return CatalogueDataset.objects.filter(condition).annotate(counts=Subquery(files.values("counts")))
+    counts = {"n": Count("files"), "events": Sum("files__n_events"), "counted": Count("files__n_events")}
+    return CatalogueDataset.objects.filter(condition).annotate(**counts)
 
 
 def _facts(name: str, dataset: Any, data_vo: str = "") -> DatasetFacts:
     """What is known of a counted dataset, which the task calls `name`."""
-    counts = dataset.counts or {"n": 0, "events": None, "counted": 0}
-    return DatasetFacts(name, dataset.state, counts["n"], counts["events"], counts["n"] - counts["counted"], data_vo)
+    uncounted = dataset.n - dataset.counted
+    return DatasetFacts(name, dataset.state, dataset.n, dataset.events, uncounted, data_vo)
 
 
 def _adler32(path: Path) -> str:
