@@ -53,7 +53,8 @@ class QueueLoad:
         What waits of one share would else keep the others out, and none would get more than the others. As many as began lately
         may wait in any case: where the others send nothing, a share goes on with all slots.
         """
-        return max(ceil(self._most(limit) * part), self.starts.get(share, 0)) - self.waiting.get(share, 0)
+        whole = ceil(round(self._most(limit) * part, 6))  # 7 % of 100 are 7, also in binary fractions
+        return max(whole, self.starts.get(share, 0)) - self.waiting.get(share, 0)
 
     def idle(self) -> int:
         """Slots that no job waits for: they are for whoever comes first."""

@@ -124,6 +124,11 @@ def test_beside_other_shares_each_has_a_part_of_the_room_by_its_percentage(
     assert tuple(rooms(*there, idle=idle, starts=starts).values()) == expected
 
 
+@pytest.mark.parametrize("percent", range(1, 100))
+def test_so_many_percent_of_a_hundred_are_so_many(percent: int) -> None:
+    assert QueueLoad(slots=100).room_of_share("MC", LIMIT, percent / 100) == percent
+
+
 def test_a_share_whose_jobs_fill_the_room_leaves_it_to_a_larger_one_by_and_by() -> None:
     """Each job that begins makes room, and that is for the larger share until it has its part of what waits."""
     waiting = {"MC": 0, "Tests": 100}
