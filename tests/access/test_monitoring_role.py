@@ -110,6 +110,8 @@ def test_the_owner_makes_tables(roles: Roles) -> None:
     with owner.cursor() as cursor:
         for statement in TABLES:
             cursor.execute(f"SAVEPOINT one; {statement}; ROLLBACK TO one")
+        cursor.execute("CREATE TABLE mine (x int); INSERT INTO mine VALUES (7); SELECT x FROM mine")
+        assert cursor.fetchall() == [(7,)]
     owner.rollback()
 
 
