@@ -19,9 +19,10 @@ AT_WORK_EVERY_S = 60
 """The same of a pilot at work."""
 IDLE_EVERY_S = 10
 """How exact it is when a pilot that idles should have asked again."""
-MOST_IDLE = 100_000
 LATE_S = 5.0
 """A pilot that asks so much later than it should is not gone yet."""
+MOST_IDLE = 100_000
+"""Pilots that a process remembers to idle; beyond, their slots end to idle at the next look."""
 
 _VAIN_ASK = Prepared(
     "vain_ask",
@@ -40,8 +41,8 @@ _VAIN_ASK = Prepared(
     ON CONFLICT (pilot_id) DO NOTHING
     """,
 )
-_IDLE_NO_MORE = Prepared(
-    "idle_no_more",
+_END_IDLING = Prepared(
+    "end_idling",
     "text[]",
     """
     DELETE FROM brokerage_idleslot WHERE pilot_id IN (
@@ -73,7 +74,7 @@ def end_idling(pilots: Collection[UUID]) -> None:
     """
     if over := _idle.intersection(pilots):
         _idle.difference_update(over)
-        _IDLE_NO_MORE.run([str(pilot) for pilot in over])
+        _END_IDLING.run([str(pilot) for pilot in over])
 
 
 def note_pilots_at_work() -> int:

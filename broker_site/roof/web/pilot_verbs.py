@@ -66,10 +66,10 @@ class PilotVerbs:
     def end(self, begun: Sequence[Unanswered]) -> Iterator[tuple[int, HttpResponse]]:
         """Carry out what these wish: the place of each with its answer, as soon as it is known."""
         for place, told in carry_out([each.wish for each in begun]):
-            it = begun[place]
-            with traced(it.trace_id):
-                response = answer_to(told, it.request) if isinstance(told, Exception) else told
-            yield place, self._whole(it.request, response, it.trace_id)
+            request, trace_id = begun[place].request, begun[place].trace_id
+            with traced(trace_id):
+                response = answer_to(told, request) if isinstance(told, Exception) else told
+            yield place, self._whole(request, response, trace_id)
 
     def _whole(self, request: HttpRequest, response: HttpResponseBase, trace_id: str) -> HttpResponse:
         """The answer with the headers that every answer has."""
