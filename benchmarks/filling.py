@@ -45,13 +45,13 @@ def grid(task_queues: int) -> int:
     return queue.id
 
 
-def task(queue_id: int) -> Place:
+def task(queue_id: int, name: str = "bench") -> Place:
     """A running task that reads one dataset and writes two."""
     from workqueues.models import CatalogueDataset, Dataset, Task
 
-    one = Task.objects.create(task_name="bench", user_name="bench", vo="bench", status="registered", trans_path="run.py")
+    one = Task.objects.create(task_name=name, user_name="bench", vo="bench", status="registered", trans_path="run.py")
     datasets = [
-        Dataset.objects.create(task=one, dataset_name=f"bench.{type_}", type=type_, status="defined", vo="bench")
+        Dataset.objects.create(task=one, dataset_name=f"{name}.{type_}", type=type_, status="defined", vo="bench")
         for type_ in ("input", *OUTPUT_TYPES)
     ]
     CatalogueDataset.objects.bulk_create(
@@ -103,7 +103,8 @@ FROM generate_series({first}, {last}) AS n, generate_series(0, 1) AS i
 CATALOGUE_FILES = """
 WITH made AS (
     INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
-    SELECT (SELECT id FROM workqueues_cataloguedataset WHERE name = 'bench.input'),
+    SELECT (SELECT c.id FROM workqueues_cataloguedataset c JOIN workqueues_dataset d ON d.dataset_name = c.name
+            WHERE d.id = {input}),
         'in.' || n || '.' || i, 1000000, '00000001', 10
     FROM generate_series({first}, {last}) AS n, generate_series(0, {inputs} - 1) AS i RETURNING id
 )
@@ -182,21 +183,22 @@ FINISHED = (
     """,
     "UPDATE workqueues_task SET status = 'done', ended_at = now() WHERE id = {task}",
 )
-AT_A_TIME = 50_000
+JOBS_OF_A_TASK = 1000
 GUARDED = ("brokerage_job", "brokerage_jobinput", "workqueues_file", "workqueues_task")
 
 
 def finished_jobs(bench: Bench, n: int) -> None:
-    """So many jobs that ended a day ago, with all that they left; of a task that is done."""
-    place = task(grid(1))
+    """So many jobs that ended a day ago, with all that they left; of tasks that are done."""
+    queue = grid(1)
     # The guards of states hold for what the system does; these rows were never anything else.
     bench.execute(*(f"ALTER TABLE {table} DISABLE TRIGGER USER" for table in GUARDED))
-    for first in range(1, n + 1, AT_A_TIME):
-        last = min(first + AT_A_TIME - 1, n)
+    for first in range(1, n + 1, JOBS_OF_A_TASK):
+        last = min(first + JOBS_OF_A_TASK - 1, n)
+        place = task(queue, f"bench{first}")
         waiting_jobs(bench, place, first, last, files=True)
         values = {"first": first, "last": last, "files": INPUTS + 2, "task": place.task_id}
         bench.execute(*(part.format(**values) for part in FINISHED))
-    bench.execute(*(f"ALTER TABLE {table} ENABLE TRIGGER USER" for table in GUARDED))
+    bench.execute(*(f"ALTER TABLE {table} ENABLE TRIGGER USER" for table in GUARDED), "ANALYZE")
     with bench.connect() as connection, connection.cursor() as cursor:
         for table in ("brokerage_job", "workqueues_file", "workqueues_cataloguefile"):
             cursor.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), greatest((SELECT max(id) FROM {table}), 1))")
