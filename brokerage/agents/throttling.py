@@ -14,6 +14,7 @@ from typing import Self
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
+from brokerage.queries.idle_slots import slots_idle
 from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.unit_jobs import claimable_by_group, jobs_by_group
 from workqueues.ledger.claims import OpenGroup
@@ -89,7 +90,8 @@ class Throttle:
 def counted_jobs() -> dict[Group, Counts]:
     """What the live jobs of each group do, with those apart that stand where they cannot start."""
     jobs = jobs_by_group()
-    dead_s = {group: gdpconfig.value(component_of(group.label), "DEAD_QUEUE", vo=group.vo) for group in jobs}
+    keys = ("DEAD_QUEUE", "DEAD_QUEUE_BESIDE_IDLE") if slots_idle() else ("DEAD_QUEUE",)
+    dead_s = {group: min(gdpconfig.value(component_of(group.label), key, vo=group.vo) for key in keys) for group in jobs}
     if not dead_s:
         return jobs
     services = {queue.id: queue for queue in queue_services() if queue.starts_none(min(dead_s.values()))}

@@ -13,8 +13,9 @@ from django.db import connection, connections
 
 from brokerage.queries.pilots import pilot_queues
 from brokerage.rules.decision.declare import POLICIES
-from brokerage.rules.dispatch.idle_slots import Work
+from brokerage.rules.dispatch.idle_slots import LONG_S, Work
 from brokerage.rules.dispatch.matching import Requirement, Resource
+from brokerage.rules.dispatch.stranding import HANDS_OUT
 from workqueues.queries.agent_work import FREE, WORK
 from workqueues.rules.throttle.units import Group
 from workqueues.states import TASK
@@ -62,6 +63,21 @@ def idle_slots() -> list[SlotAsk]:
             """
         )
         return [SlotAsk(pilot, queue, Resource(*offer), idle_s) for pilot, queue, *offer, idle_s in cursor.fetchall()]
+
+
+def slots_idle() -> bool:
+    """Whether a slot of a queue that hands jobs out has idled for so long that it needs a reason."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT EXISTS (
+                SELECT FROM brokerage_idleslot s JOIN brokerage_computingqueue q ON q.id = s.queue_id
+                WHERE s.until > now() AND s.since < now() - make_interval(secs => %s) AND q.status = ANY (%s)
+            )
+            """,
+            [LONG_S, sorted(HANDS_OUT)],
+        )
+        return bool(cursor.fetchall()[0][0])
 
 
 def open_queues(slots: Sequence[SlotAsk]) -> dict[int, str]:

@@ -12,8 +12,10 @@ from django.db.models.functions import Now
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
-from brokerage.models import ComputingQueue, Job, JobChange, JobResult, Pilot
-from tests.builders import grid, parameters, submitted
+from brokerage.ledger.pilots import note_vain_ask
+from brokerage.models import ComputingQueue, IdleSlot, Job, JobChange, JobResult, Pilot
+from brokerage.rules.dispatch.matching import Resource
+from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, take
 from workqueues.models import File, GlobalShare, Task, ThrottleVerdict
 
@@ -90,6 +92,23 @@ def test_jobs_where_no_pilot_comes_do_not_hold_their_share(gamma: ComputingQueue
     run_agent("generate", looked=True)
     assert waiting()["ALPHA"] > 0
     assert verdict().stranded == 8
+
+
+def test_jobs_without_pilots_do_not_hold_their_share_from_slots_that_idle(gamma: ComputingQueue) -> None:
+    """Seen: all pilots of two queues left, and for three hours a share made no jobs for the idle slots of others."""
+    work("first")
+    silence(gamma, timedelta(minutes=2))
+    Pilot.objects.filter(queue=gamma).update(registered_at=Now() - HOURS_4)
+    (alpha,) = grid("ALPHA")
+    work("second")
+    assert waiting() == {"GAMMA": 8}, "no slot idles: pilots may come where jobs wait"
+    pilot_id = pilot(alpha, "idle")
+    note_vain_ask(pilot_id, alpha.id, Resource("ALPHA", 1, 4000, 10000), 1.0)
+    run_agent("generate", looked=True)
+    assert waiting() == {"GAMMA": 8}, "it just began to idle"
+    IdleSlot.objects.filter(pilot=pilot_id).update(since=Now() - timedelta(seconds=11))
+    run_agent("generate", looked=True)
+    assert waiting() == {"GAMMA": 8, "ALPHA": 1}, "a job for the slot; the others stay, and start if pilots come back"
 
 
 def test_waiting_jobs_leave_a_queue_that_is_offline_for_long(gamma: ComputingQueue) -> None:
