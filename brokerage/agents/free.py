@@ -4,18 +4,28 @@ tasks as there is room for to be looked at now. Next: wake, assign, generate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import one_by_one
+from broker_site.foundation.agency.look import look_later
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.waits import drop_waits, end_waits, note_causes, note_judged
 from brokerage.models import WaitGroup
-from brokerage.queries.idle_slots import idle_slots
-from brokerage.queries.wait_groups import AskTogether, any_waits, ask_together, groups_to_judge, groups_touched, tasks_in
+from brokerage.queries.idle_slots import SlotAsk, idle_slots
+from brokerage.queries.wait_groups import (
+    AskTogether,
+    any_waits,
+    ask_together,
+    groups_beside,
+    groups_to_judge,
+    groups_touched,
+    tasks_in,
+)
 from brokerage.queries.world import load_snapshot
 from brokerage.queries.world_version import world_version
 from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task
@@ -32,6 +42,8 @@ MOST_GROUPS = 50
 MOST_TASKS = 200
 """Tasks of one group that are let go at a time."""
 MOST_DROPPED = 1000
+SOON_S = 0.2
+"""So long a group rests that was judged, though slots began to idle since: what it was let go for is on its way to them."""
 
 _seen: dict[tuple[str, str], QueueLoad | float] = {}
 """What this process knew of queues, and of the work at nuclei, at its last look: those that are as they were free nobody."""
@@ -52,7 +64,9 @@ def free(run: Run) -> int:
     snapshot = load_snapshot(run.now)
     loads = queue_loads(snapshot.facts, snapshot.now)
     _note_moves(loads, snapshot.facts.total_rw or {})
-    urgent = groups_to_judge(world, {slot.offer.queue for slot in idle_slots()}, again_s / 2, MOST_GROUPS)
+    idle_since = _idle_since(idle_slots(), run.now)
+    urgent = groups_to_judge(world, idle_since, again_s / 2, MOST_GROUPS)
+    urgent += _rested(groups_beside(idle_since, MOST_GROUPS - len(urgent), urgent), run.now)
     touched, later = groups_touched(world, _moved, again_s / 2, MOST_GROUPS - len(urgent), urgent)
     if not later:
         _moved.clear()
@@ -79,6 +93,19 @@ def free(run: Run) -> int:
     note_causes(causes)
     note_judged(groups, more_left, world)
     return max(freed, len(urgent) if len(urgent) == MOST_GROUPS else 0)
+
+
+def _idle_since(slots: Sequence[SlotAsk], now: datetime) -> Mapping[str, datetime]:
+    """When the last slot of each queue began to idle, by our clock."""
+    return {slot.offer.queue: now - timedelta(seconds=slot.idle_s) for slot in slots}  # the longest idle come first
+
+
+def _rested(groups: Sequence[WaitGroup], now: datetime) -> list[WaitGroup]:
+    """Those that were not judged a moment ago; where others are, the agent looks again when their moment is over."""
+    rested = [group for group in groups if (now - group.judged_at).total_seconds() >= SOON_S]
+    if len(rested) < len(groups):
+        look_later("free", SOON_S)
+    return rested
 
 
 def _note_moves(loads: Mapping[str, QueueLoad], work: Mapping[str, float]) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.rules.dispatch.matching import Resource
 
@@ -38,7 +39,7 @@ _VAIN_ASK = Prepared(
     INSERT INTO brokerage_idleslot (pilot_id, queue_id, core_count, memory_mb, disk_mb, walltime_s, vo, until)
     SELECT $1, $2, $3, $4, $5, $6, $7, now() + make_interval(secs => $8)
     WHERE NOT EXISTS (SELECT FROM brokerage_idleslot WHERE pilot_id = $1)
-    ON CONFLICT (pilot_id) DO NOTHING
+    ON CONFLICT (pilot_id) DO NOTHING RETURNING true
     """,
 )
 _END_IDLING = Prepared(
@@ -58,13 +59,15 @@ def note_vain_ask(pilot_id: UUID, queue_id: int, offer: Resource, again_s: float
     """Note that a pilot asked and got nothing: it is seen, and its slot idles. Every ask that ends so, or waits, is noted here.
 
     `again_s`: after how long it should ask again; `leaves`: so long it stays, and does not ask again. Most asks write nothing:
-    the pilot at most every SEEN_EVERY_S, the slot at most every IDLE_EVERY_S.
+    the pilot at most every SEEN_EVERY_S, the slot at most every IDLE_EVERY_S. A slot that begins to idle may end a wait.
     """
     if len(_idle) >= MOST_IDLE:
         _idle.clear()
     _idle.add(pilot_id)
     stays_s = again_s if leaves else again_s + LATE_S + IDLE_EVERY_S
-    _VAIN_ASK.run(str(pilot_id), queue_id, offer.cores, offer.memory_mb, offer.disk_mb, offer.walltime_s, offer.vo, stays_s)
+    needs = (offer.cores, offer.memory_mb, offer.disk_mb, offer.walltime_s, offer.vo)
+    if _VAIN_ASK.run(str(pilot_id), queue_id, *needs, stays_s):
+        look_after_commit("free")
 
 
 def end_idling(pilots: Collection[UUID]) -> None:

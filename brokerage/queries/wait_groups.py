@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.db import connection
@@ -49,6 +49,18 @@ def groups_to_judge(world: WorldVersion, idle: Collection[str], again_s: float, 
     if idle:
         due |= Q(queues__overlap=sorted(idle)) & _rested(world, again_s)
     return list(WaitGroup.objects.filter(due).order_by("judged_at", "id")[:most])
+
+
+def groups_beside(idle_since: Mapping[str, datetime], most: int, but: Sequence[WaitGroup]) -> list[WaitGroup]:
+    """Groups besides that may go to a queue at which a slot began to idle since they were judged, those judged longest ago first.
+
+    `idle_since`: when the last slot of each queue began to idle.
+    """
+    if not idle_since:
+        return []
+    near = WaitGroup.objects.filter(queues__overlap=sorted(idle_since), judged_at__lt=max(idle_since.values()))
+    found = near.exclude(id__in=[group.id for group in but]).order_by("judged_at", "id")[:most]
+    return [g for g in found if any(g.judged_at < idle_since[queue] for queue in g.queues if queue in idle_since)]
 
 
 def groups_touched(

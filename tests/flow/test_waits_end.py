@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import F
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
@@ -28,9 +27,13 @@ from workqueues.models import Task
 pytestmark = pytest.mark.django_db
 
 
-def let_judge() -> None:
-    """So much time goes by that groups may be judged again."""
-    WaitGroup.objects.update(judged_at=F("judged_at") - timedelta(minutes=1))
+def let_judge(seconds: float = 60.0) -> None:
+    """Groups were judged so long ago; after the usual time they may be judged again."""
+    WaitGroup.objects.update(judged_at=Now() - timedelta(seconds=seconds))
+
+
+def judged_at() -> datetime:
+    return WaitGroup.objects.get().judged_at
 
 
 def waiting(n: int = 1, name: str = "waits", **more: object) -> list[Task]:
@@ -89,6 +92,28 @@ def test_a_pilot_that_asks_in_vain_frees_what_waited_for_a_pilot() -> None:
     note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000), 1.0)
     let_judge()
     assert freed() == 1
+
+
+def test_a_slot_that_begins_to_idle_frees_at_once_what_was_judged_a_second_ago() -> None:
+    """Seen: 32 pilots idled for seconds beside tasks whose queues had been full a moment before; 30 jobs/s, not 250."""
+    (queue,) = grid("ALPHA")
+    without_pilots(queue)
+    waiting()
+    let_judge(0.0)
+    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000), 1.0)
+    assert freed() == 0, "it was judged just now"
+    let_judge(1.0)
+    assert freed() == 1
+
+
+def test_a_slot_that_idles_on_does_not_have_its_group_judged_without_end() -> None:
+    (queue,) = grid("ALPHA")
+    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000), 1.0)
+    waiting(ramCount=9000)
+    IdleSlot.objects.update(since=Now() - timedelta(seconds=3))
+    let_judge(1.0)
+    before = judged_at()
+    assert (freed(), judged_at()) == (0, before)
 
 
 def test_a_queue_that_drains_frees_what_a_cap_kept_away() -> None:
