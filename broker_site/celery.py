@@ -23,8 +23,12 @@ QUEUE = "agents"
 meanwhile, counts them as under way for ever, and takes no other ones.
 """
 
+CONNECTION_RUNS = 1000
+"""Runs of agents that share a connection to the database: opening one costs more than a look that finds nothing."""
+
 app = Celery("gridbroker", set_as_current=True)
 app.conf.update(
+    CELERY_DB_REUSE_MAX=CONNECTION_RUNS,
     broker_url=settings.REDIS_URL,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from benchmarks.flow import VO, Campaign, dealt, pilots_at, some_queues, system_on
@@ -122,6 +123,34 @@ class Stage:
         tasks = Task.objects.exclude(status="done").values_list("id", "status", "error_dialog", "next_look_at")[:5]
         jobs = Job.objects.filter(ended_at=None).values_list("computing_queue__name", "status").annotate(n=Count("id"))
         return {"tasks": [list(map(str, task)) for task in tasks], "jobs": [list(map(str, job)) for job in jobs]}
+
+
+def at_rest(stage: Stage, n: int = 12) -> dict[str, Any]:
+    """One small task at a time, and pilots that wait: how long agents take to go on with what another commit left, 95 of 100.
+
+    What lies between two moves of a task has the transaction of the first in it, and what the second agent reads and decides.
+    """
+    from workqueues.models import Task, TaskChange
+
+    sessions = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
+    with stage.pilots(4, 0.0):
+        tasks, before = [], 0.0
+        for number in range(n + 2):
+            if number == 2:
+                before = stage.number(sessions)
+            tasks.append(stage.submit("rest", 1))
+            stage.until(lambda: Task.objects.get(id=tasks[-1]).status == "done", "the task is done")
+            time.sleep(0.5)
+    moves = TaskChange.objects.filter(task_id__in=tasks[2:])
+    ready = moves.filter(new__in=("registered", "defined", "ready", "running")).order_by("task_id", "epoch")
+    at = [(change.task_id, change.at) for change in ready]
+    took = sorted((b - a).total_seconds() for (task, a), (same, b) in pairwise(at) if task == same)
+    return {
+        "moves": len(took),
+        "median_s": took[len(took) // 2],
+        "p95_s": took[int(0.95 * len(took))],
+        "sessions": stage.number(sessions) - before,
+    }
 
 
 def few_slots(stage: Stage) -> dict[str, Any]:
@@ -251,7 +280,8 @@ def many_queues(stage: Stage, n: int = 137) -> dict[str, Any]:
 
 
 SCENARIOS: dict[str, Callable[[Stage], dict[str, Any]]] = {
-    each.__name__: each for each in (few_slots, long_and_short, shares, queue_offline, override_frees, many_wait, many_queues)
+    each.__name__: each
+    for each in (at_rest, few_slots, long_and_short, shares, queue_offline, override_frees, many_wait, many_queues)
 }
 
 

@@ -25,6 +25,7 @@ def test_slots_are_kept_busy_nothing_starves_and_waits_end_with_their_cause(serv
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
     seen = {line["scenario"]: line for line in map(json.loads, ran.stdout.strip().splitlines())}
+    assert (seen["at_rest"]["p95_s"] < 1, seen["at_rest"]["sessions"] < seen["at_rest"]["moves"]) == (True, True), seen
     assert seen["few_slots"]["busy"] > 0.3, seen
     assert seen["long_and_short"]["left_of_the_long_one"] > 100, seen
     assert seen["queue_offline"]["others_s"] < 30, seen

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from celery import shared_task
-from django.db import connection, transaction
+from django.db import close_old_connections, connection, transaction
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import in_words, is_of_others
@@ -69,6 +69,7 @@ def agent(name: str) -> Callable[[Body], Body]:
 
         @shared_task(name=f"agent.{name}", ignore_result=True)
         def task(looked: bool = False) -> None:
+            close_old_connections()  # as Django does before each request: one that is broken is not used again
             run_agent(name, looked=looked)
 
         @functools.wraps(body)
