@@ -59,7 +59,9 @@ def measured_cycle(tasks: list[int]) -> Line:
     with asked() as statements:
         began = time.monotonic()
         rows = list(Task.objects.filter(id__in=tasks).order_by("id"))
-        cycle = begin(new_run("generate"), rows)
+        run = new_run("generate")
+        cycle = begin(run.now)
+        cycle.load(run, rows)
         files: dict[int, list[InputFile]] = {}
         of_tasks = File.objects.filter(task_id__in=tasks).order_by("id")
         for file in map(InputFile._make, of_tasks.values_list(*InputFile._fields)):

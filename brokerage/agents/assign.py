@@ -24,7 +24,8 @@ def assign(run: Run) -> int:
     tasks = claim_tasks(run.id, run.claim_s, ["assigning"], BATCH)
     if not tasks:
         return 0
-    cycle = begin(run, tasks, whole=True)
+    cycle = begin(run.now)
+    cycle.load(run, tasks, whole=True)
     try:
         return each(run, tasks, lambda run, task: assign_one(run, task, cycle))
     finally:

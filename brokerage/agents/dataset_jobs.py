@@ -43,6 +43,8 @@ class Delay(NamedTuple):
     decision: TaskDecision[Queues] | None = None
 
 
+FIRST = 3
+"""Tasks of a run that are loaded before the others."""
 FULL_S = 0.2
 """How long a task rests whose queues are full, so that others are served, s."""
 QUEUES_FULL = Delay("every queue that may take the task has as many waiting jobs as it may", FULL_S, pending=False)
@@ -53,24 +55,52 @@ DatasetJobs = tuple[int, Delay | None]
 
 @dataclass(slots=True)
 class GenerateRun:
-    """What one run knows: the cycle of decisions, the ids of queues, what of the grid is too old, and the jobs that it gave to
-    queues.
+    """What one run knows: its tasks in their order, the cycle of decisions, the ids of queues, what of the grid is too old, and
+    the jobs that it gave to queues.
 
-    `last_change`: number of the last move of a job before it.
+    `last_change`: number of the last move of a job before it. `loaded`: by task, whether what it reads could be loaded. `full`:
+    those for which no queue had room.
     """
 
     run: Run
+    tasks: Sequence[Task]
     cycle: DecisionCycle
     queue_ids: Mapping[str, int]
     throttle: Throttle
     stale: Sequence[str] = ()
     last_change: int = field(default_factory=last_change)
+    loaded: dict[int, bool] = field(default_factory=dict)
+    full: list[int] = field(default_factory=list)
     grants: JobGrants = field(init=False)
 
     def __post_init__(self) -> None:
         snapshot = self.cycle.requests.snapshot
         loads = queue_loads(snapshot.facts, snapshot.now, recent_starts(self.last_change))
         self.grants = JobGrants(loads, parts_of_shares(snapshot.facts, self.throttle.units.percents_of_shares()))
+
+
+def finds_room(task: Task, run_state: GenerateRun) -> bool:
+    """Whether it is worth while to look at the input of a task: not if the queues have no room, which is all that keeps it."""
+    if run_state.throttle.room(task) == 0 or run_state.stale:
+        return True
+    try:
+        return _most_jobs(task, run_state) > 0
+    except Unusable:
+        return True
+
+
+def load(task: Task, run_state: GenerateRun) -> bool:
+    """Load what the task reads, unless it is loaded, and what those after it do: whether it could be had; else it is set aside.
+
+    Of few at first: they may fill the queues, and the others be in vain.
+    """
+    if task.id not in run_state.loaded:
+        left = run_state.tasks[run_state.tasks.index(task) :]
+        portion = [one for one in left if finds_room(one, run_state)] if run_state.loaded else list(left[:FIRST])
+        run_state.loaded |= dict.fromkeys((one.id for one in portion), False)
+        run_state.cycle.load(run_state.run, portion)
+        run_state.loaded |= dict.fromkeys((one.id for one in portion), True)
+    return run_state.loaded[task.id]
 
 
 def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJobs:

@@ -5,7 +5,8 @@ Not here: what follows for the task (`assign`, `generate`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from broker_site.foundation import gdpconfig
@@ -25,7 +26,7 @@ from workqueues.models import Task
 
 @dataclass(slots=True)
 class DecisionCycle:
-    """One run: the requests about its tasks, loaded once for all of them, its decisions, and the work it brought to nuclei.
+    """One run: the requests about the tasks that are loaded, its decisions, and the work it brought to nuclei.
 
     `world`: which world the decisions are taken on.
     """
@@ -35,6 +36,21 @@ class DecisionCycle:
     world: WorldVersion
     work_added: list[dict[str, Any]] = field(default_factory=list)
 
+    def load(self, run: Run, tasks: list[Task], *, whole: bool = False) -> None:
+        """Load what these tasks need, in place of what others did. `whole`: sizes of masters too.
+
+        A task whose facts cannot be loaded is set aside, and is not among `tasks` any more.
+        """
+        faulty: set[int] = set()
+
+        def leave(task: Task, error: Exception) -> None:
+            set_aside(run, task, error)
+            faulty.add(task.id)
+
+        batches = in_halves(tasks, lambda batch: load_batch(batch, whole=whole), leave)
+        tasks[:] = [task for task in tasks if task.id not in faulty]
+        self.requests = replace(self.requests, batch=joined(batches))
+
     def decide(self, request: DecisionRequest) -> TaskDecision[Any]:
         """Decide, and keep the decision to be stored."""
         decision = decide_task(request)
@@ -42,20 +58,8 @@ class DecisionCycle:
         return decision
 
 
-def begin(run: Run, tasks: list[Task], *, whole: bool = False) -> DecisionCycle:
-    """Load what the run needs for these tasks. `whole`: sizes of masters too.
-
-    A task whose facts cannot be loaded is set aside, and is not among `tasks` any more.
-    """
-    world = world_version(run.now)
-    snapshot = load_snapshot(run.now)
-    faulty: set[int] = set()
-
-    def leave(task: Task, error: Exception) -> None:
-        set_aside(run, task, error)
-        faulty.add(task.id)
-
-    batches = in_halves(tasks, lambda batch: load_batch(batch, whole=whole), leave)
-    tasks[:] = [task for task in tasks if task.id not in faulty]
-    requests = DecisionRequests(snapshot, joined(batches), BrokerConfig(gdpconfig.component))
+def begin(now: datetime) -> DecisionCycle:
+    """What a run decides by, whatever its tasks are."""
+    world, snapshot = world_version(now), load_snapshot(now)
+    requests = DecisionRequests(snapshot, joined(()), BrokerConfig(gdpconfig.component))
     return DecisionCycle(requests, CycleDecisions(snapshot, gdpconfig.revision()), world)

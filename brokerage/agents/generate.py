@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from broker_site.foundation.agency.look import look_later
 from broker_site.foundation.agency.run import Run, agent
-from brokerage.agents.dataset_jobs import FULL_S, GenerateRun, jobs_from
+from brokerage.agents.dataset_jobs import FULL_S, QUEUES_FULL, GenerateRun, finds_room, jobs_from, load
 from brokerage.agents.decision_cycle import begin
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.placement_rounds import note_round
@@ -15,6 +15,7 @@ from brokerage.queries.feeds import stale_feeds
 from brokerage.queries.placement_rounds import last_change
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.holds import retry_all_later
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 from workqueues.queries.tasks import shortest_rest_s
@@ -49,10 +50,11 @@ def generate(run: Run) -> int:
         if not tasks:
             return 0
         queue_ids = dict(ComputingQueue.objects.values_list("name", "id"))
-        run_state = GenerateRun(run, begin(run, tasks), queue_ids, throttle, stale_feeds(run.now))
+        run_state = GenerateRun(run, tasks, begin(run.now), queue_ids, throttle, stale_feeds(run.now))
         try:
             return each(run, tasks, lambda run, task: generate_for(run, task, run_state))
         finally:
+            retry_all_later(run.id, run_state.full, QUEUES_FULL.reason, QUEUES_FULL.seconds)
             run_state.cycle.decisions.store()
             if any(run_state.grants.queues()):
                 note_round(run_state.last_change)
@@ -61,8 +63,16 @@ def generate(run: Run) -> int:
         throttle.end()
 
 
-def generate_for(run: Run, task: Task, run_state: GenerateRun) -> int:
-    """Make jobs for one claimed task and give it back: how many. It waits when there are none from any of its masters."""
+def generate_for(run: Run, task: Task, run_state: GenerateRun) -> int | None:
+    """Make jobs for one claimed task and give it back: how many. It waits when there are none from any of its masters.
+
+    None: it was not tried. One for which no queue has room is kept, to be given back with the others at the end.
+    """
+    if not finds_room(task, run_state):
+        run_state.full.append(task.id)
+        return None
+    if not load(task, run_state):
+        return None
     give_back_picked(run.id, task.id)
     jobs, delays = 0, []
     for dataset in run_state.cycle.requests.batch.masters(task):

@@ -6,11 +6,12 @@ import pytest
 
 from benchmarks.cycle import asked, fill_grid, fill_jobs, fill_tasks, measured_cycle
 from broker_site.foundation.agency.run import run_agent
-from brokerage.models import Decision
+from brokerage.agents.dataset_jobs import QUEUES_FULL
+from brokerage.models import Decision, Job
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import run_agents
 from workqueues.catalogue import CatalogueUnavailable, LocalCatalogue
-from workqueues.models import CatalogueDataset, Task
+from workqueues.models import CatalogueDataset, File, Task
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +45,28 @@ def test_generating_asks_in_proportion_to_the_tasks_whatever_the_queues() -> Non
     one, ten = statements(1, 1), statements(10, 1)
     fill_grid(40)
     assert statements(10, 41) <= ten + 5, "the changed grid is stored"
-    assert (ten - one) / 9 <= 34, "statements for a further task that waits: two look at storages, one joins a group"
+    assert (ten - one) / 9 <= 35, "statements for a further task that waits: two look at storages, one joins a group"
+
+
+def test_tasks_for_which_the_queues_have_no_room_cost_no_statement_each() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 60)
+    first = submitted(reading("first", "in.data", nFilesPerJob=1))
+    run_agents(1, ("refine", "feed", "assign", "generate"))
+    assert Job.objects.filter(task_id=first.id).count() < 60, "the queue is full"
+
+    def statements(tasks: int) -> int:
+        more = [submitted(reading(f"t{tasks}.{n}", "in.data", nFilesPerJob=1)) for n in range(tasks)]
+        run_agents(2, ("refine", "feed", "assign"))
+        with asked() as found:
+            run_agent("generate", looked=True)
+        told = Task.objects.filter(id__in=[task.id for task in more]).values_list("status", "error_dialog", "locked_by")
+        assert set(told) == {("ready", QUEUES_FULL.reason, "")}
+        assert not File.objects.filter(status="picked").exists()
+        Task.objects.filter(status="ready").update(next_look_at="2100-01-01T00:00:00Z")
+        return len(found)
+
+    assert statements(15) <= statements(1) + 2
 
 
 def test_a_task_waits_while_the_catalogue_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

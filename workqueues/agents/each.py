@@ -21,8 +21,8 @@ from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.rules.task.pending import wait_s
 
 
-def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool]) -> int:
-    """Run `step` for every task: the sum of what it handled.
+def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool | None]) -> int:
+    """Run `step` for every task: the sum of what it handled; None: nothing was tried, which says nothing of the task.
 
     A task that somebody else moved meanwhile is left to them. A task whose step fails is set aside for a while, with the reason
     on it, so that its owner sees it and the others go on. A step that ends well ends its row of failures. When the time of the
@@ -34,8 +34,8 @@ def each(run: Run, tasks: Iterable[Task], step: Callable[[Run, Task], int | bool
         task = rest.popleft()
         try:
             done = step(run, task)
-            handled += done
-            if task.faulty_agent == run.agent:
+            handled += done or 0
+            if done is not None and task.faulty_agent == run.agent:
                 forget_faults(task.id, run.agent)
         except Stale:
             continue  # a command or a later run has the task by now

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Case, F, Value, When
 from django.db.models.functions import Coalesce, Now
 
 from workqueues.ledger.claims import lock_claimed
+from workqueues.ledger.lost_claims import give_back
 from workqueues.ledger.moves import Stale, move_task
 from workqueues.models import Task
 from workqueues.rules.jobs.retry_pause import RetryPause
@@ -33,9 +36,16 @@ def set_pending(run_id: str, task_id: int, reason: str, wait_s: float, who: str,
 
 def retry_later(run_id: str, task_id: int, reason: str, wait_s: float) -> None:
     """A claimed task stays in its state for `wait_s` seconds before the next look; say why, and give the claim back."""
-    Task.objects.filter(id=task_id, locked_by=run_id).update(
-        error_dialog=reason[:510], next_look_at=Now() + Value(timedelta(seconds=wait_s)), locked_by="", locked_time=None
-    )
+    Task.objects.filter(id=task_id, locked_by=run_id).update(**_later(reason, wait_s), locked_by="", locked_time=None)
+
+
+def retry_all_later(run_id: str, task_ids: Sequence[int], reason: str, wait_s: float) -> None:
+    """The same for many tasks at once; what was picked for them is given back too."""
+    give_back(run_id, task_ids, **_later(reason, wait_s))
+
+
+def _later(reason: str, wait_s: float) -> dict[str, Any]:
+    return {"error_dialog": reason[:510], "next_look_at": Now() + Value(timedelta(seconds=wait_s))}
 
 
 def note_fault(run_id: str, task_id: int, agent: str, reason: str, pause: RetryPause, most: int) -> bool:

@@ -11,6 +11,7 @@ import logging
 import random
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -66,18 +67,20 @@ def work_of_run(run_id: str, tasks: Sequence[Task]) -> Sequence[Task]:
     return suspects[:1] if suspects and (not others or random.random() < 0.5) else others  # noqa: S311
 
 
-def give_back(run_id: str, task_ids: Sequence[int]) -> None:
-    """Give claimed tasks back as they were, with what was picked for them. Where that cannot be, the claim runs out."""
+def give_back(run_id: str, task_ids: Sequence[int], **columns: Any) -> None:
+    """Give claimed tasks back as they were but for `columns`, with what was picked for them. Where that cannot be, the claim runs
+    out.
+    """
 
     def keep(task_id: int, error: Exception) -> None:
         logger.warning("the claim of %s on task %s stays: %s", run_id, task_id, in_words(error))
 
-    in_halves(task_ids, partial(_give_back, run_id), keep)
+    in_halves(task_ids, partial(_give_back, run_id, columns), keep)
 
 
-def _give_back(run_id: str, task_ids: Sequence[int]) -> None:
+def _give_back(run_id: str, columns: Mapping[str, Any], task_ids: Sequence[int]) -> None:
     with transaction.atomic():
         held = Task.objects.select_for_update(no_key=True).filter(id__in=task_ids, locked_by=run_id).order_by("id")
         ids = list(held.values_list("id", flat=True))
         return_picked(*ids)
-        Task.objects.filter(id__in=ids).update(locked_by="", locked_time=None)
+        Task.objects.filter(id__in=ids).update(**columns, locked_by="", locked_time=None)
