@@ -60,8 +60,8 @@ THROTTLE_THRESHOLD_FOR_WORK_SHORTAGE | float | 2 | 0.. | seed 001, job throttlin
     THROTTLE_THRESHOLD while core.WORK_SHORTAGE is on.
 DEAD_QUEUE | duration | 3h | 50ms..30d | decision C7
     Jobs at a queue where no pilot has been seen for so long, or that hands nothing out, do not count as waiting for the ratio.
-DEAD_QUEUE_BESIDE_IDLE | duration | 1min | 50ms..30d | decision C7
-    The same while slots have idled elsewhere for ten seconds, where DEAD_QUEUE is longer.
+DEAD_QUEUE_BESIDE_IDLE | duration | 5min | 50ms..30d | decision C7
+    The same while a slot that takes jobs of the VO has idled for ten seconds, where DEAD_QUEUE is longer.
 THROTTLE_DEFAULT_LIMIT | bool | false | | facts on throttling 7; decision C6
     Without NQUEUELIMIT four times what is made at once may always wait, and defined jobs do not make that smaller.
 THROTTLE_BROKERAGE_STUCK | bool | false | | facts on throttling 7; decision C6

@@ -46,7 +46,7 @@ class Delay(NamedTuple):
 FIRST = 3
 """Tasks of a run that are loaded before the others."""
 FULL_S = 0.2
-"""How long a task rests whose queues are full, so that others are served, s."""
+"""How long a task rests at least whose queues are full, so that others are served, s."""
 QUEUES_FULL = Delay("every queue that may take the task has as many waiting jobs as it may", FULL_S, pending=False)
 
 DatasetJobs = tuple[int, Delay | None]
@@ -80,8 +80,8 @@ class GenerateRun:
 
 
 def finds_room(task: Task, run_state: GenerateRun) -> bool:
-    """Whether it is worth while to look at the input of a task: not if the queues have no room, which is all that keeps it."""
-    if run_state.throttle.room(task) == 0 or run_state.stale:
+    """Whether it is worth while to look at the input of a task: not if the queues have no room for it, whatever else keeps it."""
+    if run_state.stale:
         return True
     try:
         return _most_jobs(task, run_state) > 0
@@ -97,15 +97,15 @@ def load(task: Task, run_state: GenerateRun) -> bool:
     if task.id not in run_state.loaded:
         left = run_state.tasks[run_state.tasks.index(task) :]
         portion = [one for one in left if finds_room(one, run_state)] if run_state.loaded else list(left[:FIRST])
-        run_state.loaded |= dict.fromkeys((one.id for one in portion), False)
+        ids = [one.id for one in portion]
         run_state.cycle.load(run_state.run, portion)
-        run_state.loaded |= dict.fromkeys((one.id for one in portion), True)
+        run_state.loaded |= dict.fromkeys(ids, False) | dict.fromkeys((one.id for one in portion), True)
     return run_state.loaded[task.id]
 
 
 def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJobs:
     """Make jobs from one dataset, as many as there is room for; none, and no wait, where the throttler has none left."""
-    if run_state.throttle.room(task) == 0:
+    if run_state.throttle.room(task) == 0:  # since the master before
         return 0, None
     pending_s = gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo)
     if closed := run_state.cycle.requests.batch.withheld.get(task.id):

@@ -14,6 +14,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.look import look_later
 from broker_site.foundation.agency.run import Run, agent
+from broker_site.foundation.kernel import clock
 from brokerage.ledger.waits import drop_waits, end_waits, note_causes, note_judged
 from brokerage.models import WaitGroup
 from brokerage.queries.idle_slots import SlotAsk, idle_slots
@@ -64,7 +65,7 @@ def free(run: Run) -> int:
     snapshot = load_snapshot(run.now)
     loads = queue_loads(snapshot.facts, snapshot.now)
     _note_moves(loads, snapshot.facts.total_rw or {})
-    idle_since = _idle_since(idle_slots(), run.now)
+    idle_since = _idle_since(clock.now(), idle_slots())
     urgent = groups_to_judge(world, idle_since, again_s / 2, MOST_GROUPS)
     urgent += _rested(groups_beside(idle_since, MOST_GROUPS - len(urgent), urgent), run.now)
     touched, later = groups_touched(world, _moved, again_s / 2, MOST_GROUPS - len(urgent), urgent)
@@ -95,7 +96,7 @@ def free(run: Run) -> int:
     return max(freed, len(urgent) if len(urgent) == MOST_GROUPS else 0)
 
 
-def _idle_since(slots: Sequence[SlotAsk], now: datetime) -> Mapping[str, datetime]:
+def _idle_since(now: datetime, slots: Sequence[SlotAsk]) -> Mapping[str, datetime]:
     """When the last slot of each queue began to idle, by our clock."""
     return {slot.offer.queue: now - timedelta(seconds=slot.idle_s) for slot in slots}  # the longest idle come first
 

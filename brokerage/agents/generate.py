@@ -3,7 +3,7 @@ Next: pilots."""
 
 from __future__ import annotations
 
-from broker_site.foundation.agency.look import look_later
+from broker_site.foundation.agency.look import look, look_later
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.dataset_jobs import FULL_S, QUEUES_FULL, GenerateRun, finds_room, jobs_from, load
 from brokerage.agents.decision_cycle import begin
@@ -16,12 +16,15 @@ from brokerage.queries.placement_rounds import last_change
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.holds import retry_all_later
+from workqueues.ledger.lost_claims import SUSPECT_AFTER
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 from workqueues.queries.tasks import shortest_rest_s
 from workqueues.states import TASK
 
 BATCH = 20
+LONGEST_FULL_S = 30.0
+"""The longest that a task rests whose queues are full, s. Room that is made ends no such rest."""
 
 
 class JobMoves:
@@ -42,7 +45,7 @@ MOVES = JobMoves()
 @agent("generate")
 def generate(run: Run) -> int:
     """Make jobs for every task that has files to use, as the throttler and the room at the queues allow."""
-    if MOVES.any_since() and (rest_s := shortest_rest_s(TASK.generating, FULL_S)) is not None:
+    if MOVES.any_since() and (rest_s := shortest_rest_s(TASK.generating, LONGEST_FULL_S)) is not None:
         look_later("generate", rest_s)  # what moved may have made room for a task that still rests
     throttle = Throttle.begin(run, BATCH)
     try:
@@ -54,11 +57,13 @@ def generate(run: Run) -> int:
         try:
             return each(run, tasks, lambda run, task: generate_for(run, task, run_state))
         finally:
-            retry_all_later(run.id, run_state.full, QUEUES_FULL.reason, QUEUES_FULL.seconds)
             run_state.cycle.decisions.store()
             if any(run_state.grants.queues()):
                 note_round(run_state.last_change)
                 look_later("generate", FULL_S)  # pilots take jobs meanwhile, and nobody tells of the room that this makes
+            retry_all_later(run.id, run_state.full, QUEUES_FULL.reason, full_rest_s(tasks[0], throttle.claimable))
+            if run_state.full and throttle.claimable > len(tasks) and run_state.grants.any_idle():
+                look("generate")  # a slot idles, and other tasks may find room where these did not
     finally:
         throttle.end()
 
@@ -68,6 +73,10 @@ def generate_for(run: Run, task: Task, run_state: GenerateRun) -> int | None:
 
     None: it was not tried. One for which no queue has room is kept, to be given back with the others at the end.
     """
+    if run_state.throttle.room(task) == 0:
+        give_back_picked(run.id, task.id)
+        release(task.id, run.id)
+        return None
     if not finds_room(task, run_state):
         run_state.full.append(task.id)
         return None
@@ -83,10 +92,21 @@ def generate_for(run: Run, task: Task, run_state: GenerateRun) -> int | None:
         jobs += made
         delays += [delay] if delay else []
         give_back_picked(run.id, task.id)  # the next master takes from the same secondary datasets
-    if jobs or not delays:
+    delay = min(delays, key=lambda delay: delay.seconds, default=None)
+    if jobs or delay is None:
         release(task.id, run.id)
+    elif delay is QUEUES_FULL:
+        run_state.full.append(task.id)
     else:
-        delay = min(delays, key=lambda delay: delay.seconds)
         world, decision = run_state.cycle.world, delay.decision
         wait_for_place(run, task.id, delay.reason, delay.seconds, world, decision=decision, pending=delay.pending)
-    return jobs
+    return None if run_state.stale else jobs
+
+
+def full_rest_s(task: Task, claimable: int) -> float:
+    """How long tasks rest for which no queue has room: the longer the more may be claimed beside them, so that each has its turn.
+
+    `task`: the first of them. One that is suspected of killing runs is taken alone, and rests longest, since each needs a run.
+    """
+    rest_s = FULL_S * max(1, claimable // BATCH)
+    return LONGEST_FULL_S if task.agent_faults >= SUSPECT_AFTER else min(rest_s, LONGEST_FULL_S)

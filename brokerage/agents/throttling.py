@@ -14,7 +14,7 @@ from typing import Self
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
-from brokerage.queries.idle_slots import slots_idle
+from brokerage.queries.idle_slots import idle_vos
 from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.unit_jobs import claimable_by_group, jobs_by_group
 from workqueues.ledger.claims import OpenGroup
@@ -30,13 +30,17 @@ from workqueues.rules.throttle.units import Group, Unit
 
 @dataclass(slots=True)
 class Throttle:
-    """The verdicts of one run. `open`: the groups of tasks that may be claimed; what is not named there gets no jobs now."""
+    """The verdicts of one run. `open`: the groups of tasks that may be claimed; what is not named there gets no jobs now.
+
+    `claimable`: how many tasks there are that may get jobs, those too that are left to other generators.
+    """
 
     run: Run
     units: Units
     verdicts: Mapping[Unit, Verdict]
     open: tuple[OpenGroup, ...]
     locked: frozenset[Unit]
+    claimable: int
     made_for: dict[Unit, int] = field(default_factory=lambda: defaultdict(int))
     renewed: float = field(default_factory=time.monotonic)
 
@@ -63,7 +67,7 @@ class Throttle:
             for group, unit in groups.items()
             if unit in unlocked or unit in locked
         )
-        return cls(run, units, verdicts, opened, locked)
+        return cls(run, units, verdicts, opened, locked, sum(tasks_of_unit.values()))
 
     def room(self, task: Task) -> int | None:
         """Jobs that may still be made for the task in this run; None without limit."""
@@ -90,15 +94,20 @@ class Throttle:
 def counted_jobs() -> dict[Group, Counts]:
     """What the live jobs of each group do, with those apart that stand where they cannot start."""
     jobs = jobs_by_group()
-    keys = ("DEAD_QUEUE", "DEAD_QUEUE_BESIDE_IDLE") if slots_idle() else ("DEAD_QUEUE",)
-    dead_s = {group: min(gdpconfig.value(component_of(group.label), key, vo=group.vo) for key in keys) for group in jobs}
-    if not dead_s:
+    if not jobs:
         return jobs
+    idle = idle_vos()
+    dead_s = {group: _dead_s(group, bool(idle & {group.vo, ""})) for group in jobs}
     services = {queue.id: queue for queue in queue_services() if queue.starts_none(min(dead_s.values()))}
     for waiting in waiting_at(list(services)):
         if waiting.group in jobs and services[waiting.queue_id].starts_none(dead_s[waiting.group]):
             jobs[waiting.group] += Counts(stranded=waiting.n)
     return jobs
+
+
+def _dead_s(group: Group, beside_idle: bool) -> float:
+    keys = ("DEAD_QUEUE", "DEAD_QUEUE_BESIDE_IDLE") if beside_idle else ("DEAD_QUEUE",)
+    return min(gdpconfig.value(component_of(group.label), key, vo=group.vo) for key in keys)
 
 
 def rules_of(unit: Unit, units: Units) -> UnitRules:

@@ -52,7 +52,7 @@ class WaitingTask(NamedTuple):
 
 
 def idle_slots() -> list[SlotAsk]:
-    """Slots of queues that hand jobs out, the longest idle first."""
+    """All slots that idle now, at whatever queue, the longest idle first."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -65,19 +65,17 @@ def idle_slots() -> list[SlotAsk]:
         return [SlotAsk(pilot, queue, Resource(*offer), idle_s) for pilot, queue, *offer, idle_s in cursor.fetchall()]
 
 
-def slots_idle() -> bool:
-    """Whether a slot of a queue that hands jobs out has idled for so long that it needs a reason."""
+def idle_vos() -> frozenset[str]:
+    """VOs for whose jobs slots have idled for so long that it needs a reason; "" if some take jobs of every VO."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT EXISTS (
-                SELECT FROM brokerage_idleslot s JOIN brokerage_computingqueue q ON q.id = s.queue_id
-                WHERE s.until > now() AND s.since < now() - make_interval(secs => %s) AND q.status = ANY (%s)
-            )
+            SELECT DISTINCT s.vo FROM brokerage_idleslot s JOIN brokerage_computingqueue q ON q.id = s.queue_id
+            WHERE s.until > now() AND s.since < now() - make_interval(secs => %s) AND q.status = ANY (%s)
             """,
             [LONG_S, sorted(HANDS_OUT)],
         )
-        return bool(cursor.fetchall()[0][0])
+        return frozenset(vo for (vo,) in cursor.fetchall())
 
 
 def open_queues(slots: Sequence[SlotAsk]) -> dict[int, str]:

@@ -58,9 +58,17 @@ def groups_beside(idle_since: Mapping[str, datetime], most: int, but: Sequence[W
     """
     if not idle_since:
         return []
-    near = WaitGroup.objects.filter(queues__overlap=sorted(idle_since), judged_at__lt=max(idle_since.values()))
-    found = near.exclude(id__in=[group.id for group in but]).order_by("judged_at", "id")[:most]
-    return [g for g in found if any(g.judged_at < idle_since[queue] for queue in g.queues if queue in idle_since)]
+    queues, since = list(idle_since), list(idle_since.values())
+    return list(WaitGroup.objects.raw(_BESIDE, [queues, [group.id for group in but], queues, since, most]))
+
+
+_BESIDE = """
+SELECT g.* FROM brokerage_waitgroup g
+WHERE g.queues && %s::varchar[] AND g.id <> ALL (%s::bigint[]) AND EXISTS (
+    SELECT FROM unnest(%s::varchar[], %s::timestamptz[]) AS idle(queue, since)
+    WHERE idle.queue = ANY (g.queues) AND g.judged_at < idle.since)
+ORDER BY g.judged_at, g.id LIMIT %s
+"""
 
 
 def groups_touched(

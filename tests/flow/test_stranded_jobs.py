@@ -97,7 +97,7 @@ def test_jobs_where_no_pilot_comes_do_not_hold_their_share(gamma: ComputingQueue
 def test_jobs_without_pilots_do_not_hold_their_share_from_slots_that_idle(gamma: ComputingQueue) -> None:
     """Seen: all pilots of two queues left, and for three hours a share made no jobs for the idle slots of others."""
     work("first")
-    silence(gamma, timedelta(minutes=2))
+    silence(gamma, timedelta(minutes=6))
     Pilot.objects.filter(queue=gamma).update(registered_at=Now() - HOURS_4)
     (alpha,) = grid("ALPHA")
     work("second")
@@ -106,7 +106,10 @@ def test_jobs_without_pilots_do_not_hold_their_share_from_slots_that_idle(gamma:
     note_vain_ask(pilot_id, alpha.id, Resource("ALPHA", 1, 4000, 10000), 1.0)
     run_agent("generate", looked=True)
     assert waiting() == {"GAMMA": 8}, "it just began to idle"
-    IdleSlot.objects.filter(pilot=pilot_id).update(since=Now() - timedelta(seconds=11))
+    IdleSlot.objects.filter(pilot=pilot_id).update(since=Now() - timedelta(seconds=11), vo="other")
+    run_agent("generate", looked=True)
+    assert waiting() == {"GAMMA": 8}, "it takes jobs of another VO only"
+    IdleSlot.objects.filter(pilot=pilot_id).update(vo="")
     run_agent("generate", looked=True)
     assert waiting() == {"GAMMA": 8, "ALPHA": 1}, "a job for the slot; the others stay, and start if pilots come back"
 

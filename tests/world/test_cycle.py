@@ -7,6 +7,7 @@ import pytest
 from benchmarks.cycle import asked, fill_grid, fill_jobs, fill_tasks, measured_cycle
 from broker_site.foundation.agency.run import run_agent
 from brokerage.agents.dataset_jobs import QUEUES_FULL
+from brokerage.agents.generate import BATCH
 from brokerage.models import Decision, Job
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import run_agents
@@ -67,6 +68,23 @@ def test_tasks_for_which_the_queues_have_no_room_cost_no_statement_each() -> Non
         return len(found)
 
     assert statements(15) <= statements(1) + 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tasks_whose_queue_is_full_hide_no_task_that_finds_room_elsewhere() -> None:
+    grid("ALPHA", "BETA")
+    catalogue_dataset("in.data", 60)
+    submitted(reading("first", "in.data", nFilesPerJob=1, site="ALPHA"))
+    run_agents(1, ("refine", "feed", "assign", "generate"))
+    for n in range(BATCH):
+        submitted(reading(f"full.{n}", "in.data", nFilesPerJob=1, site="ALPHA"))
+    catalogue_dataset("beta.data", 60, storage="BETA_DISK")
+    last = submitted(reading("last", "beta.data", nFilesPerJob=1, site="BETA"))
+    run_agents(2, ("refine", "feed", "assign"))
+    for _ in range(2):
+        run_agent("generate", looked=True)
+        Task.objects.update(next_look_at=None)
+    assert Job.objects.filter(task_id=last.id).exists()
 
 
 def test_a_task_waits_while_the_catalogue_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,9 @@ def retry_all_later(run_id: str, task_ids: Sequence[int], reason: str, wait_s: f
 
 
 def _later(reason: str, wait_s: float) -> dict[str, Any]:
-    return {"error_dialog": reason[:510], "next_look_at": Now() + Value(timedelta(seconds=wait_s))}
+    """Columns of a task that rests. It has been worked on, so those come first then that were not."""
+    until = Now() + Value(timedelta(seconds=wait_s))
+    return {"error_dialog": reason[:510], "next_look_at": until, "modification_time": Now()}
 
 
 def note_fault(run_id: str, task_id: int, agent: str, reason: str, pause: RetryPause, most: int) -> bool:

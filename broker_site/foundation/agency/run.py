@@ -134,6 +134,7 @@ def _succeeded(run: Run, rows: int, duration_s: float) -> None:
 def _failed(run: Run, error: Exception) -> None:
     if transaction.get_connection().in_atomic_block:
         return
+    close_old_connections()  # it may have broken under the run
     text = f"{type(error).__name__}: {error}"[:2000]
     with connection.cursor() as cursor:
         cursor.execute(

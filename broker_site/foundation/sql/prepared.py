@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg2.errors import DuplicatePreparedStatement
 from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class with a small name
 
 Rows = list[tuple[Any, ...]]
@@ -42,7 +43,11 @@ class Prepared:
         """Prepare it, unless the cursor's connection has done so before."""
         known = _prepared.setdefault(cursor.connection, set())
         if self.name not in known:
-            cursor.execute(self._prepare)
+            try:
+                cursor.execute(self._prepare)
+            except DuplicatePreparedStatement:  # a run was ended by its time limit right after; this one fails, the next does not
+                known.add(self.name)
+                raise
             known.add(self.name)
 
 

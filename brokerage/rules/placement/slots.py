@@ -84,6 +84,10 @@ class JobGrants:
             return room
         return min(room, max(load.room_of_share(share, limit, part) - given_share, load.idle() - given))
 
+    def any_idle(self) -> bool:
+        """Whether some queue has a slot that idles and for which no job waits."""
+        return any(load.idle() > self._all[queue] for queue, load in self._loads.items())
+
     def untouched(self, queue: str) -> bool:
         """Whether no job is there, in any state."""
         return not self._loads.get(queue, UNKNOWN).jobs and not self._all[queue]
