@@ -1,7 +1,8 @@
-"""The state machine of a job.
+"""The state machines of a job and of a transfer.
 
-States and arrows: facts on jobs 1.5, reduced as decision E2 says (row J5): a job is inserted in the state that it reaches at
-once, and never goes back from `sent` to `activated`: a job whose lease ends fails or is closed, and its files go back.
+States and arrows of jobs: facts on jobs 1.5, reduced as decision E2 says (row J5): a job is inserted in the state that it reaches
+at once, and never goes back from `sent` to `activated`: a job whose lease ends fails or is closed, and its files go back.
+Of transfers: facts on data movement 5 (decision I2).
 """
 
 from broker_site.foundation.kernel.machine import Machine, Names
@@ -24,6 +25,9 @@ class JobMachine(Machine):
 
     delivering = Names("holding transferring merging")
     """The payload has ended, the output is on its way: the job neither runs nor waits to."""
+
+    moving = Names("assigned transferring")
+    """Files are brought for it: it has wishes for transfers."""
 
     counted = Names("defined assigned activated starting running")
     """What brokers, shares and throttler count at a queue; a job that was sent counts as starting."""
@@ -78,6 +82,31 @@ cancel    | pending defined waiting assigned throttled activated sent starting r
     final="finished failed cancelled closed",
 )
 
+
+class TransferMachine(Machine):
+    """The states of a transfer, and the sets of them that matter."""
+
+    active = Names("submitting submitted")
+    """It takes room on its link and at its storages."""
+
+    open = Names("queued submitting submitted")
+    """It will bring the file, or say why not: at most one such transfer per file and destination."""
+
+
+TRANSFER = TransferMachine(
+    "transfer",
+    """
+# event   | from                        | to
+ask       | -                           | queued
+claim     | queued                      | submitting
+submit    | submitting                  | submitted
+try_again | submitting submitted        | queued
+finish    | queued submitting submitted | done
+fail      | queued submitting submitted | failed
+cancel    | queued submitting submitted | cancelled
+""",
+)
+
 COUNTED_AS = {"sent": "starting", **{state: state for state in JOB.counted}}
 """State of a job -> the state as which it counts at its queue; others do not count there."""
 
@@ -90,4 +119,7 @@ INPUT_MISSING = "input_missing"
 PILOT_CLOSED, OUTPUT_EXISTS = "pilot_closed", "output_exists"
 """Sub-status of a job that was closed because its pilot stopped, or found its output on storage: a try of its files, no more."""
 
-GUARDED = ((JOB, "brokerage_job", "TRUE"),)
+TRANSFER_FAILED = "transfer_failed"
+"""Sub-status of a job that was closed, or failed, because a file that it needs or made could not be brought to its place."""
+
+GUARDED = ((JOB, "brokerage_job", "TRUE"), (TRANSFER, "brokerage_transfer", "TRUE"))

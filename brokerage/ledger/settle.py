@@ -16,6 +16,7 @@ from broker_site.foundation.sql.prepared import Prepared, run_together
 from brokerage.ledger.ending_jobs import EndingJob, job_outcome, read_jobs, retry_pause, uses
 from brokerage.ledger.lease import ANY_TOKEN, OVERLAP_S
 from brokerage.ledger.moves import move_jobs
+from brokerage.ledger.transfers.releasing import release
 from brokerage.models import JobInput, JobResult
 from brokerage.models.job import NOTES
 from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
@@ -272,6 +273,8 @@ def end_jobs(
         outcome = FILE_OUTCOME[ending]
         given_back = settling([job_outcome(job, outcome, {}, {}) for job in seen])
         run_together([uses([(job, outcome) for job in seen]), *given_back])
+        if moving := [job.id for job in seen if job.status in JOB.moving]:
+            release(moving)
         code = (sub_status or ending).upper()
         JobResult.objects.bulk_create(
             [JobResult(job_id=j.id, pilot_id=j.holder, host=j.host, error_code=code[:40], error_message=why[:500]) for j in seen],

@@ -7,7 +7,7 @@ import django.db.models.lookups
 import uuid
 from django.db import migrations, models
 
-from brokerage.states import GUARDED
+from brokerage.states import JOB
 
 BUSY = "autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_limit = 2000"
 
@@ -434,7 +434,7 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(fields=['task_id', '-id'], name='decision_of_task'), models.Index(condition=models.Q(('pinned', True)), fields=['snapshot'], name='decision_pinned')],
             },
         ),
-        *(migrations.RunSQL(m.guard_sql(table, only), m.unguard_sql(table)) for m, table, only in GUARDED),
+        migrations.RunSQL(JOB.guard_sql("brokerage_job"), JOB.unguard_sql("brokerage_job")),
         *(
             migrations.RunSQL(f"ALTER TABLE {table} SET (fillfactor = {fill}, {BUSY})", migrations.RunSQL.noop)
             for table, fill in (("brokerage_job", 75), ("brokerage_jobinput", 85))

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from brokerage.states import GUARDED
+from brokerage.states import JOB
 
 BUSY = "autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_limit = 2000"
 RESET = "RESET (fillfactor, autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold, autovacuum_vacuum_cost_limit)"
@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
     dependencies = [("brokerage", "0001_initial")]
 
     operations = [
-        *(migrations.RunSQL(m.guard_sql(table, only), m.unguard_sql(table)) for m, table, only in GUARDED),
+        migrations.RunSQL(JOB.guard_sql("brokerage_job"), JOB.unguard_sql("brokerage_job")),
         *(
             migrations.RunSQL(f"ALTER TABLE {table} SET (fillfactor = {fill}, {BUSY})", f"ALTER TABLE {table} {RESET}")
             for table, fill in (("brokerage_job", 75), ("brokerage_jobinput", 85))

@@ -7,6 +7,7 @@ from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
 from brokerage.models.grid_feeds import Feed
 from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
+from brokerage.models.transfer import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
 from brokerage.models.waiting import GridRevision, TaskWait, WaitGroup
 
 __all__ = [
@@ -25,16 +26,22 @@ __all__ = [
     "JobRetryHistory",
     "JobSpec",
     "Link",
+    "LocalCopy",
     "LocalOverride",
     "Measured",
     "Pilot",
     "PlacementRound",
     "QueueStorage",
+    "ReplicaChange",
     "Site",
     "Software",
     "StorageEndpoint",
     "StoredSnapshot",
     "TaskQueue",
     "TaskWait",
+    "Transfer",
+    "TransferChange",
+    "TransferLink",
+    "TransferWish",
     "WaitGroup",
 ]

@@ -83,6 +83,9 @@ class StorageEndpoint(Described):
     mark = models.CharField(
         max_length=1200, blank=True, default="", db_default="", help_text="how its root is marked; empty: it never was"
     )
+    key_number = models.IntegerField(
+        default=1, db_default=1, help_text="number of the key with which its addresses are signed; a new one makes old ones void"
+    )
     root_state = models.CharField(
         max_length=16,
         choices=[(state, state) for state in ROOT_STATES],

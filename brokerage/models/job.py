@@ -133,6 +133,9 @@ class JobSpec(models.Model):
     nucleus = models.CharField(max_length=60, default="", db_default="")
     storage = models.CharField(max_length=60, default="", db_default="", help_text="storage endpoint its outputs go to")
     decision_id = models.BigIntegerField(null=True, blank=True, help_text="brokerage decision that placed the job")
+    reads_wan = models.BooleanField(
+        default=False, db_default=False, help_text="input may be read from other sites, over the network"
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -140,6 +140,8 @@ def _storage(site: str, kind: str, **more: Any) -> tuple[str, Entry]:
     entry: Entry = {"site": site, "type": "DATADISK" if kind == "VP_DISK" else kind} | more
     if not entry.get("is_tape"):
         entry["path"] = f"storage/{name}"
+    if name == f"{SITES[0]}_DATADISK":
+        entry["url"] = "https://storage.amberfell.example:8443"
     return name, entry
 
 

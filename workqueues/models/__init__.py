@@ -10,7 +10,7 @@ from workqueues.models.file import EventRange, File
 from workqueues.models.grant import ReadGrant
 from workqueues.models.history import DatasetChange, FileChange, TaskChange
 from workqueues.models.share import GlobalShare, ShareStanding, WorkQueue, WorkQueueStanding
-from workqueues.models.task import JobParamsTemplate, Submission, Task, TaskParams
+from workqueues.models.task import JobParamsTemplate, Submission, Task, TaskParams, TaskThrottle
 from workqueues.models.throttle import ProcessLock, ThrottleVerdict
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Task",
     "TaskChange",
     "TaskParams",
+    "TaskThrottle",
     "ThrottleVerdict",
     "WorkQueue",
     "WorkQueueStanding",

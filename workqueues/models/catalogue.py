@@ -6,7 +6,11 @@ A task's view of them is in dataset and file.
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
+
+REPLICA_STATES = ("available", "deleting", "bad")
+REPLICA_KINDS = ("origin", "cache")
 
 
 class CatalogueDataset(models.Model):
@@ -50,6 +54,11 @@ class CatalogueFile(models.Model):
     n_events = models.IntegerField(null=True, blank=True)
     boundary_id = models.BigIntegerField(null=True, blank=True, help_text="files of different boundaries do not share a job")
     lumi_block_nr = models.IntegerField(null=True, blank=True, help_text="lumi block of its events")
+    moving = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="on its way to where its dataset is collected: not yet a file of it for readers",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -61,7 +70,7 @@ class CatalogueFile(models.Model):
 
 
 class Replica(models.Model):
-    """A copy of a file on a storage endpoint."""
+    """A copy of a file on a storage endpoint. An origin is kept; a cache copy may be removed when nobody needs it."""
 
     id = models.BigAutoField(primary_key=True)
     file = models.ForeignKey(CatalogueFile, models.CASCADE, db_index=False, related_name="replicas")
@@ -69,10 +78,33 @@ class Replica(models.Model):
     path = models.CharField(
         max_length=1024, blank=True, default="", db_default="", help_text="path below the endpoint; empty: the LFN"
     )
+    state = models.CharField(
+        max_length=12,
+        default="available",
+        db_default="available",
+        choices=[(s, s) for s in REPLICA_STATES],
+        help_text="available; deleting: about to be removed; bad: damaged, not read",
+    )
+    kind = models.CharField(
+        max_length=8,
+        default="origin",
+        db_default="origin",
+        choices=[(k, k) for k in REPLICA_KINDS],
+        help_text="origin: kept; cache: brought for jobs, removed when the endpoint needs space and nobody needs it",
+    )
+    last_used = models.DateTimeField(null=True, blank=True, help_text="when a job last asked for a cache copy")
+    keep_until = models.DateTimeField(
+        null=True, blank=True, help_text="when a cache copy may go whatever space is free; null: not"
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["file", "storage"], name="replica_once")]
-        indexes = [models.Index(fields=["storage"], name="replica_of_storage")]
+        indexes = [
+            models.Index(fields=["storage"], name="replica_of_storage"),
+            models.Index(fields=["storage", "last_used"], name="replica_cached", condition=Q(kind="cache")),
+            models.Index(fields=["keep_until"], name="replica_kept_until", condition=Q(keep_until__isnull=False)),
+            models.Index(fields=["storage"], name="replica_not_available", condition=~Q(state="available")),
+        ]
 
     def __str__(self) -> str:
         return f"{self.file_id} at {self.storage}"

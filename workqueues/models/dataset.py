@@ -64,6 +64,13 @@ class Dataset(models.Model):
     site = models.CharField(max_length=60, blank=True, default="", help_text="site whose replica is used")
     storage_token = models.CharField(max_length=100, blank=True, default="", help_text="storage token of inputs or outputs")
     destination = models.CharField(max_length=60, blank=True, default="", help_text="final destination of the outputs")
+    collected_at = models.CharField(
+        max_length=60,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="storage endpoint to which outputs of jobs are brought while the task runs; empty: they stay",
+    )
 
     status = models.CharField(max_length=20, choices=[(s, s) for s in STATUSES], help_text="how the task uses it")
     status_since = models.DateTimeField(db_default=Now())

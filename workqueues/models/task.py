@@ -193,3 +193,21 @@ class Submission(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_name} {self.key}"
+
+
+class TaskThrottle(models.Model):
+    """One cause for which a task is throttled; it is released when none holds any more (decision D25)."""
+
+    id = models.BigAutoField(primary_key=True)
+    task = models.ForeignKey(Task, models.CASCADE, related_name="throttles")
+    cause = models.CharField(max_length=24, help_text="attempts, disk_transfers, tape_staging, failing, operator")
+    since = models.DateTimeField(db_default=Now())
+    until = models.DateTimeField(null=True, blank=True, help_text="when it ends by itself; null: when what caused it is over")
+    why = text(255, "the cause with its numbers")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "cause"], name="task_throttle_once")]
+        indexes = [models.Index(fields=["cause", "until"], name="task_throttle_by_cause")]
+
+    def __str__(self) -> str:
+        return f"{self.task_id}: {self.cause}"

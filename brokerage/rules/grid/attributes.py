@@ -154,6 +154,12 @@ def _no_parent(path: str) -> str:
     return path
 
 
+def _address(url: str) -> str:
+    if url and not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+(/[A-Za-z0-9._~/-]*)?", url):
+        raise fault("format", "expected an address like https://storage.example:8443, without user, query or fragment")
+    return url.rstrip("/")
+
+
 TEXT_NUMBER = _TextNumber()
 Count = Annotated[int, Field(ge=0, le=LARGEST), WHOLE, TEXT_NUMBER]
 Megabytes = Annotated[int, Field(ge=0, le=LARGEST, json_schema_extra={"unit": "MB"}), WHOLE, TEXT_NUMBER]
@@ -224,6 +230,10 @@ class StorageAttributes(Attributes):
     )
     path: Annotated[str, Field(max_length=1024), AfterValidator(_no_parent)] = Field(
         "", description="Directory that local pilots reach; relative: below the instance's folder."
+    )
+    url: Annotated[str, Field(max_length=400), AfterValidator(_address)] = Field(
+        "",
+        description="Address of its storage server, http(s)://host:port; for pilots and movers that do not reach the directory.",
     )
 
 

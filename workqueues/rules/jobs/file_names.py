@@ -49,3 +49,8 @@ def dataset_folder(vo: str, dataset_name: str) -> str:
     Neither VO nor name has a plus sign; a scope stands before the name, as users write it.
     """
     return f"{vo}/{dataset_name.replace('/', '+')}"
+
+
+def copy_path(folder: str, vo: str, dataset_name: str, lfn: str) -> str:
+    """Where a copy of a file lies below a storage endpoint: in the folder of its dataset, as what jobs write."""
+    return f"{folder or dataset_folder(vo, dataset_name)}/{lfn}"

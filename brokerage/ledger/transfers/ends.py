@@ -1,0 +1,96 @@
+"""The end of transfers, with all that it implies, in one transaction: replica, wishes, jobs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from django.db import connection, transaction
+
+from brokerage.ledger.transfers.job_inputs import activate_complete, close_lacking
+from brokerage.ledger.transfers.moves import TransferMove, move_transfers
+from brokerage.rules.transfers.wishes import INPUT_ROLES
+from workqueues.rules.jobs.file_names import copy_path
+
+_ENDED = """
+SELECT t.id, t.file_id, t.destination, t.reason, c.lfn, d.folder, d.vo, d.name
+FROM brokerage_transfer t JOIN workqueues_cataloguefile c ON c.id = t.file_id
+    JOIN workqueues_cataloguedataset d ON d.id = c.dataset_id
+WHERE t.id = ANY(%s) ORDER BY t.id
+"""
+_REPLICAS = """
+WITH made AS (
+    INSERT INTO workqueues_replica AS r (file_id, storage, path, kind, last_used)
+    SELECT g.file_id, g.storage, g.path, CASE WHEN cached.any THEN 'cache' ELSE 'origin' END, now()
+    FROM unnest(%(files)s::bigint[], %(storages)s::text[], %(paths)s::text[], %(transfers)s::bigint[])
+        AS g(file_id, storage, path, transfer_id)
+    CROSS JOIN LATERAL (SELECT NOT EXISTS (
+        SELECT FROM brokerage_transferwish w WHERE w.transfer_id = g.transfer_id AND w.closed_at IS NULL
+            AND w.role <> ALL(%(input_roles)s)) AS any) AS cached
+    ORDER BY g.file_id, g.storage
+    ON CONFLICT (file_id, storage) DO UPDATE SET state = 'available', path = EXCLUDED.path, last_used = now(),
+        kind = CASE WHEN EXCLUDED.kind = 'origin' THEN 'origin' ELSE r.kind END
+    RETURNING file_id, storage
+)
+INSERT INTO brokerage_replicachange (file_id, storage, what, who, why) SELECT file_id, storage, 'made', %(who)s, %(why)s FROM made
+"""
+_WISHERS = """
+SELECT w.job_id, w.role FROM brokerage_transferwish w
+WHERE w.transfer_id = ANY(%s) AND w.closed_at IS NULL AND w.job_id IS NOT NULL GROUP BY 1, 2
+"""
+_LOCK_JOBS = "SELECT id FROM brokerage_job WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+_CLOSE = "UPDATE brokerage_transferwish SET closed_at = now() WHERE transfer_id = ANY(%s) AND closed_at IS NULL"
+
+
+def finish(moves: Sequence[TransferMove], who: str) -> list[int]:
+    """The files stand where they were wished: which of these transfers moved.
+
+    A copy that only jobs wanted as input is a cache copy, every other one an origin.
+    """
+    with transaction.atomic():
+        done = [id_ for (id_,) in move_transfers(moves, "done", who).run()]
+        if done:
+            _note_replicas(done, who)
+            jobs = _close_wishes(done)
+            activate_complete(jobs["input"], who)
+    return done
+
+
+def end_unmet(moves: Sequence[TransferMove], new: str, who: str, *, sources: Sequence[str] = ()) -> list[int]:
+    """Transfers that are `failed` or `cancelled`: which of them moved. Jobs that wait for one of the files end."""
+    with transaction.atomic():
+        ended = [id_ for (id_,) in move_transfers(moves, new, who, sources=sources).run()]
+        if ended:
+            jobs = _close_wishes(ended)
+            close_lacking(jobs["input"], ended, who)
+    return ended
+
+
+def _note_replicas(transfers: Sequence[int], who: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_ENDED, [list(transfers)])
+        rows = cursor.fetchall()
+        cursor.execute(
+            _REPLICAS,
+            {
+                "transfers": [id_ for id_, *_ in rows],
+                "files": [file_id for _, file_id, *_ in rows],
+                "storages": [storage for _, _, storage, *_ in rows],
+                "paths": [copy_path(folder, vo, name, lfn) for *_, lfn, folder, vo, name in rows],
+                "input_roles": list(INPUT_ROLES),
+                "who": who[:128],
+                "why": "brought by a transfer",
+            },
+        )
+
+
+def _close_wishes(transfers: Sequence[int]) -> dict[str, list[int]]:
+    """Close the wishes of ended transfers: the jobs that had any, locked, those that wait for `input` and those for `output`."""
+    jobs: dict[str, list[int]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(_WISHERS, [list(transfers)])
+        for job_id, role in cursor.fetchall():
+            jobs["input" if role in INPUT_ROLES else "output"].append(job_id)
+        cursor.execute(_LOCK_JOBS, [sorted({job for of_role in jobs.values() for job in of_role})])
+        cursor.execute(_CLOSE, [list(transfers)])
+    return jobs
