@@ -31,6 +31,7 @@ VO, USER = "bench", "bench"
 REQUESTS = 3
 """Of a job: match, running, report."""
 LONGEST_S = 900.0
+TOO_MANY = 429
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -176,15 +177,18 @@ class Campaign:
         Replica.objects.bulk_create(Replica(file=file, storage=f"FLOW{at}_DISK") for file in made for at in range(self.copies))
 
     def submit(self, name: str, **more: Any) -> int:
-        """Submit a task over NAME.in; `more` parameters replace those that it has. Its number."""
+        """Submit a task over NAME.in, as soon as one more may be; `more` parameters replace those that it has. Its number."""
         body = json.dumps({**parameters(name), **more}).encode()
         head = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         with closing(HTTPConnection(urlsplit(self.url).netloc, timeout=30)) as connection:
             connection.request("POST", "/api/v1/tasks/", body, head)
             answer = connection.getresponse()
             said = json.loads(answer.read())
-            assert answer.status == 201, said
-            return int(said["id"])
+        if answer.status == TOO_MANY:
+            time.sleep(float(answer.headers["Retry-After"]))
+            return self.submit(name, **more)
+        assert answer.status == 201, said
+        return int(said["id"])
 
 
 def parameters(name: str) -> dict[str, Any]:

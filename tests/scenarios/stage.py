@@ -279,19 +279,20 @@ def many_queues(stage: Stage, n: int = 137) -> dict[str, Any]:
     return {"first_s": first_s, "all_s": first_s + all_s, "beside": (after[1] - before[1]) / (24 * seconds)}
 
 
-SCENARIOS: dict[str, Callable[[Stage], dict[str, Any]]] = {
+SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
     each.__name__: each
     for each in (at_rest, few_slots, long_and_short, shares, queue_offline, override_frees, many_wait, many_queues)
 }
 
 
 def main(names: list[str]) -> int:
-    """Play these scenarios, or all."""
+    """Play these scenarios, or all; `NAME=N` plays one with so many tasks, or queues."""
     with bench() as server, system_on(server, "scenarios") as system:
         stage = Stage(server, system, some_queues(server), Campaign(server, system, 0, 0))
-        for name in names or SCENARIOS:
+        for word in names or SCENARIOS:
             began = time.monotonic()
-            seen = SCENARIOS[name](stage)
+            name, _, n = word.partition("=")
+            seen = SCENARIOS[name](stage, **({"n": int(n)} if n else {}))
             print(json.dumps({"scenario": name, "seconds": round(time.monotonic() - began, 1), **seen}), flush=True)
     return 0
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,15 +17,20 @@ ROOT = Path(__file__).resolve().parents[2]
 LOOK_AGAIN_S = 10.0
 
 
+def played(services: Services, redis_url: str, *names: str, longest_s: float = 600) -> dict[str, dict[str, Any]]:
+    """What was seen in these scenarios, or in all, by name."""
+    environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
+    environment.pop("DJANGO_SETTINGS_MODULE", None)
+    command = [sys.executable, "-m", "tests.scenarios.stage", *names]
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=longest_s)
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
+    return {line["scenario"]: line for line in map(json.loads, ran.stdout.strip().splitlines())}
+
+
 @pytest.mark.servers
 def test_slots_are_kept_busy_nothing_starves_and_waits_end_with_their_cause(services: Services, redis_url: str) -> None:
     """All scenarios are played on one system, one after the other; the bounds leave room for a busy machine."""
-    environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
-    environment.pop("DJANGO_SETTINGS_MODULE", None)
-    command = [sys.executable, "-m", "tests.scenarios.stage"]
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
-    assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
-    seen = {line["scenario"]: line for line in map(json.loads, ran.stdout.strip().splitlines())}
+    seen = played(services, redis_url)
     assert (seen["at_rest"]["p95_s"] < 1, seen["at_rest"]["sessions"] < seen["at_rest"]["moves"]) == (True, True), seen
     assert seen["few_slots"]["busy"] > 0.3, seen
     assert seen["long_and_short"]["left_of_the_long_one"] > 100, seen
@@ -36,3 +42,10 @@ def test_slots_are_kept_busy_nothing_starves_and_waits_end_with_their_cause(serv
     assert abs(shares["part_of_the_large_one"] - 0.7) < 0.1, seen
     assert (shares["busy"] > 0.6, shares["busy_alone"] > 0.6, shares["beside"] < 0.1) == (True, True, True), seen
     assert (seen["many_queues"]["first_s"] < LOOK_AGAIN_S, seen["many_queues"]["beside"] < 0.1) == (True, True), seen
+
+
+@pytest.mark.long
+@pytest.mark.servers
+def test_thousands_of_tasks_that_wait_for_one_criterion_go_on_when_it_passes(services: Services, redis_url: str) -> None:
+    seen = played(services, redis_url, "many_wait=2000", longest_s=1800)["many_wait"]
+    assert (seen["groups"], seen["went_s"] < 2 * LOOK_AGAIN_S) == (1, True), seen
