@@ -225,8 +225,8 @@ CLAIM | duration | 2min | 50ms..1h | facts on data movement 5
     How long the agent may take to hand an attempt to its backend before that is done again, under the same key.
 POLL | duration | 1min | 50ms..1h | facts on data movement 5
     How often a backend is asked for a transfer of which it told nothing.
-UPKEEP | duration | 10s | 50ms..1h | facts on data movement 5
-    How often the agent looks for transfers that are silent or too old, and at those of links that cannot be used.
+UPKEEP | duration | 10s | 0s..1h | facts on data movement 5
+    How often the agent looks for transfers that are silent or too old, and at those of links that cannot be used. 0: always.
 REST | duration | 1min | 50ms..1d | facts on data movement 5.11
     How long a transfer rests whose source, destination or link cannot be used now.
 SILENT_AFTER | duration | 1h | 50ms..7d | facts on data movement 5.10
