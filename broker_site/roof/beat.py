@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from broker_site.foundation.access.agents import seal  # noqa: F401 - declares it
 from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
-from brokerage.agents import assign, command, finish, free, generate, reap, refresh, share, slots, storage  # noqa: F401 - declares them
+from brokerage.agents import assign, command, finish, free, generate, reap, refresh, share, slots, storage, transfer  # noqa: F401 - declares them
 from workqueues.agents import feed, refine, wake  # noqa: F401 - declares them
 from workqueues.states import TASK
 
@@ -26,6 +26,7 @@ for _duty in (
     AgentDuty("share", OFTEN_S, (), "says which share is served first"),
     AgentDuty("free", 5.0, (), "lets waiting tasks go on once there is room for them"),
     AgentDuty("slots", 5.0, (), "looks which slots idle beside work"),
+    AgentDuty("transfer", 5.0, (), "brings files where they are needed"),
     AgentDuty("refresh", 60.0, (), "keeps the grid up to date"),
     AgentDuty("storage", OFTEN_S, (), "looks whether the storage endpoints are there"),
     AgentDuty("seal", 60.0, (), "seals the audit"),

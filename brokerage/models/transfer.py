@@ -58,7 +58,9 @@ class Transfer(models.Model):
     key = models.UUIDField(
         null=True, blank=True, help_text="key of the attempt with the backend: the same asks for the same copy"
     )
-    claimed_until = models.DateTimeField(null=True, blank=True, help_text="when the claim of who submits it ends")
+    claimed_until = models.DateTimeField(
+        null=True, blank=True, help_text="when the claim of who submits it ends; once it is submitted, when its backend is asked"
+    )
     looked_at = models.DateTimeField(
         null=True, blank=True, help_text="when the catalogue was last asked whether the file is there"
     )
@@ -99,6 +101,8 @@ class Transfer(models.Model):
                 name="transfer_active",
                 condition=Q(status__in=list(TRANSFER.active)),
             ),
+            models.Index(fields=["claimed_until"], name="transfer_claimed", condition=Q(status__in=list(TRANSFER.active))),
+            models.Index(fields=["tape", "created_at"], name="transfer_queued_since", condition=Q(status="queued")),
             models.Index(fields=["key"], name="transfer_by_key", condition=Q(key__isnull=False)),
             models.Index(fields=["file"], name="transfer_of_file"),
             models.Index(fields=["ended_at"], name="transfer_ended", condition=Q(ended_at__isnull=False)),
@@ -123,6 +127,9 @@ class TransferWish(models.Model):
     owner = models.CharField(max_length=128, default="", db_default="", help_text="user, or group:NAME, for whom it is")
     created_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True, blank=True, help_text="when it was met, or nobody wanted it any more")
+    released = models.BooleanField(
+        default=False, db_default=False, help_text="given up, and whether somebody else wants the file was not looked at yet"
+    )
 
     class Meta:
         constraints = [
@@ -139,6 +146,7 @@ class TransferWish(models.Model):
             models.Index(fields=["task_id", "role"], name="transfer_wish_of_task", condition=Q(closed_at__isnull=True)),
             models.Index(fields=["vo", "owner"], name="transfer_wish_of_owner", condition=Q(closed_at__isnull=True)),
             models.Index(fields=["transfer", "id"], name="transfer_wish_by_transfer"),
+            models.Index(fields=["id"], name="transfer_wish_released", condition=Q(released=True)),
         ]
 
     def __str__(self) -> str:
@@ -186,6 +194,12 @@ class TransferLink(models.Model):
     mb_per_s = models.FloatField(null=True, blank=True, help_text="MB/s of all its copies together; null: no limit")
     blocked_until = models.DateTimeField(null=True, blank=True, help_text="no transfer begins before; null: it is open")
     blocked_why = models.CharField(max_length=255, default="", db_default="", blank=True)
+    halved_until = models.DateTimeField(
+        null=True, blank=True, help_text="half as many transfers at a time until then, since many failed"
+    )
+    counted_since = models.DateTimeField(null=True, blank=True, help_text="since when its attempts are counted")
+    n_done = models.IntegerField(default=0, db_default=0, help_text="attempts that ended well since then")
+    n_failed = models.IntegerField(default=0, db_default=0, help_text="attempts that failed since then, by the link's fault")
 
     class Meta:
         constraints = [

@@ -18,6 +18,7 @@ SETS_STATUS = re.compile(r"\bSET\s(?:(?!\bWHERE\b|\bFROM\b)[\s\S])*?(?<![\w.])st
 INSERTS_STATUS = re.compile(r"\bINSERT\s+INTO\s+\w+\s*\([^)]*(?<!\w)status\b")
 
 _FILES = "files have no epoch: their moves lock the dataset, keep its counters, and are refused by the guard where wrong"
+_COPIES = "rows between the agent and movers, which no machine rules: a claim guards them"
 _RANGES = "ranges have no epoch: their moves lock the file, and are refused by the guard where wrong"
 
 MOVES = {
@@ -27,6 +28,10 @@ MOVES = {
     ("brokerage/ledger/lease.py", "_LEASE"): "the move to sent, in one statement with the choice of the job: the hot path",
     ("brokerage/ledger/transfers/moves.py", "_MOVE"): "the move of transfers",
     ("brokerage/ledger/transfers/asking.py", "_OPEN"): "transfers are born",
+    ("brokerage/ledger/transfers/local_copies.py", "_ORDER"): f"copies are born; {_COPIES}",
+    ("brokerage/ledger/transfers/local_copies.py", "_CLAIM"): f"-> copying; {_COPIES}",
+    ("brokerage/ledger/transfers/local_copies.py", "_END"): f"copying -> done, failed; {_COPIES}",
+    ("brokerage/ledger/transfers/local_copies.py", "_PUT_BACK"): f"copying -> waiting; {_COPIES}",
     (
         "brokerage/ledger/heartbeats.py",
         "_WRITE",

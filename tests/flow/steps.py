@@ -34,6 +34,7 @@ ROUND = (
     "share",
     "free",
     "slots",
+    "transfer",
     "refresh",
     "storage",
     "seal",

@@ -1,4 +1,4 @@
-"""The whole system on one machine: private servers, web, worker, beat and local pilots, for `up`, `demo`, tests and chaos.
+"""The whole system on one machine: private servers, web, worker, beat, mover and local pilots, for `up`, `demo`, tests and chaos.
 
 `running` starts it for the time of a block. Not here: what the database holds when it starts; the caller's `prepare` does that.
 """
@@ -71,7 +71,7 @@ Prepare = Callable[["System"], Sequence[Pilot]]
 
 @dataclass(slots=True)
 class System:
-    """A running system. Names of children: web, worker, beat, pilot-<slot>; `kill` also knows postgres and redis."""
+    """A running system. Names of children: web, worker, beat, mover, pilot-<slot>; `kill` also knows postgres and redis."""
 
     instance: Instance
     supervisor: Supervisor
@@ -79,7 +79,7 @@ class System:
     url: str
     root: Path
     environment: dict[str, str] = field(repr=False)
-    """What web, worker and beat get: they do not own the tables."""
+    """What web, worker, beat and mover get: they do not own the tables."""
     signs: Signs = field(default_factory=Signs, repr=False)
 
     @property
@@ -159,6 +159,7 @@ def running(
     web: bool = True,
     worker: bool = True,
     beat: bool = True,
+    mover: bool | None = None,
     fresh: bool = False,
     port: int | None = None,
     environment: Mapping[str, str] | None = None,
@@ -172,7 +173,8 @@ def running(
 
     `prepare` is called once the servers answer and before anything else runs; the pilots that it returns are started with
     `pilots`. `fresh` begins with an empty database (a private one only). `port` is the web port (else a free one, that of the
-    last run if possible). `environment` is added to that of every child. `quiet_s` is how long no agent may begin a run before
+    last run if possible). `mover` says whether files are copied between storage endpoints; by default they
+    are where a worker is. `environment` is added to that of every child. `quiet_s` is how long no agent may begin a run before
     worker and beat are started anew, `frozen_s` how long web server, PostgreSQL and Redis may leave a question unanswered,
     `log_bytes` how long a log file may become.
 
@@ -196,6 +198,7 @@ def running(
                     web=web,
                     worker=worker,
                     beat=beat,
+                    mover=worker if mover is None else mover,
                     quiet_s=quiet_s,
                     frozen_s=frozen_s,
                     log_bytes=log_bytes,
@@ -217,6 +220,7 @@ def _start(
     web: bool,
     worker: bool,
     beat: bool,
+    mover: bool,
     quiet_s: float,
     frozen_s: float,
     log_bytes: int,
@@ -240,6 +244,8 @@ def _start(
         supervisor.add(_worker(system))
     if beat:
         supervisor.add(_beat(system))
+    if mover:
+        supervisor.add(_mover(system))
     supervisor.duty(signs.look, min(1.0, frozen_s / 4))
     supervisor.duty(StoppedProcesses(supervisor, frozen_s).look, min(5.0, frozen_s / 2))
     if worker and beat:
@@ -276,6 +282,11 @@ def _beat(system: System) -> Spec:
         *("--pidfile", "", "--max-interval", "1", "--loglevel", "WARNING"),
     )
     return Spec("beat", command, {**system.environment, **WORKER_LIMITS}, system.root, grace_s=5.0)
+
+
+def _mover(system: System) -> Spec:
+    command = (sys.executable, str(system.root / "manage.py"), "mover")
+    return Spec("mover", command, {**system.environment, **WORKER_LIMITS}, system.root, grace_s=5.0)
 
 
 def _environment(servers: Instance, services: Services, more: Mapping[str, str]) -> dict[str, str]:

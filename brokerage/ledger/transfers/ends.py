@@ -39,6 +39,11 @@ SELECT w.job_id, w.role FROM brokerage_transferwish w
 WHERE w.transfer_id = ANY(%s) AND w.closed_at IS NULL AND w.job_id IS NOT NULL GROUP BY 1, 2
 """
 _LOCK_JOBS = "SELECT id FROM brokerage_job WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+_LOCK = "SELECT id FROM brokerage_transfer WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+_THERE = """
+SELECT t.id FROM brokerage_transfer t JOIN workqueues_replica r ON r.file_id = t.file_id AND r.storage = t.destination
+WHERE t.id = ANY(%s) AND r.state = 'available' ORDER BY r.file_id FOR SHARE OF r
+"""
 _CLOSE = "UPDATE brokerage_transferwish SET closed_at = now() WHERE transfer_id = ANY(%s) AND closed_at IS NULL"
 
 
@@ -51,6 +56,20 @@ def finish(moves: Sequence[TransferMove], who: str) -> list[int]:
         done = [id_ for (id_,) in move_transfers(moves, "done", who).run()]
         if done:
             _note_replicas(done, who)
+            jobs = _close_wishes(done)
+            activate_complete(jobs["input"], who)
+    return done
+
+
+def finish_seen(moves: Sequence[TransferMove], who: str) -> list[int]:
+    """Somebody else brought the files: which of these transfers moved. A copy that is about to go does not count."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        ids = [move.id for move in moves]
+        cursor.execute(_LOCK, [ids])
+        cursor.execute(_THERE, [ids])
+        there = {id_ for (id_,) in cursor.fetchall()}
+        done = [id_ for (id_,) in move_transfers([move for move in moves if move.id in there], "done", who).run()]
+        if done:
             jobs = _close_wishes(done)
             activate_complete(jobs["input"], who)
     return done

@@ -10,7 +10,9 @@ from broker_site.foundation.sql.prepared import Prepared
 _RELEASE = Prepared(
     "release_wishes",
     "bigint[]",
-    "UPDATE brokerage_transferwish SET closed_at = now() WHERE job_id = ANY($1) AND closed_at IS NULL RETURNING id",
+    """
+    UPDATE brokerage_transferwish SET closed_at = now(), released = true WHERE job_id = ANY($1) AND closed_at IS NULL RETURNING id
+    """,
 )
 
 

@@ -1,0 +1,195 @@
+"""A few copies between two endpoints, made together: the roots are looked at once, and each folder is kept on disk once."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from brokerage.ledger.transfers.local_copies import ClaimedCopy, CopyEnd, Endpoint
+from brokerage.mover.bandwidth import Bandwidth
+from brokerage.mover.files import (
+    CHUNK,
+    Content,
+    CopyFailed,
+    already_there,
+    blaming,
+    copy_through,
+    judge_source,
+    keep_names,
+    open_folder,
+    open_part,
+    open_source,
+    part_name,
+    publish,
+    remove_part,
+    stands,
+    write_all,
+)
+from brokerage.pilot.storage_root import StorageDown, StorageRoot
+
+SMALL = CHUNK
+"""Files up to this size are read at once, and several are copied together."""
+
+
+@dataclass(slots=True)
+class Task:
+    """A copy that this process has to make. `given_up`: it is to be stopped; `copied`: bytes so far."""
+
+    row: ClaimedCopy
+    bandwidth: Bandwidth
+    given_up: bool = False
+    copied: int = 0
+
+    def check(self) -> None:
+        """Raise CopyFailed if it is to be stopped."""
+        if self.given_up or self.row.cancelled:
+            raise CopyFailed("operator", "it was cancelled")
+
+    def passing(self, size: int) -> None:
+        """So many bytes are about to pass."""
+        self.check()
+        self.bandwidth.take(size, self.check)
+        self.copied += size
+
+
+class _Copy:
+    """One copy of a batch on its way through the steps. `end`: how it ended, None while it goes on."""
+
+    def __init__(self, task: Task) -> None:
+        row = task.row
+        self.task, self.content = task, Content(row.bytes, row.checksum)
+        self.source_path, self.path = PurePosixPath(row.source_path), PurePosixPath(row.destination_path)
+        self.part_name = part_name(self.path.name, row.key)
+        self.folder = self.part = -1
+        self.end: CopyEnd | None = None
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """What fails in the block ends this copy alone."""
+        row = self.task.row
+        try:
+            with blaming(row.destination.name, "dst_down"):
+                yield
+        except CopyFailed as failed:
+            self.end = CopyEnd(row.key, failed.reason, failed.message)
+
+    def read_and_write(self, source: Path, destination: Path, folders: _Folders) -> None:
+        """Bring the content into a part; nothing more is to be done where the file stands there already."""
+        row, task = self.task.row, self.task
+        self.folder = folders.of(destination, self.path)
+        task.check()
+        if self.content.bytes > SMALL and already_there(self.folder, self.path.name, self.content):
+            remove_part(self.folder, self.part_name)
+            self.end = CopyEnd(row.key)
+            return
+        fd = open_source(source / self.source_path, row.source.name, self.content)
+        try:
+            if self.content.bytes > SMALL:
+                self.part = open_part(self.folder, self.part_name)
+                size, adler = copy_through(fd, self.part, task.passing, row.source.name, row.destination.name)
+                judge_source(row.source.name, size, adler, self.content)
+                return
+            with blaming(row.source.name, "src_down"):
+                data = os.read(fd, SMALL + 1)
+            judge_source(row.source.name, len(data), zlib.adler32(data), self.content)
+        finally:
+            os.close(fd)
+        task.passing(len(data))
+        self.part = open_part(self.folder, self.part_name)
+        write_all(self.part, data)
+
+    def keep(self) -> None:
+        """Bring the part to disk."""
+        self.task.check()
+        os.fsync(self.part)
+
+    def judge_part(self) -> None:
+        """Read it back."""
+        if not stands(self.part, self.content, self.task.check):
+            raise CopyFailed("checksum", f"{self.task.row.destination.name}: what was read back is not what was written")
+
+    def publish(self) -> None:
+        """Give it its name."""
+        self.task.check()
+        publish(self.part, self.part_name, self.folder, self.path.name, self.task.row.destination.name, self.content)
+
+    def close(self) -> None:
+        """Leave no part of one that failed."""
+        if self.part >= 0:
+            os.close(self.part)
+        if self.folder >= 0 and self.end is not None and self.end.reason:
+            remove_part(self.folder, self.part_name)
+
+
+class _Folders:
+    """The folders that a batch writes to, each opened once."""
+
+    def __init__(self) -> None:
+        self._opened: dict[PurePosixPath, int] = {}
+
+    def of(self, root: Path, path: PurePosixPath) -> int:
+        if path.parent not in self._opened:
+            self._opened[path.parent] = open_folder(root, path)
+        return self._opened[path.parent]
+
+    def keep(self) -> None:
+        for fd in self._opened.values():
+            keep_names(fd)
+
+    def close(self) -> None:
+        for fd in self._opened.values():
+            os.close(fd)
+
+
+def copy_batch(tasks: Sequence[Task], reserve: Callable[[int, int], bool]) -> list[CopyEnd]:
+    """Make the copies, all between the same two endpoints: how each ended.
+
+    `reserve`: whether so many of so many free bytes at the destination are left by the other copies of this process.
+    """
+    row = tasks[0].row
+    copies = [_Copy(task) for task in tasks]
+    try:
+        source, destination = _root(row.source, "src_down"), _root(row.destination, "dst_down")
+        with source.opened() as read_from, destination.opened() as write_to:
+            _make(copies, read_from, write_to, reserve)
+    except StorageDown as away:
+        reason = "dst_down" if away.storage == row.destination.name else "src_down"
+        return [CopyEnd(task.row.key, reason, str(away.strerror)) for task in tasks]
+    except CopyFailed as failed:
+        return [CopyEnd(task.row.key, failed.reason, failed.message) for task in tasks]
+    return [copy.end or CopyEnd(copy.task.row.key) for copy in copies]
+
+
+def _root(endpoint: Endpoint, down: str) -> StorageRoot:
+    if not endpoint.path:
+        raise CopyFailed(down, f"{endpoint.name} has no directory that the mover reaches")
+    return StorageRoot(endpoint.name, Path(endpoint.path), endpoint.mark)
+
+
+def _make(copies: Sequence[_Copy], read_from: Path, write_to: Path, reserve: Callable[[int, int], bool]) -> None:
+    """All copies step by step, so that the disk is asked once for what several wait for."""
+    folders = _Folders()
+    size = sum(copy.content.bytes for copy in copies)
+    storage = copies[0].task.row.destination.name
+    with blaming(storage, "dst_down"):
+        disk = os.statvfs(write_to)
+    try:
+        if not reserve(size, disk.f_bavail * disk.f_frsize):
+            raise CopyFailed("dst_full", f"{storage}: {disk.f_bavail * disk.f_frsize} bytes are free")
+        for copy in copies:
+            with copy.step():
+                copy.read_and_write(read_from, write_to, folders)
+        for work in (_Copy.keep, _Copy.judge_part, _Copy.publish):
+            for copy in copies:
+                if copy.end is None:
+                    with copy.step():
+                        work(copy)
+        folders.keep()
+    finally:
+        for copy in copies:
+            copy.close()
+        folders.close()

@@ -1,0 +1,199 @@
+"""The steps of one file from an opened root to another: part, checksum, disk, name, read back. Knows neither rows nor threads.
+
+The name is given to the very file that was checked (its descriptor), never to what stands under the name of the part: whoever
+else works on the same copy, because a claim was lost, cannot put half a file under the real name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from uuid import UUID
+
+from brokerage.pilot.copying import open_regular
+from brokerage.pilot.storage_root import make_folder
+
+CHUNK = 1 << 20
+NAME_MAX = 255
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+
+Check = Callable[[], None]
+
+
+class CopyFailed(Exception):
+    """A copy that is not made: one of the reasons of transfers, and words."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason, self.message = reason, message
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Size and adler32 that a file has to have."""
+
+    bytes: int
+    checksum: str
+
+
+def part_name(name: str, key: UUID) -> str:
+    """The name of a file while it is copied; as much of the real one as fits."""
+    ending = f".{key}.part"
+    whole = os.fsencode(name)[: NAME_MAX - len(ending) - 1]
+    return f".{os.fsdecode(whole)}{ending}"
+
+
+@contextmanager
+def blaming(storage: str, down: str) -> Iterator[None]:
+    """What goes wrong in the block is the fault of an endpoint: `src_down` or `dst_down`, unless the error says more."""
+    try:
+        yield
+    except OSError as problem:
+        what = f"{storage}: {problem.strerror or problem}"
+        number = problem.errno
+        if down == "src_down" and number in _ABSENT:
+            raise CopyFailed("source_missing", what) from problem
+        if down == "dst_down" and number in _FULL:
+            raise CopyFailed("dst_full", what) from problem
+        raise CopyFailed("auth" if number in _FORBIDDEN else down, what) from problem
+
+
+def open_source(path: Path, storage: str, content: Content) -> int:
+    """A descriptor of a source file of the right size."""
+    with blaming(storage, "src_down"):
+        try:
+            fd = open_regular(path)
+        except OSError as problem:
+            if problem.errno is None:
+                raise CopyFailed("source_corrupt", f"{storage}: it is not a regular file") from problem
+            raise
+        if (size := os.fstat(fd).st_size) != content.bytes:
+            os.close(fd)
+            raise CopyFailed("source_corrupt", f"{storage}: it has {size} bytes, not {content.bytes}")
+    return fd
+
+
+def judge_source(storage: str, size: int, adler: int, content: Content) -> None:
+    """Raise CopyFailed where what was read from the source is not what the catalogue says."""
+    if (size, f"{adler:08x}") != (content.bytes, content.checksum):
+        what = f"it has {size} bytes of adler32 {adler:08x}, not {content.bytes} of {content.checksum}"
+        raise CopyFailed("source_corrupt", f"{storage}: {what}")
+
+
+def open_folder(root: Path, path: PurePosixPath) -> int:
+    """A descriptor of the folder of a file below an opened root, which is made where it is not there."""
+    folder = root / path.parent
+    try:
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        make_folder(root, folder)
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def open_part(folder: int, part: str) -> int:
+    """A new file for the copy; what is left of an earlier try with the same key goes."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        return os.open(part, flags, 0o644, dir_fd=folder)
+    except FileExistsError:
+        os.unlink(part, dir_fd=folder)
+        return os.open(part, flags, 0o644, dir_fd=folder)
+
+
+def remove_part(folder: int, part: str) -> None:
+    """Remove what was written, if anything is there."""
+    with contextlib.suppress(OSError):
+        os.unlink(part, dir_fd=folder)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write a chunk to the end."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, data[written:])
+
+
+def copy_through(source: int, part: int, passing: Callable[[int], None], read_from: str, write_to: str) -> tuple[int, int]:
+    """Copy chunk by chunk: size and adler32 of what was read. `passing` is told the size of each chunk first, and may raise."""
+    size, adler = 0, 1
+    while True:
+        with blaming(read_from, "src_down"):
+            chunk = os.read(source, CHUNK)
+        if not chunk:
+            return size, adler
+        passing(len(chunk))
+        adler = zlib.adler32(chunk, adler)
+        size += len(chunk)
+        with blaming(write_to, "dst_down"):
+            write_all(part, chunk)
+
+
+def stands(fd: int, content: Content, check: Check) -> bool:
+    """Whether the file has this content, as it is on disk where the file system has such advice."""
+    with contextlib.suppress(OSError):
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    if os.fstat(fd).st_size != content.bytes:
+        return False
+    at, adler = 0, 1
+    while chunk := os.pread(fd, CHUNK, at):
+        check()
+        at += len(chunk)
+        adler = zlib.adler32(chunk, adler)
+    return (at, f"{adler:08x}") == (content.bytes, content.checksum)
+
+
+def publish(part: int, part_named: str, folder: int, name: str, storage: str, content: Content) -> None:
+    """Give the file of the descriptor its name. The same content under the name already is as good; another one is kept."""
+    try:
+        _name(part, part_named, folder, name)
+    except FileExistsError as taken:
+        if not already_there(folder, name, content):
+            raise CopyFailed("refused", f"{storage}: another file stands under the name {name}") from taken
+    remove_part(folder, part_named)
+
+
+def _name(part: int, part_named: str, folder: int, name: str) -> None:
+    """Link the open file. Where links do not exist, rename the part if it still is the open file and the name is free."""
+    try:
+        os.link(f"/proc/self/fd/{part}", name, dst_dir_fd=folder, follow_symlinks=True)
+        return
+    except OSError as problem:
+        if problem.errno not in _NO_LINKS:
+            raise
+    mine, named = os.fstat(part), os.stat(part_named, dir_fd=folder, follow_symlinks=False)
+    if (mine.st_dev, mine.st_ino) != (named.st_dev, named.st_ino):
+        raise CopyFailed("dst_down", "somebody else works on the same copy")
+    with contextlib.suppress(FileNotFoundError):
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+    os.rename(part_named, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def already_there(folder: int, name: str, content: Content) -> bool:
+    """Whether the file stands under its name with its content."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=folder)
+    except OSError as problem:
+        if problem.errno in (errno.ENOENT, errno.ELOOP):
+            return False
+        raise
+    try:
+        return stat.S_ISREG(os.fstat(fd).st_mode) and stands(fd, content, lambda: None)
+    finally:
+        os.close(fd)
+
+
+def keep_names(folder: int) -> None:
+    """Let new names in a folder outlive a power cut, where its file system can do that."""
+    with contextlib.suppress(OSError):
+        os.fsync(folder)
