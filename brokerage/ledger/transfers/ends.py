@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from django.db import connection, transaction
 
 from brokerage.ledger.transfers.job_inputs import activate_complete, close_lacking
+from brokerage.ledger.transfers.job_outputs import fail_undelivered, finish_delivered
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
 from brokerage.rules.transfers.wishes import INPUT_ROLES
 from workqueues.rules.jobs.file_names import copy_path
@@ -20,15 +21,18 @@ WHERE t.id = ANY(%s) ORDER BY t.id
 """
 _REPLICAS = """
 WITH made AS (
-    INSERT INTO workqueues_replica AS r (file_id, storage, path, kind, last_used)
-    SELECT g.file_id, g.storage, g.path, CASE WHEN cached.any THEN 'cache' ELSE 'origin' END, now()
+    INSERT INTO workqueues_replica AS r (file_id, storage, path, kind, last_used, state)
+    SELECT g.file_id, g.storage, g.path, CASE WHEN cached.any THEN 'cache' ELSE 'origin' END, now(),
+        CASE WHEN c.moving AND NOT EXISTS (
+            SELECT FROM brokerage_transferwish w WHERE w.transfer_id = g.transfer_id AND w.closed_at IS NULL
+        ) THEN 'deleting' ELSE 'available' END
     FROM unnest(%(files)s::bigint[], %(storages)s::text[], %(paths)s::text[], %(transfers)s::bigint[])
-        AS g(file_id, storage, path, transfer_id)
+        AS g(file_id, storage, path, transfer_id) JOIN workqueues_cataloguefile c ON c.id = g.file_id
     CROSS JOIN LATERAL (SELECT NOT EXISTS (
         SELECT FROM brokerage_transferwish w WHERE w.transfer_id = g.transfer_id AND w.closed_at IS NULL
             AND w.role <> ALL(%(input_roles)s)) AS any) AS cached
     ORDER BY g.file_id, g.storage
-    ON CONFLICT (file_id, storage) DO UPDATE SET state = 'available', path = EXCLUDED.path, last_used = now(),
+    ON CONFLICT (file_id, storage) DO UPDATE SET state = EXCLUDED.state, path = EXCLUDED.path, last_used = now(),
         kind = CASE WHEN EXCLUDED.kind = 'origin' THEN 'origin' ELSE r.kind END
     RETURNING file_id, storage
 )
@@ -45,7 +49,8 @@ _CLOSE = "UPDATE brokerage_transferwish SET closed_at = now() WHERE transfer_id 
 def finish(moves: Sequence[TransferMove], who: str) -> list[int]:
     """The files stand where they were wished: which of these transfers moved.
 
-    A copy that only jobs wanted as input is a cache copy, every other one an origin.
+    A copy that only jobs wanted as input is a cache copy, every other one an origin. That of an output which was withdrawn
+    meanwhile is to be deleted.
     """
     with transaction.atomic():
         done = [id_ for (id_,) in move_transfers(moves, "done", who).run()]
@@ -53,6 +58,7 @@ def finish(moves: Sequence[TransferMove], who: str) -> list[int]:
             _note_replicas(done, who)
             jobs = _close_wishes(done)
             activate_complete(jobs["input"], who)
+            finish_delivered(jobs["output"], who, done)
     return done
 
 
@@ -63,6 +69,7 @@ def end_unmet(moves: Sequence[TransferMove], new: str, who: str, *, sources: Seq
         if ended:
             jobs = _close_wishes(ended)
             close_lacking(jobs["input"], ended, who)
+            fail_undelivered(jobs["output"], ended, who)
     return ended
 
 
