@@ -8,6 +8,7 @@ from __future__ import annotations
 from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
+from brokerage.ledger.transfers.destinations import send_datasets
 from brokerage.queries.jobs import failure_rate, live_jobs
 from workqueues.agents.each import each
 from workqueues.catalogue.outputs import close_outputs
@@ -66,6 +67,8 @@ def end(run: Run, task: Task) -> bool:
     )
     if ending.status != "exhausted":
         close_outputs(task)
+    if ending.status in TASK.completed:
+        send_datasets(task, run.who)
     end_task(run.id, task.id, ending, run.who, failure_rate(task.id))
     if ending.status in TASK.corrupted:
         kill_children(task.id, run.who)

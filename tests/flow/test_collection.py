@@ -11,8 +11,6 @@ from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from brokerage.ledger.settle import LastWord, settle_jobs
-from brokerage.ledger.transfers.ends import end_unmet, finish
-from brokerage.ledger.transfers.moves import TransferMove
 from brokerage.ledger.transfers.withdrawal import forget_emptied
 from brokerage.models import (
     ComputingQueue,
@@ -20,70 +18,25 @@ from brokerage.models import (
     JobInput,
     JobResult,
     ReplicaChange,
-    Site,
     StorageEndpoint,
     Transfer,
     TransferWish,
 )
-from brokerage.queries.invariants import look
 from brokerage.queries.pilots import outcomes
 from brokerage.rules.dispatch.settlement import Report
-from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.builders import catalogue_dataset, parameters, reading, submitted
+from tests.flow.collecting import PRODUCTION, bring, faults, lose, nucleus_grid, running, statuses, visible
 from tests.flow.steps import end, good, run_agents, run_jobs, take
-from workqueues.catalogue import DatasetKey, catalogue
 from workqueues.ledger.commands import command
-from workqueues.models import CatalogueFile, Dataset, File, Replica, Task
+from workqueues.models import CatalogueFile, Dataset, File, Replica
 from workqueues.rules.task.commands import COMMANDS
 
 pytestmark = pytest.mark.django_db
 
-PRODUCTION = {"prodSourceLabel": "managed"}
-
 
 @pytest.fixture
 def queue() -> ComputingQueue:
-    """The queue ALPHA; outputs are collected at SITE_BETA."""
-    alpha, _ = grid("ALPHA", "BETA")
-    Site.objects.filter(name="SITE_BETA").update(nucleus=True)
-    StorageEndpoint.objects.filter(name="BETA_DISK").update(free_gb=50_000)
-    return alpha
-
-
-def faults() -> list[str]:
-    return [f"{found.invariant.name}: {example}" for found in look() for example in found.examples]
-
-
-def running(params: dict[str, Any], at: str = "ALPHA") -> Task:
-    """A task whose jobs are all at this queue: the others went offline after the nucleus was chosen."""
-    task = submitted(params)
-    run_agents(2, ("refine", "feed", "assign"))
-    ComputingQueue.objects.exclude(name=at).update(status="offline")
-    run_agents()
-    task.refresh_from_db()
-    assert task.status == "running", task.error_dialog
-    assert task.nucleus == "SITE_BETA"
-    return task
-
-
-def bring(**which: Any) -> int:
-    """Such open transfers are done: how many."""
-    moves = [TransferMove(id_) for id_ in Transfer.objects.filter(ended_at=None, **which).values_list("id", flat=True)]
-    return len(finish(moves, "agent:transfer"))
-
-
-def lose(**which: Any) -> int:
-    """Such open transfers have failed: how many."""
-    open_ones = Transfer.objects.filter(ended_at=None, **which).values_list("id", flat=True)
-    return len(end_unmet([TransferMove(id_, "no space", reason="quota") for id_ in open_ones], "failed", "agent:transfer"))
-
-
-def visible(name: str) -> int:
-    """Files that a reader of the catalogue finds in a dataset."""
-    return len(catalogue().files(DatasetKey("demo", name)))
-
-
-def statuses() -> set[str]:
-    return set(Job.objects.values_list("status", flat=True))
+    return nucleus_grid()
 
 
 def test_a_job_waits_for_its_outputs_while_its_slot_is_free_and_finishes_when_the_last_is_at_the_nucleus(
@@ -211,7 +164,8 @@ def test_a_job_whose_outputs_travel_too_long_fails_and_its_result_lists_them(
     queue: ComputingQueue, priority: int, days: int
 ) -> None:
     ComputingQueue.objects.update(attributes={"releases": ["ANY"], "transtimehi": 3, "transtimelo": 5})
-    running(parameters("t", nEvents=10, taskPriority=priority, **PRODUCTION))
+    running(parameters("t", nEvents=10, **PRODUCTION))
+    Job.objects.update(priority=priority, ready_priority=-priority)
     run_jobs(queue)
     Job.objects.update(status_since=Now() - timedelta(days=days - 0.1))
     run_agents(1, ("reap",))
@@ -367,18 +321,3 @@ def test_a_job_whose_outputs_stay_costs_no_statement_more(queue: ComputingQueue)
     with CaptureQueriesContext(connection) as seen:
         assert end(leased, report) == "finished"
     assert not [q for q in seen.captured_queries if "transfer" in q["sql"]]
-
-
-def test_the_log_of_a_failed_job_travels_behind_it(queue: ComputingQueue) -> None:
-    running(parameters("t", nEvents=10, maxAttempt=1, **PRODUCTION))
-    leased = take(queue)
-    log = [o for o in good(leased.job_id).outputs if ".log." in o.lfn]
-    assert end(leased, Report("failed", log, error_code="PAYLOAD_EXIT", error_message="x")) == "failed"
-    assert list(TransferWish.objects.filter(closed_at=None).values_list("role", "job_id")) == [("log", leased.job_id)]
-    assert File.objects.get(type="log").status == "finished"
-    assert visible("t.log") == 0
-    assert faults() == []
-    assert bring() == 1
-    assert visible("t.log") == 1
-    assert faults() == []
-    assert statuses() == {"failed"}

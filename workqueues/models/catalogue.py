@@ -63,7 +63,10 @@ class CatalogueFile(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["dataset", "lfn"], name="catalogue_file_once")]
-        indexes = [models.Index(fields=["lfn"], name="catalogue_file_by_lfn")]
+        indexes = [
+            models.Index(fields=["lfn"], name="catalogue_file_by_lfn"),
+            models.Index(fields=["dataset"], name="catalogue_file_moving", condition=Q(moving=True)),
+        ]
 
     def __str__(self) -> str:
         return self.lfn

@@ -200,4 +200,5 @@ def _outputs(items: Sequence[Item], task: TaskParameters) -> Iterator[DatasetPla
             attributes="" if item.names[0] in required else "an",
             container=item.container,
             storage_token=item.token,
+            destination=item.destination or task.destination,
         )

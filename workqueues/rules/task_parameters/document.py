@@ -192,7 +192,10 @@ class TaskParameters(BaseModel):
     fullChain: Literal["only", "require", "capable"] | None = parameter("Whole chain at the nucleus.", row="J15", code="FU")
     altStageOut: Literal["on", "off", "force"] | None = parameter("Another storage when the first fails.", row="U5", code="AT")
     stayOutputOnSite: Flag = flag("Outputs stay where they are made: nothing is copied to the nucleus.", code="SO")
-    destination: str = text("Where outputs go in the end.", row="J7")
+    destination: str = text(
+        "Storage endpoint to which all outputs and logs are copied when the task has ended, but for those with their own.",
+        length=60,
+    )
     ddmBackEnd: str = text("Which data management.", default="local", row="U5", code="DE")
     allowIncompleteInDS: Flag = flag("Replicas may be incomplete.", row="P7", code="AI")
     noWaitParent: Flag = flag("Runs beside its parent.", row="J9", code="NW")

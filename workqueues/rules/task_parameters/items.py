@@ -36,7 +36,6 @@ class Item(BaseModel):
     token: str = text("Storage token.", length=DATASET["storage_token"])
     hidden: Flag = flag("The value is not on the command line.")
     padding: Flag = parameter("A blank follows the value.", True)
-    destination: str = text("Where the output goes in the end.", row="J7")
     expand: Flag = flag("The datasets in the container are the inputs.", row="J26")
     consolidate: str = text("New container for the comma list.", row="J26")
     files: Any = parameter("Only these files.", row="J23")
@@ -103,6 +102,9 @@ class Written(Template):
     dataset: Given = text("Name of the dataset.", required=True)
     offset: Whole = number("Serial numbers begin at 1 + offset.", high=2_000_000_000)
     allowNoOutput: Flag = flag("A missing output is no error.")
+    destination: str = text(
+        "Storage endpoint to which the dataset is copied when the task has ended.", length=DATASET["destination"]
+    )
 
 
 class Output(Written):
