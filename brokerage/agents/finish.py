@@ -5,6 +5,7 @@ Leaves them in a final state. Next: children and users.
 
 from __future__ import annotations
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
@@ -16,6 +17,8 @@ from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import kill_children
 from workqueues.ledger.finish import end_task, note_progress, prepare_task
 from workqueues.ledger.holds import kick_children
+from workqueues.ledger.lifetimes import limit_lifetimes
+from workqueues.ledger.validation import lose_absent_outputs
 from workqueues.models import Task
 from workqueues.queries.datasets import dataset_counts
 from workqueues.queries.tasks import parent_facts
@@ -67,11 +70,18 @@ def end(run: Run, task: Task) -> bool:
     )
     if ending.status != "exhausted":
         close_outputs(task)
-    if ending.status in TASK.completed:
-        send_datasets(task, run.who)
-    end_task(run.id, task.id, ending, run.who, failure_rate(task.id))
+    n_lost = post_process(run, task) if ending.status in TASK.completed else 0
+    end_task(run.id, task.id, ending, run.who, failure_rate(task.id), n_lost)
     if ending.status in TASK.corrupted:
         kill_children(task.id, run.who)
     if kick_children(task.id):
         look("wake")
     return True
+
+
+def post_process(run: Run, task: Task) -> int:
+    """What becomes of the outputs of a task that ends well: how many of them are gone."""
+    n_lost = lose_absent_outputs(task.id, run.who)
+    limit_lifetimes(task.id, gdpconfig.value("storage", "TRANSIENT_LIFETIME", vo=task.vo))
+    send_datasets(task, run.who)
+    return n_lost

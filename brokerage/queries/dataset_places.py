@@ -14,13 +14,16 @@ SELECT d.id, p.storage, p.role, count(c.id) FILTER (WHERE NOT c.moving OR c.aliv
     count(c.id) FILTER (WHERE NOT c.there AND NOT c.comes AND c.failed)
 FROM workqueues_dataset d
     CROSS JOIN LATERAL (VALUES (d.collected_at, 'nucleus'), (d.destination, 'destination')) AS p(storage, role)
+    LEFT JOIN brokerage_storageendpoint near ON near.name = p.storage
     LEFT JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name AND cd.vo = d.vo
     LEFT JOIN LATERAL (
         SELECT c.id, c.moving,
             EXISTS (SELECT FROM workqueues_replica r WHERE r.file_id = c.id AND r.state = 'available') AS alive,
             EXISTS (
-                SELECT FROM workqueues_replica r
-                WHERE r.file_id = c.id AND r.storage = p.storage AND r.state = 'available') AS there,
+                SELECT FROM workqueues_replica r LEFT JOIN brokerage_storageendpoint e ON e.name = r.storage
+                WHERE r.file_id = c.id AND r.state = 'available'
+                    AND (r.storage = p.storage OR p.role = 'nucleus' AND d.storage_token = '' AND e.site_id = near.site_id)
+            ) AS there,
             EXISTS (
                 SELECT FROM brokerage_transfer t
                 WHERE t.file_id = c.id AND t.destination = p.storage AND t.ended_at IS NULL) AS comes,
@@ -30,6 +33,7 @@ FROM workqueues_dataset d
         FROM workqueues_cataloguefile c WHERE c.dataset_id = cd.id) c ON TRUE
 WHERE d.id = ANY(%s) AND p.storage <> '' GROUP BY 1, 2, 3 ORDER BY 1, 3 DESC
 """
+"""What jobs at the nucleus wrote to a storage of their own is there, unless the task asked for one by a token."""
 
 
 class PlaceOfDataset(NamedTuple):

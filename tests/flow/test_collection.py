@@ -22,6 +22,7 @@ from brokerage.models import (
     Transfer,
     TransferWish,
 )
+from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.pilots import outcomes
 from brokerage.rules.dispatch.settlement import Report
 from tests.builders import catalogue_dataset, parameters, reading, submitted
@@ -253,6 +254,8 @@ def test_a_storage_of_the_nucleus_itself_needs_no_transfer(queue: ComputingQueue
     assert run_jobs(ComputingQueue.objects.get(name="BETA")) == 1
     assert statuses() == {"finished"}
     assert not Transfer.objects.exists()
+    out = Dataset.objects.get(type="output").id
+    assert dataset_places([out])[out][0].complete
 
 
 def test_urgent_work_travels_before_other_work(queue: ComputingQueue) -> None:

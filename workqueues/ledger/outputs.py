@@ -54,7 +54,8 @@ class DatasetOfAnother(Exception):
 _OPEN = """
 INSERT INTO workqueues_cataloguedataset AS c (vo, name, owner, folder, state)
 SELECT %(vo)s, g.name, %(owner)s, g.folder, 'open' FROM unnest(%(names)s::text[], %(folders)s::text[]) AS g(name, folder)
-ON CONFLICT (name, vo) DO UPDATE SET state = 'open', folder = CASE c.folder WHEN '' THEN EXCLUDED.folder ELSE c.folder END
+ON CONFLICT (name, vo) DO UPDATE SET state = 'open', expires_at = NULL,
+    folder = CASE c.folder WHEN '' THEN EXCLUDED.folder ELSE c.folder END
     WHERE c.owner = EXCLUDED.owner OR %(produces)s
 RETURNING name
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import connection
 
@@ -60,7 +61,7 @@ def withdraw(jobs: Sequence[EndingJob], code: str, who: str, why: str) -> None:
 def withdraw_files(vos: Sequence[str], names: Sequence[str], lfns: Sequence[str], who: str, why: str) -> None:
     """Files of datasets that are on their way: their copies are to be deleted."""
     with connection.cursor() as cursor:
-        values = {"vos": list(vos), "names": list(names), "lfns": list(lfns), "who": who[:128], "why": why[:255]}
+        values: dict[str, Any] = {"vos": list(vos), "names": list(names), "lfns": list(lfns), "who": who[:128], "why": why[:255]}
         cursor.execute(_WITHDRAW, values)
 
 

@@ -197,7 +197,7 @@ def _outputs(items: Sequence[Item], task: TaskParameters) -> Iterator[DatasetPla
             type=f"{prefix}{item.type}",  # type: ignore[arg-type]
             stream_name=streams[item.path],
             provenance_index=None if task.noInput else 0,
-            attributes="" if item.names[0] in required else "an",
+            attributes=",".join(["an"] * (item.names[0] not in required) + ["tr=1"] * item.transient),
             container=item.container,
             storage_token=item.token,
             destination=item.destination or task.destination,

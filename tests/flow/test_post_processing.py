@@ -1,0 +1,159 @@
+"""What becomes of outputs at the end of their task: they are compared with the catalogue, and transient ones go after a while."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models import F
+
+from brokerage.ledger.transfers.lifetimes import remove_expired
+from brokerage.models import ComputingQueue, ReplicaChange
+from brokerage.queries.invariants import look
+from tests.builders import grid, parameters, reading, submitted
+from tests.flow.steps import BAD, end, run_agents, run_jobs, take
+from workqueues.catalogue import DatasetKey, catalogue
+from workqueues.ledger.commands import command
+from workqueues.models import CatalogueDataset, CatalogueFile, File, FileChange, Replica, Task
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def queue() -> ComputingQueue:
+    return grid("ALPHA")[0]
+
+
+def faults() -> list[str]:
+    return [f"{found.invariant.name}: {example}" for found in look() for example in found.examples]
+
+
+def ended(task: Task) -> tuple[str, str]:
+    run_agents()
+    task.refresh_from_db()
+    return task.status, task.error_dialog
+
+
+def made(params: dict[str, Any], queue: ComputingQueue) -> Task:
+    task = submitted(params)
+    run_agents()
+    run_jobs(queue)
+    return task
+
+
+def test_a_task_whose_outputs_are_there_ends_without_a_word(queue: ComputingQueue) -> None:
+    assert ended(made(parameters("t", nEvents=20), queue)) == ("done", "")
+    assert not FileChange.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        ("entry", "the catalogue does not have it any more"),
+        ("checksum", "the catalogue has another size or checksum for it"),
+        ("copy", "no copy of it is left"),
+        ("bad", "no copy of it is left"),
+    ],
+)
+def test_an_output_that_is_gone_at_the_end_is_known_as_lost_and_the_task_says_so(
+    queue: ComputingQueue, damage: str, why: str
+) -> None:
+    task = made(parameters("t", nEvents=20), queue)
+    file = CatalogueFile.objects.filter(dataset__name="t.EVT").first()
+    assert file is not None
+    copies = Replica.objects.filter(file=file)
+    if damage == "checksum":
+        CatalogueFile.objects.filter(id=file.id).update(checksum="0000000b")
+    elif damage == "bad":
+        copies.update(state="bad")
+    else:
+        copies.delete()
+    if damage == "entry":
+        file.delete()
+    status, told = ended(task)
+    assert status == "done"
+    assert told.endswith("1 of its outputs is gone, as their history tells")
+    lost = File.objects.get(lost_at__isnull=False)
+    assert lost.type == "output"
+    assert list(FileChange.objects.filter(file_id=lost.id).values_list("new", "why")) == [("lost", why)]
+    assert faults() == []
+
+
+def transient(name: str = "t") -> dict[str, Any]:
+    params = parameters(name, nEvents=20, nEventsPerJob=10, maxAttempt=1)
+    params["jobParameters"][2]["transient"] = 1
+    return params
+
+
+def let_expire() -> None:
+    CatalogueDataset.objects.filter(expires_at__isnull=False).update(expires_at=F("expires_at") - timedelta(days=14, hours=1))
+
+
+def visible(name: str) -> int:
+    return len(catalogue().files(DatasetKey("demo", name)))
+
+
+def test_a_transient_dataset_goes_two_weeks_after_its_task_and_the_others_stay(queue: ComputingQueue) -> None:
+    assert ended(made(transient(), queue))[0] == "done"
+    assert visible("t.EVT") == 2
+    run_agents(1, ("reap",))
+    assert visible("t.EVT") == 2
+    let_expire()
+    run_agents(1, ("reap",))
+    assert (visible("t.EVT"), visible("t.log")) == (0, 2)
+    assert set(Replica.objects.filter(file__dataset__name="t.EVT").values_list("state", flat=True)) == {"deleting"}
+    assert ReplicaChange.objects.filter(what="deleting").count() == 2
+    assert FileChange.objects.filter(new="removed", why="its dataset is transient, and its time was over").count() == 2
+    assert CatalogueDataset.objects.get(name="t.EVT").state == "expired"
+    assert faults() == []
+    Replica.objects.filter(state="deleting").delete()  # the agent that deletes has been there
+    run_agents(1, ("reap",))
+    assert not CatalogueFile.objects.filter(dataset__name="t.EVT").exists()
+    assert faults() == []
+
+
+def test_it_is_kept_while_a_task_reads_it(queue: ComputingQueue) -> None:
+    ended(made(transient("parent"), queue))
+    child = submitted(reading("child", "parent.EVT"))
+    run_agents()
+    let_expire()
+    run_agents(1, ("reap",))
+    assert visible("parent.EVT") == 2
+    run_jobs(queue)
+    assert ended(child)[0] == "done"
+    run_agents(1, ("reap",))
+    assert visible("parent.EVT") == 0
+    assert faults() == []
+
+
+def test_a_retry_makes_its_time_begin_anew(queue: ComputingQueue) -> None:
+    task = submitted(transient())
+    run_agents()
+    end(take(queue))
+    end(take(queue), BAD)
+    assert ended(task)[0] == "finished"
+    let_expire()
+    command(task.id, "retry", "user:ada")
+    run_agents(1, ("command", "reap"))
+    assert visible("t.EVT") == 1
+    run_agents()
+    run_jobs(queue)
+    assert ended(task)[0] == "done"
+    run_agents(1, ("reap",))
+    assert visible("t.EVT") == 2
+
+
+def test_many_files_go_in_several_runs(queue: ComputingQueue) -> None:
+    ended(made(transient(), queue))
+    let_expire()
+    assert [remove_expired(10, 1, "agent:reap") for _ in range(3)] == [1, 1, 0]
+    assert visible("t.EVT") == 0
+
+
+def test_a_transient_output_of_a_task_that_failed_stays(queue: ComputingQueue) -> None:
+    task = submitted(transient())
+    run_agents()
+    run_jobs(queue, BAD)
+    assert ended(task)[0] == "failed"
+    assert CatalogueDataset.objects.get(name="t.EVT").expires_at is None
