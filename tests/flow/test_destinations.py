@@ -10,6 +10,7 @@ from brokerage.agents import finish as finish_agent
 from brokerage.ledger.transfers.destinations import send_datasets
 from brokerage.models import ComputingQueue, Site, StorageEndpoint, Transfer, TransferWish
 from brokerage.queries.dataset_places import PlaceOfDataset, dataset_places
+from tests.api.people import person
 from tests.builders import grid, parameters, submitted
 from tests.flow.collecting import PRODUCTION, bring, faults, lose, nucleus_grid, running
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
@@ -155,3 +156,22 @@ def test_what_is_at_its_destination_already_is_not_copied() -> None:
     task = done(parameters("t", nEvents=10, destination="ALPHA_DISK"), queue)
     assert task.status == "done"
     assert not Transfer.objects.exists(), "everything is there"
+
+
+def test_rest_tells_how_far_the_datasets_of_a_task_are(queue: ComputingQueue) -> None:
+    task = running(parameters("t", nEvents=10, destination="FAR_DISK", **PRODUCTION))
+    run_jobs(queue)
+    bring(file__dataset__name="t.log")
+    ada = person("ada", ("demo", "submitter"))
+    answer = ada.get(f"tasks/{task.id}/places/")
+    assert answer.status_code == 200, answer.content
+    told = {(row["dataset_name"], row["storage"], row["role"]): row for row in answer.json()}
+    assert set(told) == {(name, *at) for name in ("t.EVT", "t.log") for at in (
+        ("BETA_DISK", "nucleus"), ("FAR_DISK", "destination")
+    )}  # fmt: skip
+    log, out = told["t.log", "BETA_DISK", "nucleus"], told["t.EVT", "BETA_DISK", "nucleus"]
+    assert (log["files"], log["there"], log["on_the_way"], log["complete"]) == (1, 1, 0, True)
+    assert (out["files"], out["there"], out["on_the_way"], out["complete"]) == (1, 0, 1, False)
+    assert person("eve", ("other", "submitter")).get(f"tasks/{task.id}/places/").status_code == 404
+    shown = ada.get(f"tasks/{task.id}/datasets/").json()["results"]
+    assert {(d["collected_at"], d["destination"]) for d in shown if d["type"] == "output"} == {("BETA_DISK", "FAR_DISK")}
