@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +13,14 @@ from django.db.models import F
 from brokerage.ledger.transfers.lifetimes import remove_expired
 from brokerage.models import ComputingQueue, ReplicaChange
 from brokerage.queries.invariants import look
+from tests.api.people import faults as faults_of
+from tests.api.people import person
 from tests.builders import grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.catalogue import DatasetKey, catalogue
 from workqueues.ledger.commands import command
 from workqueues.models import CatalogueDataset, CatalogueFile, File, FileChange, Replica, Task
+from workqueues.rules.jobs.post_processors import POST_PROCESSORS, EndingTask, post_processor
 
 pytestmark = pytest.mark.django_db
 
@@ -157,3 +162,49 @@ def test_a_transient_output_of_a_task_that_failed_stays(queue: ComputingQueue) -
     run_jobs(queue, BAD)
     assert ended(task)[0] == "failed"
     assert CatalogueDataset.objects.get(name="t.EVT").expires_at is None
+
+
+@pytest.fixture
+def announced() -> Iterator[list[EndingTask]]:
+    """A package brings a post-processor that fails the first time; the tasks that it was told of."""
+    told: list[EndingTask] = []
+    with suppress(Over), POST_PROCESSORS.all_or_nothing():
+
+        @post_processor("announce")
+        def announce(task: EndingTask) -> str:
+            told.append(task)
+            if len(told) == 1:
+                raise OSError("the book of runs does not answer")
+            return f"announced in {task.settings['book']}"
+
+        yield told
+        raise Over
+
+
+class Over(Exception):
+    """What was declared for the test goes again."""
+
+
+def test_a_post_processor_is_told_of_the_end_and_called_again_until_it_answers(
+    queue: ComputingQueue, announced: list[EndingTask]
+) -> None:
+    task = made(parameters("t", nEvents=10, outputPostProcessing={"name": "announce", "book": "runs"}), queue)
+    status, told = ended(task)
+    assert status == "prepared"
+    assert "the book of runs does not answer" in told
+    Task.objects.update(next_look_at=None)
+    assert ended(task) == ("done", "its file was processed; announced in runs")
+    assert {(t.id, t.vo, t.user, t.status) for t in announced} == {(task.id, "demo", "ada", "done")}
+    assert announced[-1].settings == {"book": "runs"}
+    assert sorted(announced[-1].outputs) == ["t.EVT", "t.log"]
+
+
+def test_a_post_processor_that_nobody_brings_is_refused_at_submission(announced: list[EndingTask]) -> None:
+    grid("ALPHA")
+    ada = person("ada", ("demo", "submitter"))
+    answer = ada.submit(parameters(outputPostProcessing={"name": "anounce"}))
+    assert faults_of(answer) == {("outputPostProcessing", "exists")}
+    assert answer.json()["errors"][0]["message"] == "no post-processor anounce is installed; the nearest name is announce"
+    assert faults_of(ada.submit(parameters(outputPostProcessing={"book": "x"}))) == {("outputPostProcessing", "required")}
+    assert faults_of(ada.submit(parameters(outputPostProcessing="announce"))) == {("outputPostProcessing", "type")}
+    assert ada.submit(parameters(outputPostProcessing={"name": "announce"})).status_code == 201

@@ -24,13 +24,11 @@ def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
         move_task(task, "prepared", who, why, error_dialog="")
 
 
-def end_task(run_id: str, task_id: int, ending: Ending, who: str, failure_rate: int | None = None, n_lost: int = 0) -> None:
-    """Bring a claimed task to the end that was decided; release. `failure_rate`: percent of its jobs that failed; `n_lost`:
-    outputs that are gone.
+def end_task(run_id: str, task_id: int, ending: Ending, who: str, failure_rate: int | None = None, about: str = "") -> None:
+    """Bring a claimed task to the end that was decided; release. `failure_rate`: percent of its jobs that failed; `about`: what
+    else is to be told of its end.
     """
-    reason = ending.reason
-    if n_lost:
-        reason += f"; {n_lost} of its outputs {'is' if n_lost == 1 else 'are'} gone, as their history tells"
+    reason = "; ".join(filter(None, [ending.reason, about]))
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         columns: dict[str, object] = {"old_status": "", "failure_rate": failure_rate}
@@ -41,7 +39,7 @@ def end_task(run_id: str, task_id: int, ending: Ending, who: str, failure_rate: 
         if ending.status in TASK.completed:
             columns["ami_flag"] = "READY"
         if ending.status in TASK.settled or ending.status == "exhausted":
-            columns["error_dialog"] = "" if ending.status == "done" and not n_lost else reason[:510]
+            columns["error_dialog"] = "" if ending.status == "done" and not about else reason[:510]
         move_task(task, ending.status, who, reason, **columns)
 
 

@@ -25,6 +25,7 @@ from workqueues.rules.task_parameters.declaration import (
     Names,
     Parameter,
     Percent,
+    PostProcessing,
     Whole,
     flag,
     number,
@@ -231,7 +232,9 @@ class TaskParameters(BaseModel):
     workflowHoldup: Flag = flag("Waits while workflow steps feed its input.", row="J9", code="WH")
     disableAutoFinish: Flag = flag("No end by time limit.", row="J24", code="DF")
     noThrottle: Flag = flag("Never throttled for failures; tasks are not throttled yet.")
-    outputPostProcessing: Any = parameter("What happens to outputs at the end.", row="J18")
+    outputPostProcessing: PostProcessing | None = parameter(
+        "What a plugin does with the outputs when the task ends well: its `name`, and what else it wants to know."
+    )
 
     # Merging.
     mergeOutput: Flag = flag("Outputs are merged by jobs of the task itself.", row="J8", code="MO")
