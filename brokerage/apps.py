@@ -16,13 +16,14 @@ class BrokerageConfig(AppConfig):
 
         from broker_site.foundation.access.credentials import check_places_with
         from brokerage.plugins import check_plugins, load_plugins
-        from brokerage.queries.nucleus_names import nucleus_fault
         from brokerage.queries.pilots import enrolment_faults, storage_roots
+        from brokerage.queries.place_names import destination_fault, nucleus_fault
         from workqueues.catalogue import locate_storages_with
-        from workqueues.queries.nucleus_wish import check_nucleus_with
+        from workqueues.queries.place_wishes import check_destinations_with, check_nucleus_with
 
         load_plugins()
         register(check_plugins)
         locate_storages_with(storage_roots)
         check_places_with(enrolment_faults)
         check_nucleus_with(nucleus_fault)
+        check_destinations_with(destination_fault)

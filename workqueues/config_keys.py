@@ -29,6 +29,8 @@ LOOK_AGAIN | duration | 30s | 50ms..30d | decision D16
     How often files that wait for a storage that is down are looked at again.
 FULL_BELOW | float GB | 0.1 | 0.. | decision D16
     A storage whose file system has less free space than this is full: nothing is written there.
+TRANSIENT_LIFETIME | duration | 14d | 50ms..3650d | facts on timeouts 5.3
+    How long datasets are kept that a task calls transient, from its end on.
 
 [jobsplitter]
 MAX_FILES_PER_JOB | int files | 200 | 1..10000 | facts on splitting 8.1

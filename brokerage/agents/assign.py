@@ -9,10 +9,12 @@ from brokerage.ledger.waits import wait_for_place
 from brokerage.queries.chunks import CannotAsk
 from brokerage.rules.decision.policy_choice import Unusable
 from brokerage.rules.explain.explanation import why_no_nucleus
+from brokerage.rules.grid.collection import STAY, collection_at
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.feed import assign as assign_task
 from workqueues.models import Task
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.splitters.check import BadPlan
 
 BATCH = 50
@@ -47,7 +49,9 @@ def assign_one(run: Run, task: Task, cycle: DecisionCycle) -> bool:
     if decision.outcome == "assign":
         nucleus = decision.chosen[0].name
         cycle.decisions.store()
-        assign_task(run.id, task.id, nucleus, run.who, f"nucleus {nucleus}")
+        stays = parse(task.split_rule).output_stays
+        collection = STAY if stays else collection_at(cycle.requests.snapshot.grid, nucleus)
+        assign_task(run.id, task.id, nucleus, run.who, f"nucleus {nucleus}", collection.place)
         cycle.work_added.append(cycle.requests.batch.work_at(nucleus, task))
     else:
         reason = why_no_nucleus(request, task_decision)

@@ -5,9 +5,11 @@ Leaves them in a final state. Next: children and users.
 
 from __future__ import annotations
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
+from brokerage.ledger.transfers.destinations import send_datasets
 from brokerage.queries.jobs import failure_rate, live_jobs
 from workqueues.agents.each import each
 from workqueues.catalogue.outputs import close_outputs
@@ -15,12 +17,15 @@ from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import kill_children
 from workqueues.ledger.finish import end_task, note_progress, prepare_task
 from workqueues.ledger.holds import kick_children
+from workqueues.ledger.lifetimes import limit_lifetimes
+from workqueues.ledger.validation import lose_absent_outputs
 from workqueues.models import Task
-from workqueues.queries.datasets import dataset_counts
+from workqueues.queries.datasets import dataset_counts, output_names
 from workqueues.queries.tasks import parent_facts
 from workqueues.rules.jobs.activity import activity_of
+from workqueues.rules.jobs.post_processors import POST_PROCESSORS, EndingTask
 from workqueues.rules.jobs.split_rule import parse
-from workqueues.rules.task.finish import final_status, ready_to_finish
+from workqueues.rules.task.finish import Ending, final_status, ready_to_finish
 from workqueues.states import TASK
 
 BATCH = 50
@@ -66,9 +71,28 @@ def end(run: Run, task: Task) -> bool:
     )
     if ending.status != "exhausted":
         close_outputs(task)
-    end_task(run.id, task.id, ending, run.who, failure_rate(task.id))
+    about = post_process(run, task, ending) if ending.status in TASK.completed else ""
+    end_task(run.id, task.id, ending, run.who, failure_rate(task.id), about)
     if ending.status in TASK.corrupted:
         kill_children(task.id, run.who)
     if kick_children(task.id):
         look("wake")
     return True
+
+
+def post_process(run: Run, task: Task, ending: Ending) -> str:
+    """What becomes of the outputs of a task that ends well: what is to be told of it.
+
+    Run again it does what is left; a post-processor that fails keeps the task from ending.
+    """
+    n_lost = lose_absent_outputs(task.id, run.who)
+    about = f"{n_lost} of its outputs {'is' if n_lost == 1 else 'are'} gone, as their history tells" if n_lost else ""
+    limit_lifetimes(task.id, gdpconfig.value("storage", "TRANSIENT_LIFETIME", vo=task.vo))
+    send_datasets(task, run.who)
+    wish = task.params.task_params.get("outputPostProcessing") or {}
+    if not wish:
+        return about
+    settings = {key: value for key, value in wish.items() if key != "name"}
+    names = tuple(output_names(task.id))
+    said = POST_PROCESSORS[wish["name"]](EndingTask(task.id, task.vo, task.user_name, ending.status, names, settings))
+    return "; ".join(filter(None, [about, said]))

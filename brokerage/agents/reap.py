@@ -1,6 +1,7 @@
 """Agent reap. Takes jobs whose lease ran out, that stayed too long in a state, or that wait where they cannot start. Leaves them
 failed or closed, their files ready.
-Next: generate. Pilots that hold the other jobs count as seen; credentials that expired long ago go too, now and then.
+Next: generate. Pilots that hold the other jobs count as seen; files of transient datasets go when their time is over, entries of
+withdrawn outputs with their last copy, credentials that expired long ago now and then.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import Leave, Limit, end_overdue, expire_leases
 from brokerage.ledger.pilots import note_pilots_at_work
 from brokerage.ledger.rebrokering import rebroker
+from brokerage.ledger.transfers.lifetimes import remove_expired
+from brokerage.ledger.transfers.withdrawal import forget_emptied
 from brokerage.models import ComputingQueue
 from brokerage.queries.movable_jobs import waiting_at
 from brokerage.queries.stranded_jobs import queue_services
@@ -65,6 +68,8 @@ def reap(run: Run) -> int:
     ended = expire_leases(run.who, BATCH, resting, leave)
     ended += end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH, leave)
     ended += rebroker_stranded(run, leave)
+    remove_expired(BATCH, BATCH, run.who)
+    forget_emptied(BATCH)
     CLEANUP.run(run.now)
     return ended
 

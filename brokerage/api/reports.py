@@ -117,6 +117,8 @@ def _ended(claim: JobClaim, end: str | Stale) -> Answer:
     """The answer to a last word. Refused where the lease is over."""
     if isinstance(end, Stale):
         raise _over(claim)
+    if end == "transferring":
+        end = "finished"  # for its pilot the job is over: its outputs have been taken over
     if end == "finished":
         ask_back(claim.pilot)
     return {"status": end}

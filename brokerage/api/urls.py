@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from brokerage.api import pilots, rebrokering, reports
+from brokerage.api.dataset_places import TaskPlacesView
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
 from brokerage.api.jobs import JobsView, TaskJobsView
@@ -28,6 +29,7 @@ urlpatterns = [
     path("tasks/<int:task_id>/jobs/", TaskJobsView.as_view({"get": "list"}), name="task-jobs"),
     path("tasks/<int:task_id>/decisions/", TaskDecisionsView.as_view({"get": "list"}), name="task-decisions"),
     path("tasks/<int:task_id>/waiting/", TaskStatusView.as_view({"get": "retrieve"}), name="task-waiting"),
+    path("tasks/<int:task_id>/places/", TaskPlacesView.as_view({"get": "retrieve"}), name="task-places"),
     path("tasks/<int:task_id>/what-if/", WhatIfView.as_view({"post": "ask"}), name="task-what-if"),
     path("decisions/<int:decision_id>/", DecisionsView.as_view({"get": "retrieve"}), name="decision-detail"),
     path("grid/", GridView.as_view({"get": "retrieve"}), name="grid-document"),

@@ -14,6 +14,18 @@ from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.states import TASK
 
+GOES_TO = """
+CASE WHEN d.collected_at = '' OR d.collected_at = s.storage THEN ''
+    ELSE coalesce((
+        SELECT c.name FROM brokerage_storageendpoint c
+        WHERE c.name = d.collected_at AND (d.storage_token <> '' OR c.site_id IS DISTINCT FROM e.site_id)), '') END
+"""
+"""Where an output of the dataset `d` is brought that the job described by `s` writes to the endpoint `e`.
+
+At a storage of the nucleus that the task did not ask for by a token it is at the nucleus already. An endpoint that the grid has
+no more collects nothing.
+"""
+
 _SEE = Prepared(
     "see_jobs",
     "bigint[]",
@@ -22,7 +34,7 @@ _SEE = Prepared(
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
         coalesce(s.vo, ''), s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
         u.whole, u.cut,
-        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type = 'log')
+        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type = 'log', {GOES_TO})
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
         coalesce(s.created_at, j.status_since), now(), j.token_since,
         EXISTS (SELECT FROM workqueues_task WHERE id = j.task_id AND status IN ({TASK.commanded.sql}))
@@ -73,6 +85,11 @@ class EndingJob(NamedTuple):
     token_since: datetime | None
     commanded: bool
 
+    @property
+    def delivers(self) -> bool:
+        """Whether its outputs are on their way; its pilot has said its last word."""
+        return self.status == "transferring"
+
 
 def read_jobs(ids: Sequence[int]) -> list[EndingJob]:
     """The jobs with these ids, as they are now."""
@@ -96,6 +113,7 @@ def job_outcome(
         job.cut,
         retry_pause(job.vo),
         unreadable,
+        job.delivers,
     )
 
 

@@ -22,6 +22,7 @@ from broker_site.foundation.kernel.machine import NEW
 from broker_site.foundation.sql.copying import cell, copy_lines, escaped
 from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
+from brokerage.ledger.transfers.incomplete_logs import clean_logs
 from brokerage.queries.usable_input import max_files_of, usable_input
 from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
 from brokerage.rules.placement.new_job import DealtFiles, DealtJob, NewJob
@@ -76,6 +77,8 @@ def make_jobs(run_id: str, task: Task, usable: UsableInput, placed: Sequence[Dea
     """
     if not placed:
         return
+    if task.status == "ready":  # its first jobs, or the first of a retry
+        clean_logs({task.id, task.parent_tid or task.id}, who)
     with _without_garbage_collection():
         reservation = reserve(run_id, task.id, len(placed))
         outputs = outputs_by_queue(task, reservation.outputs, {p.job.queue for p in placed}, who)

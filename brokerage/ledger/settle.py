@@ -12,11 +12,14 @@ from django.db import IntegrityError, transaction
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look_after_commit
-from broker_site.foundation.sql.prepared import Prepared, run_together
+from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.ledger.ending_jobs import EndingJob, job_outcome, read_jobs, retry_pause, uses
 from brokerage.ledger.lease import ANY_TOKEN, OVERLAP_S
 from brokerage.ledger.moves import move_jobs
+from brokerage.ledger.transfers.delivery import finish_delivered
+from brokerage.ledger.transfers.departure import LeavingFile, send_off
 from brokerage.ledger.transfers.releasing import release
+from brokerage.ledger.transfers.withdrawal import withdraw
 from brokerage.models import JobInput, JobResult
 from brokerage.models.job import NOTES
 from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
@@ -30,7 +33,7 @@ from brokerage.rules.dispatch.settlement import (
     settle,
 )
 from brokerage.states import INPUT_MISSING, JOB
-from workqueues.ledger.files import Hold, settling
+from workqueues.ledger.files import Hold, hold_on, settling
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import CatalogueEntry, add_replica, registered_before, registering
 from workqueues.models import CatalogueFile, File
@@ -56,6 +59,7 @@ _SOURCES = Prepared(
     WHERE i.job_id = $1
     """,
 )
+_LOCK = Prepared("lock_jobs", "bigint[]", "SELECT id FROM brokerage_job WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE")
 _BEGUN = Prepared(
     "begin_of_payload",
     "bigint, int",
@@ -110,9 +114,20 @@ class _End(NamedTuple):
         said, made = self.settlement, len(self.settlement.made)
         return first_line(said.error_message) or said.error_code or f"{made} output{'' if made == 1 else 's'} registered"
 
+    @property
+    def leaving(self) -> list[LeavingFile]:
+        """Its files that are to be brought elsewhere."""
+        made = self.settlement.made
+        return [LeavingFile(self.job.id, o.file_id, o.goes_to) for o in self.job.outputs if o.goes_to and o.file_id in made]
+
+    @property
+    def delivers(self) -> bool:
+        """Whether the job waits for its outputs to arrive; the log of one that failed travels behind it."""
+        return self.settlement.ending == "finished" and bool(self.leaving)
+
     def entries(self) -> list[CatalogueEntry]:
-        """The files that it brings."""
-        return _entries(self.job, list(self.settlement.made.values()))
+        """The files that it brings; nobody sees those of a job that waits for any."""
+        return _entries(self.job, list(self.settlement.made.values()), all_move=self.delivers)
 
 
 class _Apart(Exception):
@@ -137,7 +152,7 @@ def _settle_alone(word: LastWord) -> str:
     except Stale:
         # The same report at the same time, sent again by a pilot that got no answer: the other one may have settled it meanwhile.
         jobs = read_jobs([word.job_id])
-        if not jobs or not jobs[0].ended:
+        if not jobs or not (jobs[0].ended or jobs[0].delivers):
             raise
         return _recorded(jobs[0], word.epoch)
 
@@ -171,13 +186,13 @@ def _settle(words: Sequence[LastWord], *, names_known: bool = False) -> list[str
         for word in words:
             if word.job_id not in jobs:
                 raise Stale(f"there is no job {word.job_id}")
-        recorded = {w.job_id: _recorded(jobs[w.job_id], w.epoch) for w in words if jobs[w.job_id].ended}
+        told = {id_ for id_, job in jobs.items() if job.ended or job.delivers}
+        recorded = {w.job_id: _recorded(jobs[w.job_id], w.epoch) for w in words if w.job_id in told}
         open_words = [word for word in words if word.job_id not in recorded]
         known = {w.job_id: _known(jobs[w.job_id], w.report) for w in open_words} if names_known else {}
         ends = [_judge(jobs[w.job_id], w, known.get(w.job_id, {})) for w in open_words]
-        if ends:
-            _write(ends, known)
-        states = recorded | {end.job.id: end.settlement.ending for end in ends}
+        delivering = _write(ends, known) if ends else set()
+        states = recorded | {e.job.id: "transferring" if e.job.id in delivering else e.settlement.ending for e in ends}
         return [states[word.job_id] for word in words]
 
 
@@ -195,12 +210,16 @@ def _judge(job: EndingJob, word: LastWord, known: Registered) -> _End:
     return _End(job, word, settle(word.report, order, job.kill_requested, job.kill_outcome, word.notes))
 
 
-def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> None:
-    """All that the ends imply. Raises Stale where a lease is over, and IntegrityError where a file has the name of a new one."""
+def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
+    """All that the ends imply: the jobs that go on to deliver their outputs. Raises Stale where a lease is over, and
+    IntegrityError where a file has the name of a new one.
+    """
     settlement = ends[0].settlement
     if any((e.settlement.ending, e.settlement.sub_status) != (settlement.ending, settlement.sub_status) for e in ends):
         raise _Apart
     ids, epochs, who = [e.job.id for e in ends], [e.word.epoch for e in ends], [e.word.who for e in ends]
+    departing = [end for end in ends if end.delivers]
+    staying = [end for end in ends if not end.delivers] if departing else ends
     new_files: dict[str, list[CatalogueEntry]] = {}
     for end in ends:
         registered = known.get(end.job.id, {})
@@ -211,29 +230,51 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> None:
         move_jobs(ids, "holding", who, [_told(end.word.report) for end in ends], epochs=epochs),
         *(call for vo, files in new_files.items() for call in registering(vo, files)),
         _RESULT.with_values(*map(list, zip(*(_result(end) for end in ends), strict=True))),
-        uses([(end.job, end.outcome) for end in ends]),
-        move_jobs(
-            ids, settlement.ending, who, [end.why for end in ends], sub_status=settlement.sub_status, sources=["holding"],
-            epochs=epochs,
-        ),
     ]  # fmt: skip
+    moved = len(run_together([*writes, _moved(departing, "transferring")])) if departing else 0
     # The datasets come last: while they are locked, the ends of other jobs of the task wait.
-    if len(run_together(writes)) != len(ends):
+    if staying:
+        used = uses([(end.job, end.outcome) for end in staying])
+        moved += len(run_together([*([] if departing else writes), used, _moved(staying, settlement.ending)]))
+    if moved != len(ends):
         raise Stale(f"the lease {epochs[0]} of job {ids[0]} is over" if len(ends) == 1 else "a lease is over")
     for end in ends:
         for entry in end.entries():
             if file := known.get(end.job.id, {}).get((entry.dataset_name, entry.lfn)):
                 add_replica(file, entry)
+    delivering = _depart(ends, departing)
     run_together(
         settling([
             job_outcome(
                 end.job, end.outcome, end.settlement.made, holds[end.job.id], unreadable=settlement.sub_status == INPUT_MISSING
             )
-            for end in ends
+            for end in staying
         ])
     )  # fmt: skip
     more = {"command": any(end.job.commanded for end in ends), "storage": any(end.settlement.down for end in ends)}
     look_after_commit("generate", "finish", *(agent for agent, wanted in more.items() if wanted))
+    return delivering
+
+
+def _moved(ends: Sequence[_End], new: str) -> Call:
+    """The move on from holding."""
+    ids, epochs, who = [e.job.id for e in ends], [e.word.epoch for e in ends], [e.word.who for e in ends]
+    sub_status = ends[0].settlement.sub_status
+    return move_jobs(ids, new, who, [e.why for e in ends], sub_status=sub_status, sources=["holding"], epochs=epochs)
+
+
+def _depart(ends: Sequence[_End], departing: Sequence[_End]) -> set[int]:
+    """Files go to where they are collected: the jobs that wait for theirs. Those whose files are there already finish at once."""
+    leaving = [file for end in ends for file in end.leaving]
+    if not leaving:
+        return set()
+    waiting = send_off(leaving, ends[0].word.who)
+    hold_on(
+        [file_id for end in departing for file_id in (*end.job.inputs, *end.job.cut)],
+        beside=[file_id for end in ends for file_id in (*end.job.inputs, *end.job.cut, *(o.file_id for o in end.job.outputs))],
+    )
+    there = finish_delivered([end.job.id for end in departing if end.job.id not in waiting], ends[0].word.who)
+    return {end.job.id for end in departing} - set(there)
 
 
 def _told(report: Report) -> str:
@@ -241,11 +282,15 @@ def _told(report: Report) -> str:
     return f"pilot reports {report.status}{error}"
 
 
-def _entries(job: EndingJob, outputs: Sequence[ReportedOutput]) -> list[CatalogueEntry]:
+def _entries(job: EndingJob, outputs: Sequence[ReportedOutput], *, all_move: bool = False) -> list[CatalogueEntry]:
     """What is to be registered of these outputs, those that nobody asked for left out."""
-    datasets = {o.lfn: o.dataset_name for o in job.outputs}
+    asked = {o.lfn: o for o in job.outputs}
     return [
-        CatalogueEntry(datasets[o.lfn], o.lfn, o.size, o.checksum, o.storage, o.n_events) for o in outputs if o.lfn in datasets
+        CatalogueEntry(
+            asked[o.lfn].dataset_name, o.lfn, o.size, o.checksum, o.storage, o.n_events, all_move or bool(asked[o.lfn].goes_to)
+        )
+        for o in outputs
+        if o.lfn in asked
     ]
 
 
@@ -266,16 +311,19 @@ def end_jobs(
     reports for the old lease is refused.
     """
     with transaction.atomic():
+        _LOCK.run(list(ids))  # what is read of them still holds when they are moved
         seen = read_jobs(ids)
         ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only).run()
         if len(ended) != len(ids):
             raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
+        code = (sub_status or ending).upper()
+        if undelivered := [job for job in seen if job.delivers]:
+            withdraw(undelivered, code, who, why)
+        if moving := [job.id for job in seen if job.status in JOB.moving]:
+            release(moving)
         outcome = FILE_OUTCOME[ending]
         given_back = settling([job_outcome(job, outcome, {}, {}) for job in seen])
         run_together([uses([(job, outcome) for job in seen]), *given_back])
-        if moving := [job.id for job in seen if job.status in JOB.moving]:
-            release(moving)
-        code = (sub_status or ending).upper()
         JobResult.objects.bulk_create(
             [JobResult(job_id=j.id, pilot_id=j.holder, host=j.host, error_code=code[:40], error_message=why[:500]) for j in seen],
             ignore_conflicts=True,

@@ -130,6 +130,8 @@ def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, obj
 def _outcome(job: Job, epoch: int, log_registered: bool) -> str:
     if job.epoch != epoch:
         return "gone"
+    if job.status == "transferring":
+        return "finished"
     if job.ended_at is None:
         return "live"
     return "finished" if job.status == "finished" or log_registered else "gone"

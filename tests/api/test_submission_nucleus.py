@@ -42,3 +42,17 @@ def test_it_is_told_together_with_all_that_is_wrong(ada: Person) -> None:
     grid("ALPHA")
     answer = ada.submit(parameters(taskPriority="high", nucleus="CERM"))
     assert {e["field"] for e in answer.json()["errors"]} == {"taskPriority", "nucleus"}
+
+
+def test_a_destination_that_is_not_there_is_refused_with_the_nearest_one(ada: Person) -> None:
+    grid("ALPHA")
+    params = parameters(destination="ALPHA_DSK")
+    params["jobParameters"][2]["destination"] = "NOWHERE"
+    answer = ada.submit(params)
+    assert answer.status_code == 422
+    assert {(e["field"], e["rule"], e["message"]) for e in answer.json()["errors"]} == {
+        ("destination", "exists", "the grid has no storage endpoint ALPHA_DSK; the nearest name is ALPHA_DISK"),
+        ("jobParameters[2].destination", "exists", "the grid has no storage endpoint NOWHERE"),
+    }
+    assert not Task.objects.exists()
+    assert ada.submit(parameters(destination="ALPHA_DISK")).status_code == 201

@@ -205,7 +205,7 @@ def test_a_retry_goes_back_to_the_first_step_that_was_not_passed(
     assert ended(task)[0] == back
     run_agents()
     assert (ended(task)[0], task.nucleus) == ("running", "SITE_ALPHA")
-    assert set(Dataset.objects.filter(type="output").values_list("destination", flat=True)) == {"SITE_ALPHA"}
+    assert set(Dataset.objects.filter(type="output").values_list("collected_at", flat=True)) == {"ALPHA_DISK"}
     run_jobs(queue)
     run_agents()
     assert ended(task) == ("done", "", 100)

@@ -24,7 +24,7 @@ from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.output_names import OutputConflict, claim_outputs
 from workqueues.ledger.submit import KeyConflict, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
-from workqueues.queries.nucleus_wish import check_nucleus
+from workqueues.queries.place_wishes import check_places
 from workqueues.queries.tasks import MOST_WRITERS, active_tasks, live_writers, newest_named, parent_of
 from workqueues.rules.refine import (
     InputWriterFacts,
@@ -126,7 +126,7 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
             *wrong,
             *check_inputs(document, facts, known, writers),
             *check_outputs(document, writer, owners),
-            *check_nucleus(document.parameters.nucleus),
+            *check_places(document),
             *_twin(params, owner),
         ]
     )

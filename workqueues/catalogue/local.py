@@ -26,7 +26,10 @@ READ_AT_ONCE = 5000
 
 
 class LocalCatalogue:
-    """Implements `Catalogue` on the tables of this installation."""
+    """Implements `Catalogue` on the tables of this installation.
+
+    Files on their way to where their dataset is collected are not there yet, copies that are about to be deleted not any more.
+    """
 
     def look_up(self, reader: Reader, names: Sequence[str]) -> Mapping[str, DatasetFacts]:
         known = {d.name: _facts(d.name, d) for d in _counted(Q(vo=reader.vo, name__in=names))}
@@ -46,7 +49,7 @@ class LocalCatalogue:
         return dict(CatalogueDataset.objects.filter(vo=vo, name__in=names).values_list("name", "owner"))
 
     def files(self, dataset: DatasetKey) -> Sequence[NewFile]:
-        rows = CatalogueFile.objects.filter(dataset__vo=dataset.vo, dataset__name=dataset.name).order_by("lfn")
+        rows = CatalogueFile.objects.filter(dataset__vo=dataset.vo, dataset__name=dataset.name, moving=False).order_by("lfn")
         columns = ("lfn", "fsize", "checksum", "guid", "n_events", "boundary_id", "lumi_block_nr")
         return [NewFile(*row) for row in rows.values_list(*columns).iterator(READ_AT_ONCE)]
 
@@ -60,8 +63,8 @@ class LocalCatalogue:
                 SELECT d.vo, d.name, r.storage, count(r.id), coalesce(sum(f.fsize) FILTER (WHERE r.id IS NOT NULL), 0)
                 FROM unnest(%s::text[], %s::text[]) AS g(vo, name)
                     JOIN workqueues_cataloguedataset d ON d.name = g.name AND d.vo = g.vo
-                    LEFT JOIN workqueues_cataloguefile f ON f.dataset_id = d.id
-                    LEFT JOIN workqueues_replica r ON r.file_id = f.id
+                    LEFT JOIN workqueues_cataloguefile f ON f.dataset_id = d.id AND NOT f.moving
+                    LEFT JOIN workqueues_replica r ON r.file_id = f.id AND r.state = 'available'
                 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
                 """,
                 [[key.vo for key in wanted], [key.name for key in wanted]],
@@ -77,8 +80,8 @@ class LocalCatalogue:
             cursor.execute(
                 """
                 SELECT r.storage, count(*), sum(f.fsize)
-                FROM workqueues_cataloguefile f JOIN workqueues_replica r ON r.file_id = f.id
-                WHERE f.dataset_id = (SELECT id FROM workqueues_cataloguedataset WHERE vo = %s AND name = %s)
+                FROM workqueues_cataloguefile f JOIN workqueues_replica r ON r.file_id = f.id AND r.state = 'available'
+                WHERE NOT f.moving AND f.dataset_id = (SELECT id FROM workqueues_cataloguedataset WHERE vo = %s AND name = %s)
                     AND f.lfn = ANY (%s)
                 GROUP BY 1 ORDER BY 1
                 """,
@@ -96,7 +99,7 @@ class LocalCatalogue:
         """Look at every copy. That one is absent or damaged counts only while its storage is up before and after the look."""
         roots = storage_roots()
         rows = CatalogueFile.objects.filter(
-            dataset__vo=dataset.vo, dataset__name=dataset.name, lfn__in=lfns, replicas__isnull=False
+            dataset__vo=dataset.vo, dataset__name=dataset.name, lfn__in=lfns, moving=False, replicas__state="available"
         )
         columns = ("lfn", "fsize", "checksum", "replicas__storage", "replicas__path")
         copies = list(rows.order_by("lfn", "replicas__storage").values_list(*columns))
@@ -138,7 +141,12 @@ def _of_other_vos(reader: Reader, names: Sequence[str]) -> dict[str, DatasetKey]
 
 
 def _counted(condition: Q) -> QuerySet[CatalogueDataset]:
-    counts = {"n": Count("files"), "events": Sum("files__n_events"), "counted": Count("files__n_events")}
+    there = Q(files__moving=False)
+    counts = {
+        "n": Count("files", filter=there),
+        "events": Sum("files__n_events", filter=there),
+        "counted": Count("files__n_events", filter=there),
+    }
     return CatalogueDataset.objects.filter(condition).annotate(**counts)
 
 

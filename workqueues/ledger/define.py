@@ -67,6 +67,7 @@ def _datasets(task_id: int, vo: str, plan: TaskPlan) -> list[Dataset]:
                 attributes=p.attributes,
                 container_name=p.container,
                 storage_token=p.storage_token,
+                destination=p.destination,
                 state=p.state,
                 status="defined",
                 n_files_wanted=p.n_files,

@@ -5,7 +5,7 @@ Every verb keeps the counters of the datasets in the same transaction; what a co
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -47,7 +47,8 @@ class JobOutcome:
     `made` maps ids of output files to what was made; the others failed, unless they are among `not_needed`, which a finished job
     may leave out.
     `holds`: ids of input files that the job could not read, or that wait for a storage. `pause`: how long files of masters wait
-    for their next try after one that failed, or that was closed because an input could not be read (`unreadable`).
+    for their next try after one that failed, or that was closed because an input could not be read (`unreadable`). `on_hold`: its
+    outputs were on their way, and its inputs counted as on hold.
     """
 
     job_id: int
@@ -60,6 +61,7 @@ class JobOutcome:
     cut: Sequence[int] = ()
     pause: RetryPause = NO_PAUSE
     unreadable: bool = False
+    on_hold: bool = False
 
     def pause_s(self, attempt_nr: int, failed_attempt: int) -> float:
         """How long a file with so many tries and failures, this one included, waits for its next try."""
@@ -89,7 +91,7 @@ IS_INPUT = f"d.type IN ({INPUT_TYPES.sql})"
 _SETTLE = Prepared(
     "settle_files",
     "bigint[], text[], int[], int[], text[], bigint[], text[], int[], bool[], text[], float8[],"
-    " float8[], bigint[], int[], int[], int[], bigint[]",
+    " float8[], bigint[], int[], int[], int[], bigint[], int[]",
     f"""
     WITH settled AS (
         UPDATE workqueues_file f SET status = v.status, attempt_nr = v.attempt_nr, failed_attempt = v.failed_attempt,
@@ -105,8 +107,9 @@ _SETTLE = Prepared(
         n_files_to_be_used = d.n_files_to_be_used - CASE WHEN {IS_INPUT} THEN 0 ELSE v.failed END,
         n_events = CASE WHEN v.events = 0 OR {IS_INPUT} THEN d.n_events ELSE coalesce(d.n_events, 0) + v.events END,
         n_files_finished = d.n_files_finished + v.finished, n_files_failed = d.n_files_failed + v.failed,
+        n_files_on_hold = d.n_files_on_hold + v.on_hold,
         n_events_used = CASE WHEN v.events = 0 THEN d.n_events_used ELSE coalesce(d.n_events_used, 0) + v.events END
-    FROM unnest($13, $14, $15, $16, $17) AS v(id, used, finished, failed, events) WHERE d.id = v.id
+    FROM unnest($13, $14, $15, $16, $17, $18) AS v(id, used, finished, failed, events, on_hold) WHERE d.id = v.id
     """,
 )
 """An output that failed is no file of its dataset any more, and the events of an output are those of its finished files."""
@@ -124,7 +127,7 @@ _SETTLED = (
     "due_s",
     "pause_s",
 )
-_COUNTED = ("used", "finished", "failed", "events")
+_COUNTED = ("used", "finished", "failed", "events", "on_hold")
 """Columns of _SETTLE: of the files, and behind the id of their dataset those of its counters."""
 
 
@@ -161,6 +164,7 @@ class _Delta:
     finished: int = 0
     failed: int = 0
     events: int = 0
+    on_hold: int = 0
 
 
 def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
@@ -172,6 +176,7 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
     by_output = {file_id: o for o in outcomes for file_id in o.outputs}
     by_cut = {file_id: o for o in outcomes for file_id in o.cut}
     unread = {file_id: o for o in outcomes for file_id in o.holds}
+    released = Counter(file_id for o in outcomes if o.on_hold for file_id in (*o.inputs, *o.cut))
     ids = sorted({*by_input, *by_output, *by_cut, *unread})
     if not ids:
         return []
@@ -182,6 +187,7 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
     stands = end_ranges(sorted(by_cut), {o.job_id: o.outcome for o in outcomes if o.cut}) if by_cut else {}
     for file in files:
         delta = deltas[file.dataset_id]
+        delta.on_hold -= released[file.id]
         if file.id in by_input:
             moved = _settle_input(file, by_input[file.id], delta, notes)
         elif file.id in by_output:
@@ -194,11 +200,38 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
         if moved:
             settled.append(file)
     FileChange.objects.bulk_create(notes)
-    if not settled:
+    if not (settled or released):
         return []
     columns = [[getattr(file, name) for file in settled] for name in _SETTLED]
     counted = sorted(deltas)
     return [_SETTLE.with_values(*columns, counted, *([getattr(deltas[i], name) for i in counted] for name in _COUNTED))]
+
+
+_HOLD_ON = Prepared(
+    "hold_on",
+    "bigint[], bigint[]",
+    """
+    WITH held AS (
+        SELECT f.dataset_id, count(*) AS n FROM unnest($1) AS u(id) JOIN workqueues_file f ON f.id = u.id GROUP BY 1
+    ), locked AS MATERIALIZED (
+        SELECT d.id FROM workqueues_dataset d
+        WHERE d.id IN (SELECT dataset_id FROM workqueues_file WHERE id = ANY($1) OR id = ANY($2))
+        ORDER BY d.id FOR NO KEY UPDATE
+    )
+    UPDATE workqueues_dataset d SET modification_time = now(), n_files_on_hold = d.n_files_on_hold + held.n
+    FROM locked JOIN held ON held.dataset_id = locked.id WHERE d.id = locked.id
+    """,
+)
+
+
+def hold_on(file_ids: Sequence[int], beside: Sequence[int]) -> None:
+    """The outputs of jobs that had these inputs are on their way: until they are there the inputs count as on hold.
+
+    A file stands as often among them as there are such jobs. `beside`: files that the transaction settles later; all datasets are
+    locked here, in the one order that keeps two such transactions from waiting for each other.
+    """
+    if file_ids:
+        _HOLD_ON.run(list(file_ids), list(beside))
 
 
 def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileChange]) -> bool:

@@ -24,20 +24,23 @@ def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
         move_task(task, "prepared", who, why, error_dialog="")
 
 
-def end_task(run_id: str, task_id: int, ending: Ending, who: str, failure_rate: int | None = None) -> None:
-    """Bring a claimed task to the end that was decided; release. `failure_rate`: percent of its jobs that failed."""
+def end_task(run_id: str, task_id: int, ending: Ending, who: str, failure_rate: int | None = None, about: str = "") -> None:
+    """Bring a claimed task to the end that was decided; release. `failure_rate`: percent of its jobs that failed; `about`: what
+    else is to be told of its end.
+    """
+    reason = "; ".join(filter(None, [ending.reason, about]))
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         columns: dict[str, object] = {"old_status": "", "failure_rate": failure_rate}
         if ending.status in TASK.final:
             return_picked(task_id)
-            close_datasets(task_id, who, ending.reason)
+            close_datasets(task_id, who, reason)
             columns["progress"] = progress_of(task_id)
         if ending.status in TASK.completed:
             columns["ami_flag"] = "READY"
         if ending.status in TASK.settled or ending.status == "exhausted":
-            columns["error_dialog"] = "" if ending.status == "done" else ending.reason[:510]
-        move_task(task, ending.status, who, ending.reason, **columns)
+            columns["error_dialog"] = "" if ending.status == "done" and not about else reason[:510]
+        move_task(task, ending.status, who, reason, **columns)
 
 
 def close_datasets(task_id: int, who: str, why: str) -> None:

@@ -27,12 +27,16 @@ TEMPLATE = "tmpl_"
 """How the types of template datasets begin: no file is ever in one."""
 _INHERITED = (
     "task_id", "container_name", "stream_name", "attributes", "provenance_id", "vo", "cloud", "storage_token", "destination",
+    "collected_at",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """One file to register: size in bytes, adler32 as 8 hex digits, storage endpoint."""
+    """One file to register: size in bytes, adler32 as 8 hex digits, storage endpoint.
+
+    `moving`: it is on its way to where its dataset is collected, and no reader sees it yet.
+    """
 
     dataset_name: str
     lfn: str
@@ -40,6 +44,7 @@ class CatalogueEntry:
     checksum: str
     storage: str
     n_events: int | None = None
+    moving: bool = False
 
 
 class DatasetOfAnother(Exception):
@@ -49,7 +54,8 @@ class DatasetOfAnother(Exception):
 _OPEN = """
 INSERT INTO workqueues_cataloguedataset AS c (vo, name, owner, folder, state)
 SELECT %(vo)s, g.name, %(owner)s, g.folder, 'open' FROM unnest(%(names)s::text[], %(folders)s::text[]) AS g(name, folder)
-ON CONFLICT (name, vo) DO UPDATE SET state = 'open', folder = CASE c.folder WHEN '' THEN EXCLUDED.folder ELSE c.folder END
+ON CONFLICT (name, vo) DO UPDATE SET state = 'open', expires_at = NULL,
+    folder = CASE c.folder WHEN '' THEN EXCLUDED.folder ELSE c.folder END
     WHERE c.owner = EXCLUDED.owner OR %(produces)s
 RETURNING name
 """
@@ -167,15 +173,15 @@ def _make_concrete(task: Task, templates: Sequence[Dataset], site: str, who: str
 
 _REGISTER = Prepared(
     "register_files",
-    "text, text[], text[], bigint[], text[], text[], int[]",
+    "text, text[], text[], bigint[], text[], text[], int[], bool[]",
     """
     WITH entry AS (
         SELECT d.id AS dataset_id, d.folder || '/' || g.lfn AS path, g.*
-        FROM unnest($2, $3, $4, $5, $6, $7) AS g(name, lfn, size, checksum, storage, events)
+        FROM unnest($2, $3, $4, $5, $6, $7, $8) AS g(name, lfn, size, checksum, storage, events, moving)
         JOIN workqueues_cataloguedataset d ON d.name = g.name AND d.vo = $1
     ), filed AS (
-        INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events)
-        SELECT dataset_id, lfn, size, checksum, events FROM entry RETURNING id, dataset_id, lfn
+        INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events, moving)
+        SELECT dataset_id, lfn, size, checksum, events, moving FROM entry RETURNING id, dataset_id, lfn
     )
     INSERT INTO workqueues_replica (file_id, storage, path)
     SELECT filed.id, entry.storage, entry.path FROM filed JOIN entry USING (dataset_id, lfn)
@@ -197,6 +203,7 @@ def registering(vo: str, files: Sequence[CatalogueEntry]) -> list[Call]:
         [f.checksum for f in files],
         [f.storage for f in files],
         [f.n_events for f in files],
+        [f.moving for f in files],
     )
     return [_REGISTER.with_values(*values)]
 

@@ -31,12 +31,20 @@ class CatalogueDataset(models.Model):
     folder = models.CharField(
         max_length=300, blank=True, default="", db_default="", help_text="where new files go below an endpoint"
     )
-    state = models.CharField(max_length=20, default="open", help_text="open: files may come; closed: complete")
+    state = models.CharField(
+        max_length=20, default="open", help_text="open: files may come; closed: complete; expired: it was transient"
+    )
+    expires_at = models.DateTimeField(
+        null=True, blank=True, help_text="when its files are removed, as it is transient; null: it is kept"
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["name", "vo"], name="catalogue_dataset_once")]
-        indexes = [models.Index(fields=["vo", "-id"], name="catalogue_list_by_vo")]
+        indexes = [
+            models.Index(fields=["vo", "-id"], name="catalogue_list_by_vo"),
+            models.Index(fields=["expires_at"], name="catalogue_expires", condition=Q(expires_at__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -63,7 +71,10 @@ class CatalogueFile(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["dataset", "lfn"], name="catalogue_file_once")]
-        indexes = [models.Index(fields=["lfn"], name="catalogue_file_by_lfn")]
+        indexes = [
+            models.Index(fields=["lfn"], name="catalogue_file_by_lfn"),
+            models.Index(fields=["dataset"], name="catalogue_file_moving", condition=Q(moving=True)),
+        ]
 
     def __str__(self) -> str:
         return self.lfn

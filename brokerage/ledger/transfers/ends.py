@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from django.db import connection, transaction
 
 from brokerage.ledger.transfers.job_inputs import activate_complete, close_lacking
+from brokerage.ledger.transfers.job_outputs import fail_undelivered, finish_delivered
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
 from brokerage.rules.transfers.wishes import INPUT_ROLES
 from workqueues.rules.jobs.file_names import copy_path
@@ -19,16 +20,23 @@ FROM brokerage_transfer t JOIN workqueues_cataloguefile c ON c.id = t.file_id
 WHERE t.id = ANY(%s) ORDER BY t.id
 """
 _REPLICAS = """
-WITH made AS (
-    INSERT INTO workqueues_replica AS r (file_id, storage, path, kind, last_used)
-    SELECT g.file_id, g.storage, g.path, CASE WHEN cached.any THEN 'cache' ELSE 'origin' END, now()
+WITH known AS (
+    SELECT id, moving FROM workqueues_cataloguefile WHERE id = ANY(%(files)s) ORDER BY id FOR NO KEY UPDATE
+), made AS (
+    INSERT INTO workqueues_replica AS r (file_id, storage, path, kind, last_used, state)
+    SELECT g.file_id, g.storage, g.path, CASE WHEN cached.any THEN 'cache' ELSE 'origin' END, now(),
+        CASE WHEN c.moving AND NOT EXISTS (
+            SELECT FROM brokerage_transferwish w WHERE w.transfer_id = g.transfer_id AND w.closed_at IS NULL
+                AND (w.job_id IS NOT NULL OR EXISTS (
+                    SELECT FROM workqueues_replica o WHERE o.file_id = c.id AND o.state = 'available'))
+        ) THEN 'deleting' ELSE 'available' END
     FROM unnest(%(files)s::bigint[], %(storages)s::text[], %(paths)s::text[], %(transfers)s::bigint[])
-        AS g(file_id, storage, path, transfer_id)
+        AS g(file_id, storage, path, transfer_id) JOIN known c ON c.id = g.file_id
     CROSS JOIN LATERAL (SELECT NOT EXISTS (
         SELECT FROM brokerage_transferwish w WHERE w.transfer_id = g.transfer_id AND w.closed_at IS NULL
             AND w.role <> ALL(%(input_roles)s)) AS any) AS cached
     ORDER BY g.file_id, g.storage
-    ON CONFLICT (file_id, storage) DO UPDATE SET state = 'available', path = EXCLUDED.path, last_used = now(),
+    ON CONFLICT (file_id, storage) DO UPDATE SET state = EXCLUDED.state, path = EXCLUDED.path, last_used = now(),
         kind = CASE WHEN EXCLUDED.kind = 'origin' THEN 'origin' ELSE r.kind END
     RETURNING file_id, storage
 )
@@ -50,14 +58,17 @@ _CLOSE = "UPDATE brokerage_transferwish SET closed_at = now() WHERE transfer_id 
 def finish(moves: Sequence[TransferMove], who: str) -> list[int]:
     """The files stand where they were wished: which of these transfers moved.
 
-    A copy that only jobs wanted as input is a cache copy, every other one an origin.
+    A copy that only jobs wanted as input is a cache copy, every other one an origin. That of a file which was withdrawn
+    meanwhile is to be deleted.
     """
     with transaction.atomic():
         done = [id_ for (id_,) in move_transfers(moves, "done", who).run()]
         if done:
+            jobs = _lock_jobs(done)  # first: one that is killed at this moment has closed its wishes by then
             _note_replicas(done, who)
-            jobs = _close_wishes(done)
+            _close_wishes(done)
             activate_complete(jobs["input"], who)
+            finish_delivered(jobs["output"], who, done)
     return done
 
 
@@ -80,8 +91,10 @@ def end_unmet(moves: Sequence[TransferMove], new: str, who: str, *, sources: Seq
     with transaction.atomic():
         ended = [id_ for (id_,) in move_transfers(moves, new, who, sources=sources).run()]
         if ended:
-            jobs = _close_wishes(ended)
+            jobs = _lock_jobs(ended)
+            _close_wishes(ended)
             close_lacking(jobs["input"], ended, who)
+            fail_undelivered(jobs["output"], ended, who)
     return ended
 
 
@@ -103,13 +116,17 @@ def _note_replicas(transfers: Sequence[int], who: str) -> None:
         )
 
 
-def _close_wishes(transfers: Sequence[int]) -> dict[str, list[int]]:
-    """Close the wishes of ended transfers: the jobs that had any, locked, those that wait for `input` and those for `output`."""
+def _lock_jobs(transfers: Sequence[int]) -> dict[str, list[int]]:
+    """Lock the jobs with open wishes for these transfers: those that wait for `input` and those for `output`."""
     jobs: dict[str, list[int]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(_WISHERS, [list(transfers)])
         for job_id, role in cursor.fetchall():
             jobs["input" if role in INPUT_ROLES else "output"].append(job_id)
         cursor.execute(_LOCK_JOBS, [sorted({job for of_role in jobs.values() for job in of_role})])
-        cursor.execute(_CLOSE, [list(transfers)])
     return jobs
+
+
+def _close_wishes(transfers: Sequence[int]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_CLOSE, [list(transfers)])

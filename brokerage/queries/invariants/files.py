@@ -152,14 +152,29 @@ INVARIANTS = (
     ),
     Invariant(
         "failed_output_not_registered",
-        "An output that was not made is not in the catalogue, but for files that were registered under its name by others.",
+        "An output that was not made, or is on its way, is not in the catalogue for readers, but for files that were registered "
+        "under its name by others.",
         """
         SELECT 'file ' || f.id || ' ' || f.lfn || ' is ' || f.status
         FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
         JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name AND cd.vo = d.vo
         JOIN workqueues_cataloguefile c ON c.dataset_id = cd.id AND c.lfn = f.lfn
-        WHERE f.out_job_id IS NOT NULL AND (f.status <> 'finished' OR f.no_output) AND NOT EXISTS (
+        WHERE f.out_job_id IS NOT NULL AND NOT c.moving AND (f.status <> 'finished' OR f.no_output) AND NOT EXISTS (
             SELECT 1 FROM brokerage_jobresult r WHERE r.job_id = f.out_job_id AND r.error_code = 'OUTPUT_REGISTERED')
+        """,
+    ),
+    Invariant(
+        "moving_file_has_a_job",
+        "A file on its way belongs to a job that waits for it, is the log of one that ended, or was withdrawn.",
+        """
+        SELECT 'file ' || c.lfn || ' of ' || d.name || ', its job is ' || coalesce(j.status, 'not there')
+        FROM workqueues_cataloguefile c JOIN workqueues_cataloguedataset d ON d.id = c.dataset_id
+        LEFT JOIN LATERAL (
+            SELECT f.out_job_id, f.type, f.status FROM workqueues_file f JOIN workqueues_dataset e ON e.id = f.dataset_id
+            WHERE f.lfn = c.lfn AND e.dataset_name = d.name AND e.vo = d.vo AND f.out_job_id IS NOT NULL) f ON TRUE
+        LEFT JOIN brokerage_job j ON j.id = f.out_job_id
+        WHERE c.moving AND j.status IS DISTINCT FROM 'transferring' AND (f.type, f.status) IS DISTINCT FROM ('log', 'finished')
+            AND EXISTS (SELECT FROM workqueues_replica r WHERE r.file_id = c.id AND r.state = 'available')
         """,
     ),
 )

@@ -93,11 +93,11 @@ INVARIANTS = (
     ),
     Invariant(
         "job_result",
-        "A job has a result exactly when it has ended.",
+        "A job has a result exactly when it has ended, or when its outputs are on their way.",
         """
         SELECT 'job ' || j.id || ' is ' || j.status || CASE WHEN r.job_id IS NULL THEN ' without' ELSE ' with' END || ' a result'
         FROM brokerage_job j LEFT JOIN brokerage_jobresult r ON r.job_id = j.id
-        WHERE (r.job_id IS NOT NULL) <> (j.ended_at IS NOT NULL)
+        WHERE (r.job_id IS NOT NULL) <> (j.ended_at IS NOT NULL OR j.status = 'transferring')
         """,
     ),
     Invariant(

@@ -43,6 +43,7 @@ class Plugin:
     weights: tuple[str, ...] = ()
     splitters: tuple[str, ...] = ()
     generators: tuple[str, ...] = ()
+    post_processors: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"plugin {self.package} {self.version}, entry point {self.entry_point} = {self.target}"

@@ -139,13 +139,17 @@ def first_line(message: str) -> str:
 
 
 class ExpectedOutput(NamedTuple):
-    """An output that the job was made to write; `optional`: a finished job may leave it out (attribute allowNoOutput)."""
+    """An output that the job was made to write; `optional`: a finished job may leave it out (attribute allowNoOutput).
+
+    `goes_to`: storage endpoint to which it is brought once it is made; empty: it stays where the job writes it.
+    """
 
     file_id: int
     lfn: str
     dataset_name: str
     optional: bool
     is_log: bool = False
+    goes_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,7 @@ def nucleus_rows(grid: Grid, facts: Facts, files: Mapping[str, int]) -> Iterator
                 "name": site.name,
                 "state": site.columns["state"],
                 "free_gb": None if default is None else usable_gb(default),
-                "storages": written(_output(storage) for storage in storages),
+                "storages": written(output_storage(storage) for storage in storages),
                 "can_send": up(default, "read_wan"),
                 "can_receive": up(default, "write_wan"),
                 "files_queued": files.get(site.name),
@@ -225,6 +225,7 @@ def default_output(storages: Iterable[Entry]) -> Entry | None:
     return max((s for s in storages if not s.columns["is_tape"]), key=lambda s: usable_gb(s) or 0.0, default=None)
 
 
-def _output(storage: Entry) -> OutputStorage:
+def output_storage(storage: Entry) -> OutputStorage:
+    """An endpoint as one that takes output."""
     kind = storage.columns["type"] or ""
     return OutputStorage(storage.name, kind, usable_gb(storage) or 0.0, up(storage, "read_wan"), up(storage, "write_wan"))

@@ -24,6 +24,7 @@ class SplitRules:
     http (2); `ip_stack`: 4 or 6. `boundary`: 1 to 4, how boundary ids of files bind jobs (facts on splitting 8.2).
     `name_fields`: which fields of the master's name, counted from 1, are `${MIDDLENAME}`; with `fields_of_file` of the first
     file's name. `instantiate`: outputs go to concrete datasets; with `instantiate_per_queue` to one for each computing queue.
+    `stay_on_site`, `intermediate`: outputs are not collected at the nucleus.
     """
 
     files_per_job: int | None = None
@@ -57,6 +58,13 @@ class SplitRules:
     fields_of_file: bool = False
     instantiate: bool = False
     instantiate_per_queue: bool = False
+    stay_on_site: bool = False
+    intermediate: bool = False
+
+    @property
+    def output_stays(self) -> bool:
+        """Whether outputs stay where they are made, whatever the nucleus."""
+        return self.stay_on_site or self.intermediate
 
 
 NUMBERS: Mapping[str, str] = {
@@ -92,6 +100,8 @@ FLAGS: Mapping[str, str] = {
     "UF": "fields_of_file",
     "IT": "instantiate",
     "IA": "instantiate_per_queue",
+    "SO": "stay_on_site",
+    "IN": "intermediate",
 }
 
 

@@ -186,6 +186,7 @@ def _outputs(items: Sequence[Item], task: TaskParameters) -> Iterator[DatasetPla
     """
     streams = output_streams(items)
     required = {item.names[0] for item in items if item.type in OUTPUT_TYPES and not item.optional}
+    transient = {item.names[0] for item in items if item.type in OUTPUT_TYPES and item.transient}
     seen: set[str] = set()
     prefix = "tmpl_" if task.instantiates else ""
     for item in items:
@@ -197,7 +198,8 @@ def _outputs(items: Sequence[Item], task: TaskParameters) -> Iterator[DatasetPla
             type=f"{prefix}{item.type}",  # type: ignore[arg-type]
             stream_name=streams[item.path],
             provenance_index=None if task.noInput else 0,
-            attributes="" if item.names[0] in required else "an",
+            attributes=",".join(["an"] * (item.names[0] not in required) + ["tr=1"] * (item.names[0] in transient)),
             container=item.container,
             storage_token=item.token,
+            destination=item.destination or task.destination,
         )

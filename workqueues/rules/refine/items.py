@@ -147,6 +147,8 @@ def _item(path: str, raw: object, own: str, in_log: bool) -> tuple[Item | None, 
         attributes=attributes,
         n_records=keys.get("num_records") or None,
         source_name=keys.get("sourceName", ""),
+        destination=keys.get("destination", ""),
+        transient=keys.get("transient", False),
     )
     return item, [*problems, *wrong, *more]
 

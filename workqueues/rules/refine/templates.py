@@ -114,8 +114,12 @@ def _inputs(items: Sequence[Item], task: TaskParameters) -> Faults:
 
 
 def _places(item: Item, first: Item, dataset: str) -> Faults:
-    """A dataset has one container and one storage token; a later item need not repeat them."""
-    for key, said, before in (("container", item.container, first.container), ("token", item.token, first.token)):
+    """A dataset has one container, one storage token and one destination; a later item need not repeat them."""
+    for key, said, before in (
+        ("container", item.container, first.container),
+        ("token", item.token, first.token),
+        ("destination", item.destination, first.destination),
+    ):
         if said and said != before:
             yield f"{item.path}.{key}", "contradiction", f"{first.path} says {before or 'nothing'} of {dataset}"
 

@@ -23,7 +23,8 @@ class Item:
     `names` are its datasets (several only for input), `stream` the placeholder that stands for its files, `file_name` the
     template of an output's or log's names. `offset` counts serials, seeds, records or events, by type. `on_command_line` is
     false in `log`. `attributes`: of an input, as the dataset's row has them; `n_records`: length of a sequence; `source_name`:
-    what the payload calls an output.
+    what the payload calls an output; `destination`: where its dataset goes when the task has ended;
+    `transient`: it is removed a while later.
     """
 
     path: str
@@ -42,6 +43,8 @@ class Item:
     attributes: str = ""
     n_records: int | None = None
     source_name: str = ""
+    destination: str = ""
+    transient: bool = False
 
 
 class OutputName(NamedTuple):
@@ -141,6 +144,7 @@ class DatasetPlan:
     container: str = ""
     storage_token: str = ""
     data_vo: str = ""
+    destination: str = ""
 
     @property
     def master(self) -> bool:

@@ -16,9 +16,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PlainValidator
 
+from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import AS_GIVEN, LARGEST, WHOLE, fault, found, problem, read_partly
 from workqueues.rules.jobs.lengths import TASK
+from workqueues.rules.jobs.post_processors import POST_PROCESSORS
 
 MOST_FIELDS = 100
 """Largest number that a list of counts may hold, and most entries of a list."""
@@ -140,6 +142,16 @@ def _architecture(value: object) -> object:
     return value
 
 
+def _post_processing(value: dict[str, Any]) -> dict[str, Any]:
+    name = value.get("name")
+    if not isinstance(name, str) or not name:
+        raise fault("required", "must give the name of a post-processor")
+    if name not in POST_PROCESSORS:
+        near = nearest(name, POST_PROCESSORS)
+        raise fault("exists", f"no post-processor {name[:100]} is installed" + (f"; the nearest name is {near}" if near else ""))
+    return value
+
+
 Whole = Annotated[int, WHOLE]
 Amount = Annotated[float, AS_GIVEN]
 """Whole numbers and others, for fields that `number` declares."""
@@ -152,3 +164,5 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names, json_schema_input_typ
 Counts = Annotated[tuple[int, ...], BeforeValidator(_counts, json_schema_input_type=list[int] | int | str)]
 """Whole numbers from 1 on; read from a list, from one number, or from a text with commas."""
 Architecture = Annotated[str | dict[str, Any], PlainValidator(_architecture, json_schema_input_type=str | dict[str, Any])]
+PostProcessing = Annotated[dict[str, Any], AfterValidator(_post_processing)]
+"""The name of a post-processor, and what else it wants to know."""

@@ -25,6 +25,7 @@ from workqueues.rules.task_parameters.declaration import (
     Names,
     Parameter,
     Percent,
+    PostProcessing,
     Whole,
     flag,
     number,
@@ -186,13 +187,16 @@ class TaskParameters(BaseModel):
     avoidVP: Flag = flag("No virtual-placement queues.", code="AV")
     onlyTagsForFC: Flag = flag("Fat containers by tag only.", code="OT")
     cloudAsVO: Flag = flag("The jobs' VO is the cloud.", row="J26", code="CV")
-    intermediateTask: Flag = flag("Inside a full chain: nothing is copied to the nucleus.", row="J15", code="IN")
+    intermediateTask: Flag = flag("Inside a full chain: nothing is copied to the nucleus.", code="IN")
     useLocalIO: Flag = flag("Inputs are always copied to the work area; pilots do.", code="LI")
     forceStaged: Flag = flag("Other name of useLocalIO.", code="LI")
     fullChain: Literal["only", "require", "capable"] | None = parameter("Whole chain at the nucleus.", row="J15", code="FU")
     altStageOut: Literal["on", "off", "force"] | None = parameter("Another storage when the first fails.", row="U5", code="AT")
-    stayOutputOnSite: Flag = flag("Outputs stay where they are made; they do.", code="SO")
-    destination: str = text("Where outputs go in the end.", row="J7")
+    stayOutputOnSite: Flag = flag("Outputs stay where they are made: nothing is copied to the nucleus.", code="SO")
+    destination: str = text(
+        "Storage endpoint to which all outputs and logs are copied when the task has ended, but for those with their own.",
+        length=60,
+    )
     ddmBackEnd: str = text("Which data management.", default="local", row="U5", code="DE")
     allowIncompleteInDS: Flag = flag("Replicas may be incomplete.", row="P7", code="AI")
     noWaitParent: Flag = flag("Runs beside its parent.", row="J9", code="NW")
@@ -228,7 +232,9 @@ class TaskParameters(BaseModel):
     workflowHoldup: Flag = flag("Waits while workflow steps feed its input.", row="J9", code="WH")
     disableAutoFinish: Flag = flag("No end by time limit.", row="J24", code="DF")
     noThrottle: Flag = flag("Never throttled for failures; tasks are not throttled yet.")
-    outputPostProcessing: Any = parameter("What happens to outputs at the end.", row="J18")
+    outputPostProcessing: PostProcessing | None = parameter(
+        "What a plugin does with the outputs when the task ends well: its `name`, and what else it wants to know."
+    )
 
     # Merging.
     mergeOutput: Flag = flag("Outputs are merged by jobs of the task itself.", row="J8", code="MO")

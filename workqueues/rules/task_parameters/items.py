@@ -36,13 +36,11 @@ class Item(BaseModel):
     token: str = text("Storage token.", length=DATASET["storage_token"])
     hidden: Flag = flag("The value is not on the command line.")
     padding: Flag = parameter("A blank follows the value.", True)
-    destination: str = text("Where the output goes in the end.", row="J7")
     expand: Flag = flag("The datasets in the container are the inputs.", row="J26")
     consolidate: str = text("New container for the comma list.", row="J26")
     files: Any = parameter("Only these files.", row="J23")
     include: str = text("Only files whose names match.", row="J26")
     exclude: str = text("No files whose names match.", row="J26")
-    transient: Any = parameter("Output is not kept.", row="J18")
     check: Flag = flag("The dataset is checked for consistency.", row="J9")
     mergeOnly: Flag = flag("Output of merge jobs only.", row="J8")
     es_only: Flag = flag("Only on the command line of event-service jobs.", row="J13")
@@ -103,6 +101,10 @@ class Written(Template):
     dataset: Given = text("Name of the dataset.", required=True)
     offset: Whole = number("Serial numbers begin at 1 + offset.", high=2_000_000_000)
     allowNoOutput: Flag = flag("A missing output is no error.")
+    transient: Flag = flag("The dataset is removed a while after the end of the task.")
+    destination: str = text(
+        "Storage endpoint to which the dataset is copied when the task has ended.", length=DATASET["destination"]
+    )
 
 
 class Output(Written):

@@ -1,0 +1,25 @@
+"""Whether the grid has a nucleus, or a storage endpoint, of a name."""
+
+from __future__ import annotations
+
+from broker_site.foundation.kernel.registry import nearest
+from brokerage.models import Site, StorageEndpoint
+
+
+def nucleus_fault(name: str) -> str:
+    """What is wrong with the name of a nucleus, with the nearest one; empty where it is one, or while the grid has no sites."""
+    sites = dict(Site.objects.values_list("name", "nucleus"))
+    if not sites or sites.get(name):
+        return ""
+    return _unknown("nucleus", name, [site for site, collects in sites.items() if collects])
+
+
+def destination_fault(name: str) -> str:
+    """What is wrong with the name of a storage endpoint, with the nearest one; empty where it is one, or while there are none."""
+    storages = list(StorageEndpoint.objects.values_list("name", flat=True))
+    return "" if not storages or name in storages else _unknown("storage endpoint", name, storages)
+
+
+def _unknown(what: str, name: str, known: list[str]) -> str:
+    near = nearest(name, known)
+    return f"the grid has no {what} {name}" + (f"; the nearest name is {near}" if near else "")

@@ -1,0 +1,42 @@
+"""Where a nucleus collects the outputs of a task: which of its storage endpoints, by the token of each output. Pure.
+
+Facts on data movement 3.1: `dst:` names a place, `ddd:` means that files stay where they are made, a token that fits none of its
+endpoints is the default one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brokerage.rules.grid.document import Grid
+from brokerage.rules.grid.output_storages import OutputStorage, meant, tokens_to_place
+from brokerage.rules.grid.queue_columns import default_output, output_storage, outputs_of
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """The storage endpoints of a nucleus that take output; `default`: where outputs without a token go, empty if nowhere."""
+
+    storages: tuple[OutputStorage, ...] = ()
+    default: str = ""
+
+    def place(self, token: str) -> str:
+        """The endpoint that collects outputs with this token; empty: they stay where they are made."""
+        if not token:
+            return self.default
+        wanted = tokens_to_place([token])
+        if not wanted:
+            return ""
+        storage = meant(self.storages, wanted[0])
+        return storage.name if storage else self.default
+
+
+STAY = Collection()
+"""Outputs stay where they are made."""
+
+
+def collection_at(grid: Grid, nucleus: str) -> Collection:
+    """How a site of the grid collects outputs."""
+    storages = outputs_of(grid, nucleus)
+    default = default_output(storages)
+    return Collection(tuple(output_storage(storage) for storage in storages), "" if default is None else default.name)
