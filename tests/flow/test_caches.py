@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from broker_site.foundation.kernel.clock import now
 from brokerage.agents import evict as evicting
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.caches import claim_removals, give_back, mark_expired, note_removed
-from brokerage.models import ReplicaChange, StorageEndpoint, Transfer
+from brokerage.models import ComputingQueue, ReplicaChange, StorageEndpoint, Transfer
 from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import mark_storages, run_agents, run_jobs
@@ -32,7 +33,7 @@ def roots(tmp_path: Path) -> Path:
     """Four files at ALPHA, with cache copies at BETA that were used one hour after the other, the last one a day ago."""
     grid("ALPHA", "BETA", path=str(tmp_path))
     mark_storages(tmp_path)
-    catalogue_dataset("d", 4, storage=ORIGIN)
+    catalogue_dataset("dd", 4, storage=ORIGIN)
     for i, file in enumerate(CatalogueFile.objects.order_by("id")):
         cached(tmp_path, file, days=1 + (4 - i) / 24)
         (tmp_path / "ALPHA" / file.lfn).write_bytes(b"x" * file.fsize)
@@ -41,12 +42,12 @@ def roots(tmp_path: Path) -> Path:
 
 def cached(folder: Path, file: CatalogueFile, *, days: float, storage: str = CACHE, **more: object) -> Replica:
     """A cache copy of the file that was last used so many days ago."""
-    path = folder / storage.removesuffix("_DISK") / "demo" / "d" / file.lfn
+    path = folder / storage.removesuffix("_DISK") / "demo" / "dd" / file.lfn
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"x" * file.fsize)
     used = now() - timedelta(days=days)
     return Replica.objects.create(
-        file=file, storage=storage, path=f"demo/d/{file.lfn}", kind="cache", last_used=used, **more
+        file=file, storage=storage, path=f"demo/dd/{file.lfn}", kind="cache", last_used=used, **more
     )  # fmt: skip
 
 
@@ -56,7 +57,7 @@ def expire(**which: object) -> None:
 
 def there(folder: Path, name: str = "BETA") -> list[str]:
     """The files at a storage."""
-    return sorted(path.name for path in (folder / name).rglob("d.*"))
+    return sorted(path.name for path in (folder / name).rglob("dd.*"))
 
 
 def evict() -> str:
@@ -73,11 +74,11 @@ def test_copies_whose_time_is_over_are_removed_and_it_is_told(roots: Path) -> No
     first, second, *_ = CatalogueFile.objects.order_by("id")
     expire(file__in=[first, second])
     assert evict() == ""
-    assert there(roots) == ["d.000002", "d.000003"]
+    assert there(roots) == ["dd.000002", "dd.000003"]
     assert Replica.objects.filter(storage=CACHE).count() == 2
     told = ReplicaChange.objects.filter(file_id=first.id).order_by("id").values_list("storage", "what", "who")
     assert list(told) == [(CACHE, "deleting", "agent:evict"), (CACHE, "removed", "agent:evict")]
-    assert there(roots, "ALPHA") == ["d.000000", "d.000001", "d.000002", "d.000003"]
+    assert there(roots, "ALPHA") == ["dd.000000", "dd.000001", "dd.000002", "dd.000003"]
 
 
 def test_where_space_is_short_the_longest_unused_copies_go_and_no_more_than_needed(
@@ -88,7 +89,7 @@ def test_where_space_is_short_the_longest_unused_copies_go_and_no_more_than_need
     set_override("transfers", "WATERMARK", 100.0, who="user:ada", why="test")
     StorageEndpoint.objects.update(root_state="up")
     evict()
-    assert there(roots) == ["d.000002", "d.000003"], "two of 1000 bytes make up for 1500"
+    assert there(roots) == ["dd.000002", "dd.000003"], "two of 1000 bytes make up for 1500"
 
 
 def test_nothing_goes_for_space_where_there_is_enough(roots: Path) -> None:
@@ -112,11 +113,11 @@ def test_the_last_copy_that_can_be_read_is_kept(roots: Path) -> None:
     Replica.objects.filter(file=second, storage=ORIGIN).delete()
     Replica.objects.filter(file=third, storage=ORIGIN).update(state="deleting", removal_at=now() + timedelta(hours=1))
     evict()
-    assert there(roots) == ["d.000000", "d.000001", "d.000002"]
+    assert there(roots) == ["dd.000000", "dd.000001", "dd.000002"]
     Replica.objects.filter(file=first, storage=ORIGIN).update(state="available")
     StorageEndpoint.objects.filter(name=ORIGIN).update(root_state="down")
     evict()
-    assert "d.000000" in there(roots), "the other copy is at a storage that is down"
+    assert "dd.000000" in there(roots), "the other copy is at a storage that is down"
 
 
 def test_of_two_cache_copies_without_an_origin_one_is_kept(roots: Path) -> None:
@@ -139,23 +140,17 @@ def grid_gamma(folder: Path) -> None:
 def test_a_copy_that_a_job_reads_is_kept_until_the_job_has_ended_and_then_for_its_lifetime(roots: Path) -> None:
     Replica.objects.filter(kind="origin").update(storage="GAMMA_DISK")
     grid_gamma(roots)
-    submitted(reading("t", "d", nFilesPerJob=4))
+    ComputingQueue.objects.filter(name="ALPHA").update(status="offline")
+    submitted(reading("t", "dd", nFilesPerJob=4))
     run_agents()
     expire()
     evict()
     assert len(there(roots)) == 4
     assert not Replica.objects.filter(kind="cache", keep_until__lt=now() + timedelta(days=6)).exists()
-    for queue in grid_queues():
-        run_jobs(queue)
+    assert run_jobs(ComputingQueue.objects.get(name="BETA")) == 1
     Replica.objects.filter(kind="cache").update(keep_until=F("keep_until") - timedelta(days=8))
     evict()
     assert there(roots) == []
-
-
-def grid_queues() -> list:  # type: ignore[type-arg]
-    from brokerage.models import ComputingQueue
-
-    return list(ComputingQueue.objects.order_by("name"))
 
 
 def test_a_copy_from_which_a_transfer_reads_is_kept(roots: Path) -> None:
@@ -167,7 +162,7 @@ def test_a_copy_from_which_a_transfer_reads_is_kept(roots: Path) -> None:
     StorageEndpoint.objects.filter(name=ORIGIN).update(root_state="up")
     expire()
     evict()
-    assert there(roots) == ["d.000000"]
+    assert there(roots) == ["dd.000000"]
 
 
 def test_who_wishes_a_copy_before_its_removal_begins_gets_it_back(roots: Path) -> None:
@@ -177,7 +172,7 @@ def test_who_wishes_a_copy_before_its_removal_begins_gets_it_back(roots: Path) -
     (transfer,) = ask([wish(file)], "test")
     assert transfer is not None, "a copy that is chosen is not told of any more"
     evict()
-    assert "d.000000" in there(roots)
+    assert "dd.000000" in there(roots)
     assert Replica.objects.get(file=file, storage=CACHE).state == "available"
     assert Replica.objects.get(file=file, storage=CACHE).keep_until > now() + timedelta(days=6)
     assert Transfer.objects.filter(id=transfer).values_list("status", "reason").get() == ("done", "seen")
@@ -214,16 +209,16 @@ def test_copies_that_somebody_else_gave_up_are_removed_whatever_they_are(roots: 
     Replica.objects.filter(file=file).update(state="deleting")
     evict()
     assert not Replica.objects.filter(file=file).exists()
-    assert "d.000000" not in there(roots) + there(roots, "ALPHA")
+    assert "dd.000000" not in there(roots) + there(roots, "ALPHA")
 
 
 def test_a_file_that_two_entries_of_the_catalogue_share_stays_while_one_is_kept(roots: Path) -> None:
     twin = catalogue_dataset("other", 1, storage=ORIGIN).files.get()
-    CatalogueFile.objects.filter(id=twin.id).update(lfn="d.000000")
-    Replica.objects.filter(file__lfn="d.000000", storage=ORIGIN).exclude(file=twin).update(state="deleting")
+    CatalogueFile.objects.filter(id=twin.id).update(lfn="dd.000000")
+    Replica.objects.filter(file__lfn="dd.000000", storage=ORIGIN).exclude(file=twin).update(state="deleting")
     evict()
-    assert "d.000000" in there(roots, "ALPHA")
-    assert not Replica.objects.filter(storage=ORIGIN, file__lfn="d.000000").exclude(file=twin).exists()
+    assert "dd.000000" in there(roots, "ALPHA")
+    assert not Replica.objects.filter(storage=ORIGIN, file__lfn="dd.000000").exclude(file=twin).exists()
 
 
 def test_at_a_storage_that_is_away_nothing_is_taken_for_removed(roots: Path) -> None:
@@ -239,10 +234,10 @@ def test_at_a_storage_that_is_away_nothing_is_taken_for_removed(roots: Path) -> 
     assert there(roots) == []
 
 
-@pytest.mark.parametrize("path", ["../ALPHA/d.000000", "/etc/hostname", ".gridbroker-storage", "a//b", "link/d.000000", "demo"])
+@pytest.mark.parametrize("path", ["../ALPHA/dd.000000", "/etc/hostname", ".gridbroker-storage", "a//b", "link/dd.000000", "demo"])
 def test_nothing_outside_of_the_copies_is_removed(roots: Path, path: str) -> None:
     (roots / "BETA" / "link").symlink_to(roots / "ALPHA")
-    Replica.objects.filter(storage=CACHE, file__lfn="d.000000").update(path=path, state="deleting")
+    Replica.objects.filter(storage=CACHE, file__lfn="dd.000000").update(path=path, state="deleting")
     assert "storage BETA_DISK" in evict()
     assert (roots / "BETA" / ".gridbroker-storage").exists()
     assert len(there(roots, "ALPHA")) == 4
@@ -250,8 +245,6 @@ def test_nothing_outside_of_the_copies_is_removed(roots: Path, path: str) -> Non
 
 
 def test_a_storage_that_hangs_holds_up_no_other(roots: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
-
     grid_gamma(roots)
     for file in CatalogueFile.objects.order_by("id"):
         cached(roots, file, days=2, storage="GAMMA_DISK")
