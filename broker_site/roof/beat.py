@@ -10,7 +10,20 @@ from __future__ import annotations
 
 from broker_site.foundation.access.agents import seal  # noqa: F401 - declares it
 from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
-from brokerage.agents import assign, command, evict, finish, free, generate, reap, refresh, share, slots, storage  # noqa: F401 - declares them
+from brokerage.agents import (  # noqa: F401 - declares them
+    assign,
+    command,
+    evict,
+    finish,
+    free,
+    generate,
+    links,
+    reap,
+    refresh,
+    share,
+    slots,
+    storage,
+)
 from workqueues.agents import feed, refine, wake  # noqa: F401 - declares them
 from workqueues.states import TASK
 
@@ -28,6 +41,7 @@ for _duty in (
     AgentDuty("slots", 5.0, (), "looks which slots idle beside work"),
     AgentDuty("refresh", 60.0, (), "keeps the grid up to date"),
     AgentDuty("storage", OFTEN_S, (), "looks whether the storage endpoints are there"),
+    AgentDuty("links", 60.0, (), "counts what waits on the links and how fast it goes"),
     AgentDuty("evict", 30.0, (), "removes copies that nobody needs"),
     AgentDuty("seal", 60.0, (), "seals the audit"),
 ):

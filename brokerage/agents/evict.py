@@ -1,4 +1,4 @@
-"""Agent evict. Takes cache copies whose time is over, or that nobody needs where space is short, and whatever copies are deleting.
+"""Agent evict. Takes cache copies whose time is over or that nobody needs where space is short, and all copies that are deleting.
 Leaves them removed. Next: transfer, for those who wish them again.
 """
 
@@ -72,9 +72,7 @@ def _mark_where_short(run: Run, roots: Mapping[str, StorageRoot], end: float) ->
                     break
 
 
-def _removed(
-    run: Run, copies: Sequence[DoomedCopy], roots: Mapping[str, StorageRoot]
-) -> tuple[list[DoomedCopy], set[str]]:
+def _removed(run: Run, copies: Sequence[DoomedCopy], roots: Mapping[str, StorageRoot]) -> tuple[list[DoomedCopy], set[str]]:
     """Remove the files of copies, at all storages at once: those that are gone, and the storages where something went wrong."""
     patience_s = gdpconfig.value("transfers", "REMOVAL_PATIENCE")
     gone, faulty = [copy for copy in copies if copy.shared], set()

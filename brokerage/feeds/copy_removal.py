@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from brokerage.pilot.storage_root import CANARY, MARKER, StorageRoot
 
-
 LATE = "no time was left for it"
 
 
@@ -34,7 +33,7 @@ def _removed(root: StorageRoot, opened: str, path: str, end: float) -> str:
     parts = path.split("/")
     if not path or "\0" in path or any(part in ("", ".", "..") for part in parts):
         return f"{path!r} is no path below the root"
-    if path == MARKER or root.mark.startswith(CANARY) and path == root.mark.split(":", 2)[2]:
+    if path == MARKER or (root.mark.startswith(CANARY) and path == root.mark.split(":", 2)[2]):
         return f"{path} marks the root"
     try:
         folder = os.open(opened, os.O_PATH | os.O_DIRECTORY)

@@ -46,5 +46,5 @@ class StorageThreads(Generic[T]):
 def _answer(name: str, work: Callable[[], T], answers: dict[str, T | Exception]) -> None:
     try:
         answers[name] = work()
-    except Exception as error:  # whatever it is, the caller is told
+    except OSError as error:
         answers[name] = error

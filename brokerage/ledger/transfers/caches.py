@@ -1,7 +1,8 @@
 """The end of copies: cache copies that nobody needs are chosen, and what is `deleting` goes, in steps that may each be repeated.
 
-A copy that is chosen is `deleting`, and nobody is told of it any more. Until its removal begins (`removal_at`), who wishes it gets
-it back; after that it is gone for good, and a transfer brings it anew. Order of locks: catalogue file -> copy, never waited for.
+A copy that is chosen is `deleting`, and nobody is told of it any more. Until its removal begins (`removal_at`), who wishes it
+gets it back; after that it is gone for good, and a transfer brings it anew. Order of locks: catalogue file -> copy, never waited
+for.
 Here: the rows. Not here: the files (`brokerage.feeds.copy_removal`).
 """
 
