@@ -22,7 +22,7 @@ LEAST_BYTES = 100_000_000
 
 _BEGIN = """
 INSERT INTO brokerage_transfercount (id, counted_at, ended_until)
-VALUES (1, '-infinity', now() - make_interval(secs => %s)) ON CONFLICT DO NOTHING
+VALUES (1, now() - interval '1 day', now() - make_interval(secs => %s)) ON CONFLICT DO NOTHING
 """
 _LOCK = "SELECT counted_at, ended_until FROM brokerage_transfercount WHERE id = 1 FOR UPDATE SKIP LOCKED"
 _HOURS = """

@@ -66,18 +66,20 @@ class LinkColumns:
     def _link(self, source: str, nucleus: str, activity: str) -> _Link:
         """Files that wait, throughput and closeness of a link; not a number where that is not known."""
         files, closeness = 0, nan
-        origin = rate_origin = why = ""
+        origin = why = ""
         fresh: dict[str, float | None] = dict.fromkeys(MOST_AGE)
+        measured_by = dict.fromkeys(MOST_AGE, "")
         for entry in self._links.get((source, nucleus), ()):
             age = age_of(entry, self.now)
             if entry["activity"] == activity and age <= MOST_AGE["1h"]:
                 files, origin = entry["files_queued"], entry.get("origin") or FEED
             for window, oldest in MOST_AGE.items():
                 if age <= oldest and (mbps := entry["mbps"].get(window)) is not None:
-                    fresh[window], rate_origin = float(mbps), entry.get("rate_origin") or FEED
+                    fresh[window], measured_by[window] = float(mbps), entry.get("rate_origin") or FEED
             why = entry.get("why") or why
             closeness = closeness if entry["closeness"] is None else float(entry["closeness"])
         throughput = latest(*fresh.values())
+        rate_origin = next((measured_by[window] for window in MOST_AGE if fresh[window] is not None), "")
         return _Link(files, nan if throughput is None else throughput, closeness, origin, rate_origin, why)
 
 

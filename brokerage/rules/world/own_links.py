@@ -55,14 +55,16 @@ def _joined(told: Mapping[str, Any] | None, load: Mapping[str, Any], windows: se
     """An entry of now from what is told, if anything is, and the load; `windows`: those whose throughput is told of the link."""
     entry = dict(told or _empty(load["from"], load["to"], load["activity"]))
     files = entry["files_queued"] if age_of(entry, now) <= MOST_AGE["1h"] else 0
-    rates = {window: mbps for window, mbps in load["mbps"].items() if window not in windows}
+    rates = {window: rate for window, rate in load["mbps"].items() if window not in windows}
+    mbps = _fresh(entry, now) | rates
     larger = load["files_queued"] >= files
+    latest = next((window for window in MOST_AGE if window in mbps), None)
     return entry | {
         "files_queued": load["files_queued"] if larger else files,
-        "mbps": _fresh(entry, now) | rates,
+        "mbps": mbps,
         "at": None,
         "origin": OWN if larger else FEED,
-        "rate_origin": OWN if rates else FEED,
+        "rate_origin": "" if latest is None else OWN if latest in rates else FEED,
     }
 
 
