@@ -34,7 +34,8 @@ from brokerage.queries.what_if import current_request
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.explain.what_if import what_if
 from brokerage.rules.facts.ask import Ask
-from brokerage.rules.transfers.wishes import PRODUCTION_OUTPUT, FileWish
+from brokerage.rules.grid.measurements import PRODUCTION_OUTPUT
+from brokerage.rules.transfers.wishes import FileWish
 from tests.builders import catalogue_dataset, grid, parameters, submitted
 from tests.flow.steps import mark_storages, run_agents
 from workqueues.models import CatalogueFile, Task

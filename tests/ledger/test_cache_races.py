@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.db import connection, transaction
 
-from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.agency.run import new_run, run_agent
 from broker_site.foundation.kernel.clock import now
 from brokerage.agents import evict as evicting
 from brokerage.ledger.transfers.asking import ask
@@ -51,7 +51,7 @@ def test_wishes_that_come_while_copies_are_removed_are_met_by_the_copy_or_by_a_t
                 met += ask([wish(file, number + 1)], "test")
         return met
 
-    met, *_ = together(wishes, lambda: run_agent("evict", looked=True), lambda: evicting.evict(evicting_run()))
+    met, *_ = together(wishes, lambda: run_agent("evict", looked=True), lambda: evicting.evict(new_run("evict")))
     run_agent("evict", looked=True)
     assert isinstance(met, list)
     for file, transfer in zip(files, met, strict=True):
@@ -60,12 +60,6 @@ def test_wishes_that_come_while_copies_are_removed_are_met_by_the_copy_or_by_a_t
         assert has_copy != open_, f"{file.lfn}: a copy {has_copy}, a transfer {open_}"
         if transfer is None:
             assert has_copy, f"{file.lfn} was told to be there"
-
-
-def evicting_run():  # type: ignore[no-untyped-def]
-    from broker_site.foundation.agency.run import new_run
-
-    return new_run("evict")
 
 
 def test_a_copy_that_was_told_of_in_a_transaction_under_way_is_not_chosen(roots: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 
@@ -143,7 +143,7 @@ def mark_oldest(storage: str, short: float, now: datetime, lifetime_s: float, wh
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('cache copies at'), hashtext(%s))", [storage])
         cursor.execute(_ON_THE_WAY, [storage])
-        short -= float(cursor.fetchone()[0])  # type: ignore[index]
+        short -= float(cursor.fetchone()[0])
         if short <= 0:
             return Marking(0, 0, 0)
         cursor.execute(_OLDEST, {"storage": storage, "now": now, "most": most})
@@ -189,7 +189,11 @@ def note_removed(copies: Sequence[DoomedCopy], who: str) -> int:
     if not copies:
         return 0
     with transaction.atomic(), connection.cursor() as cursor:
-        values = {"ids": [copy.id for copy in copies], "claims": [copy.claim for copy in copies], "who": who[:128]}
+        values: dict[str, Any] = {
+            "ids": [copy.id for copy in copies],
+            "claims": [copy.claim for copy in copies],
+            "who": who[:128],
+        }
         cursor.execute(_REMOVED, values)
         if cursor.rowcount:
             look_after_commit("transfer")

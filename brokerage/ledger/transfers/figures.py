@@ -119,13 +119,13 @@ def count_links(keep_s: float, caps: Caps) -> int | None:
         over = _over(cursor, caps)
         cursor.execute(_COUNT, {"least": LEAST_BYTES})
         cursor.execute(_OPENED, [count[0]])
-        (opened,) = cursor.fetchone()  # type: ignore[misc]
+        (opened,) = cursor.fetchone()
         if opened or over - _over(cursor, caps):
             grid_changed()
             look_after_commit("free")
         cursor.execute("UPDATE brokerage_transfercount SET counted_at = now() WHERE id = 1")
         cursor.execute("SELECT count(*) FROM brokerage_linkload")
-        return int(cursor.fetchone()[0])  # type: ignore[index]
+        return int(cursor.fetchone()[0])
 
 
 def _count_hours(cursor: Any, since: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from broker_site.foundation.gdpconfig import pick
+from broker_site.foundation.gdpconfig.values import pick
 
 SMALL_PART = 0.1
 """A small endpoint keeps this part of its size free, where that is less than what is configured for all."""
