@@ -197,6 +197,23 @@ MATCH_BURST | int | 50 | 1..1000000 | reliability S26
     finished: a slot with very short jobs is kept busy.
 REPORT_RATE | float | 10 | 0..1e6 | reliability S26
     Heartbeats and reports a second of one job, four times as many at once; each web process counts by itself. 0 = no limit.
+
+[transfers]
+# Cache copies, figures of links, and how long ended transfers are kept.
+ONETIME_LIFETIME | duration | 7d | 50ms..3650d | decision D13
+    How long a copy of an input that is read once is kept after its last use.
+WATERMARK | float GB | 250 | 0.. | decision I7
+    Where a storage endpoint has less free space than this, cache copies that nobody needs are removed, those not used for the
+    longest time first. A small endpoint keeps a tenth of its size free instead, where that is less.
+WATERMARK_<storage> | float GB | unset | 0.. | decision I7
+    WATERMARK of one storage endpoint, also of a small one.
+REMOVAL_PATIENCE | duration | 30s | 50ms..4min | decision I6
+    How long a storage endpoint may take to remove a batch of copies; one that takes longer is left, the others go on.
+LINK_BACKLOG_SOURCE | enum own feed larger | larger | | decision I2
+    What the brokerage takes as the files that wait on a link: those of our own transfers, those that a feed or document tells,
+    or the larger number.
+KEEP_ENDED | duration | 7d | 50ms..3650d | facts on data movement 5
+    How long transfers are kept after their end, with their history and who wished them.
 """,
     {"PROCESSING_GROUPS": {"check": _bad_groups}},
 )

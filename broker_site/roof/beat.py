@@ -10,7 +10,21 @@ from __future__ import annotations
 
 from broker_site.foundation.access.agents import seal  # noqa: F401 - declares it
 from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
-from brokerage.agents import assign, command, finish, free, generate, reap, refresh, share, slots, storage, transfer  # noqa: F401 - declares them
+from brokerage.agents import (  # noqa: F401 - declares them
+    assign,
+    command,
+    evict,
+    finish,
+    free,
+    generate,
+    links,
+    reap,
+    refresh,
+    share,
+    slots,
+    storage,
+    transfer,
+)
 from workqueues.agents import feed, refine, wake  # noqa: F401 - declares them
 from workqueues.states import TASK
 
@@ -29,6 +43,8 @@ for _duty in (
     AgentDuty("transfer", 5.0, (), "brings files where they are needed"),
     AgentDuty("refresh", 60.0, (), "keeps the grid up to date"),
     AgentDuty("storage", OFTEN_S, (), "looks whether the storage endpoints are there"),
+    AgentDuty("links", 60.0, (), "counts what waits on the links and how fast it goes"),
+    AgentDuty("evict", 30.0, (), "removes copies that nobody needs"),
     AgentDuty("seal", 60.0, (), "seals the audit"),
 ):
     AGENTS.add(_duty.name, _duty)

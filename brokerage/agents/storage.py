@@ -10,7 +10,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.feeds.storage_roots import look_at
-from brokerage.ledger.storages import note_root
+from brokerage.ledger.storages import note_root, note_space
 from brokerage.models import StorageEndpoint
 from brokerage.queries.pilots import storage_roots
 from brokerage.rules.grid.storage_root import judge_root
@@ -23,9 +23,11 @@ def storage(run: Run) -> int:
     """Look at the root of every endpoint: how many changed their state."""
     full_below_gb = gdpconfig.value("storage", "FULL_BELOW")
     roots = storage_roots()
+    free_gb: dict[str, float | None] = {}
 
     def judge(endpoint: StorageEndpoint) -> bool:
         look = look_at(roots[endpoint.name])
+        free_gb[endpoint.name] = None if look.fault or not endpoint.mark else look.free_gb
         verdict = judge_root(endpoint.mark, look, full_below_gb)
         changed = note_root(endpoint, verdict, look.size_gb or endpoint.root_gb)
         if changed:
@@ -33,4 +35,6 @@ def storage(run: Run) -> int:
         return bool(changed)
 
     endpoints = StorageEndpoint.objects.filter(name__in=roots).order_by("name")
-    return sum(one_by_one(endpoints, judge, lambda endpoint, error: run.leave(f"storage {endpoint.name}", error)))
+    changed = sum(one_by_one(endpoints, judge, lambda endpoint, error: run.leave(f"storage {endpoint.name}", error)))
+    note_space(free_gb)
+    return changed

@@ -36,7 +36,7 @@ def scratch_unscaled(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, 
 def output_space(_ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
     """The default output storage has room, where its free space is published. Source: facts on the brokerage 4."""
     least = config["STORAGE_MIN_FREE_SIZE"]
-    return ~(queues.space_gb < least), {"space_gb": queues.space_gb, "least_gb": least}
+    return ~(queues.space_gb < least), {"space_gb": queues.space_gb, "least_gb": least, "space_from": queues.space_origin}
 
 
 @filter("disk", "a job needs {need_mb:.0f} MB of scratch disk, a core's part is {limit_mb:.0f}", gap=("need_mb", "limit_mb"))
@@ -59,7 +59,7 @@ def scratch(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
 def storage_space(_ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
     """The free space of the output storage is over the limit; none published is none. Source: seed 000; facts on queues 5.2."""
     space, least = queues.known_space_gb, config["STORAGE_MIN_FREE_SIZE"]
-    return space > least, {"space_gb": space, "least_gb": least}
+    return space > least, {"space_gb": space, "least_gb": least, "space_from": queues.space_origin}
 
 
 @filters(

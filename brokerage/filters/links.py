@@ -15,7 +15,7 @@ from brokerage.rules.facts.snapshot import Queues
 @filter("link_unusable", "the link to {nucleus} is blocked", returns=True)
 def link_unusable(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """The link to the nucleus is not blocked; an unknown link passes. Source: seed 000; facts on the brokerage 1, 2.3 row 4."""
-    return queues.link_open, {"nucleus": ask.nucleus or ""}
+    return queues.link_open, {"nucleus": ask.nucleus or "", "why": queues.link_why}
 
 
 @filter(
@@ -28,7 +28,7 @@ def link_unusable(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Num
 def link_backlog(ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numbers]:
     """Not over the cap of files wait on the link to the nucleus. Source: seed 000, 001."""
     cap = config["NQUEUED_SAT_CAP"]
-    numbers = {"link_files": queues.link_files, "cap": cap, "nucleus": ask.nucleus or ""}
+    numbers = {"link_files": queues.link_files, "cap": cap, "nucleus": ask.nucleus or "", "counted_by": queues.link_origin}
     return queues.link_free(cap), numbers
 
 
@@ -63,4 +63,9 @@ def low_network_weight(ask: Ask, queues: Queues, config: Config) -> tuple[Flags 
     """An urgent task (or priority 1000 and more) wants a network weight over the threshold. Source: seed 000."""
     weight = queues.network_weight(config["NQUEUED_SAT_CAP"], config["NW_QUEUE_IMPORTANCE"])
     judged = config["NW_ACTIVE"] and ask.urgent and ask.nucleus
-    return fast_enough(weight, config) if judged else True, {"weight": weight, "least": least_if_urgent(config)}
+    return fast_enough(weight, config) if judged else True, {
+        "weight": weight,
+        "least": least_if_urgent(config),
+        "mbps": queues.mbps,
+        "measured_by": queues.mbps_origin,
+    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
@@ -41,6 +43,18 @@ def note_root(endpoint: StorageEndpoint, verdict: RootVerdict, size_gb: float | 
         if moved and endpoint.root_state == "down":
             _wake(endpoint.name)
     return moved
+
+
+def note_space(free_gb: Mapping[str, float | None]) -> None:
+    """Note the free space that was seen at roots; None where they are not there."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE brokerage_storageendpoint e SET root_free_gb = g.free FROM unnest(%s::text[], %s::float8[]) AS g(name, free)
+            WHERE e.name = g.name AND e.root_free_gb IS DISTINCT FROM g.free
+            """,
+            [list(free_gb), list(free_gb.values())],
+        )
 
 
 def _wake(storage: str) -> None:

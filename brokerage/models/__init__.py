@@ -8,6 +8,7 @@ from brokerage.models.grid_feeds import Feed
 from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
 from brokerage.models.transfer import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
+from brokerage.models.transfer_figures import LinkHour, LinkLoad, TransferCount
 from brokerage.models.waiting import GridRevision, TaskWait, WaitGroup
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "JobRetryHistory",
     "JobSpec",
     "Link",
+    "LinkHour",
+    "LinkLoad",
     "LocalCopy",
     "LocalOverride",
     "Measured",
@@ -41,6 +44,7 @@ __all__ = [
     "TaskWait",
     "Transfer",
     "TransferChange",
+    "TransferCount",
     "TransferLink",
     "TransferWish",
     "WaitGroup",

@@ -98,6 +98,9 @@ class StorageEndpoint(Described):
     )
     root_since = models.DateTimeField(null=True, blank=True, help_text="since when its root is so")
     root_gb = models.FloatField(null=True, blank=True, help_text="size of the file system of its root, GB")
+    root_free_gb = models.FloatField(
+        null=True, blank=True, help_text="free space there when the server last looked; where none is published, it holds"
+    )
 
     def __str__(self) -> str:
         return self.name

@@ -185,7 +185,15 @@ class JobInput(models.Model):
             ),
             models.CheckConstraint(name="job_input_status", condition=Q(status__in=["live", "used", "returned"])),
         ]
-        indexes = [models.Index(fields=["file_id"], name="job_input_returned", condition=Q(status="returned"))]
+        indexes = [
+            models.Index(fields=["file_id"], name="job_input_returned", condition=Q(status="returned")),
+            # With job_input_one_live: who uses a file now.
+            models.Index(
+                fields=["file_id"],
+                name="job_input_live_shared",
+                condition=Q(status="live") & (Q(tracked=False) | Q(event_range_id__isnull=False)),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.job_id} {self.file_id}"

@@ -37,7 +37,9 @@ def link_facts() -> LinkFacts:
     """Closeness of the links, and those that are blocked: by the grid, by operators, or for a while by failures."""
     closeness: dict[tuple[str, str], float] = {}
     blocked: dict[tuple[str, str], str] = {}
-    for source, to, value in Link.objects.filter(closeness__isnull=False).values_list("source_id", "destination_id", "closeness"):
+    for source, to, value in Link.objects.values_list("source_id", "destination_id", "closeness"):
+        if value is None:
+            continue
         closeness[source, to] = value
         if value == BLOCKED:
             blocked[source, to] = f"the link from {source} to {to} is blocked"

@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from broker_site.foundation.kernel import clock
-from brokerage.models import ComputingQueue, DeclaredSlots, Link, Measured, QueueStorage, Site, Software, StorageEndpoint
+from brokerage.models import ComputingQueue, DeclaredSlots, Measured, QueueStorage, Site, Software, StorageEndpoint
+from brokerage.queries.links import load_links
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
-from brokerage.rules.grid.measurements import ALL, NO_JOBS, SLOT, WINDOWS, WORK, Facts
-from brokerage.rules.grid.storage_root import access_left
+from brokerage.rules.grid.measurements import ALL, NO_JOBS, SLOT, WORK, Facts
+from brokerage.rules.grid.queue_columns import SEEN_SPACE, usable_gb
+from brokerage.rules.grid.storage_root import access_left, told_space_gb
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.states import JOB
 from workqueues.rules.jobs.activity import ANALYSIS_LABELS
@@ -35,7 +37,8 @@ _OF_STORAGE = tuple(column for column in STORAGE if column != "site")
 def load_snapshot(now: datetime | None = None) -> GridSnapshot:
     """The grid with its jobs, pilots and remaining work."""
     grid = load_grid()
-    return GridSnapshot(grid, load_facts(grid), now or clock.now())
+    now = now or clock.now()
+    return GridSnapshot(grid, load_facts(grid, now), now)
 
 
 def load_grid() -> Grid:
@@ -43,7 +46,9 @@ def load_grid() -> Grid:
     sites = [Entry(row.pop("name"), row) for row in Site.objects.order_by("name").values("name", "attributes", *SITE)]
     storages = [
         Entry(row.pop("name"), _with_site(_with_root(row)))
-        for row in StorageEndpoint.objects.order_by("name").values("name", "attributes", "site_id", "root_state", *_OF_STORAGE)
+        for row in StorageEndpoint.objects.order_by("name").values(
+            "name", "attributes", "site_id", "root_state", "root_free_gb", *_OF_STORAGE
+        )
     ]
     roles: dict[int, list[tuple[str, str, int]]] = defaultdict(list)
     for queue, access, storage, position in QueueStorage.objects.order_by("queue_id", "access", "position").values_list(
@@ -58,8 +63,11 @@ def load_grid() -> Grid:
 
 
 def _with_root(row: dict[str, Any]) -> dict[str, Any]:
-    """The columns of a storage endpoint, with the accesses that its root leaves."""
+    """The columns of a storage endpoint, with what its root leaves of accesses, and its space where none is published."""
     row["status"] = access_left(row["status"], row.pop("root_state"))
+    seen = row.pop("root_free_gb")
+    if seen is not None and usable_gb(Entry("", row)) is None:
+        row |= {"free_gb": told_space_gb(seen), "attributes": row["attributes"] | {SEEN_SPACE: "its root"}}
     return row
 
 
@@ -69,7 +77,7 @@ def _with_site(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def load_facts(grid: Grid) -> Facts:
+def load_facts(grid: Grid, now: datetime) -> Facts:
     """What is true of this moment, without what belongs to one task."""
     sites = {site.name for site in grid.sites}
     counts, work = _job_counts(sites), _work(sites)
@@ -78,7 +86,7 @@ def load_facts(grid: Grid) -> Facts:
         total_rw[entry["nucleus"]] += entry["rw"]
     return Facts(
         now=None,
-        links=_links(),
+        links=load_links(sites, now),
         jobs=counts.jobs,
         pilots=_pilots(counts.waiting_since),
         slots=_slots(),
@@ -171,25 +179,6 @@ def _pilots(waiting_since: Mapping[str, datetime]) -> tuple[Mapping[str, Any], .
         )
         known = ("queue", "requests_3h", "last_start", "idle", "asked_lately")
         return tuple(dict(zip(known, row, strict=True)) | {"waiting_since": waiting_since.get(row[0])} for row in cursor)
-
-
-def _links() -> tuple[Mapping[str, Any], ...]:
-    """What is known of the way from one site to another; how old a figure may be is for the rules."""
-    rows = Link.objects.order_by("source_id", "destination_id", "activity")
-    mbps_of = tuple(f"mbps_{window}" for window in WINDOWS)
-    columns = ("source_id", "destination_id", "activity", "files_queued", *mbps_of, "closeness", "measured_at")
-    return tuple(
-        {
-            "from": source,
-            "to": to,
-            "activity": activity,
-            "files_queued": files,
-            "mbps": {window: value for window, value in zip(WINDOWS, mbps, strict=True) if value is not None},
-            "closeness": closeness,
-            "at": at,
-        }
-        for source, to, activity, files, *mbps, closeness, at in rows.values_list(*columns)
-    )
 
 
 def _software(grid: Grid) -> dict[str, Mapping[str, Any]]:

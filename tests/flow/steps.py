@@ -37,6 +37,8 @@ ROUND = (
     "transfer",
     "refresh",
     "storage",
+    "links",
+    "evict",
     "seal",
 )
 

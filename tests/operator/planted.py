@@ -13,6 +13,8 @@ def change(table: str, what: str, condition: str = "TRUE") -> str:
 TASK, DATASET, FILE = "workqueues_task", "workqueues_dataset", "workqueues_file"
 JOB, INPUT, JOB_CHANGE = "brokerage_job", "brokerage_jobinput", "brokerage_jobchange"
 RANGE = "workqueues_eventrange"
+TRANSFER, WISH, REPLICA = "brokerage_transfer", "brokerage_transferwish", "workqueues_replica"
+AN_ENDED_JOB = f"(SELECT min(id) FROM {JOB} WHERE ended_at IS NOT NULL)"
 CUT = f"id IN (SELECT file_id FROM {RANGE})"
 INPUTS = "type IN ('input', 'pseudo_input')"
 OF_DONE = "task_id IN (SELECT id FROM workqueues_task WHERE status = 'done')"
@@ -98,4 +100,22 @@ PLANTED: dict[str, str] = {
     "job_history_path": f"DELETE FROM {JOB_CHANGE} WHERE id = (SELECT min(id) FROM {JOB_CHANGE} WHERE new = 'running')",
     "job_history_end": change(JOB, "epoch = epoch + 1"),
     "job_epochs_grow": change(JOB_CHANGE, "epoch = 0", "new = 'sent'"),
+    "transfer_open_once": f"""
+        INSERT INTO {TRANSFER} (file_id, destination, destination_site, status, activity, vo, bytes, checksum)
+        SELECT file_id, destination, destination_site, status, activity, vo, bytes, checksum FROM {TRANSFER}
+        WHERE ended_at IS NULL LIMIT 1""",
+    "transfer_ended": change(TRANSFER, "ended_at = NULL", "status = 'cancelled'"),
+    "transfer_keyed": change(TRANSFER, "key = NULL", "status = 'submitting'"),
+    "wish_of_open_transfer": change(WISH, "closed_at = NULL", "closed_at IS NOT NULL"),
+    "assigned_job_waits": change(JOB, "status = 'assigned'", "status = 'activated'"),
+    "transferring_job_waits": change(JOB, "status = 'transferring'", "status = 'activated'"),
+    "input_wish_of_assigned_job": change(WISH, f"role = 'input', job_id = {AN_ENDED_JOB}", "closed_at IS NULL"),
+    "output_wish_of_transferring_job": change(WISH, f"role = 'output', job_id = {AN_ENDED_JOB}", "closed_at IS NULL"),
+    "place_without_the_file": f"""
+        INSERT INTO {REPLICA} (file_id, storage) SELECT file_id, destination FROM {TRANSFER} WHERE status = 'queued' LIMIT 1""",
+    "done_transfer_has_its_copy": f"DELETE FROM {REPLICA} WHERE storage = 'BETA_DISK'",
+    "moving_file_travels": change("workqueues_cataloguefile", "moving = true"),
+    "copy_there_is_not_removed": change(REPLICA, "removal_at = now()"),
+    "transfer_history_path": change("brokerage_transferchange", "old = 'done'", "new = 'submitting'"),
+    "transfer_history_end": change(TRANSFER, "status = 'submitted'", "status = 'queued'"),
 }

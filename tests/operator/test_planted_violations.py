@@ -6,14 +6,19 @@ The tests of this file share one transaction on a database after a campaign, in 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from pytest_django import DjangoDbBlocker
 
-from brokerage.models import Job
+from brokerage.ledger.transfers.asking import ask
+from brokerage.ledger.transfers.ends import end_unmet, finish
+from brokerage.ledger.transfers.moves import TransferMove, move_transfers
+from brokerage.models import Job, Site, StorageEndpoint
 from brokerage.queries.invariants import INVARIANTS, Invariant, look, look_at
+from brokerage.rules.transfers.wishes import DATASETS, FileWish
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.cutting import cut, shared
 from tests.cutting import end as end_cut
@@ -21,7 +26,7 @@ from tests.flow.steps import BAD, end, run_agents, run_jobs
 from tests.operator.planted import PLANTED
 from tests.operator.taking import taken
 from workqueues.ledger.commands import command
-from workqueues.models import Submission, Task
+from workqueues.models import CatalogueFile, Submission, Task
 
 NAMES = [invariant.name for invariant in INVARIANTS]
 
@@ -57,6 +62,19 @@ def campaign() -> None:
     end_cut(good, "finished")
     end_cut(bad, "failed")
     cut(of, 5, most=1)
+    transfers()
+
+
+def transfers() -> None:
+    """Files of in.data are wished at BETA: one is there, one is on its way, one waits, and one is not wanted any more."""
+    site = Site.objects.create(name="SITE_BETA")
+    StorageEndpoint.objects.create(name="BETA_DISK", site=site)
+    files = CatalogueFile.objects.filter(dataset__name="in.data").order_by("id")
+    asked = ask([FileWish(f.id, "BETA_DISK", "dataset", DATASETS, "demo", dataset_id=1) for f in files], "test")
+    done, under_way, _, unwanted = (TransferMove(id_, new_key=uuid4()) for id_ in asked if id_ is not None)
+    move_transfers([done, under_way], "submitting", "test", claim_s=60).run()
+    finish([TransferMove(done.id)], "test")
+    end_unmet([TransferMove(unwanted.id, "not wanted", reason="no_wish")], "cancelled", "test")
 
 
 @pytest.fixture(scope="module")

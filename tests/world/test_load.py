@@ -178,4 +178,4 @@ def test_the_number_of_queries_is_the_same_whatever_the_size() -> None:
         pilot(queue)
     with CaptureQueriesContext(connection) as many:
         assert len(load_snapshot().queues(Ask())) == 46
-    assert len(many) == len(few) <= 12
+    assert len(many) == len(few) <= 14

@@ -107,6 +107,9 @@ class Replica(models.Model):
     keep_until = models.DateTimeField(
         null=True, blank=True, help_text="when a cache copy may go whatever space is free; null: not"
     )
+    removal_at = models.DateTimeField(
+        null=True, blank=True, help_text="of one that is deleting: its removal began, and is tried again then; null: it did not"
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["file", "storage"], name="replica_once")]

@@ -61,9 +61,10 @@ SELECT w.number, s.id FROM wished w LEFT JOIN seen s USING (file_id, destination
 _THERE = """
 SELECT g.number
 FROM unnest(%(files)s::bigint[], %(destinations)s::text[]) WITH ORDINALITY AS g(file_id, destination, number)
-WHERE EXISTS (
-    SELECT FROM workqueues_replica r WHERE r.file_id = g.file_id AND r.storage = g.destination AND r.state = 'available')
+    JOIN workqueues_replica r ON r.file_id = g.file_id AND r.storage = g.destination
+WHERE r.state = 'available' ORDER BY r.id FOR KEY SHARE OF r
 """
+"""The copies are held until the caller's transaction ends, so that none is chosen for removal for which a job was made."""
 
 
 def ask(wishes: Sequence[FileWish], who: str, why: str = "asked for") -> list[int | None]:

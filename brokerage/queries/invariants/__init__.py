@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from django.db import connection, transaction
 
-from brokerage.queries.invariants import datasets, events, files, histories, jobs, tasks
+from brokerage.queries.invariants import datasets, events, files, histories, jobs, tasks, transfers
 from brokerage.queries.invariants.statement import PARAMETERS, Invariant
 
 __all__ = ["INVARIANTS", "Finding", "Invariant", "check", "look", "look_at"]
@@ -25,6 +25,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     *events.INVARIANTS,
     *jobs.INVARIANTS,
     *histories.INVARIANTS,
+    *transfers.INVARIANTS,
 )
 
 TIMEOUT = "10min"

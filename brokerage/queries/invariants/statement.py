@@ -8,7 +8,7 @@ from typing import Any
 
 from broker_site.foundation.kernel.machine import Machine
 from brokerage.rules.facts.job_kind import BUILT_KINDS, JobKind
-from brokerage.states import JOB
+from brokerage.states import JOB, TRANSFER
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, OUTPUT_DATASET, TASK
 
 
@@ -35,6 +35,8 @@ PARAMETERS: Mapping[str, Any] = {
     "input_types": list(INPUT_TYPES),
     "task_arrows": arrows(TASK),
     "job_arrows": arrows(JOB),
+    "transfer_final": sorted(TRANSFER.final),
+    "transfer_arrows": arrows(TRANSFER),
     "input_dataset_arrows": arrows(INPUT_DATASET),
     "output_dataset_arrows": arrows(OUTPUT_DATASET),
 }

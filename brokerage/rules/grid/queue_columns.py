@@ -55,6 +55,9 @@ IN_USE = "ACTIVE"
 VIRTUAL = "_VP_DISK"
 """How names of storages end that are caches of virtual placement."""
 
+SEEN_SPACE = "free_gb_from"
+"""Attribute of a storage whose free space is not published: where the number comes from."""
+
 TO_NUCLEUS = (PRODUCTION_OUTPUT, EXPRESS)
 
 
@@ -165,6 +168,7 @@ def _queue_row(queue: QueueEntry, storages: QueueStorages, facts: Facts, busy: _
         "storage": "" if output is None else output.name,
         "output_site": "" if output is None else output.columns["site"],
         "space_gb": None if output is None else usable_gb(output),
+        "space_origin": "" if output is None else output.columns["attributes"].get(SEEN_SPACE, ""),
         "input_space_gb": None if source is None or source is output else usable_gb(source),
         "max_io_intensity": switches.number("max_io_intensity"),
         "use_only_local_data": switches.on("use_only_local_data"),

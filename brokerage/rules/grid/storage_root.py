@@ -5,6 +5,7 @@ Who looks: `brokerage.feeds.storage_roots`, pilots (`brokerage.pilot.storage_roo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, get_args
 
@@ -40,6 +41,14 @@ def judge_root(mark: str, look: RootLook, full_below_gb: float) -> RootVerdict:
     if look.free_gb < full_below_gb:
         return RootVerdict("full", f"{look.free_gb:.3g} GB are free, less than {full_below_gb:g}")
     return RootVerdict("up")
+
+
+def told_space_gb(free_gb: float) -> float:
+    """Free space as it is told: two digits, downwards, so that what is told changes seldom."""
+    if free_gb < 1:
+        return 0.0
+    digit = 10.0 ** (math.floor(math.log10(free_gb)) - 1)
+    return round(math.floor(free_gb / digit + 1e-9) * digit, 1)
 
 
 def access_left(status: Mapping[str, str] | None, state: str) -> Mapping[str, str]:

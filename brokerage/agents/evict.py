@@ -1,0 +1,93 @@
+"""Agent evict. Takes cache copies whose time is over or that nobody needs where space is short, and all copies that are deleting.
+Leaves them removed. Next: transfer, for those who wish them again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import Run, agent
+from brokerage.feeds.copy_removal import remove_copies
+from brokerage.feeds.patience import StorageThreads
+from brokerage.feeds.storage_roots import look_at
+from brokerage.ledger.transfers.caches import (
+    DoomedCopy,
+    claim_removals,
+    give_back,
+    mark_expired,
+    mark_oldest,
+    note_removed,
+)
+from brokerage.pilot.storage_root import StorageRoot
+from brokerage.queries.cache_storages import storages_with_caches, storages_with_removals
+from brokerage.queries.pilots import storage_roots
+from brokerage.rules.grid.storage_root import RootLook
+from brokerage.rules.transfers.caches import bytes_short
+
+BATCH = 500
+LONGEST_S = 60.0
+"""Time after which a run begins no further batch."""
+
+LOOKS: StorageThreads[RootLook] = StorageThreads()
+REMOVALS: StorageThreads[list[str]] = StorageThreads()
+
+
+@agent("evict")
+def evict(run: Run) -> int:
+    """Remove copies: how many."""
+    roots, end = storage_roots(), time.monotonic() + LONGEST_S
+    lifetime_s = gdpconfig.value("transfers", "ONETIME_LIFETIME")
+    while time.monotonic() < end and mark_expired(run.now, lifetime_s, run.who, BATCH).seen == BATCH:
+        continue
+    _mark_where_short(run, roots, end)
+    removed, tried = 0, set(roots)
+    while time.monotonic() < end and (storages := tried.intersection(storages_with_removals())):
+        give_back(storages, lifetime_s, run.who, BATCH)
+        copies = claim_removals(storages, run.claim_s, BATCH)
+        if not copies:
+            break
+        gone, faulty = _removed(run, copies, roots)
+        removed += note_removed(gone, run.who)
+        tried -= faulty
+    return removed
+
+
+def _mark_where_short(run: Run, roots: Mapping[str, StorageRoot], end: float) -> None:
+    """Choose the oldest copies where less space is free than the watermark."""
+    config = gdpconfig.component("transfers")
+    works = {name: partial(look_at, roots[name]) for name in storages_with_caches() if name in roots}
+    for name, look in LOOKS.run(works, config["REMOVAL_PATIENCE"]).items():
+        if isinstance(look, Exception):
+            run.leave(f"storage {name}", look)
+        elif not look.fault and look.writable:
+            short = bytes_short(config, name, look.free_gb, look.size_gb)
+            why = f"{look.free_gb:.3g} GB are free at {name}, {look.free_gb + short / 1e9:.3g} are kept free"
+            while short > 0 and time.monotonic() < end:
+                batch = mark_oldest(name, short, run.now, config["ONETIME_LIFETIME"], run.who, why, BATCH)
+                if batch.seen < BATCH:
+                    break
+
+
+def _removed(run: Run, copies: Sequence[DoomedCopy], roots: Mapping[str, StorageRoot]) -> tuple[list[DoomedCopy], set[str]]:
+    """Remove the files of copies, at all storages at once: those that are gone, and the storages where something went wrong."""
+    patience_s = gdpconfig.value("transfers", "REMOVAL_PATIENCE")
+    gone, faulty = [copy for copy in copies if copy.shared], set()
+    at: dict[str, list[DoomedCopy]] = defaultdict(list)
+    for copy in copies:
+        if not copy.shared:
+            at[copy.storage].append(copy)
+    works = {name: partial(remove_copies, roots[name], [c.path for c in there], patience_s) for name, there in at.items()}
+    for name, faults in REMOVALS.run(works, patience_s).items():
+        if isinstance(faults, Exception):
+            run.leave(f"storage {name}", faults)
+            faulty.add(name)
+            continue
+        gone += [copy for copy, fault in zip(at[name], faults, strict=True) if not fault]
+        if wrong := [fault for fault in faults if fault]:
+            run.leave(f"storage {name}", RuntimeError(f"{wrong[0]}" + (f", and {len(wrong) - 1} more" if wrong[1:] else "")))
+            faulty.add(name)
+    return gone, faulty

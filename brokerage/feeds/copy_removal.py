@@ -1,0 +1,56 @@
+"""Removing copies below the root of a storage endpoint: only what the catalogue names, and never the root's mark.
+
+Here: what happens on storage. Not here: which copies go, and that they are gone (`brokerage.ledger.transfers.caches`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Sequence
+
+from brokerage.pilot.storage_root import CANARY, MARKER, StorageRoot
+
+LATE = "no time was left for it"
+
+
+def remove_copies(root: StorageRoot, paths: Sequence[str], patience_s: float) -> list[str]:
+    """Remove the files at these paths below the root: for each what went wrong, empty where it is gone or was not there.
+
+    After `patience_s` nothing more is removed: who waits for this may have given up, and files of these names may be new ones.
+    Raises StorageDown, also when the root goes away meanwhile: nothing is known of any of them then. At a root that was never
+    marked nothing is removed, since what is not found there may be somewhere else.
+    """
+    if not root.mark:
+        return [f"the root of storage {root.name} was never marked"] * len(paths)
+    end = time.monotonic() + patience_s
+    with root.opened() as opened:
+        return [_removed(root, str(opened), path, end) for path in paths]
+
+
+def _removed(root: StorageRoot, opened: str, path: str, end: float) -> str:
+    parts = path.split("/")
+    if not path or "\0" in path or any(part in ("", ".", "..") for part in parts):
+        return f"{path!r} is no path below the root"
+    if path == MARKER or (root.mark.startswith(CANARY) and path == root.mark.split(":", 2)[2]):
+        return f"{path} marks the root"
+    try:
+        folder = os.open(opened, os.O_PATH | os.O_DIRECTORY)
+        try:
+            for part in parts[:-1]:
+                inner = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = inner
+            if not stat.S_ISREG(os.stat(parts[-1], dir_fd=folder, follow_symlinks=False).st_mode):
+                return f"{path} is no file"
+            if time.monotonic() > end:
+                return LATE
+            os.unlink(parts[-1], dir_fd=folder)
+        finally:
+            os.close(folder)
+    except FileNotFoundError:
+        return ""
+    except OSError as problem:
+        return f"{path} cannot be removed: {problem.strerror}"
+    return ""
