@@ -102,17 +102,6 @@ INVARIANTS = (
         """,
     ),
     Invariant(
-        "moving_file_travels",
-        "A file that is on its way to its dataset is brought by a transfer, or its copies are being removed.",
-        f"""
-        SELECT 'file ' || f.id || ' ' || f.lfn FROM workqueues_cataloguefile f
-        WHERE f.moving AND NOT EXISTS (
-                SELECT FROM brokerage_transfer t JOIN brokerage_transferwish w ON w.transfer_id = t.id AND w.closed_at IS NULL
-                WHERE t.file_id = f.id AND t.ended_at IS NULL AND w.role IN ({OUTPUT_ROLES.sql}))
-            AND EXISTS (SELECT FROM workqueues_replica r WHERE r.file_id = f.id AND r.state = 'available')
-        """,
-    ),
-    Invariant(
         "copy_there_is_not_removed",
         "The removal of a copy that is told to be there has not begun.",
         """
