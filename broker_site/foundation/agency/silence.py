@@ -1,7 +1,7 @@
 """A Redis that is there but silent costs one of many callers its patience, not each of them.
 
-Messages through it may be lost; a commit that waits for one in vain keeps other pilots waiting. Not here: a Redis that is not there,
-which says so at once.
+Messages may be lost; a commit that waits for one in vain keeps other pilots waiting. Not here: a Redis that is not there, which
+says so at once.
 """
 
 from __future__ import annotations
