@@ -69,8 +69,6 @@ def free(run: Run) -> int:
     urgent = groups_to_judge(world, idle_since, again_s / 2, MOST_GROUPS)
     urgent += _rested(groups_beside(idle_since, MOST_GROUPS - len(urgent), urgent), run.now)
     touched, later = groups_touched(world, _moved, again_s / 2, MOST_GROUPS - len(urgent), urgent)
-    if not later:
-        _moved.clear()
     groups = urgent + touched
     grants, config = JobGrants(loads), BrokerConfig(gdpconfig.component)
     more_left: list[int] = []
@@ -93,6 +91,8 @@ def free(run: Run) -> int:
     freed = end_waits(list(chain.from_iterable(tasks)))
     note_causes(causes)
     note_judged(groups, more_left, world)
+    if not later:
+        _moved.clear()  # only now: a run that ends before has told nobody
     return max(freed, len(urgent) if len(urgent) == MOST_GROUPS else 0)
 
 

@@ -5,6 +5,8 @@ A task is looked at itself. At a queue and in a share groups are judged, and as 
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import connection, transaction
 
 from broker_site.foundation.access.auditing import audit
@@ -48,7 +50,7 @@ def look_at_share(caller: Principal, share: GlobalShare) -> int:
     return _judge(caller, "share.look", f"share {share.name}", share.vo, _IN_SHARE, share.vo, share.name)
 
 
-def _judge(caller: Principal, act: str, target: str, vo: str, statement: str, *values: object) -> int:
+def _judge(caller: Principal, act: str, target: str, vo: str, statement: str, *values: Any) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         audit(act, caller, target, vo=vo)
         cursor.execute(statement, [*values, LOOK_NOW])

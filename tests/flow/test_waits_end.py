@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
@@ -21,6 +23,7 @@ from brokerage.rules.dispatch.matching import Resource
 from brokerage.rules.placement.wait_cause import LOOK_NOW
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import end, run_agents, take, try_take
+from tests.locks import locked
 from workqueues.ledger.commands import command
 from workqueues.models import Task
 
@@ -274,3 +277,22 @@ def test_those_for_which_there_was_no_room_go_on_as_room_comes() -> None:
         run_agents(1, ("free",))
     run_agents(2)
     assert Job.objects.filter(task_id__in=[task.id for task in tasks], status="finished").count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("lock", "joined"), [("FOR UPDATE", 1), ("FOR NO KEY UPDATE", 4)])
+def test_a_group_that_somebody_keeps_locked_holds_up_no_agent_and_none_of_its_tasks_for_long(lock: str, joined: int) -> None:
+    (queue,) = grid("ALPHA")
+    waiting(1, "first", ramCount=9000)
+    with locked(f"SELECT FROM brokerage_waitgroup {lock}"):
+        began = time.monotonic()
+        waiting(3, "more", ramCount=9000)
+        assert TaskWait.objects.count() == joined
+        change(queue, "maxrss", "16000")
+        assert freed() == joined, "it is judged all the same"
+        assert time.monotonic() - began < 10
+    for task in Task.objects.exclude(id__in=TaskWait.objects.values("task_id")):
+        assert task.next_look_at is not None and task.next_look_at < timezone.now() + timedelta(seconds=11), "it looks again soon"
+        Task.objects.filter(id=task.id).update(next_look_at=Now())
+    run_agents()
+    assert Job.objects.values("task_id").distinct().count() == 4
