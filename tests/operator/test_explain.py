@@ -222,9 +222,9 @@ def test_a_queue_alone_tells_why_it_gets_no_work() -> None:
     assert f"-lowmemory 1 1 1 persistent tasks {first.id}" in lines
     assert lines_of("--queue", "BETA")[0] == "Queue BETA: Empty: the queue is offline."
     found = json.loads("\n".join(lines_of("--queue", "BETA", "--json")))
-    assert [(t["criterion"], t["first"], t["failed"], t["alone"]) for t in found["tallies"]] == [
-        ("-status", 1, 1, 0),
-        ("-lowmemory", 0, 1, 0),
+    assert [(t["criterion"], t["first"], t["failed"], t["alone"], t["lasts"]) for t in found["tallies"]] == [
+        ("-status", 1, 1, 0, False),
+        ("-lowmemory", 0, 1, 0, True),
     ]
     with pytest.raises(CommandError, match=r"there is no computing queue NOWHERE$"):
         call_command("explain", "--queue", "NOWHERE")
