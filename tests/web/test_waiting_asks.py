@@ -144,6 +144,13 @@ def test_one_pilot_has_so_many_asks_waiting_and_no_more(server: Server, queue: C
     assert json.loads(refused)["title"] == "Too many asks wait"
 
 
+def test_a_large_ask_does_not_wait_since_its_body_would_be_kept(server: Server, queue: ComputingQueue) -> None:
+    padded = {"request": str(uuid4()), "cores": 1, "wait_s": 20, "padding": "x" * 10_000}
+    began = time.monotonic()
+    assert ask(server, "/api/v1/pilots/match/", pilot(server), padded, 40)[0] == 204
+    assert time.monotonic() - began < 5
+
+
 def test_a_server_that_ends_answers_who_waits_within_a_second(queue: ComputingQueue, redis_url: str, tmp_path: Path) -> None:
     with serving(tmp_path / "rsgi.log", REDIS_URL=redis_url) as ours:
         token = pilot(ours)

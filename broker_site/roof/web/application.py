@@ -39,6 +39,8 @@ STEP_S, STEP_BYTES = 0.25, 1_000_000
 """A long answer is made in steps of about this size; after each one its thread serves others."""
 IN_MEMORY = 1_000_000
 """Bytes of a long answer that are kept in memory; a longer one lies in a file."""
+HELD_BYTES = 4_096
+"""An ask with a larger body is answered at once: bodies of asks that wait are kept, beyond what `Bodies` counts."""
 OPENED_S = 30.0
 """Granian has opened the file long before."""
 LOOK_S = 0.5
@@ -150,7 +152,7 @@ class Application:
                 unsent = await lane.run(self._work(lane, answer, environ_of(scope, body), small=len(body) <= SMALL))
             finally:
                 self.bodies.release(body)
-            if unsent is not None and unsent.ask is not None:
+            if unsent is not None and unsent.ask is not None and len(body) <= HELD_BYTES:
                 unsent = await self._hold(scope, answer, lane, body, unsent, since)
         except (ProtocolClosed, ConnectionError):
             return  # the client has left before its request was whole, or answered
