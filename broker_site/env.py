@@ -96,6 +96,8 @@ class Env:
     """GRIDBROKER_PEOPLE_THREADS: threads of a web process for pages, admin and the users' REST."""
     pilot_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PILOT_THREADS"), BeforeValidator(_threads)] = 8
     """GRIDBROKER_PILOT_THREADS: threads of a web process for heartbeats, and as many for pilots that ask."""
+    web_connections: Annotated[int, Field(validation_alias="GRANIAN_BACKPRESSURE"), BeforeValidator(_connections)] = 512
+    """GRANIAN_BACKPRESSURE: connections that a web process takes at a time, as Granian reads it (its default for two)."""
     worker_memory_mb: Annotated[int, Field(validation_alias="GRIDBROKER_WORKER_MEMORY_MB"), BeforeValidator(_megabytes)] = 1500
     """GRIDBROKER_WORKER_MEMORY_MB: so much memory a process of the worker may take beyond that of its start."""
     secret_key_file: InitVar[Annotated[str, Field(validation_alias="SECRET_KEY_FILE"), BeforeValidator(_content)]] = ""
@@ -238,6 +240,12 @@ def _body_time(text: str) -> int:
 def _threads(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 64:
         raise ValueError(f"must be a number of threads from 1 to 64, not {text!r}")
+    return int(text)
+
+
+def _connections(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+        raise ValueError(f"must be a number of connections from 1 to 100000, not {text!r}")
     return int(text)
 
 

@@ -146,7 +146,10 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
     if task_decision.decision.outcome == "pending":
         return 0, Delay(shortfall(task_decision), task_decision.decision.wait_s, decision=task_decision)
     decision_id = cycle.decisions.store()
-    placement = _place(task, usable, task_decision, most, decision_id, run_state)
+    try:
+        placement = _place(task, usable, task_decision, most, decision_id, run_state)
+    except NoPlace as error:
+        return 0, Delay(str(error), gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), decision=task_decision)
     give_up(run.id, task.id, usable, placement.dropped, run.who)
     jobs, lack = deal(usable, placement.jobs)
     make_jobs(run.id, task, usable, jobs, decision_id, run.who)

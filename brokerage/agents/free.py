@@ -33,8 +33,10 @@ from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, dec
 from brokerage.rules.decision.policy_choice import NUCLEUS
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.facts.ask import Usage
+from brokerage.rules.grid.document import Entry
+from brokerage.rules.placement.place_jobs import NoPlace, chosen_places
 from brokerage.rules.placement.room import QueueLoad, fill, queue_loads
-from brokerage.rules.placement.slots import JobGrants, chosen_queues, limit_of
+from brokerage.rules.placement.slots import JobGrants
 from brokerage.rules.placement.wait_cause import WaitCause, cause_of
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 
@@ -69,8 +71,6 @@ def free(run: Run) -> int:
     urgent = groups_to_judge(world, idle_since, again_s / 2, MOST_GROUPS)
     urgent += _rested(groups_beside(idle_since, MOST_GROUPS - len(urgent), urgent), run.now)
     touched, later = groups_touched(world, _moved, again_s / 2, MOST_GROUPS - len(urgent), urgent)
-    if not later:
-        _moved.clear()
     groups = urgent + touched
     grants, config = JobGrants(loads), BrokerConfig(gdpconfig.component)
     more_left: list[int] = []
@@ -84,7 +84,7 @@ def free(run: Run) -> int:
         cause = cause_of(decision)
         if (list(cause.criteria), list(cause.queues)) != (group.criteria, group.queues):
             causes[group.id] = cause  # what is left of the group is touched by what moves there from now on
-        tasks = _to_free(together, decision, grants)
+        tasks = _to_free(together, decision, snapshot.storages, grants)
         if len(tasks) == MOST_TASKS:
             more_left.append(group.id)
         return tasks
@@ -93,6 +93,8 @@ def free(run: Run) -> int:
     freed = end_waits(list(chain.from_iterable(tasks)))
     note_causes(causes)
     note_judged(groups, more_left, world)
+    if not later:
+        _moved.clear()  # only now: a run that ends before has told nobody
     return max(freed, len(urgent) if len(urgent) == MOST_GROUPS else 0)
 
 
@@ -126,7 +128,7 @@ def _decided(together: AskTogether, snapshot: GridSnapshot, config: BrokerConfig
     return decide_task(DecisionRequest(snapshot, facts, ask, policy, config))
 
 
-def _to_free(together: AskTogether, decision: TaskDecision[Any], grants: JobGrants) -> list[int]:
+def _to_free(together: AskTogether, decision: TaskDecision[Any], storages: Mapping[str, Entry], grants: JobGrants) -> list[int]:
     """The tasks of a group for which a place is found: of jobs for queues as many as fill them."""
     policy, ask, columns, _ = decision.inputs
     if decision.decision.outcome != "assign":
@@ -134,10 +136,12 @@ def _to_free(together: AskTogether, decision: TaskDecision[Any], grants: JobGran
     tasks = tasks_in(together.group_id, MOST_TASKS)
     if policy.activity == NUCLEUS:
         return [task.task_id for task in tasks]
-    limit = limit_of(policy.activity, ask.share, gdpconfig.component("jobbroker", vo=ask.vo))
-    chosen = decision.decision.chosen
-    own_names = {choice.name: columns.own_names[choice.row] for choice in chosen}
-    rooms = {own_names[q.name]: int(q.room) for q in chosen_queues(chosen, columns, limit, grants, ask.share) if q.room >= 1}
+    try:
+        places = chosen_places(decision, storages, grants, gdpconfig.component("jobbroker", vo=ask.vo))
+    except NoPlace:
+        return []
+    own_names = {choice.name: columns.own_names[choice.row] for choice in decision.decision.chosen}
+    rooms = {own_names[place.name]: int(place.room) for place in places if place.room >= 1}
     freed = []
     for task in tasks:
         jobs = fill(rooms, max(1, task.files))

@@ -60,10 +60,13 @@ class LookAtTask(APIView):
 class LookAtQueue(APIView):
     permissions = {"post": QUEUE}
 
-    @_answers("Look at what waits for a queue", "Tasks that found no place and may go to this queue are judged now.")
+    @_answers(
+        "Look at what waits for a queue",
+        "Tasks that found no place and may go to this queue are judged now: those of the VOs in which the caller is an operator.",
+    )
     def post(self, request: Request, name: str) -> Response:
         """One computing queue by its name."""
-        return Response({"tasks": look_at_queue(principal(request), queue_named(name))}, status.HTTP_202_ACCEPTED)
+        return Response({"tasks": _at_queue(principal(request), queue_named(name))}, status.HTTP_202_ACCEPTED)
 
 
 class LookAtShare(APIView):
@@ -74,6 +77,10 @@ class LookAtShare(APIView):
         """404, then 403."""
         caller = principal(request)
         return Response({"tasks": look_at_share(caller, _share(caller, name))}, status.HTTP_202_ACCEPTED)
+
+
+def _at_queue(caller: Principal, queue: ComputingQueue) -> int:
+    return look_at_queue(caller, queue, visible_vos(caller, QUEUE))
 
 
 def _task(caller: Principal, task_id: int) -> Task:
@@ -114,7 +121,7 @@ def task_button(request: HttpRequest, task_id: int) -> HttpResponse:
 def queue_button(request: HttpRequest, name: str) -> HttpResponse:
     """Look at what waits for the queue and go back to its page."""
     queue = queue_named(name)
-    n = look_at_queue(authenticate(request), queue)
+    n = _at_queue(authenticate(request), queue)
     return _back(request, n, f"queue {queue.name}", reverse("page-queue", args=[queue.name]))
 
 

@@ -19,12 +19,13 @@ from broker_site.foundation.access.guards import requires
 from broker_site.foundation.access.jsonbody import read_object
 from broker_site.foundation.access.pace import Pace
 from broker_site.foundation.access.principal import JobClaim, Principal
-from broker_site.foundation.access.problems import Refused, not_authenticated
+from broker_site.foundation.access.problems import Refused, not_authenticated, problem_of
 from broker_site.foundation.access.tokens import BadToken
+from broker_site.foundation.agency.batches import concerns_all
 from brokerage.api.joint_verbs import Joint, Wish, carry_out, jointly
 from brokerage.api.messages import in_words, job_token, json_answer, message
 from brokerage.api.pilots import ask_back
-from brokerage.ledger.heartbeats import LeaseState, SignOfLife, beat
+from brokerage.ledger.heartbeats import LeaseState, SignOfLife, beat_each
 from brokerage.ledger.lease import is_replaced
 from brokerage.ledger.settle import LastWord, settle_jobs
 from brokerage.models import Job
@@ -34,7 +35,7 @@ from workqueues.ledger.moves import Stale
 
 REPORTING = Pace()
 """Heartbeats and reports have a budget of their own, so that no ask for work takes it away."""
-BEATS = Joint(beat, key=lambda sign: sign.job_id)
+BEATS = Joint(beat_each, key=lambda sign: sign.job_id)
 ENDS = Joint(settle_jobs, key=lambda word: word.job_id)
 Answer = dict[str, Any]
 
@@ -79,9 +80,9 @@ def reports(request: HttpRequest) -> HttpResponse:
             answers[i] = {"problem": refused.problem()}
     places = list(wishes)
     for i, told in carry_out(list(wishes.values())):
-        if isinstance(told, Exception) and not isinstance(told, Refused):
+        if isinstance(told, Exception) and concerns_all(told):
             raise told
-        answers[places[i]] = {"problem": told.problem()} if isinstance(told, Refused) else told
+        answers[places[i]] = {"problem": problem_of(told)} if isinstance(told, Exception) else told
     return json_answer({"jobs": answers})
 
 
@@ -100,8 +101,10 @@ def _sign_of_life(claim: JobClaim, said: Heartbeat) -> SignOfLife:
     return SignOfLife(claim.job_id, claim.epoch, said.status, claim.issued)
 
 
-def _prolonged(claim: JobClaim, shown: str, lease: LeaseState | None) -> Answer:
-    """The answer to a sign of life under the token `shown`. Refused where the lease is over."""
+def _prolonged(claim: JobClaim, shown: str, lease: LeaseState | Exception | None) -> Answer:
+    """The answer to a sign of life under the token `shown`. Refused where the lease is over; raises what was in the way."""
+    if isinstance(lease, Exception):
+        raise lease
     if lease is None:
         raise _over(claim)
     token = shown if claim.issued == lease.issued else job_token(claim.job_id, claim.epoch, lease, claim.pilot)
@@ -113,10 +116,12 @@ def _last_word(claim: JobClaim, body: dict[str, Any]) -> LastWord:
     return LastWord(claim.job_id, claim.epoch, said, f"job:{claim.job_id}", notes, claim.issued)
 
 
-def _ended(claim: JobClaim, end: str | Stale) -> Answer:
-    """The answer to a last word. Refused where the lease is over."""
+def _ended(claim: JobClaim, end: str | Exception) -> Answer:
+    """The answer to a last word. Refused where the lease is over; raises what was in the way."""
     if isinstance(end, Stale):
         raise _over(claim)
+    if isinstance(end, Exception):
+        raise end
     if end == "transferring":
         end = "finished"  # for its pilot the job is over: its outputs have been taken over
     if end == "finished":

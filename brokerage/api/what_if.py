@@ -74,7 +74,7 @@ WHY_EMPTY = inline_serializer(
         "absent": serializers.IntegerField(help_text="decisions in which the queue took no part"),
         "tallies": serializers.ListField(
             child=serializers.DictField(),
-            help_text="per criterion: how often it skipped the queue first, how often at all, how often it alone",
+            help_text="per criterion: how often it skipped the queue first, how often at all, how often alone; whether it lasts",
         ),
     },
 )

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db import transaction
+
+from broker_site.foundation.agency.batches import concerns_all
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger.lease import ANY_TOKEN, ROTATE_S, good_token
+from brokerage.ledger.lock_patience import LockPatience
 from brokerage.states import JOB
 
 _MOVES = " ".join(
@@ -55,7 +59,7 @@ _TELL = f"""
 _TYPES = "bigint[], int[], bigint[], text[]"
 _ALONE = Prepared("beat_alone", _TYPES, f"WITH seen AS MATERIALIZED ({_SEEN}), held AS ({_WRITE}), {_TELL}")
 _TOGETHER = Prepared("beat_together", _TYPES, f"WITH seen AS MATERIALIZED ({_SEEN} SKIP LOCKED), held AS ({_WRITE}), {_TELL}")
-"""Together nobody waits for a lock: a job that somebody else works on keeps no other waiting, and no order matters."""
+"""Together nobody waits for a lock, and no order matters: those that somebody else works on are left for `_ALONE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +91,32 @@ class LeaseState:
 def beat(signs: Sequence[SignOfLife]) -> list[LeaseState | None]:
     """Prolong these leases, of different jobs, and move each job to the status that is told if it may go there.
 
-    None where the lease is over (another epoch, or the job ended), or the token was replaced.
+    None where the lease is over (another epoch, or the job ended), or the token was replaced. Raises what was in the way of one.
     """
-    kept = _beat(_TOGETHER, signs) if len(signs) > 1 else {}
+    states: list[LeaseState | None] = []
+    for state in beat_each(signs):
+        if isinstance(state, Exception):
+            raise state
+        states.append(state)
+    return states
+
+
+def beat_each(signs: Sequence[SignOfLife]) -> list[LeaseState | Exception | None]:
+    """The same, but what was in the way of one is told in its place. Of several none waits long for whoever works on a job."""
+    if len(signs) == 1:
+        return [_beat(_ALONE, signs).get(signs[0].job_id)]
+    kept: dict[int, LeaseState | Exception] = {**_beat(_TOGETHER, signs)}
+    patience = LockPatience()
     for sign in signs:
-        if sign.job_id not in kept:  # waits for whoever works on it
-            kept |= _beat(_ALONE, [sign])
+        if sign.job_id not in kept:  # somebody works on it, or its lease is over
+            try:
+                with transaction.atomic():
+                    patience.limit()
+                    kept |= _beat(_ALONE, [sign])
+            except Exception as fault:
+                if concerns_all(fault):
+                    raise
+                kept[sign.job_id] = fault
     return [kept.get(sign.job_id) for sign in signs]
 
 

@@ -16,6 +16,8 @@ from django.db import transaction
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from broker_site.foundation.agency.silence import SILENCE
+
 CHANNEL = "jobs-ready"
 PATIENCE_S = 0.5
 SILENCE_S = 15.0
@@ -32,9 +34,13 @@ def tell_after_commit(jobs: Mapping[int, int]) -> None:
 
 def tell(jobs: Mapping[int, int]) -> None:
     """So many jobs wait for pilots at these queues. Never fails: without Redis asks wait until their time is over."""
+    if SILENCE.lasts():
+        return
     try:
         _redis().publish(CHANNEL, json.dumps(jobs))
+        SILENCE.heard()
     except (redis.RedisError, OSError) as error:
+        SILENCE.heard(error)
         logger.warning("asks that wait are not told of jobs: %s", error)
 
 

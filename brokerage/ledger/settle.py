@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.batches import concerns_all
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.ledger.ending_jobs import EndingJob, job_outcome, read_jobs, retry_pause, uses
 from brokerage.ledger.lease import ANY_TOKEN, OVERLAP_S
+from brokerage.ledger.lock_patience import LockPatience
 from brokerage.ledger.moves import move_jobs
 from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.departure import LeavingFile, send_off
@@ -143,12 +144,12 @@ def settle_job(job_id: int, epoch: int, report: Report, who: str, notes: Sequenc
     return _settle_alone(LastWord(job_id, epoch, report, who, notes, token))
 
 
-def _settle_alone(word: LastWord) -> str:
+def _settle_alone(word: LastWord, patience: LockPatience | None = None) -> str:
     try:
         try:
-            return _settle([word])[0]
+            return _settle([word], patience=patience)[0]
         except IntegrityError:  # the catalogue has a file of a name already
-            return _settle([word], names_known=True)[0]
+            return _settle([word], names_known=True, patience=patience)[0]
     except Stale:
         # The same report at the same time, sent again by a pilot that got no answer: the other one may have settled it meanwhile.
         jobs = read_jobs([word.job_id])
@@ -157,31 +158,42 @@ def _settle_alone(word: LastWord) -> str:
         return _recorded(jobs[0], word.epoch)
 
 
-def settle_jobs(words: Sequence[LastWord]) -> list[str | Stale]:
-    """What `settle_job` gives, or the Stale that it raises, for each word.
+def settle_jobs(words: Sequence[LastWord]) -> list[str | Exception]:
+    """What `settle_job` gives, or what it raises, for each word.
 
-    Jobs that finish are written in one transaction, others one by one.
+    Jobs that finish are written in one transaction, others one by one, as all are where a fault is in the way: it is that of one
+    of them. None of several waits long for whoever works on the files of its task.
     """
-    ends: dict[int, str | Stale] = {}
+    if len(words) == 1:
+        return [_end_or_fault(words[0], None)]
+    ends: dict[int, str | Exception] = {}
     finished = [i for i, word in enumerate(words) if word.report.status == "finished"]
     if len({words[i].job_id for i in finished}) == len(finished) > 1:
-        with suppress(Stale, IntegrityError, _Apart):  # one of them needs an answer of its own
-            ends = dict(zip(finished, _settle([words[i] for i in finished]), strict=True))
-    return [ends[i] if i in ends else _end_or_stale(word) for i, word in enumerate(words)]
+        try:
+            ends = dict(zip(finished, _settle([words[i] for i in finished], patience=LockPatience()), strict=True))
+        except Exception as fault:  # one of them needs an answer of its own
+            if concerns_all(fault):
+                raise
+    patience = LockPatience()
+    return [ends[i] if i in ends else _end_or_fault(word, patience) for i, word in enumerate(words)]
 
 
-def _end_or_stale(word: LastWord) -> str | Stale:
+def _end_or_fault(word: LastWord, patience: LockPatience | None) -> str | Exception:
     try:
-        return _settle_alone(word)
-    except Stale as stale:
-        return stale
+        return _settle_alone(word, patience)
+    except Exception as fault:
+        if concerns_all(fault):
+            raise
+        return fault
 
 
-def _settle(words: Sequence[LastWord], *, names_known: bool = False) -> list[str]:
+def _settle(words: Sequence[LastWord], *, names_known: bool = False, patience: LockPatience | None = None) -> list[str]:
     """Settle jobs in one transaction, all or, raising, none. `names_known`: files that the catalogue has under the names of the
     outputs are looked up first.
     """
     with transaction.atomic():
+        if patience is not None:
+            patience.limit()
         jobs = {job.id: job for job in read_jobs([word.job_id for word in words])}
         for word in words:
             if word.job_id not in jobs:

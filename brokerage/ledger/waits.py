@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.agency.run import Run
 from brokerage.models import WaitGroup
@@ -61,27 +62,39 @@ def wait_for_place(
             cursor.execute(_TOGETHER)
         if last_root_change() != world.roots_at:
             wait_s = 0.0
+        group = _group(decision, world) if decision is not None else None
+        if decision is not None and group is None:  # nothing would end its wait
+            wait_s = min(wait_s, gdpconfig.value("jobbroker", "LOOK_AGAIN") or wait_s)
         if pending:
             set_pending(run.id, task_id, reason, wait_s, run.who)
         else:
             retry_later(run.id, task_id, reason, wait_s)
-        if decision is not None:
-            _join_group(task_id, decision, world)
+        if group is not None:
+            with connection.cursor() as cursor:
+                cursor.execute(_JOIN, [group, task_id])
 
 
 _GROUP = """
-INSERT INTO brokerage_waitgroup AS g (key, policy, ask, own, criteria, queues, judged_at, grid_revision, config_revision)
-VALUES (%(key)s, %(policy)s, %(ask)s, %(own)s, %(criteria)s::text[], %(queues)s::text[], %(at)s, %(grid)s, %(config)s)
-ON CONFLICT (key) DO UPDATE SET criteria = excluded.criteria, queues = excluded.queues, ask = excluded.ask, own = excluded.own,
-    judged_at = excluded.judged_at, config_revision = excluded.config_revision,
-    grid_revision = CASE WHEN g.grid_revision = %(look_now)s THEN g.grid_revision ELSE excluded.grid_revision END
-WHERE g.judged_at < excluded.judged_at
+WITH made AS (
+    INSERT INTO brokerage_waitgroup (key, policy, ask, own, criteria, queues, judged_at, grid_revision, config_revision)
+    VALUES (%(key)s, %(policy)s, %(ask)s, %(own)s, %(criteria)s::text[], %(queues)s::text[], %(at)s, %(grid)s, %(config)s)
+    ON CONFLICT (key) DO NOTHING RETURNING id
+), older AS (
+    SELECT id FROM brokerage_waitgroup WHERE key = %(key)s AND judged_at < %(at)s FOR NO KEY UPDATE SKIP LOCKED
+), judged AS (
+    UPDATE brokerage_waitgroup g SET criteria = %(criteria)s::text[], queues = %(queues)s::text[], ask = %(ask)s, own = %(own)s,
+        judged_at = %(at)s, config_revision = %(config)s,
+        grid_revision = CASE WHEN g.grid_revision = %(look_now)s THEN g.grid_revision ELSE %(grid)s END
+    FROM older WHERE g.id = older.id
+), there AS (
+    SELECT id FROM brokerage_waitgroup WHERE key = %(key)s FOR KEY SHARE SKIP LOCKED
+)
+SELECT id FROM made UNION ALL SELECT id FROM there
 """
-"""The tasks of one run that ask for the same write their group once."""
+"""The group, as it was judged last. One that somebody writes to stays as it was judged before; nobody waits for that."""
 _JOIN = """
 INSERT INTO brokerage_taskwait AS w (task_id, group_id, until)
-SELECT t.id, g.id, t.next_look_at FROM workqueues_task t, brokerage_waitgroup g
-WHERE t.id = %s AND t.next_look_at IS NOT NULL AND g.key = %s
+SELECT id, %s, next_look_at FROM workqueues_task WHERE id = %s AND next_look_at IS NOT NULL
 ON CONFLICT (task_id) DO UPDATE SET group_id = excluded.group_id, until = excluded.until
 """
 
@@ -90,7 +103,8 @@ LONGEST_NAME = 64
 """Of a policy that is kept; a longer one is found no more, and its tasks wait for their pause."""
 
 
-def _join_group(task_id: int, decision: TaskDecision[Any], world: WorldVersion) -> None:
+def _group(decision: TaskDecision[Any], world: WorldVersion) -> int | None:
+    """The group (id) of those that ask for the same; None where somebody keeps it locked, or makes it at this moment."""
     cause, (policy, ask, _, _) = cause_of(decision), decision.inputs
     with connection.cursor() as cursor:
         cursor.execute(
@@ -108,24 +122,34 @@ def _join_group(task_id: int, decision: TaskDecision[Any], world: WorldVersion) 
                 "look_now": LOOK_NOW,
             },
         )
-        cursor.execute(_JOIN, [task_id, cause.key])
+        found = cursor.fetchone()
+    return int(found[0]) if found else None
 
 
 def note_causes(causes: Mapping[int, WaitCause]) -> None:
-    """What these groups (ids) wait for is something else now."""
-    for group_id, cause in sorted(causes.items()):
-        WaitGroup.objects.filter(id=group_id).update(criteria=list(cause.criteria), queues=list(cause.queues))
+    """What these groups (ids) wait for is something else now. One that somebody has locked is judged again."""
+    with connection.cursor() as cursor:
+        for group_id, cause in sorted(causes.items()):
+            cursor.execute(
+                """
+                UPDATE brokerage_waitgroup SET criteria = %s::text[], queues = %s::text[]
+                WHERE id IN (SELECT id FROM brokerage_waitgroup WHERE id = %s FOR NO KEY UPDATE SKIP LOCKED)
+                """,
+                [list(cause.criteria), list(cause.queues), group_id],
+            )
 
 
 def note_judged(groups: Sequence[WaitGroup], more_left: Collection[int], world: WorldVersion) -> None:
-    """These groups were judged by this world. Where somebody says "look now" meanwhile, it stays said."""
+    """These groups were judged by this world. Where somebody says "look now" meanwhile, it stays said; one that somebody has
+    locked is judged again.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """
             WITH judged AS (
                 SELECT g.id FROM brokerage_waitgroup g JOIN unnest(%(ids)s::bigint[], %(read)s::bigint[]) AS r (id, revision)
                     ON g.id = r.id AND (g.grid_revision <> %(look_now)s OR r.revision = %(look_now)s)
-                ORDER BY g.id FOR NO KEY UPDATE OF g
+                ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED
             )
             UPDATE brokerage_waitgroup g SET judged_at = %(at)s, config_revision = %(config)s,
                 grid_revision = CASE WHEN g.id = ANY(%(more)s::bigint[]) THEN %(more_left)s ELSE %(grid)s END

@@ -9,8 +9,10 @@ from collections import defaultdict
 
 from django.db import connection
 
+from broker_site.foundation import gdpconfig
+
 ROUNDS = 2
-"""What began in so many of the last rounds counts."""
+"""What began in so many of the last rounds counts; a round is at most a period of the agent long, also where it made no job."""
 MOST_MOVES = 20_000
 """Moves of jobs that are looked through; where more happened in two rounds, nobody waits for a few starts."""
 
@@ -23,7 +25,7 @@ def last_change() -> int:
 
 
 def recent_starts(upto: int) -> dict[str, dict[str, int]]:
-    """Queue -> share -> jobs that pilots took there in the last two rounds that made jobs.
+    """Queue -> share -> jobs that pilots took there in the last two rounds: since those that made jobs, if that was just now.
 
     `upto`: the last move of a job (`last_change`).
 
@@ -41,9 +43,9 @@ def recent_starts(upto: int) -> dict[str, dict[str, int]]:
             """
             SELECT q.name, t.gshare, count(*) FROM brokerage_jobchange c JOIN brokerage_job j ON j.id = c.job_id
             JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id JOIN workqueues_task t ON t.id = j.task_id
-            WHERE c.id > %s AND c.new = 'sent' GROUP BY 1, 2
+            WHERE c.id > %s AND c.new = 'sent' AND c.at > now() - make_interval(secs => %s) GROUP BY 1, 2
             """,
-            [max(since, upto - MOST_MOVES)],
+            [max(since, upto - MOST_MOVES), ROUNDS * gdpconfig.value("agents", "PERIOD_generate")],
         )
         starts: dict[str, dict[str, int]] = defaultdict(dict)
         for queue, share, n in cursor:

@@ -60,7 +60,7 @@ def _seen(name: str, vos: Sequence[str] | None, using: str) -> Iterator[LatestDe
             rows_of[candidates] = _rows(name, candidates, decision_id, using) if len(rows_of) < OLDEST_TABLES else None
         rows = rows_of[candidates]
         if rows is not None:
-            yield LatestDecision(task_id, decision_id, record, rows)
+            yield LatestDecision(task_id, decision_id, record, rows, POLICIES.get(record.decision.policy))
 
 
 def _rows(name: str, candidates: str, decision_id: int, using: str) -> tuple[int, ...] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +15,8 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency import look as looks
 from broker_site.foundation.agency.look import LaterLooks, look, look_after_commit, look_later
 from broker_site.foundation.agency.run import BODIES, Run, run_agent
+from broker_site.foundation.agency.silence import REST_S, SILENCE
+from brokerage.ledger import ready_jobs
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from workqueues.ledger.commands import command
@@ -142,3 +146,29 @@ def test_without_redis_nothing_fails(settings: pytest.FixtureRequest) -> None:
     assert run_agent("wake", looked=True) == 0
     LaterLooks().wait(0.05)
     looks._redis.cache_clear()
+
+
+def test_a_redis_that_does_not_answer_costs_one_commit_its_patience_and_not_each(
+    server: redis.Redis, settings: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(SILENCE, "clock", lambda: now)
+    good = settings.REDIS_URL  # type: ignore[attr-defined]
+    with socket.create_server(("127.0.0.1", 0)) as dumb:  # the kernel takes connections, nobody reads them
+        settings.REDIS_URL = f"redis://127.0.0.1:{dumb.getsockname()[1]}/0"  # type: ignore[attr-defined]
+        for each in (looks._redis, ready_jobs._redis):
+            each.cache_clear()
+        began = time.monotonic()
+        for number in range(20):
+            look("refine")
+            ready_jobs.tell({number: 1})
+        assert time.monotonic() - began < 3, "half a second for the first, none for the others"
+    settings.REDIS_URL = good  # type: ignore[attr-defined]
+    for each in (looks._redis, ready_jobs._redis):
+        each.cache_clear()
+    look("refine")
+    assert messages(server) == []
+    now += REST_S
+    look("refine")
+    look("feed")
+    assert messages(server) == ["refine", "feed"], "the first that is answered ends the rest"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -26,6 +27,7 @@ from brokerage.queries.waiting import WAITING
 from tests.api.people import Person
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
+from tests.locks import locked
 from workqueues.models import CatalogueFile
 
 pytestmark = pytest.mark.django_db
@@ -597,3 +599,20 @@ def test_several_jobs_are_given_to_one_ask_within_the_room_of_the_pilot(wire: Wi
 def test_a_number_of_jobs_that_cannot_be_is_refused(wire: Wire, pilot_token: str, n: Any) -> None:
     answer = wire.match(pilot_token, n=n)
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "n")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("status", ["running", "finished"])
+def test_a_job_that_somebody_else_has_locked_holds_up_no_other(
+    wire: Wire, three_jobs: tuple[str, list[dict[str, Any]]], status: str
+) -> None:
+    token, jobs = three_jobs
+    words = [{"token": job["token"], **(finished(job) | {"status": status})} for job in jobs]
+    with locked(f"SELECT FROM brokerage_job WHERE id = {jobs[1]['id']} FOR UPDATE"):
+        began = time.monotonic()
+        answers = wire.post("pilots/reports/", token, {"jobs": words}).json()["jobs"]
+        assert time.monotonic() - began < 4
+    told = [answer["problem"]["status"] if "problem" in answer else "done" for answer in answers]
+    assert told == ["done", 503, "done"]
+    assert list(Job.objects.order_by("id").values_list("status", flat=True)) == [status, "sent", status]
+    assert "problem" not in wire.post("pilots/reports/", token, {"jobs": words}).json()["jobs"][1]

@@ -84,6 +84,7 @@ def test_production_names_everything_that_is_missing_at_once() -> None:
         ("GRIDBROKER_BODY_TIMEOUT_MS", "0", "milliseconds from 1 to 600000"),
         ("GRIDBROKER_PEOPLE_THREADS", "0", "number of threads from 1 to 64"),
         ("GRIDBROKER_PILOT_THREADS", "many", "number of threads from 1 to 64"),
+        ("GRANIAN_BACKPRESSURE", "0", "number of connections from 1 to 100000"),
         ("GRIDBROKER_WORKER_MEMORY_MB", "10", "number of MB from 300 to 1000000"),
         ("ALLOWED_HOSTS", "*", "'*' would accept any"),
         ("CSRF_TRUSTED_ORIGINS", "example.org", "https://name"),

@@ -8,12 +8,13 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.postgres.functions import TransactionNow
+from django.db.models.functions import Now
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
 from brokerage.agents import generate
 from brokerage.ledger.pilots import note_vain_ask
-from brokerage.models import ComputingQueue, Job, PlacementRound
+from brokerage.models import ComputingQueue, Job, JobChange, PlacementRound
 from brokerage.rules.dispatch.matching import Resource
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import end, run_agents, take, try_take
@@ -87,6 +88,21 @@ def test_what_began_in_the_last_two_rounds_may_wait_twice(queues: list[Computing
         rounds.append(jobs_at()["ALPHA"])
     assert rounds == [3, 9, 20]  # twice 1, twice 1 + 2, and what is left of twice 2 + 6
     assert PlacementRound.objects.count() == 2
+
+
+def test_what_began_long_before_a_round_lets_no_more_wait(queues: list[ComputingQueue]) -> None:
+    """Seen: a minute after a burst of short jobs 13 of 20 long ones waited at a queue with one slot, while six slots idled."""
+    alpha, _ = queues
+    ComputingQueue.objects.filter(name="BETA").update(status="offline")
+    generated("short")
+    while (leased := try_take(alpha)) is not None:
+        end(leased)
+        Task.objects.update(next_look_at=None)
+        run_agent("generate", looked=True)
+    before = jobs_at()
+    JobChange.objects.update(at=Now() - timedelta(minutes=1))
+    ComputingQueue.objects.filter(name="BETA").update(status="online")
+    assert generated("long") - before == {"ALPHA": 1, "BETA": 6}
 
 
 def test_a_run_is_told_to_look_again_where_room_comes_unheard_and_not_at_rest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,11 +10,14 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.agents import free
 from brokerage.ledger import grid_overrides
+from brokerage.ledger.look_now import look_at_queue
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, IdleSlot, Job, LocalOverride, Pilot, Site, StorageEndpoint, TaskWait, WaitGroup
 from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task
@@ -21,6 +25,7 @@ from brokerage.rules.dispatch.matching import Resource
 from brokerage.rules.placement.wait_cause import LOOK_NOW
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import end, run_agents, take, try_take
+from tests.locks import locked
 from workqueues.ledger.commands import command
 from workqueues.models import Task
 
@@ -274,3 +279,60 @@ def test_those_for_which_there_was_no_room_go_on_as_room_comes() -> None:
         run_agents(1, ("free",))
     run_agents(2)
     assert Job.objects.filter(task_id__in=[task.id for task in tasks], status="finished").count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("lock", "joined"), [("FOR UPDATE", 1), ("FOR NO KEY UPDATE", 4)])
+def test_a_group_that_somebody_keeps_locked_holds_up_no_agent_and_none_of_its_tasks_for_long(lock: str, joined: int) -> None:
+    (queue,) = grid("ALPHA")
+    waiting(1, "first", ramCount=9000)
+    with locked(f"SELECT FROM brokerage_waitgroup {lock}"):
+        began = time.monotonic()
+        waiting(3, "more", ramCount=9000)
+        assert TaskWait.objects.count() == joined
+        change(queue, "maxrss", "16000")
+        assert freed() == joined, "it is judged all the same"
+        assert time.monotonic() - began < 10
+    for task in Task.objects.exclude(id__in=TaskWait.objects.values("task_id")):
+        assert task.next_look_at is not None and task.next_look_at < timezone.now() + timedelta(seconds=11), "it looks again soon"
+        Task.objects.filter(id=task.id).update(next_look_at=Now())
+    run_agents()
+    assert Job.objects.values("task_id").distinct().count() == 4
+
+
+def without_nucleus(name: str = "waits", **more: object) -> Task:
+    """A production task for which no nucleus has a queue that can run its jobs."""
+    task = submitted(parameters(name, nEvents=10, nEventsPerJob=10, taskType="prod", prodSourceLabel="managed", **more))
+    run_agents(2, ("refine", "feed", "assign"))
+    task.refresh_from_db()
+    assert (task.status, task.nucleus) == ("assigning", ""), task.error_dialog
+    return task
+
+
+def nuclei() -> ComputingQueue:
+    """A grid of one queue, at a site that may be chosen; the queue has another name than the site."""
+    (queue,) = grid("ALPHA")
+    StorageEndpoint.objects.update(free_gb=50_000)
+    Site.objects.update(nucleus=True)
+    return queue
+
+
+def test_a_pilot_that_asks_in_vain_frees_what_found_no_nucleus_for_want_of_pilots() -> None:
+    queue = nuclei()
+    without_pilots(queue)
+    task = without_nucleus()
+    let_judge()
+    run_agent("free", looked=True)
+    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000), 1.0)
+    let_judge()
+    run_agents(1, ("free", "assign"))
+    task.refresh_from_db()
+    assert (task.status, task.nucleus) == ("ready", "SITE_ALPHA"), task.error_dialog
+
+
+def test_a_look_at_a_queue_finds_what_waits_for_a_nucleus_by_this_queue() -> None:
+    queue = nuclei()
+    without_pilots(queue)
+    without_nucleus()
+    without_nucleus("large", ramCount=9000)
+    assert look_at_queue(SYSTEM, queue) == 1

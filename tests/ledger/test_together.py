@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from functools import partial
 from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection, transaction
 
+from broker_site.foundation.agency.batches import code_of
 from brokerage.ledger.handing_out import hand_out, handed_out_before
 from brokerage.ledger.heartbeats import LeaseState, SignOfLife, beat
 from brokerage.ledger.lease import Ask, HeldAtMost
+from brokerage.ledger.settle import LastWord, settle_jobs
 from brokerage.models import ComputingQueue, Job, JobChange, TaskQueue
 from tests.builders import grid
-from tests.flow.steps import pilot, try_take
+from tests.flow.steps import good, pilot, take, try_take
 from tests.ledger.test_races import together, work
+from tests.locks import locked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -102,3 +106,17 @@ def test_a_job_that_somebody_works_on_keeps_no_other_waiting(queue: ComputingQue
         assert thread.is_alive()
     thread.join(10)
     assert [answer and answer.status for answer in answers] == ["running", "running"]
+
+
+def test_reports_of_a_task_whose_datasets_are_locked_keep_none_of_another_task_waiting(queue: ComputingQueue) -> None:
+    one, other = work("held", 6), work("free", 6)
+    leases = [take(queue) for _ in range(6)]
+    words = [LastWord(each.job_id, each.epoch, good(each.job_id), "pilot") for each in leases]
+    with locked(f"SELECT FROM workqueues_dataset WHERE task_id = {one.id} FOR UPDATE"):
+        began = time.monotonic()
+        ends = settle_jobs(words)
+        assert time.monotonic() - began < 3
+    of_task = {lease.job_id: lease.task_id for lease in leases}
+    assert {of_task[word.job_id] for word, end in zip(words, ends, strict=True) if end == "finished"} == {other.id}
+    assert [code_of(end) for end in ends if isinstance(end, Exception)] == ["55P03"] * 3
+    assert settle_jobs(words) == ["finished"] * 6, "told again, all end"

@@ -243,9 +243,8 @@ class Details(TestCase):
     def test_a_queue_says_why_it_gets_the_work_that_it_gets(self) -> None:
         page = self.page("/queues/DELTA/")
         self.assertIn("Empty: the queue is offline.", page)
-        self.assertRegex(
-            page, rf'-status</th>.*href="/tasks/{self.scene.pending.id}/brokerage/\?decision=\d+&amp;queue=DELTA#asked"'
-        )
+        why = f"/tasks/{self.scene.pending.id}/brokerage/"
+        self.assertRegex(page, rf'-status</th>.*◷ may come back</td>.*href="{why}\?decision=\d+&amp;queue=DELTA#asked"')
         page = self.page("/queues/GAMMA/")
         self.assertRegex(page, r"latest decisions? took it")
         self.assertEqual(self.client.get("/queues/NOWHERE/").status_code, 404)

@@ -168,14 +168,15 @@ def test_what_would_change_a_verdict_stands_below_it() -> None:
     assert any(line.endswith("(what it would have had)") for line in lines)
 
 
-def test_trying_again_decides_on_the_grid_of_now_and_writes_nothing() -> None:
+def test_a_dry_run_decides_on_the_grid_of_now_and_writes_nothing() -> None:
     task = pending()
     ComputingQueue.objects.filter(name="GAMMA").update(maxrss=16000)
     before = contents()
-    lines = lines_of(str(task.id), "--try-again")
+    lines = lines_of(str(task.id), "--dry-run")
     assert lines[0] == "If the brokerage looked now (nothing is written):"
     assert any(line.startswith("1 of 3 queues taken; the best is GAMMA") for line in lines)
     assert contents() == before
+    assert lines_of(str(task.id), "--try-again") == lines, "its former name"
 
 
 def test_what_if_tells_both_funnels_and_which_queues_changed() -> None:
@@ -211,7 +212,7 @@ def test_a_task_that_has_nothing_to_decide_says_so() -> None:
     command(task.id, "kill", "user:ada", "not needed")
     run_agents()
     with pytest.raises(CommandError, match=r"nothing would be decided about task \d+ now: the task has ended: aborted"):
-        explain(task, "--try-again")
+        explain(task, "--dry-run")
 
 
 def test_a_queue_alone_tells_why_it_gets_no_work() -> None:
@@ -221,9 +222,9 @@ def test_a_queue_alone_tells_why_it_gets_no_work() -> None:
     assert f"-lowmemory 1 1 1 persistent tasks {first.id}" in lines
     assert lines_of("--queue", "BETA")[0] == "Queue BETA: Empty: the queue is offline."
     found = json.loads("\n".join(lines_of("--queue", "BETA", "--json")))
-    assert [(t["criterion"], t["first"], t["failed"], t["alone"]) for t in found["tallies"]] == [
-        ("-status", 1, 1, 0),
-        ("-lowmemory", 0, 1, 0),
+    assert [(t["criterion"], t["first"], t["failed"], t["alone"], t["lasts"]) for t in found["tallies"]] == [
+        ("-status", 1, 1, 0, False),
+        ("-lowmemory", 0, 1, 0, True),
     ]
     with pytest.raises(CommandError, match=r"there is no computing queue NOWHERE$"):
         call_command("explain", "--queue", "NOWHERE")
@@ -237,7 +238,7 @@ def test_a_queue_with_jobs_that_nobody_fetches_says_so() -> None:
     assert "wait: no pilot has asked for work in the last minutes" in lines_of("--queue", "ALPHA")[0]
 
 
-@pytest.mark.parametrize("options", [[], ["--queue", "ALPHA", "--try-again"], ["1", "--queue", "A", "--what-if", "ramCount=1"]])
+@pytest.mark.parametrize("options", [[], ["--queue", "ALPHA", "--dry-run"], ["1", "--queue", "A", "--what-if", "ramCount=1"]])
 def test_options_that_do_not_go_together_are_refused(options: list[str]) -> None:
     if "1" in options:
         options[0] = str(pending().id)

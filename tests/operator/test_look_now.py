@@ -108,3 +108,14 @@ def test_an_owner_looks_at_a_task_and_at_no_queue(task: Task) -> None:
     assert owner.post("/api/v1/queues/ALPHA/look/", {}, content_type="application/json").status_code == 403
     assert owner.post("/api/v1/shares/Simulation/look/", {}, content_type="application/json").status_code == 403
     assert owner.post(path, {}, content_type="application/json").json() == {"tasks": 1}
+
+
+def test_an_operator_of_another_vo_neither_counts_nor_wakes_what_waits_for_a_queue(task: Task) -> None:
+    stranger = ensure_user("eve")
+    Role.objects.create(user=stranger, vo="other", role="operator")
+    client = Client()
+    client.force_login(stranger)
+    answer = client.post("/api/v1/queues/ALPHA/look/", {}, content_type="application/json")
+    assert (answer.status_code, answer.json()) == (202, {"tasks": 0})
+    assert client.post("/queues/ALPHA/look/").status_code == 302
+    assert not goes_on(task)

@@ -17,7 +17,7 @@ from django.core.management import get_commands, load_command_class
 from broker_site.env import Env
 from broker_site.roof.embedded import Instance, Services
 from broker_site.roof.supervisor import System
-from broker_site.roof.supervisor.system import _beat, _worker
+from broker_site.roof.supervisor.system import WEB_LIMITS, _beat, _worker
 from broker_site.roof.supervisor.watch import Supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,6 +91,13 @@ def test_printed_units_start_what_the_supervisor_starts(services: Services) -> N
     for line, spec in zip(printed, (_worker(system), _beat(system)), strict=True):
         own = [word for word in spec.command[1:] if word != "--hostname" and "@" not in word]
         assert shlex.split(line)[1:] == own
+
+
+def test_the_printed_unit_of_the_web_server_says_how_many_connections_it_takes() -> None:
+    (unit,) = (text for text in blocks(INSTALL, "ini") if "granian" in text)
+    words = [word for line in unit.splitlines() if line.startswith("Environment=") for word in line.partition("=")[2].split()]
+    assert WEB_LIMITS.items() == dict(word.split("=") for word in words).items()
+    assert "--backpressure" not in unit
 
 
 def test_the_printed_unit_of_pilots_is_a_command_line_of_the_pilot() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -11,7 +12,8 @@ from pytest_django.live_server_helper import LiveServer
 
 from broker_site.foundation.access import sessions
 from broker_site.foundation.access.credentials import ensure_user
-from tests.builders import parameters, submitted
+from brokerage.models import IdleHour
+from tests.builders import grid, parameters, submitted
 from tests.pages.scene import PASSWORD, make_scene, visitor
 from workqueues.models import Task, ThrottleVerdict
 
@@ -108,8 +110,8 @@ def test_what_if_works_without_scripts_and_its_address_can_be_kept(live_server: 
     plain.get_by_label("Criterion", exact=True).select_option("-lowmemory")
     plain.get_by_role("button", name="Filter").click()
     expect(plain.locator("table.matrix tbody tr")).to_have_count(3)
-    plain.get_by_role("link", name="Try again now, or what if").click()
-    expect(plain.get_by_role("heading", level=1)).to_have_text("Try again now: mc23.simul.bigmem")
+    plain.get_by_role("link", name="Dry run, or what if").click()
+    expect(plain.get_by_role("heading", level=1)).to_have_text("Dry run: mc23.simul.bigmem")
     expect(plain.get_by_text("none of 4 queues can ever take it")).to_be_visible()
     plain.get_by_label("Memory").fill("4000")
     plain.get_by_label("Further changes").fill("queue.DELTA.status=online\nconfig.BEST_ANALYSIS=1")
@@ -247,6 +249,28 @@ def test_no_column_of_the_throttler_is_cut_off(live_server: LiveServer, watched:
     expect(watched.locator("tbody tr")).to_have_count(1)
     table, frame = (watched.evaluate(f"document.querySelector('.scroll').{width}") for width in ("scrollWidth", "clientWidth"))
     assert table <= frame
+
+
+def test_no_figure_of_the_idle_slots_is_cut_off_on_the_home(live_server: LiveServer, watched: Page) -> None:
+    """Seen: how long slots idled beside work in the last day stood beyond the edge at 1280 pixels."""
+    (queue,) = grid("ALPHA_OPPORTUNISTIC")
+    now, hour = datetime.now(UTC), {"idle_s": 86_000.0, "beside_s": 12_345.0, "held_s": 120.0}
+    IdleHour.objects.create(queue=queue, hour=now, looked_at=now, **hour, idle=120, beside=100, held=20, longest_s=60.0)
+    visitor()
+    sign_in(watched, live_server)
+    card = watched.get_by_role("group", name="Idle slots by queue")
+    expect(card.get_by_text("12,345 s")).to_be_visible()
+    assert card.evaluate("card => card.scrollWidth <= card.clientWidth")
+
+
+def test_the_buttons_of_a_queue_stand_side_by_side(live_server: LiveServer, watched: Page) -> None:
+    grid("ALPHA")
+    visitor()
+    sign_in(watched, live_server, "/queues/ALPHA/")
+    look, anew = (watched.get_by_role("button", name=name).bounding_box() for name in ("Look now", "Broker anew"))
+    assert look is not None
+    assert anew is not None
+    assert anew["x"] - (look["x"] + look["width"]) < 30
 
 
 def test_an_edit_asks_for_an_old_password_again_and_keeps_what_was_typed(

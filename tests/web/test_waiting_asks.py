@@ -173,3 +173,30 @@ def test_a_job_made_while_an_ask_is_answered_is_not_missed(server: Server, queue
         assert status == 200
         slowest = max(slowest, took)
     assert slowest < 3
+
+
+def test_asks_that_wait_leave_connections_for_everybody_else(queue: ComputingQueue, redis_url: str, tmp_path: Path) -> None:
+    with serving(tmp_path / "rsgi.log", REDIS_URL=redis_url, GRANIAN_BACKPRESSURE="20") as ours:
+        tokens = [pilot(ours) for _ in range(8)]
+        with ThreadPoolExecutor(24) as pool:
+            waiting = [pool.submit(match, ours, token, 8.0) for token in tokens for _ in range(3)]
+            time.sleep(2.0)
+            assert ours.ask("GET", "/healthz", seconds=3)[0] == 200
+            answers = [each.result(30)[0][0] for each in waiting]
+    assert sorted(answers) == [204] * 10 + [503] * 14
+
+
+def test_who_is_refused_since_too_many_asks_wait_keeps_no_connection(server: Server, queue: ComputingQueue) -> None:
+    token = pilot(server)
+    with ThreadPoolExecutor(5) as pool:
+        answers = [each.result(20)[0] for each in [pool.submit(match, server, token, 2.0) for _ in range(5)]]
+    assert [headers["connection"] for status, headers, _ in answers if status == 503] == ["close"]
+
+
+def test_a_large_ask_is_answered_at_once_and_is_not_kept_in_memory(server: Server, queue: ComputingQueue) -> None:
+    token, began = pilot(server), time.monotonic()
+    wish = {"request": str(uuid4()), "cores": 1, "wait_s": 20, "note": "x" * 100_000}
+    assert ask(server, "/api/v1/pilots/match/", token, wish, 40)[:1] == (204,)
+    status, headers, _ = ask(server, "/api/v1/pilots/match/", token, wish | {"request": str(uuid4())}, 40)
+    assert (status, headers["retry-after"]) == (204, "1")
+    assert time.monotonic() - began < 5

@@ -91,11 +91,20 @@ def _problem(status: int, title: str, detail: str, errors: Sequence[Fault]) -> d
 
 def answer_to(exc: BaseException, request: HttpRequest | None = None) -> JsonResponse:
     """The answer to any exception that came out of a view of the API; what nobody foresaw is logged and becomes a bare 500."""
+    return _refusal_or_fault(exc, request).response()
+
+
+def problem_of(exc: BaseException) -> dict[str, Any]:
+    """The same as a problem alone, for an answer that has several."""
+    return _refusal_or_fault(exc, None).problem()
+
+
+def _refusal_or_fault(exc: BaseException, request: HttpRequest | None) -> Refused:
     refused = _refusal_of(exc, request)
     if refused is not None:
-        return refused.response()
+        return refused
     logger.error("unhandled exception, trace id %s", trace_id(), exc_info=exc)
-    return problem_response(500, "Internal error", "This is a fault of the server. Please report it with the trace id.")
+    return Refused(500, "Internal error", "This is a fault of the server. Please report it with the trace id.")
 
 
 def exception_handler(exc: Exception, context: Mapping[str, Any]) -> HttpResponseBase:

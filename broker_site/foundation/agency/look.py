@@ -21,6 +21,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.silence import SILENCE
 
 logger = logging.getLogger(__name__)
 
@@ -61,14 +62,18 @@ def look_after_commit(*agents: str) -> None:
 
 def look(*agents: str) -> None:
     """Tell the agents to look now. Never fails: without Redis their periods do."""
+    if SILENCE.lasts():
+        return
     try:
         messages = _redis().pipeline(transaction=False)  # one round trip, since every end of a job comes through here
         for name in agents:
             messages.incr(f"looks:{name}")
             messages.set(f"look:{name}", 1, nx=True, px=PENDING_MS)
         unanswered = messages.execute()[1::2]
+        SILENCE.heard()
         _tell([name for name, first in zip(agents, unanswered, strict=True) if first])
     except (redis.RedisError, OperationalError, OSError, Error) as error:
+        SILENCE.heard(error)
         logger.warning("no look message to %s: %s", ", ".join(agents), error)
 
 

@@ -36,8 +36,14 @@ from broker_site.roof.supervisor.watch import Supervisor
 MARKER = "GRIDBROKER_SYSTEM"
 """Variable in every child's environment: the folder of its instance, by which children of a killed supervisor are found."""
 
-WEB_WORKERS, WEB_CONNECTIONS, WORKER_PROCESSES = 2, 1000, 2
-WEB_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "5000", "GRIDBROKER_LOCK_TIMEOUT_MS": "2000"}
+WEB_WORKERS, WORKER_PROCESSES = 2, 2
+WEB_CONNECTIONS = 6000
+"""Of a process, most of them for asks that wait (`held_asks.most_held`)."""
+WEB_LIMITS = {
+    "GRANIAN_BACKPRESSURE": str(WEB_CONNECTIONS),
+    "GRIDBROKER_STATEMENT_TIMEOUT_MS": "5000",
+    "GRIDBROKER_LOCK_TIMEOUT_MS": "2000",
+}
 WORKER_LIMITS = {"GRIDBROKER_STATEMENT_TIMEOUT_MS": "30000", "GRIDBROKER_LOCK_TIMEOUT_MS": "5000"}
 SECRET = ("DATABASE_URL", "MONITORING_DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FILE", "SECRET_KEY_FALLBACKS")
 """What a pilot never sees: its payloads inherit its environment."""
@@ -260,7 +266,7 @@ def _web(system: System) -> Spec:
     host_port = system.url.removeprefix("http://").split(":")
     command = (
         *(sys.executable, "-m", "granian", "--interface", "rsgi", "--http", "1", "--host", host_port[0], "--port", host_port[1]),
-        *("--workers", str(WEB_WORKERS), "--backpressure", str(WEB_CONNECTIONS), "--respawn-failed-workers"),
+        *("--workers", str(WEB_WORKERS), "--respawn-failed-workers"),
         *("--workers-kill-timeout", "5", "--no-ws", "--log-level", "warning", "broker_site.rsgi:application"),
     )
     return Spec("web", command, {**system.environment, **WEB_LIMITS}, system.root)

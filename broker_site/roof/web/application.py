@@ -28,7 +28,7 @@ from broker_site.foundation.access.problems import Refused, answer_to
 from broker_site.foundation.access.trace import HEADER, traced
 from broker_site.roof.web.body import SMALL, Bodies, Chunks
 from broker_site.roof.web.environ import Scope, environ_of
-from broker_site.roof.web.held_asks import Full, HeldAsks
+from broker_site.roof.web.held_asks import LARGEST, Full, HeldAsks, most_held
 from broker_site.roof.web.joint_lane import JointLane, Unfinished
 from broker_site.roof.web.lane import Lane, Overloaded
 from broker_site.roof.web.lanes import Lanes, lanes
@@ -47,7 +47,10 @@ SWITCH_S = 0.001
 CALM_S = 60.0
 """Seconds between two lines in the log about one and the same trouble."""
 
-FULL = Refused(503, "Too many asks wait", "Ask again without waiting, or later.", headers={"Retry-After": "2"})
+FULL = Refused(
+    503, "Too many asks wait", "Ask again without waiting, or later.", headers={"Retry-After": "2", "Connection": "close"}
+)
+"""The connection is closed: those that others keep open are few then."""
 TOO_MANY = Refused(429, "Too many requests at once", "Try again in 2 s.", headers={"Retry-After": "2"})
 
 Header = tuple[str, str]
@@ -118,7 +121,7 @@ class Application:
         self.lanes = routes or lanes(
             settings.PEOPLE_THREADS, settings.PILOT_THREADS, settings.ENV.statement_timeout_ms / 1000, self._end
         )
-        self.held = HeldAsks()
+        self.held = HeldAsks(most_held(settings.WEB_CONNECTIONS))
         self._told: dict[str, float] = {}
         self._watch: asyncio.Task[None] | None = None
 
@@ -150,7 +153,7 @@ class Application:
                 unsent = await lane.run(self._work(lane, answer, environ_of(scope, body), small=len(body) <= SMALL))
             finally:
                 self.bodies.release(body)
-            if unsent is not None and unsent.ask is not None:
+            if unsent is not None and unsent.ask is not None and _size(scope, body) <= LARGEST:
                 unsent = await self._hold(scope, answer, lane, body, unsent, since)
         except (ProtocolClosed, ConnectionError):
             return  # the client has left before its request was whole, or answered
@@ -283,6 +286,11 @@ def _sent(made: DjangoAnswer, answer: Answer, small: bool) -> DjangoAnswer | Non
         return made
     answer.response_bytes(made.status, made.headers, made.body)
     return None
+
+
+def _size(scope: Scope, body: bytes) -> int:
+    """Bytes of a request, as far as it may make them many."""
+    return len(body) + len(scope.path) + len(scope.query_string) + sum(len(n) + len(value) for n, value in scope.headers.items())
 
 
 def _whole(response: HttpResponse) -> DjangoAnswer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import threading
 from collections import Counter, deque
 from collections.abc import Awaitable, Mapping
@@ -19,7 +20,13 @@ from brokerage.api.waiting_asks import WaitingAsk
 from brokerage.ledger import ready_jobs
 
 MOST = 5_000
-"""Asks that one process holds."""
+"""Asks that one process holds where it has the connections for them."""
+FOR_OTHERS = 1_000
+"""Connections that are left for everything else; of few connections half."""
+FILES = 200
+"""Files that a process has open besides its connections."""
+LARGEST = 16_384
+"""Bytes of a request, head and body, that is held: thousands of them lie in memory."""
 MOST_PER_CREDENTIAL = 4
 MOST_TRIES = 4
 """Asks that are asked anew for one job."""
@@ -30,6 +37,19 @@ logger = logging.getLogger(__name__)
 
 class Full(Exception):
     """No more asks are held."""
+
+
+def most_held(connections: int) -> int:
+    """How many asks a process may hold that takes so many connections at a time: whoever else comes finds one that is free.
+
+    The process may have as many files open as its hard limit allows; where these are too few, it holds fewer asks.
+    """
+    files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files < connections + FILES:
+        files = connections + FILES if hard == resource.RLIM_INFINITY else min(hard, connections + FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    connections = max(0, min(connections, files - FILES))
+    return min(MOST, max(connections // 2, connections - FOR_OTHERS))
 
 
 @dataclass(slots=True, eq=False)

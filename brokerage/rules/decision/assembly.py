@@ -53,22 +53,24 @@ class DecisionInputs(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TaskDecision(Generic[T]):
-    """A decision about a task with what it was taken on."""
+    """A decision about a task with what it was taken on; `hint`: what the job broker judged for it, where that was asked."""
 
     decision: PolicyDecision
     inputs: DecisionInputs[T]
     task_facts: TaskFacts
+    hint: DecisionInputs[Queues] | None = None
 
 
 def decide_task(request: DecisionRequest) -> TaskDecision[Any]:
     """Decide on one request. Raises NoPolicy where the hint needs one."""
     snapshot, task_facts, ask, policy, config, seed = request
-    ask = snapshot.completed(ask)
+    ask, hint = snapshot.completed(ask), None
     if policy.activity == NUCLEUS and task_facts.able_queues is None:
-        task_facts = replace(task_facts, able_queues=dict(sorted(able_queues(*job_broker_inputs(request)).items())))
+        hint = job_broker_inputs(request)
+        task_facts = replace(task_facts, able_queues=dict(sorted(able_queues(*hint).items())))
     columns = candidates(snapshot, task_facts, policy, ask)
     inputs = DecisionInputs(policy, ask, columns, config.values(policy, ask.vo))
-    return TaskDecision(decide(*inputs, seed), inputs, task_facts)
+    return TaskDecision(decide(*inputs, seed), inputs, task_facts, hint)
 
 
 def job_broker_inputs(request: DecisionRequest) -> DecisionInputs[Queues]:

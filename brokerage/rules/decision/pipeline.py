@@ -137,9 +137,18 @@ def _relative_gap(need: Any, limit: Any, count: int) -> Floats:
 
 def able(policy: Policy, ask: Ask, columns: Columns, config: Config) -> Flags:
     """Who passes everything but the late cuts: a hint, no decision."""
+    return _passing(policy, ask, columns, config, policy.early)
+
+
+def able_in_time(policy: Policy, ask: Ask, columns: Columns, config: Config) -> Flags:
+    """Who may be able another time, without a change of the task, of what a queue offers, or of the configuration."""
+    return _passing(policy, ask, columns, config, np.intersect1d(policy.early, policy.lasting))
+
+
+def _passing(policy: Policy, ask: Ask, columns: Columns, config: Config, criteria: NDArray[np.intp]) -> Flags:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         failed = _judged(policy, policy.prepare(ask, config), columns, config)[0]
-    return np.logical_not(failed[policy.early].any(axis=0))
+    return np.logical_not(failed[criteria].any(axis=0))
 
 
 def _judged(policy: Policy, ask: Ask, columns: Columns, config: Config) -> tuple[Flags, list[Numbers], tuple[int, ...]]:

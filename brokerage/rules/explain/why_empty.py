@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from broker_site.foundation.kernel.verdict import Kind
+from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.record import Record
 
 EXAMPLES = 5
@@ -20,22 +21,33 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class LatestDecision:
-    """The latest decision about a task, with the rows of its table that stand for the queue (several for a unified queue)."""
+    """The latest decision about a task, with the rows of its table that stand for the queue (several for a unified queue).
+
+    `policy`: as it is now, if there is still one of that name.
+    """
 
     task_id: int
     decision_id: int
     record: Record
     rows: tuple[int, ...]
+    policy: Policy | None = None
+
+    def lasts(self, row: int) -> bool:
+        """Whether who fails this criterion can never pass unless somebody changes something; as far as the record tells."""
+        if self.policy is not None and self.policy.version == self.record.decision.version:
+            return self.policy.criteria[row].lasts
+        return self.record.kinds[row] == "persistent"
 
 
 @dataclass(slots=True)
 class Tally:
     """One criterion: how many decisions it was the first to skip the queue in, in how many it fails it at all, in how many
-    nothing else does; with tasks of the first kind.
+    nothing else does; with tasks of the first kind. `lasts`: no passing of time mends it, nor that something comes back.
     """
 
     criterion: str
     kind: Kind
+    lasts: bool
     first: int = 0
     failed: int = 0
     alone: int = 0
@@ -94,9 +106,10 @@ def _count(latest: LatestDecision, tallies: dict[str, Tally]) -> None:
     nearest = int(np.argmin(failed.sum(axis=0)))
     failed_criteria = np.flatnonzero(failed[:, nearest]).tolist()
     labels = dict.fromkeys(f"-{latest.record.labels[i]}" for i in failed_criteria)
-    kinds = {f"-{latest.record.labels[i]}": latest.record.kinds[i] for i in reversed(failed_criteria)}
+    first = {f"-{latest.record.labels[i]}": i for i in reversed(failed_criteria)}
     for place, label in enumerate(labels):
-        tally = tallies.setdefault(label, Tally(label, kinds[label]))
+        row = first[label]
+        tally = tallies.setdefault(label, Tally(label, latest.record.kinds[row], latest.lasts(row)))
         tally.failed += 1
         tally.alone += len(labels) == 1
         if place == 0:

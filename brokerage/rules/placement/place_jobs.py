@@ -55,6 +55,16 @@ def _share(policy: Policy, ask: Ask) -> str | None:
     return ask.share if policy.per_share else None
 
 
+def chosen_places(
+    task_decision: TaskDecision[Queues], storages: Mapping[str, Entry], grants: JobGrants, config: Config
+) -> list[ChosenQueue]:
+    """The chosen queues at which jobs of the task can run, with the room there. Raises NoPlace; arguments as of `place_jobs`."""
+    policy, ask, queues, _ = task_decision.inputs
+    limit = limit_of(policy.activity, ask.share, config)
+    chosen = chosen_queues(task_decision.decision.chosen, queues, limit, grants, _share(policy, ask))
+    return queues_with_input(chosen, queues, anywhere=readable_anywhere(ask, task_decision.task_facts, storages))
+
+
 def place_jobs(
     usable: UsableInput,
     task_decision: TaskDecision[Queues],
@@ -72,9 +82,7 @@ def place_jobs(
     failed, by the file's id.
     """
     policy, ask, queues, policy_config = task_decision.inputs
-    limit = limit_of(policy.activity, ask.share, config)
-    chosen = chosen_queues(task_decision.decision.chosen, queues, limit, grants, _share(policy, ask))
-    chosen = queues_with_input(chosen, queues, anywhere=readable_anywhere(ask, task_decision.task_facts, storages))
+    chosen = chosen_places(task_decision, storages, grants, config)
     ask, compensation = policy.prepare(ask, policy_config), policy_config.get("MEMORY_COMPENSATION", 1.0)
     limits = limits_by_queue(usable, ask, queues, chosen)
     block = block_of(JobKind.NORMAL, config)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from brokerage.rules.decision.assembly import TaskDecision
+from brokerage.rules.decision.pipeline import able_in_time
 
 OF_ONE_TASK = ("task_id", "waits_s", "usage", "task_priority")
 """Fields of an ask by which tasks that ask for the same may differ; what a user has on the grid is the same for all."""
@@ -41,7 +43,7 @@ class WaitCause:
     """What a task waits for: `key` is the same for tasks that ask for the same.
 
     `criteria`: those by which candidates failed that only time, a limit or somebody's hand keeps away. `queues`: candidates that
-    fail nothing else; of a choice of nuclei their names.
+    fail nothing else; of a choice of nuclei their names, and those of their queues that only time keeps from the jobs.
     """
 
     key: str
@@ -64,11 +66,22 @@ def cause_of(decision: TaskDecision[Any]) -> WaitCause:
     lasting = [number for number, criterion in enumerate(policy.judged) if criterion.lasts]
     able = ~failed[lasting].any(axis=0)
     names = getattr(columns, "own_names", columns.name)
+    candidates = {str(names[row]) for row in np.flatnonzero(able).tolist()}
     return WaitCause(
         hashlib.sha256(asked.encode()).hexdigest(),
         tuple(sorted({policy.judged[number].label for number in passing if (failed[number] & able).any()})),
-        tuple(sorted({str(names[row]) for row in np.flatnonzero(able).tolist()})),
+        tuple(sorted(candidates | _queues_of_nuclei(decision, candidates))),
     )
+
+
+def _queues_of_nuclei(decision: TaskDecision[Any], nuclei: Collection[str]) -> set[str]:
+    """Queues by which one of these nuclei, none of whose queues could run the jobs, may be able to another time."""
+    if decision.hint is None:
+        return set()
+    able_now, queues = decision.task_facts.able_queues or {}, decision.hint.columns
+    names, sites = queues.own_names, queues.source_site.tolist()
+    rows = np.flatnonzero(able_in_time(*decision.hint)).tolist()
+    return {names[row] for row in rows if sites[row] in nuclei and not able_now.get(sites[row])}
 
 
 def _ended(decision: TaskDecision[Any]) -> object:

@@ -17,7 +17,6 @@ from django.db import connection, transaction
 
 if TYPE_CHECKING:
     from brokerage.ledger.settle import LastWord
-    from workqueues.ledger.moves import Stale
 
 INDEXES = ("job_input_one_live", "job_input_used_once")
 GUARDS = {"job_guard": "brokerage_job", "input_file_guard": "workqueues_file", "output_file_guard": "workqueues_file"}
@@ -46,7 +45,7 @@ class Unfenced(AppConfig):
         from brokerage.ledger import moves, settle
         from brokerage.ledger.lease import ANY_TOKEN
 
-        def believing(words: Sequence[LastWord]) -> list[str | Stale]:
+        def believing(words: Sequence[LastWord]) -> list[str | Exception]:
             with transaction.atomic():
                 for word in words:
                     _take_back(word.job_id)

@@ -40,7 +40,8 @@ class Command(BaseCommand):
             metavar="NAME",
             help="with a task: every verdict on this queue (or site, for the choice of the nucleus); alone: why it gets no work",
         )
-        parser.add_argument("--try-again", action="store_true", help="what would be decided now, without writing anything")
+        dry_run = "what would be decided now, without writing anything; --try-again is its former name"
+        parser.add_argument("--dry-run", "--try-again", action="store_true", help=dry_run)
         parser.add_argument(
             "--what-if",
             action="append",
@@ -63,7 +64,7 @@ class Command(BaseCommand):
         elif options["export"] is not None:
             self._export(_task(options["task_id"]), options["export"])
             return
-        elif options["try_again"] or options["what_if"]:
+        elif options["dry_run"] or options["what_if"]:
             document, lines = self._what_if(_task(options["task_id"]), options)
         else:
             document, lines = self._task(_task(options["task_id"]), options["queue"])
@@ -81,8 +82,8 @@ class Command(BaseCommand):
     def _queue(self, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
         if not options["queue"]:
             raise CommandError("give a TASK_ID, or --queue NAME to see why that queue gets no work")
-        if options["try_again"] or options["what_if"]:
-            raise CommandError("--try-again and --what-if need a TASK_ID")
+        if options["dry_run"] or options["what_if"]:
+            raise CommandError("--dry-run and --what-if need a TASK_ID")
         queue = ComputingQueue.objects.filter(name=options["queue"]).first()
         if queue is None:
             raise CommandError(no_such_queue(options["queue"]))
@@ -91,7 +92,7 @@ class Command(BaseCommand):
 
     def _what_if(self, task: Task, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
         if options["queue"]:
-            raise CommandError("--queue tells stored decisions; leave it out for --try-again and --what-if")
+            raise CommandError("--queue tells stored decisions; leave it out for --dry-run and --what-if")
         try:
             result = what_if(task, read_edits(options["what_if"]))
         except BadEdits as bad:
