@@ -38,6 +38,8 @@ def link_facts() -> LinkFacts:
     closeness: dict[tuple[str, str], float] = {}
     blocked: dict[tuple[str, str], str] = {}
     for source, to, value in Link.objects.filter(closeness__isnull=False).values_list("source_id", "destination_id", "closeness"):
+        if value is None:
+            continue
         closeness[source, to] = value
         if value == BLOCKED:
             blocked[source, to] = f"the link from {source} to {to} is blocked"
