@@ -53,8 +53,9 @@ _BY_KEY = Prepared(
     "transfers_by_key",
     "text[]",
     f"""
-    SELECT id, key, source_site, destination_site, source, attempt, failed_sources FROM brokerage_transfer
-    WHERE key = ANY($1::uuid[]) AND status IN ({TRANSFER.active.sql})
+    SELECT t.id, t.key, t.source_site, t.destination_site, t.source, t.attempt, t.failed_sources
+    FROM unnest($1::uuid[]) AS g(key) JOIN brokerage_transfer t ON t.key = g.key
+    WHERE t.status IN ({TRANSFER.active.sql})
     """,
 )
 
