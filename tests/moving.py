@@ -63,7 +63,7 @@ def wanted(file: CatalogueFile, to: str = "BETA", **more: Any) -> FileWish:
 def asked(*wishes: FileWish) -> list[Transfer]:
     """Transfers that meet the wishes."""
     ids = ask(wishes, "test")
-    return [Transfer.objects.get(id=id_) for id_ in ids]
+    return [Transfer.objects.get(id=id_) for id_ in ids if id_ is not None]
 
 
 def move_all(mover: Mover | None = None, rounds: int = 40) -> None:

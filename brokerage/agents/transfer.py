@@ -16,7 +16,7 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.transfer_attempts import Attempts
 from brokerage.agents.transfer_ends import Ends
 from brokerage.ledger.transfers.ageing import cancel_unwished, fail_old
-from brokerage.ledger.transfers.claims import UnderWay, claim_overdue
+from brokerage.ledger.transfers.claims import UnderWay, claim_overdue, settling
 from brokerage.ledger.transfers.rests import wake
 from brokerage.rules.transfers.backoff import silent_s
 from brokerage.transfers.choice import backends
@@ -73,10 +73,11 @@ def note_ended(backend: Backend, ends: Ends) -> int:
     moved = 0
     for _ in range(ROUNDS):
         reports = backend.ended(BATCH)
-        moved += ends.settle(reports)
+        with settling() as mine:
+            if not reports or not mine:
+                break
+            moved += ends.settle(reports)
         backend.forget([report.key for report in reports if report.key not in ends.unsettled])
-        if len(reports) < BATCH:
-            break
     return moved
 
 

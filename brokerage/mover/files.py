@@ -145,7 +145,7 @@ def stands(fd: int, content: Content, check: Check) -> bool:
     if os.fstat(fd).st_size != content.bytes:
         return False
     at, adler = 0, 1
-    while chunk := os.pread(fd, CHUNK, at):
+    while at < content.bytes and (chunk := os.pread(fd, CHUNK, at)):
         check()
         at += len(chunk)
         adler = zlib.adler32(chunk, adler)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -141,13 +142,12 @@ class Lanes:
         """How many more each pair that is at work may get, of `most`."""
         return [(*pair, max(0, most - n)) for pair, n in self._count.items() if n]
 
-    def ended(self, first_s: float, most: int) -> list[CopyEnd]:
-        """How copies ended, after at most so many seconds; each is held no more."""
+    def ended(self, seconds: float, most: int) -> list[CopyEnd]:
+        """How copies end within so many seconds, or sooner so many of them; each is held no more."""
         ends: list[CopyEnd] = []
-        wait_s: float | None = first_s
-        while len(ends) < most and (batch := _take(self._ends, wait_s)) is not None:
+        due = time.monotonic() + seconds
+        while len(ends) < most and (batch := _take(self._ends, due - time.monotonic())) is not None:
             ends += batch
-            wait_s = None
         for end in ends:
             task = self.held.pop(end.key)
             self._count[_pair(task)] -= 1
@@ -160,8 +160,8 @@ def _pair(task: Task) -> Pair:
     return task.row.source.name, task.row.destination.name
 
 
-def _take(ends: SimpleQueue[Sequence[CopyEnd]], wait_s: float | None) -> Sequence[CopyEnd] | None:
+def _take(ends: SimpleQueue[Sequence[CopyEnd]], wait_s: float) -> Sequence[CopyEnd] | None:
     try:
-        return ends.get(timeout=wait_s) if wait_s else ends.get_nowait()
+        return ends.get(timeout=wait_s) if wait_s > 0 else ends.get_nowait()
     except Empty:
         return None

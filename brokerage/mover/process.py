@@ -36,7 +36,7 @@ PAIR_ROOM = 512
 """Copies of a pair of endpoints that a mover holds at most, those that wait for its threads included."""
 AHEAD_BYTES = 64.0 * SMALL
 ENDS = 500
-BUSY_WAIT_S = 0.02
+BUSY_WAIT_S = 0.04
 RENEWALS = 4
 """So many times in the time of a claim it is renewed."""
 CANCEL_LOOK_S = 1.0
@@ -54,7 +54,8 @@ class Mover:
         self._lanes = Lanes()
         self._links: dict[tuple[str, str], Bandwidth] = {}
         self._unwritten: list[CopyEnd] = []
-        self._renewed = self._looked = time.monotonic()
+        self._held_then = 0
+        self._renewed = self._looked = self._claimed = time.monotonic()
 
     def stop(self) -> None:
         """Begin nothing more, and give up what is under way."""
@@ -75,13 +76,23 @@ class Mover:
     def round(self) -> int:
         """Claim, copy, tell: how many copies were claimed and ended."""
         config = gdpconfig.component("transfers")
-        claimed = self._claim(config)
-        self._lanes.give([Task(row, self._bandwidth(row)) for row in claimed], config["MOVER_STREAMS"])
+        claimed = self._claim(config) if self._claim_due(config["MOVER_POLL"]) else []
+        if claimed:
+            self._lanes.give([Task(row, self._bandwidth(row)) for row in claimed], config["MOVER_STREAMS"])
+            self._held_then = len(self._lanes.held)
         wait_s = BUSY_WAIT_S if claimed or self._lanes.held else config["MOVER_POLL"]
         self._unwritten += self._lanes.ended(wait_s, ENDS)
         ended = self._tell()
         self._keep(config["MOVER_CLAIM"])
         return len(claimed) + ended
+
+    def _claim_due(self, period_s: float) -> bool:
+        """Whether to look for copies: half of what was held is through, or the period is over."""
+        now = time.monotonic()
+        if 2 * len(self._lanes.held) > self._held_then and now - self._claimed < period_s:
+            return False
+        self._claimed = now
+        return True
 
     def _claim(self, config: Mapping[str, Any]) -> Sequence[ClaimedCopy]:
         claim = Claim(config["MOVER_CLAIM"], PAIR_ROOM, config["MOVER_STREAMS"], AHEAD_BYTES)

@@ -100,7 +100,7 @@ def link_limits(default: int) -> Mapping[Way, int]:
     """How many transfers may be under way on the links that have a limit of their own, or half of one since many failed."""
     rows = TransferLink.objects.filter(Q(max_active__isnull=False) | Q(halved_until__gt=Now()))
     halved = Q(halved_until__gt=Now())
-    rows = rows.annotate(halved=halved)  # type: ignore[arg-type]
+    rows = rows.annotate(halved=halved)
     return {
         Way(source, to): max(1, limit // 2) if half else limit
         for source, to, given, half in rows.values_list("source_id", "destination_id", "max_active", "halved")

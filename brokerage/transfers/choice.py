@@ -33,6 +33,9 @@ def declare_backend(backend: Backend) -> None:
     BACKENDS.add(backend.name, backend)
 
 
+declare_backend(Local())
+
+
 def backends() -> dict[str, Backend]:
     """All that are there, by name."""
     load_backends(lambda: entry_points(group=GROUP))
@@ -49,12 +52,11 @@ def backend_of(vo: str) -> Backend:
 
 
 def load_backends(points: Callable[[], Iterable[EntryPoint]]) -> None:
-    """Declare ours, then those of installed packages, once in a process."""
+    """Declare those of installed packages, once in a process; ours is there from the beginning."""
     global _loaded
     if _loaded:
         return
     _loaded = True
-    declare_backend(Local())
     for point in sorted(points(), key=lambda point: point.name):
         load_backend(point)
 

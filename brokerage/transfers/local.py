@@ -22,7 +22,7 @@ from brokerage.ledger.transfers.local_copies import (
 )
 from brokerage.pilot.storage_root import StorageRoot
 from brokerage.queries.pilots import storage_roots
-from brokerage.transfers.port import CopyOrder, CopyReport, Refusal, StoredCopy
+from brokerage.transfers.port import CopyOrder, CopyReport, CopyState, Refusal, StoredCopy
 
 LONGEST_PATH = 1024
 DELETE_S = 20.0
@@ -130,5 +130,5 @@ class _Removal(threading.Thread):
 
 
 def _report(row: CopyRow) -> CopyReport:
-    state = "done" if row.status == "done" else "failed" if row.status == "failed" else "under way"
+    state: CopyState = "done" if row.status == "done" else "failed" if row.status == "failed" else "under way"
     return CopyReport(row.key, state, row.reason, row.message, row.copied)

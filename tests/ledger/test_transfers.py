@@ -27,7 +27,7 @@ def test_one_transfer_serves_all_who_wish_the_same() -> None:
     catalogue_dataset("d", 2)
     first, second = CatalogueFile.objects.order_by("id")
     one, two, other = ask([wish(first, 1), wish(first, 2), wish(second, 1)], "test")
-    assert one == two != other
+    assert one is not None and one == two != other
     assert ask([wish(first, 3, priority=900, express=True, activity="Express")], "test") == [one]
     transfer = Transfer.objects.get(id=one)
     assert (transfer.source, transfer.destination, transfer.status) == ("ALPHA_DISK", "BETA_DISK", "queued")

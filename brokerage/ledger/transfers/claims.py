@@ -19,7 +19,8 @@ from brokerage.rules.transfers.plan import Due
 from brokerage.rules.transfers.room import Waiting
 from brokerage.states import TRANSFER
 
-_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('brokerage_transfer beginning'))"
+_BEGIN = "SELECT pg_try_advisory_xact_lock(hashtext('brokerage_transfer beginning'))"
+_SETTLE = "SELECT pg_try_advisory_xact_lock(hashtext('brokerage_transfer settling'))"
 
 _DUE = Prepared(
     "lock_due_transfers",
@@ -52,8 +53,9 @@ _BY_KEY = Prepared(
     "transfers_by_key",
     "text[]",
     f"""
-    SELECT id, key, source_site, destination_site, source, attempt, failed_sources FROM brokerage_transfer
-    WHERE key = ANY($1::uuid[]) AND status IN ({TRANSFER.active.sql})
+    SELECT t.id, t.key, t.source_site, t.destination_site, t.source, t.attempt, t.failed_sources
+    FROM unnest($1::uuid[]) AS g(key) JOIN brokerage_transfer t ON t.key = g.key
+    WHERE t.status IN ({TRANSFER.active.sql})
     """,
 )
 
@@ -63,7 +65,17 @@ def beginning() -> Iterator[bool]:
     """A transaction in which transfers may begin; False: another one is doing that now."""
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute(_LOCK)
+            cursor.execute(_BEGIN)
+            mine = bool(cursor.fetchone()[0])
+        yield mine
+
+
+@contextmanager
+def settling() -> Iterator[bool]:
+    """A transaction in which ends are written down; False: another one is doing that now, most likely of the same."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(_SETTLE)
             mine = bool(cursor.fetchone()[0])
         yield mine
 

@@ -37,7 +37,11 @@ _ENDED = Prepared(
 )
 _CANCEL = "UPDATE brokerage_localcopy SET cancelled = true WHERE key = ANY(%s::uuid[]) AND ended_at IS NULL"
 _FORGET = Prepared(
-    "forget_local_copies", "text[]", "DELETE FROM brokerage_localcopy WHERE key = ANY($1::uuid[]) AND ended_at IS NOT NULL"
+    "forget_local_copies",
+    "text[]",
+    """
+    DELETE FROM brokerage_localcopy c USING unnest($1::uuid[]) AS g(key) WHERE c.key = g.key AND c.ended_at IS NOT NULL
+    """,
 )
 _CLAIM = Prepared(
     "claim_local_copies",
@@ -50,11 +54,14 @@ _CLAIM = Prepared(
             ON r.source = c.source_id AND r.destination = c.destination_id
         WHERE c.status = 'waiting' OR (c.status = 'copying' AND c.claimed_until < now())
         WINDOW ahead AS (PARTITION BY c.source_id, c.destination_id ORDER BY c.urgency DESC, c.created_at, c.key)
-    ), mine AS (
-        SELECT c.key FROM brokerage_localcopy c JOIN head h USING (key)
+    ), wanted AS (
+        SELECT coalesce(array_agg(h.key), '{}') AS keys FROM head h
         WHERE h.number <= h.room AND (h.number <= $4 OR h.size <= $5)
+    ), mine AS (
+        SELECT c.key FROM brokerage_localcopy c
+        WHERE c.key = ANY((SELECT w.keys FROM wanted w)::uuid[])
             AND (c.status = 'waiting' OR (c.status = 'copying' AND c.claimed_until < now()))
-        ORDER BY h.urgency DESC, h.created_at, c.key FOR NO KEY UPDATE OF c SKIP LOCKED
+        ORDER BY c.urgency DESC, c.created_at, c.key FOR NO KEY UPDATE SKIP LOCKED
     ), claimed AS (
         UPDATE brokerage_localcopy c SET status = 'copying', mover = $1, claimed_until = now() + make_interval(secs => $2)
         FROM mine WHERE c.key = mine.key

@@ -36,7 +36,7 @@ class Active(NamedTuple):
     share: str
     source: str
     destination: str
-    count: int
+    n: int
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Room:
     def count(self, active: Iterable[Active]) -> None:
         """Take the room that those under way have."""
         for each in active:
-            self._add(each.way, each.express, each.share, each.source, each.destination, each.count)
+            self._add(each.way, each.express, each.share, each.source, each.destination, each.n)
 
     def left(self, way: Way, express: bool = True) -> int:
         """How many more may begin on a link."""
@@ -114,14 +114,14 @@ def pick(waiting: Sequence[Waiting], room: Room, weights: Mapping[str, float], m
         heads = {share: iter(ones) for share, ones in shares.items()}
         while heads and len(begin) < most and room.left(way, express):
             share = min(heads, key=lambda name: _load(room.by_share[way, name], weights.get(name, mean), name))
-            one = next(heads[share], None)
-            if one is None:
+            head = next(heads[share], None)
+            if head is None:
                 del heads[share]
-            elif room.fits(way, express, one.source, one.destination):
-                room.take(way, express, one.share, one.source, one.destination)
-                begin.append(one)
+            elif room.fits(way, express, head.source, head.destination):
+                room.take(way, express, head.share, head.source, head.destination)
+                begin.append(head)
             else:
-                hindered.append(one)
+                hindered.append(head)
     return Picked(begin, hindered)
 
 
