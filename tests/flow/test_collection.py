@@ -339,5 +339,8 @@ def test_pages_and_rest_show_a_job_whose_outputs_are_on_their_way(queue: Computi
     assert "transferring" in page.content.decode()
     told = client.get(f"/tasks/{task.id}/")
     assert told.status_code == 200
-    answer = person("ada", ("demo", "operator")).get(f"jobs/{job.id}/").json()
+    ada = person("ada", ("demo", "operator"))
+    reasons = [r["message"] for r in ada.get(f"tasks/{task.id}/waiting/").json()["reasons"]]
+    assert reasons == ["1 job has ended and waits until the outputs are where they are collected."]
+    answer = ada.get(f"jobs/{job.id}/").json()
     assert (answer["status"], answer["ended_at"], answer["result"]["reported_status"]) == ("transferring", None, "finished")
