@@ -310,7 +310,7 @@ def end_jobs(
     ids: Sequence[int],
     ending: Ending,
     who: str,
-    why: str,
+    why: str | Sequence[str],
     *,
     sub_status: str = "",
     sources: Sequence[str] | None = None,
@@ -319,8 +319,8 @@ def end_jobs(
 ) -> None:
     """End jobs without a report (lost lease, time-out, command), all of them or, raising Stale, none.
 
-    `sources`, `epochs` and `only` say what must still hold (`move_jobs`). The epoch goes up, so that whatever a pilot still
-    reports for the old lease is refused.
+    `why` is one text for all or one for each. `sources`, `epochs` and `only` say what must still hold (`move_jobs`). The epoch
+    goes up, so that whatever a pilot still reports for the old lease is refused.
     """
     with transaction.atomic():
         _LOCK.run(list(ids))  # what is read of them still holds when they are moved
@@ -329,15 +329,19 @@ def end_jobs(
         if len(ended) != len(ids):
             raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
         code = (sub_status or ending).upper()
+        whys = dict.fromkeys(ids, why) if isinstance(why, str) else dict(zip(ids, why, strict=True))
         if undelivered := [job for job in seen if job.delivers]:
-            withdraw(undelivered, code, who, why)
+            withdraw(undelivered, code, who, whys)
         if moving := [job.id for job in seen if job.status in JOB.moving]:
             release(moving)
         outcome = FILE_OUTCOME[ending]
         given_back = settling([job_outcome(job, outcome, {}, {}) for job in seen])
         run_together([uses([(job, outcome) for job in seen]), *given_back])
         JobResult.objects.bulk_create(
-            [JobResult(job_id=j.id, pilot_id=j.holder, host=j.host, error_code=code[:40], error_message=why[:500]) for j in seen],
+            [
+                JobResult(job_id=j.id, pilot_id=j.holder, host=j.host, error_code=code[:40], error_message=whys[j.id][:500])
+                for j in seen
+            ],
             ignore_conflicts=True,
         )
         look_after_commit("generate", "finish", "command")

@@ -12,6 +12,7 @@ from broker_site.foundation.agency.duties import AgentDuty, Health, agent_of, he
 from broker_site.foundation.kernel import clock
 from brokerage.queries.job_errors import job_errors
 from brokerage.rules.explain.task_status_text import ParentTask, PausedFiles, QueueLoad, SuspectFiles, TaskStatus
+from brokerage.states import JOB
 from workqueues.models import Task
 from workqueues.queries.units import throttle_reason
 from workqueues.states import INPUT_FILE, MASTER_TYPES, TASK
@@ -102,12 +103,14 @@ def queue_loads(task_id: int, using: str = "default") -> list[QueueLoad]:
     """Where the live jobs of the task are, most waiting first."""
     with connections[using].cursor() as cursor:
         cursor.execute(
-            """
+            f"""
             SELECT q.name, q.status, j.waiting, j.leased,
                    (SELECT count(*) FROM brokerage_pilot p
-                    WHERE p.queue_id = q.id AND p.last_seen > now() - make_interval(mins => %(minutes)s))
+                    WHERE p.queue_id = q.id AND p.last_seen > now() - make_interval(mins => %(minutes)s)), j.delivering
             FROM (
-                SELECT computing_queue_id, count(*) FILTER (WHERE lease_holder IS NULL) AS waiting, count(lease_holder) AS leased
+                SELECT computing_queue_id, count(lease_holder) AS leased,
+                    count(*) FILTER (WHERE lease_holder IS NULL AND status NOT IN ({JOB.delivering.sql})) AS waiting,
+                    count(*) FILTER (WHERE status IN ({JOB.delivering.sql})) AS delivering
                 FROM brokerage_job WHERE task_id = %(task)s AND ended_at IS NULL GROUP BY computing_queue_id
             ) AS j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
             ORDER BY j.waiting DESC, q.name LIMIT %(most)s

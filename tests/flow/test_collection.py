@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from broker_site.foundation.access.credentials import ensure_user
 from brokerage.ledger.settle import LastWord, settle_jobs
 from brokerage.ledger.transfers.withdrawal import forget_emptied
 from brokerage.models import (
@@ -25,6 +27,7 @@ from brokerage.models import (
 from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.pilots import outcomes
 from brokerage.rules.dispatch.settlement import Report
+from tests.api.people import person
 from tests.builders import catalogue_dataset, parameters, reading, submitted
 from tests.flow.collecting import PRODUCTION, bring, faults, lose, nucleus_grid, running, statuses, visible
 from tests.flow.steps import end, good, run_agents, run_jobs, take
@@ -324,3 +327,20 @@ def test_a_job_whose_outputs_stay_costs_no_statement_more(queue: ComputingQueue)
     with CaptureQueriesContext(connection) as seen:
         assert end(leased, report) == "finished"
     assert not [q for q in seen.captured_queries if "transfer" in q["sql"]]
+
+
+def test_pages_and_rest_show_a_job_whose_outputs_are_on_their_way(queue: ComputingQueue, client: Client) -> None:
+    task = running(parameters("t", nEvents=10, **PRODUCTION))
+    run_jobs(queue)
+    job = Job.objects.get()
+    client.force_login(ensure_user("ada", roles=[("demo", "operator")]))
+    page = client.get(f"/jobs/{job.id}/")
+    assert page.status_code == 200
+    assert "transferring" in page.content.decode()
+    told = client.get(f"/tasks/{task.id}/")
+    assert told.status_code == 200
+    ada = person("ada", ("demo", "operator"))
+    reasons = [r["message"] for r in ada.get(f"tasks/{task.id}/waiting/").json()["reasons"]]
+    assert reasons == ["1 job has ended and waits until the outputs are where they are collected."]
+    answer = ada.get(f"jobs/{job.id}/").json()
+    assert (answer["status"], answer["ended_at"], answer["result"]["reported_status"]) == ("transferring", None, "finished")

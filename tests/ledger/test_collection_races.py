@@ -129,6 +129,6 @@ def test_pilots_that_settle_at_the_same_time_do_not_wait_for_each_other_in_a_cir
     work()
     leases = [take(queue) for _ in range(JOBS)]
     words = [LastWord(leased.job_id, leased.epoch, good(leased.job_id), "pilot") for leased in leases]
-    together(*(lambda part=part: settle_jobs(words[part::4]) for part in range(4)))  # type: ignore[misc]
+    together(*(lambda part=part: settle_jobs(words[part::4]) for part in range(4)))
     assert Job.objects.filter(status="transferring").count() == JOBS
     assert Dataset.objects.get(type="input").n_files_on_hold == JOBS

@@ -10,6 +10,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        # It had the name of the nucleus, which the task has too; destinations of datasets were not supported before.
+        migrations.RunSQL("UPDATE workqueues_dataset SET destination = '' WHERE destination <> ''", migrations.RunSQL.noop),
         migrations.AddField(
             model_name='cataloguedataset',
             name='expires_at',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from django.db import connection
@@ -29,12 +28,12 @@ def fail_undelivered(job_ids: Sequence[int], transfers: Sequence[int], who: str)
     """
     if not job_ids:
         return
-    by_reason: dict[str, list[int]] = defaultdict(list)
+    whys: dict[int, str] = {}
     with connection.cursor() as cursor:
         cursor.execute(_LACKING, [list(transfers), list(job_ids)])
         for job_id, reason, n, lfn, destination in cursor.fetchall():
             others = f" and {n - 1} more" if n > 1 else ""
-            by_reason[f"output {lfn}{others} was not brought to {destination}: {reason}"].append(job_id)
-    for why, ids in sorted(by_reason.items()):
-        end_jobs(ids, "failed", who, why, sub_status=TRANSFER_FAILED, sources=["transferring"])
+            whys[job_id] = f"output {lfn}{others} was not brought to {destination}: {reason}"
+    if whys:
+        end_jobs(list(whys), "failed", who, list(whys.values()), sub_status=TRANSFER_FAILED, sources=["transferring"])
     finish_delivered(job_ids, who)

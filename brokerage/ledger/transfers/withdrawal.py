@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from django.db import connection
 
 from brokerage.ledger.ending_jobs import EndingJob
 
 _UNDELIVERED = """
-UPDATE brokerage_jobresult r SET error_code = %(code)s, error_message = left(%(why)s || coalesce((
+UPDATE brokerage_jobresult r SET error_code = %(code)s, error_message = left(v.why || coalesce((
     SELECT '; not brought to ' || min(t.destination) || ': ' || string_agg(c.lfn, ', ' ORDER BY c.lfn)
     FROM brokerage_transferwish w JOIN brokerage_transfer t ON t.id = w.transfer_id
         JOIN workqueues_cataloguefile c ON c.id = t.file_id
     WHERE w.job_id = r.job_id AND w.closed_at IS NULL), ''), 500)
-WHERE r.job_id = ANY(%(jobs)s)
+FROM unnest(%(jobs)s::bigint[], %(whys)s::text[]) AS v(job_id, why) WHERE r.job_id = v.job_id
 """
 _WITHDRAW = """
 WITH gone AS (
@@ -28,7 +27,7 @@ WITH gone AS (
     RETURNING r.file_id, r.storage
 )
 INSERT INTO brokerage_replicachange (file_id, storage, what, who, why)
-SELECT file_id, storage, 'deleting', %(who)s, %(why)s FROM marked
+SELECT file_id, storage, 'deleting', %(who)s, 'the job that made it ended before it had arrived' FROM marked
 """
 _FORGET = """
 WITH emptied AS (
@@ -45,24 +44,18 @@ DELETE FROM workqueues_cataloguefile c USING emptied WHERE c.id = emptied.id
 """
 
 
-def withdraw(jobs: Sequence[EndingJob], code: str, who: str, why: str) -> None:
+def withdraw(jobs: Sequence[EndingJob], code: str, who: str, whys: Mapping[int, str]) -> None:
     """Take back what these jobs registered and is on its way, in the caller's transaction, which holds the jobs.
 
-    Their results, which their pilots' words wrote, tell why they ended, and what has not arrived. To be called while their
-    wishes are open.
+    Their results, which their pilots' words wrote, tell why they ended (`whys` by job), and what has not arrived. To be called
+    while their wishes are open.
     """
+    ids = [job.id for job in jobs]
     rows = [(job.vo, output.dataset_name, output.lfn) for job in jobs for output in job.outputs]
     vos, names, lfns = [list(column) for column in zip(*rows, strict=True)] if rows else ([], [], [])
     with connection.cursor() as cursor:
-        cursor.execute(_UNDELIVERED, {"code": code[:40], "why": why[:500], "jobs": [job.id for job in jobs]})
-        withdraw_files(vos, names, lfns, who, why)
-
-
-def withdraw_files(vos: Sequence[str], names: Sequence[str], lfns: Sequence[str], who: str, why: str) -> None:
-    """Files of datasets that are on their way: their copies are to be deleted."""
-    with connection.cursor() as cursor:
-        values: dict[str, Any] = {"vos": list(vos), "names": list(names), "lfns": list(lfns), "who": who[:128], "why": why[:255]}
-        cursor.execute(_WITHDRAW, values)
+        cursor.execute(_UNDELIVERED, {"code": code[:40], "jobs": ids, "whys": [whys[id_] for id_ in ids]})
+        cursor.execute(_WITHDRAW, {"vos": vos, "names": names, "lfns": lfns, "who": who[:128]})
 
 
 def forget_emptied(limit: int) -> int:

@@ -55,13 +55,17 @@ class PausedFiles:
 
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
-    """Live jobs of a task at one computing queue, those that wait and those under a lease, and the pilots seen there lately."""
+    """Live jobs of a task at one computing queue, those that wait and those under a lease, and the pilots seen there lately.
+
+    `delivering`: jobs whose outputs are on their way.
+    """
 
     queue: str
     status: str
     waiting: int
     leased: int
     pilots: int
+    delivering: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,7 @@ def _task(task: TaskStatus) -> list[Reason]:
     if task.throttle:
         lines.append(Reason("throttler", _sentence(task.throttle)))
     if task.status in COMMANDED:
-        live = sum(load.waiting + load.leased for load in task.loads)
+        live = sum(load.waiting + load.leased + load.delivering for load in task.loads)
         jobs = f"; it waits until {_count(live, 'job is', 'jobs are')} gone" if live else ""
         who = task.command_by or "somebody"
         lines.append(Reason("command", f"It is {COMMANDED[task.status]}, as {who} asked{jobs}.", "off"))
@@ -202,6 +206,9 @@ def _jobs(task: TaskStatus) -> list[Reason]:
     if task.status in COMMANDED:
         return []
     lines = []
+    if delivering := sum(load.delivering for load in task.loads):
+        jobs = _count(delivering, "job has ended and waits", "jobs have ended and wait")
+        lines.append(Reason("jobs", f"{jobs} until the outputs are where they are collected.", "idle"))
     for load in task.loads:
         jobs = _count(load.waiting, "job waits", "jobs wait")
         if not load.waiting:
