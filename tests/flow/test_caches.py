@@ -17,12 +17,14 @@ from broker_site.foundation.kernel.clock import now
 from brokerage.agents import evict as evicting
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.caches import claim_removals, give_back, mark_expired, note_removed
+from brokerage.ledger.transfers.ends import finish
+from brokerage.ledger.transfers.moves import TransferMove
 from brokerage.models import ComputingQueue, ReplicaChange, StorageEndpoint, Transfer
 from brokerage.pilot.storage_root import StorageRoot
 from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import mark_storages, run_agents, run_jobs
-from workqueues.models import CatalogueFile, Replica
+from workqueues.models import CatalogueFile, Dataset, Replica
 
 pytestmark = pytest.mark.django_db
 
@@ -264,3 +266,18 @@ def test_a_storage_that_hangs_holds_up_no_other(roots: Path, monkeypatch: pytest
     assert there(roots) == []
     assert len(there(roots, "GAMMA")) == 4
     back.set()
+
+
+@pytest.mark.parametrize(("attributes", "days"), [("", 7), ("manytime", None), ("nosplit,manytime", None)])
+def test_a_copy_of_an_input_that_is_read_once_has_a_lifetime(roots: Path, attributes: str, days: int | None) -> None:
+    Replica.objects.filter(kind="cache").delete()
+    submitted(reading("t", "dd"))
+    run_agents(1, names=("refine", "feed"))
+    Dataset.objects.filter(type="input").update(attributes=attributes)
+    file = CatalogueFile.objects.order_by("id")[0]
+    (transfer,) = ask([wish(file)._replace(dataset_id=Dataset.objects.get(type="input").id)], "test")
+    assert transfer is not None
+    finish([TransferMove(transfer)], "test")
+    copy = Replica.objects.get(file=file, storage=CACHE)
+    assert copy.kind == "cache"
+    assert (copy.keep_until and round((copy.keep_until - now()) / timedelta(days=1))) == days
