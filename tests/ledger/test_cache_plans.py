@@ -29,20 +29,30 @@ def history() -> None:
         cursor.execute("INSERT INTO workqueues_cataloguedataset (name, state) VALUES ('dd', 'closed') RETURNING id")
         values = {"dataset": cursor.fetchone()[0], "n": FILES}
         for statement in (
-            "INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum)"
-            " SELECT %(dataset)s, 'dd.' || i, 1000, '00000001' FROM generate_series(1, %(n)s) i",
+            (
+                "INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum)"
+                " SELECT %(dataset)s, 'dd.' || i, 1000, '00000001' FROM generate_series(1, %(n)s) i"
+            ),
             "INSERT INTO workqueues_replica (file_id, storage) SELECT id, 'ALPHA_DISK' FROM workqueues_cataloguefile",
-            "INSERT INTO workqueues_replica (file_id, storage, kind, last_used, keep_until) SELECT id, 'BETA_DISK', 'cache',"
-            " now() - id * interval '1 second', now() + id * interval '1 second' FROM workqueues_cataloguefile",
-            "INSERT INTO brokerage_transfer (file_id, destination, destination_site, source, source_site, status, activity, vo,"
-            " bytes, checksum, attempt) SELECT id, 'BETA_DISK', 'SITE_BETA', 'ALPHA_DISK', 'SITE_ALPHA', 'queued',"
-            " 'Production Input', 'demo', 1000, '00000001', 1 FROM workqueues_cataloguefile",
+            (
+                "INSERT INTO workqueues_replica (file_id, storage, kind, last_used, keep_until) SELECT id, 'BETA_DISK', 'cache',"
+                " now() - id * interval '1 second', now() + id * interval '1 second' FROM workqueues_cataloguefile"
+            ),
+            (
+                "INSERT INTO brokerage_transfer (file_id, destination, destination_site, source, source_site, status, activity,"
+                " vo, bytes, checksum, attempt) SELECT id, 'BETA_DISK', 'SITE_BETA', 'ALPHA_DISK', 'SITE_ALPHA', 'queued',"
+                " 'Production Input', 'demo', 1000, '00000001', 1 FROM workqueues_cataloguefile"
+            ),
             "UPDATE brokerage_transfer SET status = 'done', ended_at = now() - file_id * interval '10 seconds'",
-            "INSERT INTO brokerage_transfer (file_id, destination, destination_site, source, source_site, status, activity, vo,"
-            " bytes, checksum) SELECT id, 'C_DISK', 'SITE_BETA', 'ALPHA_DISK', 'SITE_ALPHA', 'queued', 'Production Input',"
-            " 'demo', 1000, '00000001' FROM workqueues_cataloguefile ORDER BY id LIMIT 100",
-            "INSERT INTO brokerage_transferchange (transfer_id, old, new, who) SELECT id, 'queued', 'submitting', 'x'"
-            " FROM brokerage_transfer WHERE status = 'done'",
+            (
+                "INSERT INTO brokerage_transfer (file_id, destination, destination_site, source, source_site, status, activity,"
+                " vo, bytes, checksum) SELECT id, 'C_DISK', 'SITE_BETA', 'ALPHA_DISK', 'SITE_ALPHA', 'queued', 'Production Input',"
+                " 'demo', 1000, '00000001' FROM workqueues_cataloguefile ORDER BY id LIMIT 100"
+            ),
+            (
+                "INSERT INTO brokerage_transferchange (transfer_id, old, new, who) SELECT id, 'queued', 'submitting', 'x'"
+                " FROM brokerage_transfer WHERE status = 'done'"
+            ),
         ):
             cursor.execute(statement, values)
         cursor.execute(f"ANALYZE {', '.join(TABLES)}")
