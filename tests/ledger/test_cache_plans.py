@@ -46,8 +46,8 @@ def history() -> None:
             "UPDATE brokerage_transfer SET status = 'done', ended_at = now() - file_id * interval '10 seconds'",
             (
                 "INSERT INTO brokerage_transfer (file_id, destination, destination_site, source, source_site, status, activity,"
-                " vo, bytes, checksum) SELECT id, 'C_DISK', 'SITE_BETA', 'ALPHA_DISK', 'SITE_ALPHA', 'queued', 'Production Input',"
-                " 'demo', 1000, '00000001' FROM workqueues_cataloguefile ORDER BY id LIMIT 100"
+                " vo, bytes, checksum) SELECT id, 'C_DISK', 'SITE_BETA', 'ALPHA_DISK', 'SITE_ALPHA', 'queued',"
+                " 'Production Input', 'demo', 1000, '00000001' FROM workqueues_cataloguefile ORDER BY id LIMIT 100"
             ),
             (
                 "INSERT INTO brokerage_transferchange (transfer_id, old, new, who) SELECT id, 'queued', 'submitting', 'x'"
