@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -103,6 +104,11 @@ def verdict(task: Task, queue: str = "ALPHA") -> tuple[str, str]:
     return next(((s.criterion, s.reason) for s in story.skipped if s.name == queue), ("", ""))
 
 
+def numbers(task: Task) -> Mapping[str, object]:
+    """The numbers of the criterion that skips ALPHA now."""
+    return next(s.numbers for s in what_if(current_request(task)).before.skipped if s.name == "ALPHA")
+
+
 def test_what_waits_on_a_link_is_counted_by_activity(queues: list[ComputingQueue]) -> None:
     asked(3)
     asked(2, "fast", "Express")
@@ -127,6 +133,7 @@ def test_a_link_with_too_much_waiting_is_left_out_and_taken_again_when_it_is_emp
     set_override("jobbroker", "NQUEUED_SAT_CAP", 3, who="user:ada", why="test")
     count()
     assert verdict(task) == ("-link_unusable", f"4 files wait on its link to {B}, 3 at most")
+    assert numbers(task)["counted_by"] == "own transfers", "why and what-if tell where the number comes from"
     before = revision()
     finish([TransferMove(transfers[0])], "test")
     count()
@@ -159,7 +166,7 @@ def test_a_link_that_failures_or_operators_block_is_not_used_while_that_lasts(qu
         source_id=A, destination_id=B, blocked_until=now() + timedelta(hours=1), blocked_why="18 of 20 transfers failed"
     )
     assert verdict(task) == ("-link_unusable", f"the link to {B} is blocked")
-    assert load_snapshot().queues(Ask(nucleus=B)).link_why.tolist()[0] == "18 of 20 transfers failed"
+    assert numbers(task)["why"] == "18 of 20 transfers failed"
     count()
     before = revision()
     TransferLink.objects.update(blocked_until=now() - timedelta(seconds=1))
@@ -247,6 +254,7 @@ def test_free_space_seen_at_a_root_holds_where_none_is_published(queues: list[Co
     assert storage.columns["free_gb"] == 410
     StorageEndpoint.objects.filter(name="ALPHA_DISK").update(root_free_gb=50)
     assert verdict(task) == ("-disk", "its output storage has 50 GB free, more than 200 are wanted")
+    assert numbers(task)["space_from"] == "its root"
     StorageEndpoint.objects.filter(name="ALPHA_DISK").update(free_gb=5000)
     assert verdict(task)[0] != "-disk", "what is published holds"
 

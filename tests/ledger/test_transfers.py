@@ -29,6 +29,7 @@ def test_one_transfer_serves_all_who_wish_the_same() -> None:
     one, two, other = ask([wish(first, 1), wish(first, 2), wish(second, 1)], "test")
     assert one is not None and one == two != other
     assert ask([wish(first, 3, priority=900, express=True, activity="Express")], "test") == [one]
+    assert one is not None
     transfer = Transfer.objects.get(id=one)
     assert (transfer.source, transfer.destination, transfer.status) == ("ALPHA_DISK", "BETA_DISK", "queued")
     assert (transfer.priority, transfer.express, transfer.activity) == (900, True, "Express")

@@ -38,6 +38,17 @@ WITH opened AS (
 INSERT INTO brokerage_transferchange (transfer_id, old, new, who, why)
 SELECT id, '-', 'queued', %(who)s, %(why)s FROM opened ORDER BY id
 """
+_NEEDLESS = f"""
+WITH needless AS (
+    DELETE FROM brokerage_transfer t USING (SELECT DISTINCT w.file_id, w.destination FROM {_WISHED}) g, workqueues_replica r
+    WHERE t.file_id = g.file_id AND t.destination = g.destination AND t.ended_at IS NULL AND t.created_at >= now()
+        AND r.file_id = g.file_id AND r.storage = g.destination AND r.state = 'available'
+        AND NOT EXISTS (SELECT FROM brokerage_transferwish w WHERE w.transfer_id = t.id)
+    RETURNING t.id
+)
+DELETE FROM brokerage_transferchange c USING needless n WHERE c.transfer_id = n.id
+"""
+"""Opened while another transaction that brought the file was waited for."""
 _WISH = f"""
 WITH wished AS (SELECT * FROM {_WISHED}), seen AS (
     SELECT t.id, t.file_id, t.destination FROM brokerage_transfer t
@@ -81,6 +92,8 @@ def ask(wishes: Sequence[FileWish], who: str, why: str = "asked for") -> list[in
                 break
             values = _values([wishes[i] for i in left], places, links) | {"who": who[:128], "why": why[:255]}
             cursor.execute(_OPEN, values)
+            if cursor.rowcount:
+                cursor.execute(_NEEDLESS, values)
             cursor.execute(_WISH, values)
             met = {left[number - 1]: transfer for number, transfer in cursor.fetchall() if transfer is not None}
             for i, transfer in met.items():

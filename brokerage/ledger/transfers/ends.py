@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from django.db import connection, transaction
 
+from broker_site.foundation import gdpconfig
 from brokerage.ledger.transfers.job_inputs import activate_complete, close_lacking
 from brokerage.ledger.transfers.job_outputs import fail_undelivered, finish_delivered
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
@@ -23,8 +24,9 @@ _REPLICAS = """
 WITH known AS (
     SELECT id, moving FROM workqueues_cataloguefile WHERE id = ANY(%(files)s) ORDER BY id FOR NO KEY UPDATE
 ), made AS (
-    INSERT INTO workqueues_replica AS r (file_id, storage, path, kind, last_used, state)
+    INSERT INTO workqueues_replica AS r (file_id, storage, path, kind, last_used, keep_until, state)
     SELECT g.file_id, g.storage, g.path, CASE WHEN cached.any THEN 'cache' ELSE 'origin' END, now(),
+        CASE WHEN cached.any AND cached.once THEN now() + make_interval(secs => %(lifetime_s)s) END,
         CASE WHEN c.moving AND NOT EXISTS (
             SELECT FROM brokerage_transferwish w WHERE w.transfer_id = g.transfer_id AND w.closed_at IS NULL
                 AND (w.job_id IS NOT NULL OR EXISTS (
@@ -34,9 +36,13 @@ WITH known AS (
         AS g(file_id, storage, path, transfer_id) JOIN known c ON c.id = g.file_id
     CROSS JOIN LATERAL (SELECT NOT EXISTS (
         SELECT FROM brokerage_transferwish w WHERE w.transfer_id = g.transfer_id AND w.closed_at IS NULL
-            AND w.role <> ALL(%(input_roles)s)) AS any) AS cached
+            AND w.role <> ALL(%(input_roles)s)) AS any, NOT EXISTS (
+        SELECT FROM brokerage_transferwish w JOIN workqueues_dataset d ON d.id = w.dataset_id
+        WHERE w.transfer_id = g.transfer_id AND w.closed_at IS NULL AND 'manytime' = ANY(string_to_array(d.attributes, ','))
+    ) AS once) AS cached
     ORDER BY g.file_id, g.storage
     ON CONFLICT (file_id, storage) DO UPDATE SET state = EXCLUDED.state, path = EXCLUDED.path, last_used = now(),
+        keep_until = CASE WHEN r.kind = 'cache' THEN EXCLUDED.keep_until END,
         kind = CASE WHEN EXCLUDED.kind = 'origin' THEN 'origin' ELSE r.kind END
     RETURNING file_id, storage
 )
@@ -58,7 +64,8 @@ _CLOSE = "UPDATE brokerage_transferwish SET closed_at = now() WHERE transfer_id 
 def finish(moves: Sequence[TransferMove], who: str) -> list[int]:
     """The files stand where they were wished: which of these transfers moved.
 
-    A copy that only jobs wanted as input is a cache copy, every other one an origin. That of a file which was withdrawn
+    A copy that only jobs wanted as input is a cache copy, every other one an origin. One of a dataset that is read once has a
+    lifetime; one that is read many times (attribute `manytime`) is kept while there is space. That of a file which was withdrawn
     meanwhile is to be deleted.
     """
     with transaction.atomic():
@@ -81,8 +88,10 @@ def finish_seen(moves: Sequence[TransferMove], who: str) -> list[int]:
         there = {id_ for (id_,) in cursor.fetchall()}
         done = [id_ for (id_,) in move_transfers([move for move in moves if move.id in there], "done", who).run()]
         if done:
-            jobs = _close_wishes(done)
+            jobs = _lock_jobs(done)
+            _close_wishes(done)
             activate_complete(jobs["input"], who)
+            finish_delivered(jobs["output"], who, done)
     return done
 
 
@@ -110,6 +119,7 @@ def _note_replicas(transfers: Sequence[int], who: str) -> None:
                 "storages": [storage for _, _, storage, *_ in rows],
                 "paths": [copy_path(folder, vo, name, lfn) for *_, lfn, folder, vo, name in rows],
                 "input_roles": list(INPUT_ROLES),
+                "lifetime_s": gdpconfig.value("transfers", "ONETIME_LIFETIME"),
                 "who": who[:128],
                 "why": "brought by a transfer",
             },
