@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import stat
 import tarfile
 import threading
 import zlib
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from brokerage.models import StorageEndpoint
-from brokerage.pilot.storage_root import StorageDown, StorageRoot
+from brokerage.pilot.storage_root import StorageDown, StorageRoot, file_below
 from monitoring.queries.database import alias
 from monitoring.queries.job import OutputRow
 from monitoring.templatetags.show import size as in_words
@@ -105,29 +104,9 @@ def _first_copy(output: OutputRow) -> IO[bytes]:
         else:
             try:
                 with StorageRoot(endpoint.name, Path(endpoint.path), endpoint.mark).opened() as folder:
-                    return os.fdopen(_open_below(folder, copy.path), "rb")
+                    return os.fdopen(file_below(folder, copy.path), "rb")
             except StorageDown as down:
                 reasons.append(str(down.strerror))
             except OSError as problem:
                 reasons.append(f"{copy.storage}: {problem.strerror or problem}")
     raise Unreadable(f"{'; '.join(reasons)}." if reasons else "No storage has a copy of it.")
-
-
-def _open_below(folder: Path, path: str) -> int:
-    """A descriptor of the regular file at `path` below a folder; no part of the path may be a link."""
-    *folders, name = Path(path).parts
-    if ".." in Path(path).parts or Path(path).is_absolute():
-        raise OSError(f"not below the root: {path}")
-    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in folders:
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
-            os.close(at)
-            at = below
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
-    finally:
-        os.close(at)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise OSError(f"not a regular file: {path}")
-    return file

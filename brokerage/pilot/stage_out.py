@@ -125,15 +125,15 @@ def _publish(temporary: Path, output: Output, opened: Path, journal: Journal) ->
         raise Failure("STAGEOUT_FAILED", f"{output.lfn}: its temporary file vanished from storage")
     journal.will_publish(temporary, output.path, written, output.root)
     try:
-        _name(whole, target)
-        _keep(target.parent)
+        give_name(whole, target)
+        keep_names(target.parent)
     except FileExistsError as problem:
         if not journal.published(output.path, identity(target)):
             raise Failure("OUTPUT_EXISTS", f"{output.lfn} stands on {output.storage} already") from problem
         whole.unlink()
 
 
-def _keep(folder: Path) -> None:
+def keep_names(folder: Path) -> None:
     """Let the new names in a folder outlive a power cut, where its file system can do that."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -143,7 +143,7 @@ def _keep(folder: Path) -> None:
         os.close(fd)
 
 
-def _name(temporary: Path, path: Path) -> None:
+def give_name(temporary: Path, path: Path) -> None:
     """Rename without ever replacing: a link fails when the name is taken. Where links do not exist, look first."""
     try:
         path.hardlink_to(temporary)
