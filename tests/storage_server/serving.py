@@ -40,7 +40,7 @@ class Serving:
             self.process = subprocess.Popen([*command, *options], cwd=ROOT, stderr=errors, stdout=errors, start_new_session=True)
         until = time.monotonic() + 20
         while True:
-            with suppress(OSError), urllib.request.urlopen(f"{self.base}/healthz", timeout=1):
+            with suppress(OSError), urllib.request.urlopen(f"{self.base}/healthz", timeout=1):  # noqa: S310 - our own http URL
                 return
             assert time.monotonic() < until, (self.folder / f"server_{self.name}.err").read_text()
             time.sleep(0.02)

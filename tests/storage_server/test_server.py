@@ -1,4 +1,4 @@
-"""A storage server asked as pilots ask it, and as nobody should: ranges, checksums, names, addresses that allow something else."""
+"""A storage server asked as pilots ask it, and as nobody should: ranges, checksums, names, addresses for something else."""
 
 from __future__ import annotations
 
