@@ -168,10 +168,9 @@ def _registered(run: str) -> Iterator[Registered]:
     """Every copy that may be read; a file without any is told of as well."""
     rows = CatalogueFile.objects.filter(dataset__name__startswith=prefix(run)).order_by("dataset_id", "lfn")
     copies = rows.filter(Q(replicas__state="available") | Q(replicas__isnull=True))
-    for *row, path, dataset in copies.values_list(
-        "lfn", "fsize", "checksum", "replicas__storage", "replicas__path", "dataset__name"
-    ):
-        yield Registered(*row, path or "", dataset)
+    columns = ("lfn", "fsize", "checksum", "replicas__storage", "replicas__path", "dataset__name")
+    for lfn, size, checksum, storage, path, dataset in copies.values_list(*columns):
+        yield Registered(lfn, size, checksum, storage, path or "", dataset)
 
 
 def _histogram(registered: Sequence[Registered], folders: Mapping[str, Path]) -> list[str]:

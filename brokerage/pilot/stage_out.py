@@ -102,7 +102,7 @@ def _bring(
     output: Output, source: Path, opened: Opened, name: str, journal: Journal, check: Callable[[], None], owner: int | None
 ) -> tuple[Part, Sum]:
     """Bring a file to where it is to get its name."""
-    if output.path is None or output.root not in opened:
+    if output.path is None or output.root is None or output.root not in opened:
         return remote_outputs.send(output, source, journal, check, owner)
     temporary = output.path.with_name(f".{output.lfn}.{name}.part")
     return temporary, _copy_out(source, temporary, output.root, opened[output.root], journal, check, owner)

@@ -58,14 +58,14 @@ def test_a_job_reads_and_writes_where_it_sees_no_directory(slot: Slot, peer: Pee
 
 def test_a_directory_is_used_where_it_is_there_and_the_server_where_it_is_not(slot: Slot, peer: Peer, server: Serving) -> None:
     slot.program("copy", "cat in > out")
-    root = {"root": str(server.root), "mark": MARKER}
+    root: dict[str, Any] = {"root": str(server.root), "mark": MARKER}
     seen = stored(server, "in", b"content", path=str(server.root / "in"), **root)
     nowhere = {"path": "/nowhere/DISK/in", "root": "/nowhere/DISK", "mark": MARKER}
     unseen = {**seen, "sources": [{**seen["sources"][0], **nowhere}]}
     first = peer.offer("copy", inputs=[seen], outputs=[to(server, "out", path=str(server.root / "d" / "out"), **root)])
     slot.run()
     assert slot.report(first)["status"] == "finished"
-    out = {"path": "/nowhere/DISK/d/out2", "root": "/nowhere/DISK", "mark": MARKER, "source_name": "out"}
+    out: dict[str, Any] = {"path": "/nowhere/DISK/d/out2", "root": "/nowhere/DISK", "mark": MARKER, "source_name": "out"}
     second = peer.offer("copy", inputs=[unseen], outputs=[to(server, "out2", job=101, **out)])
     slot.run()
     assert slot.report(second)["status"] == "finished", slot.report(second)["error"]

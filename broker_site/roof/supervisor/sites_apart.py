@@ -50,10 +50,10 @@ def set_apart(system: System, grid: Path = GRID) -> None:
     Roots that nobody has made yet are made and marked. NotRunning: a server does not come up.
     """
     folder = system.folder
-    known = read_private(folder / PORTS)
+    known = {name: str(port) for name, port in read_private(folder / PORTS).items()}
     document = json.loads(grid.read_text(encoding="utf-8"))
     roots = {name: path for name, entry in document["storages"].items() if (path := _root(folder, entry)) is not None}
-    ports = {name: free_port(int(known.get(name) or 0) or None) for name in sorted(roots)}
+    ports = {name: free_port(int(known[name]) if name in known else None) for name in sorted(roots)}
     _import(_with_addresses(document, ports))
     write_private(folder / PORTS, json.dumps(ports))
     for name, path in roots.items():
