@@ -11,6 +11,8 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
 PY := .venv/bin/python
 ENV := .venv/.stamp
 PYTEST_ARGS ?= -n 2
+# SITES_APART=1: `up` and `demo` with a storage server for each site and nothing shared but HTTP.
+APART := $(if $(filter-out 0,$(SITES_APART)),--sites-apart)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
@@ -25,10 +27,10 @@ $(ENV): requirements.lock
 	@touch $@
 
 demo: $(ENV) ## run a real campaign through a private system and check its files
-	@$(PY) manage.py demo
+	@$(PY) manage.py demo $(APART)
 
 up: $(ENV) ## the same system, kept running; Ctrl-C stops it, data is kept
-	@$(PY) manage.py up
+	@$(PY) manage.py up $(APART)
 
 test: $(ENV) ## all tests, on private servers; PYTEST_ARGS="-k name" chooses
 	@$(PY) -m pytest $(PYTEST_ARGS)

@@ -177,6 +177,12 @@ CAP_RUNNING_GROUP_JOBS | int jobs | unset | 0.. zero_is_unset | seed 000; facts 
 CAP_RUNNING_GROUP_CORES | int cores | unset | 0.. zero_is_unset | seed 000; facts on gdpconfig 1.2.8
     The same in cores.
 
+[storage]
+URL_LIFE | duration | 1d | 1min..365d | facts on data movement 5
+    How long after the walltime of its job an address at a storage server is good for reading and writing.
+WITHDRAW_LIFE | duration | 30d | 1min..365d | facts on data movement 5
+    How long an address is good for removing what its job wrote and was never settled.
+
 [dispatch]
 POLL | duration | 1s | 50ms..1h | reliability 4; facts on matching
     How long a pilot that got no job waits before it asks again.

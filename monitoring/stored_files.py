@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gzip
 import os
-import stat
 import tarfile
+import tempfile
 import threading
 import zlib
 from collections.abc import Iterator
@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import IO
 
 from brokerage.models import StorageEndpoint
-from brokerage.pilot.storage_root import StorageDown, StorageRoot
+from brokerage.pilot.remote_root import RemoteRoot
+from brokerage.pilot.storage_root import StorageDown, StorageRoot, file_below
+from brokerage.queries.signed_places import storage_key
 from monitoring.queries.database import alias
 from monitoring.queries.job import OutputRow
 from monitoring.templatetags.show import size as in_words
@@ -98,14 +100,13 @@ def _first_copy(output: OutputRow) -> IO[bytes]:
     known = StorageEndpoint.objects.using(alias()).in_bulk([copy.storage for copy in output.copies])
     for copy in output.copies:
         endpoint = known.get(copy.storage)
-        if endpoint is None or not endpoint.path:
-            reasons.append(f"{copy.storage} is not reached as a directory")
+        if endpoint is None or not (endpoint.path or endpoint.url):
+            reasons.append(f"{copy.storage} is neither reached as a directory nor by a server")
         elif endpoint.root_state == "down":
             reasons.append(f"storage {copy.storage} is down: {endpoint.root_fault}")
         else:
             try:
-                with StorageRoot(endpoint.name, Path(endpoint.path), endpoint.mark).opened() as folder:
-                    return os.fdopen(_open_below(folder, copy.path), "rb")
+                return _from_directory(endpoint, copy.path) if endpoint.path else _from_server(endpoint, copy.path)
             except StorageDown as down:
                 reasons.append(str(down.strerror))
             except OSError as problem:
@@ -113,21 +114,16 @@ def _first_copy(output: OutputRow) -> IO[bytes]:
     raise Unreadable(f"{'; '.join(reasons)}." if reasons else "No storage has a copy of it.")
 
 
-def _open_below(folder: Path, path: str) -> int:
-    """A descriptor of the regular file at `path` below a folder; no part of the path may be a link."""
-    *folders, name = Path(path).parts
-    if ".." in Path(path).parts or Path(path).is_absolute():
-        raise OSError(f"not below the root: {path}")
-    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in folders:
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
-            os.close(at)
-            at = below
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
-    finally:
-        os.close(at)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise OSError(f"not a regular file: {path}")
-    return file
+def _from_directory(endpoint: StorageEndpoint, path: str) -> IO[bytes]:
+    with StorageRoot(endpoint.name, Path(endpoint.path), endpoint.mark).opened() as folder:
+        return os.fdopen(file_below(folder, path), "rb")
+
+
+def _from_server(endpoint: StorageEndpoint, path: str) -> IO[bytes]:
+    """The file, brought here first if it is not too large for a page."""
+    root = RemoteRoot(endpoint.name, endpoint.url, storage_key(endpoint.name, endpoint.key_number))
+    if (there := root.head(path, summed=False).size) > LARGEST:
+        raise OSError(f"it has {in_words(there)}; the server passes on {in_words(LARGEST)} at most")
+    with tempfile.TemporaryDirectory() as folder:
+        root.download(path, Path(folder) / "file")
+        return (Path(folder) / "file").open("rb")

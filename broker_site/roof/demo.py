@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from django.db.models import Q
+
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.roof.supervisor.sites_apart import mirrored
 from brokerage.models import Job, JobRetryHistory, StorageEndpoint
 from examples.demo.campaign import FILES_OF_EVENTS, prefix, tasks
 from examples.demo.check import Registered, check_histogram, check_storage
@@ -141,8 +144,10 @@ def _progress(task: Mapping[str, Any]) -> Progress:
 def verdict(ids: Sequence[int], run: str) -> Verdict:
     """Check every file of the run on its storage, and the histogram against what the random seeds imply."""
     registered = list(_registered(run))
-    folders = {name: Path(path) for name, path in StorageEndpoint.objects.exclude(path="").values_list("name", "path")}
-    lost = [*check_storage(registered, folders, prefix(run)), *_histogram(registered, folders)]
+    directories = {name: Path(path) for name, path in StorageEndpoint.objects.exclude(path="").values_list("name", "path")}
+    with mirrored(prefix(run)) as mirrors:
+        folders = {**directories, **mirrors}
+        lost = [*check_storage(registered, folders, prefix(run)), *_histogram(registered, folders)]
     jobs = Job.objects.filter(task_id__in=ids)
     queues = Counter(jobs.filter(status="finished").values_list("computing_queue__name", flat=True))
     retried = JobRetryHistory.objects.filter(task_id__in=ids).count()
@@ -160,15 +165,18 @@ def verdict(ids: Sequence[int], run: str) -> Verdict:
 
 
 def _registered(run: str) -> Iterator[Registered]:
+    """Every copy that may be read; a file without any is told of as well."""
     rows = CatalogueFile.objects.filter(dataset__name__startswith=prefix(run)).order_by("dataset_id", "lfn")
-    for row in rows.values_list("lfn", "fsize", "checksum", "replicas__storage", "replicas__path"):
-        yield Registered(*row)
+    copies = rows.filter(Q(replicas__state="available") | Q(replicas__isnull=True))
+    columns = ("lfn", "fsize", "checksum", "replicas__storage", "replicas__path", "dataset__name")
+    for lfn, size, checksum, storage, path, dataset in copies.values_list(*columns):
+        yield Registered(lfn, size, checksum, storage, path or "", dataset)
 
 
 def _histogram(registered: Sequence[Registered], folders: Mapping[str, Path]) -> list[str]:
     merged = [entry for entry in registered if ".HIST." in entry.lfn]
-    if len(merged) != 1:
-        return [f"{len(merged)} merged histograms instead of one"]
+    if (n := len({entry.lfn for entry in merged})) != 1:
+        return [f"{n} merged histograms instead of one"]
     try:
         content = json.loads((folders[merged[0].storage] / merged[0].place).read_bytes())
     except (OSError, KeyError, ValueError) as error:

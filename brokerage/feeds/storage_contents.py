@@ -8,26 +8,35 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import MARKER, StorageRoot
 from brokerage.queries.storage_contents import files_being_written, registered_files
 from brokerage.rules.grid.storage_contents import StorageFindings, StoredFile, compare
 
 
-def check_contents(root: StorageRoot, older_than_s: float) -> StorageFindings:
+def check_contents(root: StorageRoot | RemoteRoot, older_than_s: float) -> StorageFindings:
     """What is wrong at an endpoint. Raises StorageDown, also when it goes down meanwhile: nothing is concluded then.
 
     The files are read first, then the catalogue, so that what a job registers meanwhile is not taken for unknown.
     """
+    if isinstance(root, RemoteRoot):
+        findings = _compare(root.name, [StoredFile(*file) for file in root.files()], older_than_s)
+        return replace(findings, absent=[path for path in findings.absent if root.measure(path, -1) is None])
     with root.opened() as opened:
-        stored = list(_files(opened))
-        being_written = files_being_written(root.name)
-        findings = compare(stored, registered_files(root.name), being_written, older_than_s)
+        findings = _compare(root.name, list(_files(opened)), older_than_s)
         absent = [path for path in findings.absent if not (opened / path).is_file()]
     return replace(findings, absent=absent)
 
 
-def remove(root: StorageRoot, files: Iterable[StoredFile]) -> int:
+def _compare(storage: str, stored: list[StoredFile], older_than_s: float) -> StorageFindings:
+    being_written = files_being_written(storage)
+    return compare(stored, registered_files(storage), being_written, older_than_s)
+
+
+def remove(root: StorageRoot | RemoteRoot, files: Iterable[StoredFile]) -> int:
     """Remove these files: how many were still there, as they were seen."""
+    if isinstance(root, RemoteRoot):
+        return sum(root.remove(file.path, file.size) for file in files)
     removed = 0
     with root.opened() as opened:
         for file in files:

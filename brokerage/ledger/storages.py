@@ -21,6 +21,18 @@ def note_mark(name: str, mark: str) -> None:
     look_after_commit("storage")
 
 
+def use_next_key(name: str) -> int:
+    """Sign addresses of the endpoint with its next key from now on: its number. Those signed before are void at a server
+    that does not have the old key any more.
+    """
+    with transaction.atomic():
+        endpoint = StorageEndpoint.objects.select_for_update().get(name=name)
+        endpoint.key_number += 1
+        endpoint.save(update_fields=["key_number"])
+    look_after_commit("storage")
+    return int(endpoint.key_number)
+
+
 def note_root(endpoint: StorageEndpoint, verdict: RootVerdict, size_gb: float | None) -> bool:
     """Note how the root of an endpoint is: whether its state is another than before.
 

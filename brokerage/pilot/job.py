@@ -48,10 +48,20 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """A copy of an input: its absolute path, and the root of its storage (None: the server does not say it)."""
+    """A copy of an input: its absolute path, and the root of its storage (None: the server does not say it).
 
-    path: Path
+    `url`: its signed address at the storage's server; the copy is read there where this node does not see the directory.
+    """
+
+    path: Path | None
     root: StorageRoot | None = None
+    storage: str = ""
+    url: str = ""
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is read from the server now."""
+        return _is_remote(self.path, self.root, self.url)
 
 
 @dataclass(frozen=True)
@@ -71,16 +81,24 @@ class Input:
 class Output:
     """A file to write: name, storage endpoint and absolute path there; a log is made by the pilot.
 
-    source_name: what the payload calls it, where that is not its name. root: that of the storage, which is never made.
+    source_name: what the payload calls it, where that is not its name. root: that of the storage, which is never made. url,
+    remove_url: signed addresses at the storage's server to write and to remove it, where this node does not see the directory.
     """
 
     lfn: str
     storage: str
-    path: Path
+    path: Path | None
     is_log: bool
     optional: bool
     source_name: str
-    root: StorageRoot
+    root: StorageRoot | None
+    url: str = ""
+    remove_url: str = ""
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is written to the server now."""
+        return _is_remote(self.path, self.root, self.url)
 
     @property
     def made_as(self) -> str:
@@ -158,23 +176,53 @@ def read_job(document: dict[str, Any]) -> Job:
         raise BadJob(f"{type(problem).__name__}: {problem}") from problem
 
 
+def _is_remote(path: Path | None, root: StorageRoot | None, url: str) -> bool:
+    """A directory is used where its root is there; else the server, if the storage has one."""
+    return path is None or (bool(url) and root is not None and bool(root.fault()))
+
+
 def _input(entry: dict[str, Any]) -> Input:
     size = entry.get("size")
-    sources = tuple(
-        Source(path := _absolute(source["path"]), _root(source, path) if source.get("root") else None)
-        for source in entry.get("sources") or ()
-    )
+    sources = tuple(_source(source) for source in entry.get("sources") or ())
     return Input(_file_name(entry["lfn"]), None if size is None else int(size), _checksum(entry.get("checksum")), sources)
+
+
+def _source(entry: dict[str, Any]) -> Source:
+    path, url = _path(entry), _address(entry.get("url"))
+    root = _root(entry, path) if path and entry.get("root") else None
+    return Source(path, root, str(entry.get("storage") or ""), url)
 
 
 def _output(entry: dict[str, Any]) -> Output:
     kind = entry.get("type", "output")
     if kind not in ("output", "log"):
         raise BadJob(f"unknown type of output: {kind!r}")
-    lfn, path = _file_name(entry["lfn"]), _absolute(entry["path"])
+    lfn, path = _file_name(entry["lfn"]), _path(entry)
     source = _file_name(entry["source_name"]) if entry.get("source_name") else ""
     source = "" if kind == "log" else source
-    return Output(lfn, str(entry["storage"]), path, kind == "log", bool(entry.get("optional")), source, _root(entry, path))
+    root = _root(entry, path) if path else None
+    addresses = _address(entry.get("url")), _address(entry.get("remove_url"))
+    if addresses[0] and not addresses[1]:
+        raise BadJob(f"{lfn} has an address to write and none to remove it")
+    return Output(lfn, str(entry["storage"]), path, kind == "log", bool(entry.get("optional")), source, root, *addresses)
+
+
+def _path(entry: dict[str, Any]) -> Path | None:
+    """The path of a copy, or None where it has only an address."""
+    return None if entry.get("path") is None and entry.get("url") else _absolute(entry["path"])
+
+
+def _address(value: object) -> str:
+    """A signed address; empty where there is none. What it holds is never told."""
+    if not value:
+        return ""
+    if (
+        not isinstance(value, str)
+        or not value.startswith(("http://", "https://"))
+        or not (value.isascii() and value.isprintable())
+    ):
+        raise BadJob("not an http(s) address")
+    return value
 
 
 def _root(entry: dict[str, Any], path: Path) -> StorageRoot:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from brokerage.pilot import remote_storage
 from brokerage.pilot.copying import Identity, identity
 from brokerage.pilot.storage_root import StorageRoot
 
@@ -37,7 +38,7 @@ class Journal:
         """Create and lock it; FileExistsError when this attempt has one already."""
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / (name + SUFFIX)
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         fcntl.flock(self._fd, fcntl.LOCK_EX)  # at most a cleaner that looks into it just now is waited for
         self._entries: Entries = []
 
@@ -48,6 +49,14 @@ class Journal:
     def will_publish(self, temporary: Path, path: Path, written: Identity, root: StorageRoot) -> None:
         """About to give the whole file `temporary` its final name `path`."""
         self._add({"temporary": str(temporary), "path": str(path), "identity": asdict(written), "root": _written(root)})
+
+    def will_send(self, storage: str, url: str) -> None:
+        """About to send a file to a server, which keeps it as a part. `url`: the address to remove it."""
+        self._add({"storage": storage, "url": url, "etag": ""})
+
+    def will_name(self, storage: str, url: str, etag: str) -> None:
+        """About to have the part with this tag get its name."""
+        self._add({"storage": storage, "url": url, "etag": etag})
 
     def published(self, path: Path, current: Identity | None) -> bool:
         """True when the file that now has the name `path` is one that this attempt wrote."""
@@ -186,7 +195,18 @@ def _remove(entries: Entries, *, published_too: bool) -> int:
     with contextlib.ExitStack() as roots:
         for root in {root for entry in entries if (root := _root(entry)) is not None}:
             roots.enter_context(root.opened())
-        return sum(_remove_entry(entry, published_too=published_too) for entry in entries)
+        removed = sum(_remove_entry(entry, published_too=published_too) for entry in entries)
+    return removed + _remove_sent(entries, published_too=published_too)
+
+
+def _remove_sent(entries: Entries, *, published_too: bool) -> int:
+    """The same for what was sent to servers. An address that is not good any more removes nothing: nobody could ever use it."""
+    sent = {str(entry["url"]): (str(entry.get("storage")), str(entry.get("etag") or "")) for entry in entries if entry.get("url")}
+    removed = 0
+    for url, (storage, etag) in sent.items():
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            removed += remote_storage.delete(storage, url, etag if published_too else "")
+    return removed
 
 
 def _remove_entry(entry: dict[str, object], *, published_too: bool) -> int:

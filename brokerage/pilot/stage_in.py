@@ -7,8 +7,10 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from brokerage.pilot import remote_storage
 from brokerage.pilot.copying import Sum, copy, open_regular
 from brokerage.pilot.job import Failure, Input, Source
+from brokerage.pilot.storage_root import StorageDown
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 MISSING, CORRUPT, FAILED, DOWN, FETCHED = "missing", "corrupt", "failed", "down", "fetched"
@@ -43,7 +45,7 @@ def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None]) -
 
 
 def _fault(source: Source, down: set[str]) -> str:
-    """Why the storage of a copy is down, which is noted; empty when the copy itself is at fault."""
+    """Why the directory of a copy is not there, which is noted; empty when the copy itself is at fault."""
     fault = source.root.fault() if source.root else ""
     if source.root and fault:
         down.add(source.root.name)
@@ -58,16 +60,20 @@ def _fetch(entry: Input, target: Path | None, check: Callable[[], None], down: s
     verdict, text = MISSING, f"{entry.lfn}: at no source"
     gone: set[str] = set()
     for source in entry.sources:
+        path = None if source.remote else source.path
         try:
             if target is None:
-                source.path.stat()
+                _look_for(source, path)
                 return FETCHED, ""
-            wrong = _difference(entry, _copy_one(source.path, target, check))
+            wrong = _difference(entry, _bring(source, path, target, check))
             if wrong is None:
                 return FETCHED, ""
             problem = (CORRUPT, wrong)
         except (FileNotFoundError, NotADirectoryError):
             problem = (MISSING, "at no source")
+        except StorageDown as away:
+            gone.add(away.storage)
+            problem = (DOWN, str(away.strerror))
         except OSError as trouble:
             if target and trouble.errno in NO_SPACE:  # writing: no other copy would fit either
                 target.unlink(missing_ok=True)
@@ -77,7 +83,7 @@ def _fetch(entry: Input, target: Path | None, check: Callable[[], None], down: s
             problem = (FAILED, trouble.strerror or str(trouble))
         if target:
             target.unlink(missing_ok=True)
-        if fault := _fault(source, gone):
+        if path and (fault := _fault(source, gone)):
             problem = (DOWN, fault)
         if WEIGHT.index(problem[0]) >= WEIGHT.index(verdict):
             verdict, text = problem[0], f"{entry.lfn}: {problem[1]}"
@@ -85,12 +91,23 @@ def _fetch(entry: Input, target: Path | None, check: Callable[[], None], down: s
     return verdict, text
 
 
-def _copy_one(path: Path, target: Path, check: Callable[[], None]) -> Sum:
-    source = open_regular(path)
+def _look_for(source: Source, path: Path | None) -> None:
+    """Raises OSError where it is not there."""
+    if path is None:
+        remote_storage.head(source.storage, source.url, summed=False, seconds=remote_storage.LOOK_S)
+    else:
+        path.stat()
+
+
+def _bring(source: Source, path: Path | None, target: Path, check: Callable[[], None]) -> Sum:
+    """Copy it from its directory, or without a path from its server."""
+    if path is None:
+        return remote_storage.download(source.storage, source.url, target, check)
+    opened = open_regular(path)
     try:
-        return copy(source, target, check)
+        return copy(opened, target, check)
     finally:
-        os.close(source)
+        os.close(opened)
 
 
 def _difference(entry: Input, copied: Sum) -> str | None:

@@ -9,11 +9,12 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from brokerage.pilot import remote_outputs
 from brokerage.pilot.copying import Sum, identity, open_regular, store
 from brokerage.pilot.job import Failure, Output
 from brokerage.pilot.journal import Journal
@@ -58,31 +59,62 @@ def stage_out(
     """
     events = events_by_name(folder, owner)
     present = [(output, folder / output.made_as) for output in outputs if _is_there(output, folder)]
-    ready: list[tuple[Path, StoredOutput]] = []
+    ready: list[tuple[Part, StoredOutput]] = []
+    local = dict.fromkeys(output.root for output, _ in present if output.root and not output.remote)
     try:
         with contextlib.ExitStack() as roots:
-            opened = {root: roots.enter_context(root.opened()) for root in dict.fromkeys(o.root for o, _ in present)}
+            opened = {root: roots.enter_context(root.opened()) for root in local}
             for output, source in present:
-                temporary = output.path.with_name(f".{output.lfn}.{name}.part")
-                try:
-                    copied = _copy_out(source, temporary, output.root, opened[output.root], journal, check, owner)
-                except OSError as problem:
-                    raise Failure("STAGEOUT_FAILED", f"{output.lfn}: {problem.strerror or problem}") from problem
-                ready.append((temporary, StoredOutput(output, copied, events.get(output.made_as, events.get(output.lfn)))))
-            for temporary, written in ready:
+                with _as_failure(output):
+                    part, copied = _bring(output, source, opened, name, journal, check, owner)
+                ready.append((part, StoredOutput(output, copied, events.get(output.made_as, events.get(output.lfn)))))
+            for part, written in ready:
                 check()
-                try:
-                    _publish(temporary, written.output, opened[written.output.root], journal)
-                except OSError as problem:
-                    raise Failure("STAGEOUT_FAILED", f"{written.output.lfn}: {problem.strerror or problem}") from problem
+                with _as_failure(written.output):
+                    _name_part(part, written.output, opened, journal)
     except StorageDown as away:
         raise Failure("STORAGE_DOWN", str(away.strerror), down=(away.storage,)) from away
     except Failure as failure:
-        faults = {output.root.name: output.root.fault() for output, _ in present} if failure.code == "STAGEOUT_FAILED" else {}
+        faults = {root.name: root.fault() for root in local} if failure.code == "STAGEOUT_FAILED" else {}
         if down := tuple(sorted(name for name, fault in faults.items() if fault)):
             raise Failure("STORAGE_DOWN", f"{faults[down[0]]}; {failure.message}", down=down) from failure
         raise
     return [written for _, written in ready]
+
+
+Part = Path | str
+"""A file that has not got its name yet: its path in a directory, or its tag at a server."""
+Opened = Mapping[StorageRoot, Path]
+
+
+@contextlib.contextmanager
+def _as_failure(output: Output) -> Iterator[None]:
+    """Tell of which output something went wrong; a storage that is down is told of as that."""
+    try:
+        yield
+    except StorageDown:
+        raise
+    except OSError as problem:
+        raise Failure("STAGEOUT_FAILED", f"{output.lfn}: {problem.strerror or problem}") from problem
+
+
+def _bring(
+    output: Output, source: Path, opened: Opened, name: str, journal: Journal, check: Callable[[], None], owner: int | None
+) -> tuple[Part, Sum]:
+    """Bring a file to where it is to get its name."""
+    if output.path is None or output.root is None or output.root not in opened:
+        return remote_outputs.send(output, source, journal, check, owner)
+    temporary = output.path.with_name(f".{output.lfn}.{name}.part")
+    return temporary, _copy_out(source, temporary, output.root, opened[output.root], journal, check, owner)
+
+
+def _name_part(part: Part, output: Output, opened: Opened, journal: Journal) -> None:
+    """Give a file its name, unless the name is taken by a file that is not ours. Raises Failure, OSError."""
+    if isinstance(part, str):
+        remote_outputs.publish(output, part, journal)
+    elif output.path and output.root:
+        whole, target = (_below(opened[output.root], output.root, path) for path in (part, output.path))
+        _publish(whole, target, part, output.path, output, journal)
 
 
 def _below(opened: Path, root: StorageRoot, path: Path) -> Path:
@@ -117,23 +149,22 @@ def _copy_out(
         os.close(fd)
 
 
-def _publish(temporary: Path, output: Output, opened: Path, journal: Journal) -> None:
-    """Give the file its name, unless the name is taken by a file that is not ours. Raises Failure, OSError."""
-    whole, target = _below(opened, output.root, temporary), _below(opened, output.root, output.path)
+def _publish(whole: Path, target: Path, temporary: Path, path: Path, output: Output, journal: Journal) -> None:
+    """`whole`, `target`: the two names by way of the opened root. Raises Failure, OSError."""
     written = identity(whole)
-    if written is None:
+    if written is None or output.root is None:
         raise Failure("STAGEOUT_FAILED", f"{output.lfn}: its temporary file vanished from storage")
-    journal.will_publish(temporary, output.path, written, output.root)
+    journal.will_publish(temporary, path, written, output.root)
     try:
-        _name(whole, target)
-        _keep(target.parent)
+        give_name(whole, target)
+        keep_names(target.parent)
     except FileExistsError as problem:
-        if not journal.published(output.path, identity(target)):
-            raise Failure("OUTPUT_EXISTS", f"{output.lfn} stands on {output.storage} already") from problem
+        if not journal.published(path, identity(target)):
+            raise remote_outputs.stands_already(output) from problem
         whole.unlink()
 
 
-def _keep(folder: Path) -> None:
+def keep_names(folder: Path) -> None:
     """Let the new names in a folder outlive a power cut, where its file system can do that."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -143,7 +174,7 @@ def _keep(folder: Path) -> None:
         os.close(fd)
 
 
-def _name(temporary: Path, path: Path) -> None:
+def give_name(temporary: Path, path: Path) -> None:
     """Rename without ever replacing: a link fails when the name is taken. Where links do not exist, look first."""
     try:
         path.hardlink_to(temporary)

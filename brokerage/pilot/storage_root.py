@@ -11,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+import stat
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 MARKER = ".gridbroker-storage"
 CANARY = "canary:"
+CHUNK = 1 << 20
 
 
 class StorageDown(OSError):
@@ -67,6 +70,20 @@ class StorageRoot:
         finally:
             os.close(fd)
 
+    def measure(self, path: str, size: int) -> tuple[int, str] | None:
+        """Size of a file below the root, and its adler32 if that is the size expected; None: there is no regular file.
+
+        OSError when it cannot be read.
+        """
+        file = self.path / path
+        try:
+            status = file.stat()
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            return status.st_size, adler32(file) if status.st_size == size else ""
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
     def _look(self, held: Path) -> None:
         """Raise StorageDown where the mark is not found."""
         try:
@@ -90,3 +107,49 @@ def make_folder(root: Path, folder: Path) -> None:
     between = [parent for parent in (folder, *folder.parents) if parent.is_relative_to(root) and parent != root]
     for each in reversed(between):
         each.mkdir(exist_ok=True)
+
+
+def folder_below(root: Path, parts: Sequence[str], *, make: bool = False) -> int:
+    """A descriptor of a folder below an opened root; no part of the way may be a link. `make`: those that are not there."""
+    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=at)
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+            os.close(at)
+            at = below
+    except BaseException:
+        os.close(at)
+        raise
+    return at
+
+
+def file_below(root: Path, path: str) -> int:
+    """A descriptor of the regular file at `path` below an opened root; no part of the path may be a link."""
+    *folders, name = path.split("/")
+    if path.startswith("/") or ".." in (*folders, name):
+        raise OSError(errno.EINVAL, f"not below the root: {path}")
+    at = folder_below(root, [part for part in folders if part not in ("", ".")])
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+    finally:
+        os.close(at)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, f"not a regular file: {path}")
+    return file
+
+
+def adler32(file: Path | int) -> str:
+    """adler32 of a whole file as 8 hex digits; of an open one from its beginning."""
+    total, at = 1, 0
+    fd = file if isinstance(file, int) else os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        while block := os.pread(fd, CHUNK, at):
+            total, at = zlib.adler32(block, total), at + len(block)
+    finally:
+        if fd != file:
+            os.close(fd)
+    return f"{total:08x}"

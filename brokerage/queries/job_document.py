@@ -7,16 +7,18 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from broker_site.foundation.sql.prepared import Call, Prepared, Rows
+from brokerage.queries.signed_places import Endpoint, Holder, output_place, source_place
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.job_parameters import compiled, compiled_name
 
 _COLUMNS = f"""
-    SELECT j.id, j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
+    SELECT j.id, j.epoch, j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
         coalesce(nullif(s.walltime_s, 0), q.maxtime), s.storage,
-        (SELECT json_build_array(path, mark) FROM brokerage_storageendpoint WHERE name = s.storage),
+        (SELECT json_build_array(name, path, mark, url, key_number) FROM brokerage_storageendpoint WHERE name = s.storage),
         (SELECT container_name FROM workqueues_task WHERE id = j.task_id),
         ARRAY(SELECT json_build_array(
-                d.id, d.lfn, d.fsize, d.checksum, d.dataset_name, place.name, place.path, place.mark, place.file)
+                d.id, d.lfn, d.fsize, d.checksum, d.dataset_name, place.file,
+                place.name, place.path, place.mark, place.url, place.key_number)
             FROM brokerage_jobinput i
             CROSS JOIN LATERAL (
                 SELECT f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, d.vo, d.data_vo
@@ -26,9 +28,15 @@ _COLUMNS = f"""
             LEFT JOIN LATERAL (
                 SELECT id FROM workqueues_cataloguefile WHERE dataset_id = c.id AND lfn = d.lfn OFFSET 0) AS t ON TRUE
             LEFT JOIN LATERAL (
-                SELECT e.name, e.path, e.mark, r.path AS file, e.site_id <> q.site_id AS away
+                SELECT e.name, e.path, e.mark, e.url, e.key_number, r.path AS file, e.site_id <> q.site_id AS away
                 FROM workqueues_replica r JOIN brokerage_storageendpoint e ON e.name = r.storage
-                WHERE r.file_id = t.id AND e.path <> '' OFFSET 0) AS place ON TRUE
+                WHERE r.file_id = t.id AND r.state = 'available' AND (e.path <> '' OR e.url <> '')
+                    AND (e.site_id = q.site_id
+                        OR EXISTS (SELECT FROM brokerage_queuestorage u
+                            WHERE u.queue_id = q.id AND u.storage_id = e.name AND u.access LIKE 'read%')
+                        OR (s.reads_wan AND e.state = 'ACTIVE' AND e.root_state <> 'down'
+                            AND coalesce(e.status ->> 'read_wan', 'ON') NOT IN ('OFF', 'TEST')))
+                OFFSET 0) AS place ON TRUE
             WHERE i.job_id = j.id ORDER BY d.id, place.away, place.name),
         ARRAY(SELECT json_build_array(f.lfn, c.folder, f.type, f.optional,
                 coalesce(d.template_id, d.id))
@@ -43,8 +51,9 @@ _COLUMNS = f"""
     FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id
         JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
 """
-"""Inputs with their replicas on reachable storage, those of the job's own site first; one row for an input without any.
-Outputs with the folders of their datasets.
+"""Inputs with their copies on storage of the job's own site, and that its queue reads (where the job reads over the network: on
+any that lets others read), those of the own site first; one row for an input without any. Outputs with the folders of their
+datasets.
 
 OFFSET 0 keeps the order of joins, from the pilot to its job, its files and their replicas: a plan made while tables were small
 would else read all of one and throw most away.
@@ -78,6 +87,7 @@ class LeasedJob(NamedTuple):
 
 class _JobRow(NamedTuple):
     id: int
+    epoch: int
     task_id: int
     attempt_nr: int
     queue: str
@@ -88,7 +98,7 @@ class _JobRow(NamedTuple):
     disk_mb: int
     walltime_s: int
     storage: str
-    root: tuple[str, str] | None
+    place: Sequence[Any] | None
     container: str | None
     replicas: Sequence[Sequence[Any]]
     outputs: Sequence[Sequence[Any]]
@@ -116,11 +126,11 @@ def leased_jobs(rows: Rows, asks: int) -> list[list[LeasedJob]]:
 
 
 def _document(job: _JobRow) -> dict[str, Any]:
-    if job.storage and job.root is None:
+    if job.storage and job.place is None:
         raise LookupError(f"the storage endpoint {job.storage} of job {job.id} is gone")
     if homeless := [lfn for lfn, folder, *_ in job.outputs if folder is None]:
         raise LookupError(f"the dataset of output {homeless[0]} of job {job.id} is not in the catalogue")
-    root, mark = job.root or ("", "")
+    place, holder = Endpoint(*(job.place or ("", "", "", "", 1))), Holder(job.id, job.epoch, job.walltime_s, job.disk_mb)
     return {
         "id": job.id,
         "task_id": job.task_id,
@@ -133,14 +143,11 @@ def _document(job: _JobRow) -> dict[str, Any]:
         "memory_mb": job.memory_mb,
         "disk_mb": job.disk_mb,
         "walltime_s": job.walltime_s,
-        "inputs": _inputs(job.replicas),
+        "inputs": _inputs(job.replicas, holder),
         "outputs": [
             {
                 "lfn": lfn,
-                "storage": job.storage,
-                "path": f"{root}/{folder}/{lfn}",
-                "root": root,
-                "mark": mark,
+                **output_place(place, f"{folder}/{lfn}", holder),
                 "type": type_,
                 "optional": optional,
                 "source_name": _source_name(job.sources, dataset_id, lfn),
@@ -155,11 +162,10 @@ def _source_name(sources: Sequence[Sequence[Any]], dataset_id: int, lfn: str) ->
     return next((name for of, template, name in sources if of == dataset_id and compiled_name(template).may_be(lfn)), None)
 
 
-def _inputs(replicas: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+def _inputs(replicas: Sequence[Sequence[Any]], holder: Holder) -> list[dict[str, Any]]:
     by_file: dict[int, dict[str, Any]] = {}
-    for file_id, lfn, size, checksum, dataset, storage, root, mark, path in replicas:
+    for file_id, lfn, size, checksum, dataset, path, *endpoint in replicas:
         entry = by_file.setdefault(file_id, {"lfn": lfn, "size": size, "checksum": checksum, "dataset": dataset, "sources": []})
-        if storage is not None:
-            source = {"storage": storage, "path": f"{root}/{path or lfn}", "root": root, "mark": mark}
-            entry["sources"].append(source)
+        if endpoint[0] is not None:
+            entry["sources"].append(source_place(Endpoint(*endpoint), path or lfn, holder))
     return list(by_file.values())

@@ -12,7 +12,9 @@ from django.db.models import Exists, OuterRef
 
 from broker_site.foundation.kernel.registry import nearest
 from brokerage.models import ComputingQueue, Job, Pilot, QueueStorage, StorageEndpoint
+from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import StorageRoot
+from brokerage.queries.signed_places import storage_key
 from brokerage.rules.dispatch.stranding import HANDS_OUT
 from workqueues.models import File
 
@@ -106,10 +108,14 @@ def enrolment_faults(queue: str, site: str) -> dict[str, str]:
     return {"site": f"the computing queue {queue} is at the site {at}, not at {site}"} if site not in ("", at) else {}
 
 
-def storage_roots() -> dict[str, StorageRoot]:
-    """The root of each storage endpoint that has a directory."""
-    rows = StorageEndpoint.objects.exclude(path="").order_by("name").values_list("name", "path", "mark")
-    return {name: StorageRoot(name, Path(path), mark) for name, path, mark in rows}
+def storage_roots() -> dict[str, StorageRoot | RemoteRoot]:
+    """The root of each storage endpoint: its directory, or where it has none what its server serves."""
+    rows = StorageEndpoint.objects.exclude(path="", url="").order_by("name")
+    columns = ("name", "path", "mark", "url", "key_number")
+    return {
+        name: StorageRoot(name, Path(path), mark) if path else RemoteRoot(name, url, storage_key(name, number))
+        for name, path, mark, url, number in rows.values_list(*columns)
+    }
 
 
 def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, object]]:

@@ -27,13 +27,14 @@ EVENTS_PER_FILE = 4000
 
 @dataclass(frozen=True)
 class Registered:
-    """A file of the register: name, size in bytes, adler32 as 8 hex digits, storage endpoint, path below its folder."""
+    """A copy of the register: file, size in bytes, adler32 as 8 hex digits, storage endpoint, path below its folder, dataset."""
 
     lfn: str
     size: int
     checksum: str
     storage: str
     path: str = ""
+    dataset: str = ""
 
     @property
     def place(self) -> str:
@@ -73,9 +74,9 @@ def check_storage(registered: Sequence[Registered], folders: Mapping[str, Path],
     `folders` has the directory of each storage endpoint.
     """
     problems = []
-    for lfn, places in _places(registered).items():
-        if len(places) > 1:
-            problems.append(f"{lfn} is registered {len(places)} times")
+    for lfn, entries in _by_name(registered).items():
+        if (n := max(len({entry.dataset for entry in entries}), len(entries) - len({e.storage for e in entries}) + 1)) > 1:
+            problems.append(f"{lfn} is registered {n} times")
     known = {(entry.storage, entry.place) for entry in registered}
     for entry in registered:
         problems += _check_one(entry, folders)
@@ -87,11 +88,12 @@ def check_storage(registered: Sequence[Registered], folders: Mapping[str, Path],
     return problems
 
 
-def _places(registered: Sequence[Registered]) -> dict[str, list[str]]:
-    places: dict[str, list[str]] = {}
+def _by_name(registered: Sequence[Registered]) -> dict[str, list[Registered]]:
+    """The copies of each file; one file may have copies on several storages."""
+    files: dict[str, list[Registered]] = {}
     for entry in registered:
-        places.setdefault(entry.lfn, []).append(entry.storage)
-    return places
+        files.setdefault(entry.lfn, []).append(entry)
+    return files
 
 
 def _check_one(entry: Registered, folders: Mapping[str, Path]) -> list[str]:
@@ -115,7 +117,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Check the output of a demo campaign.")
     parser.add_argument("--histogram", type=Path, help="the merged histogram")
     parser.add_argument("--files", type=int, default=20, help="how many files of events are in it (default %(default)s)")
-    parser.add_argument("--registered", type=Path, help="JSON list of {lfn, size, checksum, storage, path}")
+    parser.add_argument("--registered", type=Path, help="JSON list of {lfn, size, checksum, storage, path, dataset}")
     parser.add_argument("--storage", action="append", default=[], metavar="NAME=DIR", help="a storage endpoint and its folder")
     parser.add_argument("--prefix", default="demo.", help="how names of files of this run begin (default %(default)s)")
     options = parser.parse_args()

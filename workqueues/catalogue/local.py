@@ -1,17 +1,14 @@
-"""The local catalogue: our own tables, and for a check the directories of the storage endpoints themselves."""
+"""The local catalogue: our own tables, and for a check the storage endpoints themselves."""
 
 from __future__ import annotations
 
-import stat
-import zlib
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from django.db import connection
 from django.db.models import Count, Q, QuerySet, Sum
 
-from workqueues.catalogue.port import Copies, StorageRoot, storage_roots
+from workqueues.catalogue.port import Copies, StorageRoot, faults_of, storage_roots
 from workqueues.ledger.outputs import close_in_catalogue, register_datasets
 from workqueues.models import CatalogueDataset, CatalogueFile
 from workqueues.queries.read_grants import catalogued, readable
@@ -20,7 +17,6 @@ from workqueues.rules.jobs.held_files import CopyLook, FoundCopy
 from workqueues.rules.refine import DatasetFacts, DatasetKey, Reader, Writer
 from workqueues.rules.refine.data_rights import of_another_vo
 
-CHUNK = 1 << 20
 READ_AT_ONCE = 5000
 """Rows that are asked for at once where there may be a million."""
 
@@ -104,9 +100,10 @@ class LocalCatalogue:
         columns = ("lfn", "fsize", "checksum", "replicas__storage", "replicas__path")
         copies = list(rows.order_by("lfn", "replicas__storage").values_list(*columns))
         used = {storage: roots[storage] for *_, storage, _ in copies if storage in roots}
-        before = {name: root.fault() for name, root in used.items()}
-        found = [(row, *_look(used.get(row[3]), row[4] or row[0], row[1], row[2])) for row in copies]
-        faults = {name: before[name] or root.fault() for name, root in used.items()}
+        before = faults_of(used)
+        found = [(row, *_look(used.get(row[3]), before.get(row[3], ""), row[4] or row[0], row[1], row[2])) for row in copies]
+        after = faults_of({name: root for name, root in used.items() if not before[name]})
+        faults = {**before, **after}
         looks: dict[str, list[CopyLook]] = {lfn: [] for lfn in lfns}
         for (lfn, _, _, storage, _), state, problem in found:
             root, fault = used.get(storage), problem or faults.get(storage, "")
@@ -118,21 +115,17 @@ class LocalCatalogue:
         return looks
 
 
-def _look(root: StorageRoot | None, path: str, size: int, checksum: str) -> tuple[FoundCopy, str]:
-    """What is found of a copy, and the trouble of a storage that cannot be read."""
-    if root is None:
-        return "absent", ""
-    file = root.path / path
+def _look(root: StorageRoot | None, fault: str, path: str, size: int, checksum: str) -> tuple[FoundCopy, str]:
+    """What is found of a copy, and the trouble of a storage that cannot be read; where it is down none is looked for."""
+    if root is None or fault:
+        return "absent", fault
     try:
-        if not stat.S_ISREG((status := file.stat()).st_mode):
-            return "absent", ""
-        if status.st_size == size and _adler32(file) == checksum.removeprefix("ad:"):
-            return "intact", ""
-        return "damaged", ""
-    except (FileNotFoundError, NotADirectoryError):
-        return "absent", ""
+        found = root.measure(path, size)
     except OSError as problem:
         return "absent", f"{path} cannot be read: {problem.strerror}"
+    if found is None:
+        return "absent", ""
+    return ("intact" if found == (size, checksum.removeprefix("ad:")) else "damaged"), ""
 
 
 def _of_other_vos(reader: Reader, names: Sequence[str]) -> dict[str, DatasetKey]:
@@ -154,11 +147,3 @@ def _facts(name: str, dataset: Any, data_vo: str = "") -> DatasetFacts:
     """What is known of a counted dataset, which the task calls `name`."""
     uncounted = dataset.n - dataset.counted
     return DatasetFacts(name, dataset.state, dataset.n, dataset.events, uncounted, data_vo)
-
-
-def _adler32(path: Path) -> str:
-    total = 1
-    with path.open("rb") as stream:
-        while block := stream.read(CHUNK):
-            total = zlib.adler32(block, total)
-    return f"{total:08x}"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.held_files import CopyLook
 from workqueues.rules.refine import DatasetFacts, DatasetKey, Reader, Writer
+
+LOOKS_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +65,17 @@ class Catalogue(Protocol):
 
 
 class StorageRoot(Protocol):
-    """The directory of a storage endpoint, and how it is marked (empty: never)."""
+    """The root of a storage endpoint, and how it is marked (empty: never)."""
 
-    @property
-    def path(self) -> Path: ...
     @property
     def mark(self) -> str: ...
 
     def fault(self) -> str:
         """Why the storage is down; empty when it is there."""
+        ...
+
+    def measure(self, path: str, size: int) -> tuple[int, str] | None:
+        """Size of a file, and its adler32 if that is the size expected; None: there is none. OSError: it cannot be read."""
         ...
 
 
@@ -87,7 +91,13 @@ def locate_storages_with(locator: StorageLocator) -> None:
 def storage_faults(names: Collection[str]) -> Mapping[str, str]:
     """Why each of these storage endpoints is down; empty for one that is there, or of which nothing is known."""
     roots = storage_roots()
-    return {name: roots[name].fault() if name in roots else "" for name in names}
+    return {**dict.fromkeys(names, ""), **faults_of({name: roots[name] for name in names if name in roots})}
+
+
+def faults_of(roots: Mapping[str, StorageRoot]) -> Mapping[str, str]:
+    """Why each of these is down, looked at all at the same time: one that takes long to answer holds up nobody."""
+    with ThreadPoolExecutor(min(LOOKS_AT_ONCE, len(roots) or 1), "faults") as pool:
+        return dict(zip(roots, pool.map(lambda root: root.fault(), roots.values()), strict=True))
 
 
 def storage_roots() -> Mapping[str, StorageRoot]:

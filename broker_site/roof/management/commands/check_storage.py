@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from broker_site.foundation.gdpconfig.texts import KINDS, InvalidText
 from brokerage.feeds.storage_contents import check_contents, remove
+from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import StorageRoot
 from brokerage.queries.pilots import storage_roots
 from brokerage.rules.grid.storage_contents import StorageFindings
@@ -20,7 +21,7 @@ SHOWN = 20
 
 
 class Command(BaseCommand):
-    """Looks at every endpoint with a path; may run beside a working system. Removes only what is asked for."""
+    """Looks at every endpoint with a path or an address; may run beside a working system. Removes only what is asked for."""
 
     help = "Find files that are registered and not on storage, of another size, or on storage and not registered."
     requires_system_checks = ()
@@ -40,7 +41,7 @@ class Command(BaseCommand):
         roots = storage_roots()
         names = options["storage"] or list(roots)
         if unknown := [name for name in names if name not in roots]:
-            raise CommandError(f"no storage endpoint with a path: {', '.join(unknown)}")
+            raise CommandError(f"no storage endpoint with a path or an address: {', '.join(unknown)}")
         results = [self._look(roots[name], options["older_than"], removing=options["remove_orphans"]) for name in names]
         if options["json"]:
             self.stdout.write(json.dumps({"storages": results}, indent=1))
@@ -50,7 +51,7 @@ class Command(BaseCommand):
         if any(result["trouble"] or result["problems"] for result in results):
             sys.exit(1)
 
-    def _look(self, root: StorageRoot, older_than_s: float, *, removing: bool) -> dict[str, Any]:
+    def _look(self, root: StorageRoot | RemoteRoot, older_than_s: float, *, removing: bool) -> dict[str, Any]:
         """One endpoint. Orphans that were removed are no problem any more."""
         removed, trouble, findings = 0, "", StorageFindings()
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from broker_site.roof import demo
 from broker_site.roof.embedded import NoPlace, NotStarted
-from broker_site.roof.supervisor import NotRunning, Pilot, System, running
+from broker_site.roof.supervisor import NotRunning, Pilot, System, running, sites_apart
 from broker_site.roof.supervisor.local_site import GRID, People, local_pilots, mark_storages, people
 
 LIMIT_S = 300.0
@@ -25,6 +26,11 @@ class Command(BaseCommand):
     help = "Run the demo campaign of examples/demo on private servers and check its output."
     requires_system_checks = ()
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--sites-apart", action="store_true", help="with a storage server for each site, and nothing shared but HTTP"
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         """CommandError when anything is not as promised."""
         began = time.monotonic()
@@ -33,7 +39,11 @@ class Command(BaseCommand):
         def prepare(system: System) -> Sequence[Pilot]:
             call_command("migrate", verbosity=0, interactive=False)
             accounts.append(people(system.folder))
-            call_command("import_grid", str(GRID), verbosity=0)  # also over the grid of an older demo
+            if options["sites_apart"]:
+                sites_apart.set_apart(system)
+            else:
+                sites_apart.put_together(system.folder)
+                call_command("import_grid", str(GRID), verbosity=0)  # also over the grid of an older demo
             mark_storages(system.folder)
             demo.set_pace()
             return list(local_pilots(system.folder, say=self.stdout.write))

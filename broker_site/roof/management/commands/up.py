@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from argparse import ArgumentParser
@@ -13,8 +14,9 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from broker_site.roof.embedded import NoPlace, NotStarted
-from broker_site.roof.supervisor import NotRunning, Pilot, System, running
-from broker_site.roof.supervisor.local_site import People, load_grid, local_pilots, mark_storages, people
+from broker_site.roof.supervisor import NotRunning, Pilot, System, running, sites_apart
+from broker_site.roof.supervisor.local_site import GRID, People, load_grid, local_pilots, mark_storages, people
+from brokerage.models import ComputingQueue
 
 
 class Command(BaseCommand):
@@ -25,6 +27,12 @@ class Command(BaseCommand):
         number = parser.add_mutually_exclusive_group()
         number.add_argument("--pilots", type=int, metavar="N", help="pilots for each local queue (default: as the grid says)")
         number.add_argument("--no-pilots", action="store_true", help="start no pilot")
+
+        parser.add_argument(
+            "--sites-apart",
+            action="store_true",
+            help="the demo grid with a storage server for each site, and nothing shared but HTTP; an instance stays so",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until SIGINT, SIGTERM or SIGHUP; CommandError when something does not come up."""
@@ -39,8 +47,7 @@ class Command(BaseCommand):
         def prepare(system: System) -> Sequence[Pilot]:
             call_command("migrate", verbosity=0, interactive=False)
             accounts.append(people(system.folder))
-            if load_grid():
-                self._say("loaded the demo grid")
+            self._load_grid(system, apart=options["sites_apart"])
             for name in mark_storages(system.folder):
                 self._say(f"storage {name} is not marked, so that its loss would not be seen: manage.py storage mark {name}")
             return list(local_pilots(system.folder, wanted, say=self._say))
@@ -52,6 +59,21 @@ class Command(BaseCommand):
                 self._say("stopping ...")
         except (NotRunning, NoPlace, NotStarted) as error:
             raise CommandError(str(error)) from error
+
+    def _load_grid(self, system: System, *, apart: bool) -> None:
+        """The demo grid where there is none; where the sites of this instance are apart, with their servers."""
+        if not (apart or sites_apart.are_apart(system.folder)):
+            if load_grid():
+                self._say("loaded the demo grid")
+            return
+        others = ComputingQueue.objects.exclude(name__in=json.loads(GRID.read_text(encoding="utf-8"))["queues"])
+        if others.exists():
+            raise CommandError(
+                "--sites-apart is for the demo grid, and this system has another one; "
+                "docs/how-to/storage.md says how to run storage servers for it"
+            )
+        sites_apart.set_apart(system)
+        self._say("each site has a storage server of its own, and shares no directory with the others")
 
     def _welcome(self, system: System, who: People) -> None:
         self._say(f"web, worker, beat and {system.n_pilots} pilots run; logs are in {system.folder / 'logs'}")
