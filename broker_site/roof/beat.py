@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from broker_site.foundation.access.agents import seal  # noqa: F401 - declares it
 from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
-from brokerage.agents import assign, command, finish, free, generate, reap, refresh, share, slots, storage  # noqa: F401 - declares them
+from brokerage.agents import assign, command, finish, free, generate, reap, refresh, share, slots, stage, storage  # noqa: F401 - declares them
 from workqueues.agents import feed, refine, wake  # noqa: F401 - declares them
 from workqueues.states import TASK
 
@@ -28,6 +28,7 @@ for _duty in (
     AgentDuty("slots", 5.0, (), "looks which slots idle beside work"),
     AgentDuty("refresh", 60.0, (), "keeps the grid up to date"),
     AgentDuty("storage", OFTEN_S, (), "looks whether the storage endpoints are there"),
+    AgentDuty("stage", OFTEN_S, (), "looks for input that jobs wait for, and limits what is brought for each user"),
     AgentDuty("seal", 60.0, (), "seals the audit"),
 ):
     AGENTS.add(_duty.name, _duty)

@@ -36,6 +36,7 @@ ROUND = (
     "slots",
     "refresh",
     "storage",
+    "stage",
     "seal",
 )
 
