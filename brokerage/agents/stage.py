@@ -49,6 +49,6 @@ def throttle_owners(run: Run) -> int:
     causes = set[Cause]()
     for owner, task_id, disk, tape in tasks_that_move(list(over)):
         for cause, moves in ((DISK_TRANSFERS, disk), (TAPE_STAGING, tape)):
-            if moves and (why := over.get(owner, {}).get(cause)):
-                causes.add(Cause(task_id, cause, f"no new jobs are made while {why}"))
+            if moves and (excess := over.get(owner, {}).get(cause)):
+                causes.add(Cause(task_id, cause, f"no new jobs are made while {excess}"))
     return throttle(causes, CAUSES, gdpconfig.value("anal_watchdog", "THROTTLE_PERIOD"), run.who)

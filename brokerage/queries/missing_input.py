@@ -50,7 +50,7 @@ def missing_files(uses: Collection[tuple[str, int]], ways: Mapping[str, InputWay
     """
     reads = [(queue, storage) for queue, way in ways.items() for storage in way.reads]
     direct = [(queue, storage) for queue, way in ways.items() for storage in sorted(way.direct)]
-    values = {
+    values: dict[str, list[str] | list[int]] = {
         "queues": [queue for queue, _ in uses],
         "files": [file_id for _, file_id in uses],
         "read_queues": [queue for queue, _ in reads],

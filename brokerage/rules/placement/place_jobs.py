@@ -76,8 +76,7 @@ def place_jobs(
     """
     policy, ask, queues, policy_config = task_decision.inputs
     limit = limit_of(policy.activity, ask.share, config)
-    chosen = chosen_queues(task_decision.decision.chosen, queues, limit, grants, _share(policy, ask))
-    chosen, ways = choose(chosen)
+    chosen, ways = choose(chosen_queues(task_decision.decision.chosen, queues, limit, grants, _share(policy, ask)))
     ask, compensation = policy.prepare(ask, policy_config), policy_config.get("MEMORY_COMPENSATION", 1.0)
     limits = limits_by_queue(usable, ask, queues, chosen)
     block = block_of(JobKind.NORMAL, config)
