@@ -141,6 +141,21 @@ STATIC_MAX_QUEUE_RUNNING_RATIO | float | 2 | 0.. | facts on the brokerage 3.4
 MAX_EXPECTED_WAIT_HOUR | float h | 12 | 0.. | facts on the brokerage 3.4
     The same as what begins in this many hours; the larger one holds.
 
+[anal_watchdog]
+USER_TRANSFER_LIMIT | float GB | 1024 | 0.. | seed 001 (PRESTAGE_LIMIT); decision A2
+    When more input than this is brought from disks for a user, or a group, no more is: tasks for which it is are throttled until
+    it is less.
+USER_PRESTAGE_LIMIT | float GB | 1024 | 0.. | seed 001 (PRESTAGE_LIMIT); decision A2
+    The same for input that is staged from tape.
+THROTTLE_PERIOD | duration | 2h | 50ms..30d | facts on data movement 2.6
+    A task that is throttled for this goes on after so long without a new look at what is on the way.
+
+[inputs]
+LOOK_UP_PERIOD | duration | 1h | 50ms..30d | seed 001
+    How often the files that jobs wait for are looked for at their queues, in case nobody told that they came.
+LOOK_UP_PRIORITY | int | 800 | | seed 001
+    Only for jobs of a higher priority than this.
+
 [taskbrokerage]
 NQUEUED_NUC_CAP | int files | 2000 | 1.. | seed 001
     A nucleus to which this many files wait for transfer takes no new task (-transfer_backlog).

@@ -22,6 +22,7 @@ from brokerage.agents import (  # noqa: F401 - declares them
     refresh,
     share,
     slots,
+    stage,
     storage,
     transfer,
 )
@@ -45,6 +46,7 @@ for _duty in (
     AgentDuty("storage", OFTEN_S, (), "looks whether the storage endpoints are there"),
     AgentDuty("links", 60.0, (), "counts what waits on the links and how fast it goes"),
     AgentDuty("evict", 30.0, (), "removes copies that nobody needs"),
+    AgentDuty("stage", OFTEN_S, (), "looks for input that jobs wait for, and limits what is brought for each user"),
     AgentDuty("seal", 60.0, (), "seals the audit"),
 ):
     AGENTS.add(_duty.name, _duty)

@@ -15,18 +15,22 @@ from brokerage.agents.decision_cycle import DecisionCycle
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.generate import give_up, make_jobs, take_input
 from brokerage.queries.chunks import CannotAsk
+from brokerage.queries.owner_traffic import OwnerTraffic
 from brokerage.queries.placement_rounds import last_change, recent_starts
 from brokerage.queries.usable_input import queues_of_failures
-from brokerage.rules.decision.assembly import TaskDecision
+from brokerage.rules.decision.assembly import TaskDecision, scoped_for
 from brokerage.rules.decision.policy_choice import Unusable
 from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.placement.distribution import ChosenQueue
+from brokerage.rules.placement.input_ways import NoPlace, Reachable, reachable
 from brokerage.rules.placement.job_builder import deal
-from brokerage.rules.placement.place_jobs import NoPlace, Placement, most_jobs, place_jobs
+from brokerage.rules.placement.place_jobs import Placement, most_jobs, place_jobs
 from brokerage.rules.placement.room import parts_of_shares, queue_loads
 from brokerage.rules.placement.slots import JobGrants
 from brokerage.rules.placement.usable_input import UsableInput
+from brokerage.rules.transfers.job_wishes import owner_of
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
@@ -59,7 +63,7 @@ class GenerateRun:
     the jobs that it gave to queues.
 
     `last_change`: number of the last move of a job before it. `loaded`: by task, whether what it reads could be loaded. `full`:
-    those for which no queue had room.
+    those for which no queue had room. `traffic`: what is on the way for users, read where it matters.
     """
 
     run: Run
@@ -71,12 +75,17 @@ class GenerateRun:
     last_change: int = field(default_factory=last_change)
     loaded: dict[int, bool] = field(default_factory=dict)
     full: list[int] = field(default_factory=list)
+    traffic: OwnerTraffic = field(default_factory=OwnerTraffic)
     grants: JobGrants = field(init=False)
 
     def __post_init__(self) -> None:
         snapshot = self.cycle.requests.snapshot
         loads = queue_loads(snapshot.facts, snapshot.now, recent_starts(self.last_change))
         self.grants = JobGrants(loads, parts_of_shares(snapshot.facts, self.throttle.units.percents_of_shares()))
+
+    def excess(self, task: Task) -> str:
+        """Why no more input is brought for the owner of the task; empty where it is."""
+        return "; ".join(self.traffic.excess(task.vo, owner_of(task.user_name, task.working_group)).values())
 
 
 def finds_room(task: Task, run_state: GenerateRun) -> bool:
@@ -152,7 +161,7 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
         return 0, Delay(str(error), gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), decision=task_decision)
     give_up(run.id, task.id, usable, placement.dropped, run.who)
     jobs, lack = deal(usable, placement.jobs)
-    make_jobs(run.id, task, usable, jobs, decision_id, run.who)
+    make_jobs(run.id, task, usable, jobs, decision_id, run.who, placement.ways)
     if jobs or placement.dropped:
         return len(jobs), None
     if reason := lack or placement.reason:
@@ -172,9 +181,16 @@ def _place(
     task: Task, usable: UsableInput, task_decision: TaskDecision[Queues], most: int, decision_id: int, run_state: GenerateRun
 ) -> Placement:
     """Cut jobs for the chosen queues, and count them there."""
-    storages, config = run_state.cycle.requests.snapshot.storages, gdpconfig.component("jobbroker", vo=task.vo)
-    queue_ids, grants = run_state.queue_ids, run_state.grants
+    config = gdpconfig.component("jobbroker", vo=task.vo)
+    queue_ids, grants, requests = run_state.queue_ids, run_state.grants, run_state.cycle.requests
+
+    def choose(chosen: Sequence[ChosenQueue]) -> Reachable:
+        inputs = task_decision.inputs
+        grid = scoped_for(requests.snapshot, inputs.policy, inputs.ask)
+        unsure = bool(usable.others) and requests.batch.has_parts_of_others(task)
+        return reachable(chosen, task_decision, grid, unsure=unsure, over=lambda: run_state.excess(task))
+
     chance, failed_at = dice(task.id, decision_id), queues_of_failures(usable.files)
-    placement = place_jobs(usable, task_decision, storages, queue_ids, grants, most, config, chance, failed_at)
+    placement = place_jobs(usable, task_decision, choose, queue_ids, grants, most, config, chance, failed_at)
     grants.add(task.gshare, Counter(job.queue for job in placement.jobs))
     return placement

@@ -29,12 +29,13 @@ from brokerage.queries.wait_groups import (
 )
 from brokerage.queries.world import load_snapshot
 from brokerage.queries.world_version import world_version
-from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task
+from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task, scoped_for
 from brokerage.rules.decision.policy_choice import NUCLEUS
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.facts.ask import Usage
-from brokerage.rules.grid.document import Entry
-from brokerage.rules.placement.place_jobs import NoPlace, chosen_places
+from brokerage.rules.placement.distribution import ChosenQueue
+from brokerage.rules.placement.input_ways import NoPlace, Reachable, reachable
+from brokerage.rules.placement.place_jobs import chosen_places
 from brokerage.rules.placement.room import QueueLoad, fill, queue_loads
 from brokerage.rules.placement.slots import JobGrants
 from brokerage.rules.placement.wait_cause import WaitCause, cause_of
@@ -84,7 +85,7 @@ def free(run: Run) -> int:
         cause = cause_of(decision)
         if (list(cause.criteria), list(cause.queues)) != (group.criteria, group.queues):
             causes[group.id] = cause  # what is left of the group is touched by what moves there from now on
-        tasks = _to_free(together, decision, snapshot.storages, grants)
+        tasks = _to_free(together, decision, snapshot, grants)
         if len(tasks) == MOST_TASKS:
             more_left.append(group.id)
         return tasks
@@ -128,7 +129,7 @@ def _decided(together: AskTogether, snapshot: GridSnapshot, config: BrokerConfig
     return decide_task(DecisionRequest(snapshot, facts, ask, policy, config))
 
 
-def _to_free(together: AskTogether, decision: TaskDecision[Any], storages: Mapping[str, Entry], grants: JobGrants) -> list[int]:
+def _to_free(together: AskTogether, decision: TaskDecision[Any], snapshot: GridSnapshot, grants: JobGrants) -> list[int]:
     """The tasks of a group for which a place is found: of jobs for queues as many as fill them."""
     policy, ask, columns, _ = decision.inputs
     if decision.decision.outcome != "assign":
@@ -136,8 +137,13 @@ def _to_free(together: AskTogether, decision: TaskDecision[Any], storages: Mappi
     tasks = tasks_in(together.group_id, MOST_TASKS)
     if policy.activity == NUCLEUS:
         return [task.task_id for task in tasks]
+
+    def choose(chosen: Sequence[ChosenQueue]) -> Reachable:
+        # How much each of their users has on the way is looked at when jobs are made.
+        return reachable(chosen, decision, scoped_for(snapshot, policy, ask), unsure=False, over=str)
+
     try:
-        places = chosen_places(decision, storages, grants, gdpconfig.component("jobbroker", vo=ask.vo))
+        places = chosen_places(decision, choose, grants, gdpconfig.component("jobbroker", vo=ask.vo)).queues
     except NoPlace:
         return []
     own_names = {choice.name: columns.own_names[choice.row] for choice in decision.decision.chosen}

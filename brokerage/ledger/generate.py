@@ -23,9 +23,12 @@ from broker_site.foundation.sql.copying import cell, copy_lines, escaped
 from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
 from brokerage.ledger.transfers.incomplete_logs import clean_logs
+from brokerage.ledger.transfers.new_jobs import AwaitedInput, ask_for_input
 from brokerage.queries.usable_input import max_files_of, usable_input
+from brokerage.rules.placement.input_ways import InputWay
 from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
 from brokerage.rules.placement.new_job import DealtFiles, DealtJob, NewJob
+from brokerage.rules.placement.place_jobs import NO_WAYS
 from brokerage.rules.placement.usable_input import UsableInput, files_wanted, most_jobs_of
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.events import drop, insert_ranges, settle_file_states
@@ -37,6 +40,7 @@ from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.splitters.protocol import Dropped
 
+NO_NEEDS = AwaitedInput()
 MOST_FILES = 50_000
 MOST_BYTES = 2**63 - 1
 """As many as a column holds: files of the catalogue may claim to be larger together."""
@@ -69,11 +73,19 @@ def give_up(run_id: str, task_id: int, usable: UsableInput, dropped: Sequence[Dr
         drop(run_id, task_id, rows, reason, who)
 
 
-def make_jobs(run_id: str, task: Task, usable: UsableInput, placed: Sequence[DealtJob], decision_id: int, who: str) -> None:
+def make_jobs(
+    run_id: str,
+    task: Task,
+    usable: UsableInput,
+    placed: Sequence[DealtJob],
+    decision_id: int,
+    who: str,
+    ways: Mapping[str, InputWay] = NO_WAYS,
+) -> None:
     """Make the placed jobs, with the files of secondary datasets that were dealt to them.
 
-    Raises Stale if the claim is gone, NoPlace if serial numbers are used up, UnresolvedPlaceholder if a job lacks a value,
-    BadPlan if the generator gives no text.
+    `ways`: how jobs get input that may not be at their queue. Raises Stale if the claim is gone, NoPlace if serial numbers are
+    used up, UnresolvedPlaceholder if a job lacks a value, BadPlan if the generator gives no text.
     """
     if not placed:
         return
@@ -87,7 +99,8 @@ def make_jobs(run_id: str, task: Task, usable: UsableInput, placed: Sequence[Dea
         builder = JobBuilder(task.id, usable, parameters, reservation.job_ids, reservation.seeds, outputs)
         jobs = (builder.job(i, p, queues[p.job.queue_id, p.job.slot]) for i, p in enumerate(placed))
         cut = [usable.dataset.id] if usable.pieces else []
-        generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt_files(usable.others, placed))
+        dealt = dealt_files(usable.others, placed)
+        generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt, ways)
 
 
 @contextmanager
@@ -109,14 +122,20 @@ def generate(
     written: Mapping[int, int],
     cut: Collection[int] = (),
     dealt: Sequence[DealtFiles] = (),
+    ways: Mapping[str, InputWay] = NO_WAYS,
 ) -> None:
-    """Insert jobs as activated, their inputs picked -> running, their outputs, one history row each; the task starts to run.
+    """Insert jobs, their inputs picked -> running, their outputs, one history row each; the task starts to run. Jobs are
+    activated, or assigned where input must come to their queue, for which they ask.
 
     `written`: output dataset -> how many files of it the jobs make; `cut`: input datasets of which jobs get ranges. The jobs are
     asked for one by one, while the database takes in those before. Raises Stale, having written nothing, when the claim or one
     of the files is no longer this run's.
     """
     with transaction.atomic():
+        needs = NO_NEEDS
+        if ways:  # which files are missing is asked for all jobs at once
+            jobs = list(jobs)
+            needs = ask_for_input(Task.objects.get(id=task_id), jobs, ways, who)
         task = lock_claimed(task_id, run_id)
         locked = {*written, *cut, *(d.dataset_id for d in dealt)}
         datasets = list(Dataset.objects.select_for_update(no_key=True).filter(id__in=sorted(locked)).order_by("id"))
@@ -125,9 +144,9 @@ def generate(
         _use_inputs(task_id, made)
         if cut:
             _use_ranges(task_id, [r for j in made for r in j.ranges])
-        _copy_jobs(task, made, decision_id)
-        tell_after_commit(Counter(job.computing_queue_id for job in made))
-        copy_lines("brokerage_jobchange", _CHANGE, (f"{j.id}\t{NEW}\tactivated\t0\t{who}\tmade for {j.queue}" for j in made))
+        _copy_jobs(task, made, decision_id, needs)
+        tell_after_commit(Counter(job.computing_queue_id for job in made if job.id not in needs.awaited))
+        copy_lines("brokerage_jobchange", _CHANGE, _births(made, needs, who))
         for dataset_id, n in dealt:
             advance(dataset_id, n)
         outputs = ((j.id, output) for j in made for output in j.outputs)
@@ -164,23 +183,34 @@ _JOB = (
 _SPEC = (
     "job_id", "storage", "job_parameters", "ram_mb", "disk_mb", "walltime_s", "n_input_files", "input_bytes", "n_events",
     "job_name", "vo", "user_name", "prod_source_label", "processing_type", "working_group", "transformation",
-    "software_release", "nucleus", "decision_id", "job_values",
+    "software_release", "nucleus", "decision_id", "job_values", "reads_wan",
 )  # fmt: skip
 _INPUT = ("job_id", "file_id", "dataset_id", "tracked", "attempt_nr", "event_range_id")
 _CHANGE = ("job_id", "old", "new", "epoch", "who", "why")
 _OUTPUT = ("task_id", "status", "out_job_id", "dataset_id", "type", "lfn", "optional")
 
 
-def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None) -> None:
+def _births(jobs: Iterable[NewJob], needs: AwaitedInput, who: str) -> Iterator[str]:
+    """The history row of each job."""
+    for j in jobs:
+        if n := needs.awaited.get(j.id):
+            yield f"{j.id}\t{NEW}\tassigned\t0\t{who}\tmade for {j.queue}, where {n} of its input files must come"
+        else:
+            yield f"{j.id}\t{NEW}\tactivated\t0\t{who}\tmade for {j.queue}"
+
+
+def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None, needs: AwaitedInput) -> None:
     """The narrow and the wide rows; what all jobs of the task have in common is put into text once."""
-    common = "\t".join(
-        map(cell, (task.id, "activated", task.current_priority, -task.current_priority, task.work_queue_id, task.resource_type))
+    ready, awaiting = (
+        "\t".join(map(cell, (task.id, state, task.current_priority, turn, task.work_queue_id, task.resource_type)))
+        for state, turn in (("activated", -task.current_priority), ("assigned", None))
     )
     copy_lines(
         "brokerage_job",
         _JOB,
         (
-            f"{j.id}\t{j.kind:d}\t{j.computing_queue_id}\t{j.task_queue_id}\t{j.slot.core_count}\t{j.attempt_nr}\t{common}"
+            f"{j.id}\t{j.kind:d}\t{j.computing_queue_id}\t{j.task_queue_id}\t{j.slot.core_count}\t{j.attempt_nr}"
+            f"\t{awaiting if j.id in needs.awaited else ready}"
             for j in jobs
         ),
     )
@@ -201,6 +231,7 @@ def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None) -> N
             f"\t{len(j.inputs) + len(j.ranges)}"
             f"\t{min(j.input_bytes, MOST_BYTES)}\t{j.n_events}\t{name}.{j.id}\t{constant}"
             f"\t{cell(None if j.values is None else json.dumps(j.values, ensure_ascii=False))}"
+            f"\t{'t' if j.id in needs.afar else 'f'}"
             for j in jobs
         ),
     )

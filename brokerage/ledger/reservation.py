@@ -13,8 +13,8 @@ from django.db.models import F
 
 from broker_site.foundation.sql.copying import copy_lines, take_ids
 from brokerage.models import TaskQueue
+from brokerage.rules.placement.input_ways import NoPlace
 from brokerage.rules.placement.new_job import JobOutput, Seed
-from brokerage.rules.placement.place_jobs import NoPlace
 from brokerage.rules.placement.slots import Slot
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.outputs import concrete_datasets

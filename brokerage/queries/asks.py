@@ -25,6 +25,9 @@ CONNECTIVITIES = {1: "full", 2: "http"}
 ONLY = 2
 """Value of the split rule: input is read directly or not at all."""
 
+DIRECT = "direct"
+"""The one way of reading input over the network that pilots know."""
+
 _NIGHTLY = re.compile(r"(rel_\d+|\d{4}-\d{2}-\d{2}T\d{4})$")
 """How releases and caches end that are builds of one night."""
 
@@ -44,12 +47,14 @@ def inputs_taken(
     """What a chunk of these files of a master takes of it and of its secondaries; pseudo datasets have nothing that is read.
 
     `sizes`: dataset to its files and bytes. A secondary that is not split is taken whole, of others what their ratio asks for.
+    What is everywhere (cvmfs) is not taken from anywhere.
     """
-    inputs = [Input(dataset.dataset_name, True, len(files), sum(f.fsize or 0 for f in files))] if dataset.type == "input" else []
+    read = dataset.type == "input" and not read_attributes(dataset.attributes).everywhere
+    inputs = [Input(dataset.dataset_name, True, len(files), sum(f.fsize or 0 for f in files))] if read else []
     for other in others:
-        if other.master_id is not None and other.type == "input":
+        rule = read_attributes(other.attributes)
+        if other.master_id is not None and other.type == "input" and not rule.everywhere:
             n, size = sizes.get(other.id, (other.n_files, 0))
-            rule = read_attributes(other.attributes)
             taken = n if rule.nosplit else min(n, ceil(rule.ratio * len(files)))
             inputs.append(Input(other.dataset_name, False, taken, size * taken // max(n, 1)))
     return inputs
@@ -111,6 +116,7 @@ def _places(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
         "ip_stack": f"IPv{rules.ip_stack}" if rules.ip_stack else None,
         "direct_access_only": rules.input_lan == ONLY,
         "use_local_io": rules.use_local_io,
+        "read_wan": rules.input_wan and not rules.use_local_io and (params.get("transferType") or DIRECT) == DIRECT,
         "avoid_vp": rules.avoid_vp,
         "merge_output": bool(params.get("mergeOutput")),
         "output_tokens": tuple(sorted({token for item in _items(params) if (token := item.get("token"))})),

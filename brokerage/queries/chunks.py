@@ -23,6 +23,7 @@ from workqueues.catalogue import CatalogueUnavailable, Copies, DatasetKey, catal
 from workqueues.models import Dataset, Task
 from workqueues.queries.read_grants import withheld_inputs
 from workqueues.rules.jobs.activity import activity_of
+from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.refine import dataset_key
 from workqueues.states import MASTER_TYPES
@@ -67,7 +68,14 @@ class BatchInputs:
         """
         masters_only = task.params.task_params.get("taskBrokerOnMaster")
         read = [d for d in self.inputs.get(task.id, ()) if d.type == "input" and not (masters_only and d.master_id)]
-        return [Input(d.dataset_name, d.master_id is None, *self.sizes.get(d.id, (0, 0))) for d in read]
+        moved = [d for d in read if not read_attributes(d.attributes).everywhere]
+        return [Input(d.dataset_name, d.master_id is None, *self.sizes.get(d.id, (0, 0))) for d in moved]
+
+    def has_parts_of_others(self, task: Task) -> bool:
+        """Whether some storage has a part only of a secondary: which files these are is not known."""
+        others = [d for d in self.inputs.get(task.id, ()) if d.type == "input" and d.master_id is not None]
+        keys = {d.id: dataset_key(task.vo, d.dataset_name, d.data_vo) for d in others}
+        return any(copy.files < d.n_files for d in others for copy in self.replicas.get(keys[d.id], ()))
 
     def task_facts(
         self, task: Task, inputs: Sequence[Input], storages: Container[str], files: Sequence[InputFile] = ()

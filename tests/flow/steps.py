@@ -39,6 +39,7 @@ ROUND = (
     "storage",
     "links",
     "evict",
+    "stage",
     "seal",
 )
 

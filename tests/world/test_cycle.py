@@ -131,6 +131,9 @@ def test_a_task_of_a_user_runs_where_its_input_is_and_says_so_where_it_would_hav
     other.refresh_from_db()
     assert (other.status, other.error_dialog) == (
         "pending",
-        "the input is not at the chosen queues (ALPHA), and nothing moves it there yet",
+        (
+            "the input is not at the chosen queues (ALPHA), and is not brought there: BETA has it, and jobs of users go to their "
+            "input while no job of the task was closed there lately"
+        ),
     )
     assert alpha.status == "online"

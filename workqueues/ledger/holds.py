@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce, Now
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.lost_claims import give_back
 from workqueues.ledger.moves import Stale, move_task
+from workqueues.ledger.throttles import held_until
 from workqueues.models import Task
 from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.states import TASK
@@ -96,12 +97,17 @@ def note_reason(task_id: int, reason: str) -> None:
 
 
 def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
-    """Bring a claimed task that rests back to the state before, or to exhausted when it was pending for too long; release it."""
+    """Bring a claimed task that rests back to the state before, or to exhausted when it was pending for too long; release it.
+
+    One that is throttled for a further cause stays so.
+    """
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         if task.status not in TASK.resting:
             raise Stale(f"task {task_id} is {task.status}, it does not rest")
-        if exhausted:
+        if task.status == "throttled" and (until := held_until(task.id)):
+            Task.objects.filter(id=task.id).update(next_look_at=until, locked_by="", locked_time=None)
+        elif exhausted:
             move_task(task, "exhausted", who, f"pending for too long: {task.error_dialog}")
         else:
             move_task(task, task.old_status, who, "looked at again", old_status="")

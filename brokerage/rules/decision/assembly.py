@@ -114,5 +114,14 @@ def queue_table(snapshot: GridSnapshot, task_facts: TaskFacts, policy: Policy, a
 
 def _of_task(snapshot: GridSnapshot, task_facts: TaskFacts, policy: Policy, ask: Ask) -> GridSnapshot:
     """The grid with the storages that such a task uses, where its input is, and how its jobs ended."""
-    analysis = "analysis" in (policy.activity, activity_of(ask.prod_source_label))
-    return snapshot.scoped("analysis" if analysis else "").knowing(task_facts.replicas, task_facts.ended)
+    return scoped_for(snapshot, policy, ask).knowing(task_facts.replicas, task_facts.ended)
+
+
+def scoped_for(snapshot: GridSnapshot, policy: Policy, ask: Ask) -> GridSnapshot:
+    """The grid with the storages that such a task uses."""
+    return snapshot.scoped("analysis" if is_analysis(policy, ask) else "")
+
+
+def is_analysis(policy: Policy, ask: Ask) -> bool:
+    """Whether the task is one of a user, by who decides on it or by its source label."""
+    return "analysis" in (policy.activity, activity_of(ask.prod_source_label))

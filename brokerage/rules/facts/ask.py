@@ -83,7 +83,7 @@ class Ask:
 
     `priority` is the current one, `task_priority` that of the submission. `container_sources` are the places of the container by
     the tags of the whole grid; `release` is `project-version`. `output_tokens` name the storages that outputs go to, by name or
-    type. `waits_s`: seconds since something was last made for the task.
+    type. `waits_s`: seconds since something was last made for the task. `read_wan`: its input may be read over the network.
     """
 
     task_id: Count = 0
@@ -132,6 +132,7 @@ class Ask:
     ip_stack: str | None = None
     direct_access_only: Switch = False
     use_local_io: Switch = False
+    read_wan: Switch = False
     avoid_vp: Switch = False
     output_tokens: tuple[str, ...] = ()
     t1_weight: Number = 0.0

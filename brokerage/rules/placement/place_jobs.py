@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from types import MappingProxyType
 from typing import NamedTuple
 
 from brokerage.rules.decision.assembly import TaskDecision, queue_table
@@ -11,30 +12,34 @@ from brokerage.rules.decision.declare import Policy
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.facts.snapshot import Queues
-from brokerage.rules.grid.document import Entry
 from brokerage.rules.placement.distribution import NOWHERE, Block, ChosenQueue, block_of, lay_out
+from brokerage.rules.placement.input_ways import InputWay, Reachable
 from brokerage.rules.placement.job_limits import limits_at, limits_of_task
 from brokerage.rules.placement.new_job import PlacedJob
-from brokerage.rules.placement.slots import JobGrants, SlotsAt, chosen_queues, limit_of, readable_anywhere, total_room
+from brokerage.rules.placement.slots import JobGrants, SlotsAt, chosen_queues, limit_of, total_room
 from brokerage.rules.placement.usable_input import UsableInput
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from workqueues.splitters.protocol import Dropped, JobLimits
 
+NO_WAYS: Mapping[str, InputWay] = MappingProxyType({})
+Choose = Callable[[Sequence[ChosenQueue]], Reachable]
+"""Which of some queues can get the input of a task. Raises NoPlace."""
+
 MOST_JOBS = 10_000
 """Jobs that are made from one dataset at once where no cap binds."""
 
 
-class NoPlace(Exception):
-    """No chosen queue can take jobs; the message says why."""
-
-
 class Placement(NamedTuple):
-    """The jobs, and why there are no more. `dropped`: events that no job takes, by the task's own rules."""
+    """The jobs, and why there are no more. `dropped`: events that no job takes, by the task's own rules.
+
+    `ways`: how jobs get input that may not be at their queue, for the queues where that is so.
+    """
 
     jobs: Sequence[PlacedJob]
     dropped: Sequence[Dropped]
     reason: str
+    ways: Mapping[str, InputWay] = NO_WAYS
 
 
 def most_jobs(snapshot: GridSnapshot, policy: Policy, ask: Ask, grants: JobGrants, config: Config, room: int | None) -> int:
@@ -55,20 +60,17 @@ def _share(policy: Policy, ask: Ask) -> str | None:
     return ask.share if policy.per_share else None
 
 
-def chosen_places(
-    task_decision: TaskDecision[Queues], storages: Mapping[str, Entry], grants: JobGrants, config: Config
-) -> list[ChosenQueue]:
+def chosen_places(task_decision: TaskDecision[Queues], choose: Choose, grants: JobGrants, config: Config) -> Reachable:
     """The chosen queues at which jobs of the task can run, with the room there. Raises NoPlace; arguments as of `place_jobs`."""
     policy, ask, queues, _ = task_decision.inputs
     limit = limit_of(policy.activity, ask.share, config)
-    chosen = chosen_queues(task_decision.decision.chosen, queues, limit, grants, _share(policy, ask))
-    return queues_with_input(chosen, queues, anywhere=readable_anywhere(ask, task_decision.task_facts, storages))
+    return choose(chosen_queues(task_decision.decision.chosen, queues, limit, grants, _share(policy, ask)))
 
 
 def place_jobs(
     usable: UsableInput,
     task_decision: TaskDecision[Queues],
-    storages: Mapping[str, Entry],
+    choose: Choose,
     queue_ids: Mapping[str, int],
     grants: JobGrants,
     most: int,
@@ -78,11 +80,11 @@ def place_jobs(
 ) -> Placement:
     """Cut jobs for the queues that a decision chose, at most so many. Raises NoPlace, BadPlan.
 
-    `storages` and `queue_ids` by name; `config`: component jobbroker; `failed_at`: the queue at which the last job of a file
-    failed, by the file's id.
+    `choose` says which of them can get the input; `queue_ids` by name; `config`: component jobbroker; `failed_at`: the queue at
+    which the last job of a file failed, by the file's id.
     """
     policy, ask, queues, policy_config = task_decision.inputs
-    chosen = chosen_places(task_decision, storages, grants, config)
+    chosen, ways = chosen_places(task_decision, choose, grants, config)
     ask, compensation = policy.prepare(ask, policy_config), policy_config.get("MEMORY_COMPENSATION", 1.0)
     limits = limits_by_queue(usable, ask, queues, chosen)
     block = block_of(JobKind.NORMAL, config)
@@ -91,18 +93,7 @@ def place_jobs(
         usable.columns, usable.secondaries, usable.cut, limits.__getitem__, chosen, most, block, dice, failed_at=positions
     )
     jobs = [job for block in layout.blocks for job in jobs_at_queue(block, ask, queues, queue_ids, compensation)]
-    return Placement(jobs, layout.dropped, layout.reason)
-
-
-def queues_with_input(chosen: Sequence[ChosenQueue], queues: Queues, *, anywhere: bool) -> list[ChosenQueue]:
-    """The chosen queues at which the input can be read; `anywhere`: pilots reach all of it. Raises NoPlace."""
-    if not chosen:
-        raise NoPlace("none of the chosen queues has storage for outputs")
-    readable = [queue for queue in chosen if anywhere or queues.local[queues.index[queue.name]]]
-    if not readable:
-        names = ", ".join(queue.name for queue in chosen[:3])
-        raise NoPlace(f"the input is not at the chosen queues ({names}), and nothing moves it there yet")
-    return readable
+    return Placement(jobs, layout.dropped, layout.reason, ways)
 
 
 def limits_by_queue(usable: UsableInput, ask: Ask, queues: Queues, chosen: Sequence[ChosenQueue]) -> dict[str, JobLimits]:

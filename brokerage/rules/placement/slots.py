@@ -14,12 +14,9 @@ from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.needs import job_walltime_s, memory_mb, output_mb, size_mb, slot_cores, slot_power
 from brokerage.rules.facts.overload import LEAST_QUEUED
 from brokerage.rules.facts.snapshot import BUSY, JOBS, Queues
-from brokerage.rules.grid.document import Entry
-from brokerage.rules.grid.queue_columns import up
 from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.job_limits import walltime_per_byte
 from brokerage.rules.placement.room import UNKNOWN, QueueLoad
-from brokerage.rules.world.stored_snapshot import TaskFacts
 
 RAM_STEP_MB, DISK_STEP_MB, WALLTIME_STEP_S = 100, 500, 600
 """Requirements are rounded up to these, so that jobs of nearly equal needs share a task queue."""
@@ -191,13 +188,3 @@ class SlotsAt:
 def _up(need: float, step: int, limit: float) -> int:
     rounded = -(-int(-(-min(need, LARGEST_NEED) // 1)) // step) * step
     return int(min(rounded, limit)) if 0 < limit < rounded and need <= limit else rounded
-
-
-def readable_anywhere(ask: Ask, task_facts: TaskFacts, storages: Mapping[str, Entry]) -> bool:
-    """Whether pilots can read all of the input wherever they are: there are directories that hold it, of storages in service."""
-    files: Counter[str] = Counter()
-    for replica in task_facts.replicas:
-        storage = storages[replica["storage"]]
-        if storage.columns["path"] and not storage.columns["is_tape"] and up(storage, "read_wan"):
-            files[replica["dataset"]] += replica["files"]
-    return all(files[dataset.name] >= dataset.files for dataset in ask.chunk.datasets)

@@ -8,7 +8,7 @@ Here: joining. Not here: rows that say nothing of a task (`grid_columns`), count
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -18,13 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brokerage.rules.facts.ask import Ask, ChunkDataset, Usage
-from brokerage.rules.facts.columns import Ints
+from brokerage.rules.facts.columns import Flags, Ints
 from brokerage.rules.facts.snapshot import Nuclei, Queues
 from brokerage.rules.facts.software import container_sources
 from brokerage.rules.grid.attributes import FURTHER, QUEUE
 from brokerage.rules.grid.document import Entry, Grid
 from brokerage.rules.grid.measurements import ALL, EXPRESS, PRODUCTION_OUTPUT, Facts
-from brokerage.rules.grid.queue_columns import default_output, nucleus_rows, outputs_of, queue_rows, queue_storages, up
+from brokerage.rules.grid.queue_columns import (
+    QueueStorages,
+    default_output,
+    nucleus_rows,
+    outputs_of,
+    queue_rows,
+    queue_storages,
+    up,
+)
 from brokerage.rules.world.job_counts import JobCounts
 from brokerage.rules.world.link_columns import LinkColumns, files_to_nuclei
 from brokerage.states import JOB
@@ -139,12 +147,28 @@ class GridSnapshot:
         return {storage.name: storage for storage in self.grid.storages}
 
     @cached_property
-    def _queue_storages(self) -> Mapping[str, Any]:
+    def queue_storages(self) -> Mapping[str, QueueStorages]:
+        """The storages of each queue in this scope."""
         return queue_storages(self.grid, self.scope)
 
     @cached_property
+    def far_readers(self) -> Collection[str]:
+        """The queues at which jobs read input directly, in the site and from other sites."""
+        both = ("direct_access_lan", "direct_access_wan")
+        return {q.name for q in self.grid.queues if all(q.columns["attributes"].get(name) is True for name in both)}
+
+    @cached_property
+    def far_sources(self) -> Collection[str]:
+        """The storages from which other sites may read."""
+        return {storage.name for storage in self.grid.storages if not storage.columns["is_tape"] and up(storage, "read_wan")}
+
+    @cached_property
+    def _far_reading(self) -> Flags:
+        return np.array([name in self.far_readers for name in self._base.own_names], dtype=np.bool_)
+
+    @cached_property
     def _base(self) -> Queues:
-        return Queues.from_rows(queue_rows(self.grid, self.facts, self.now, self._queue_storages, ATTRIBUTES))
+        return Queues.from_rows(queue_rows(self.grid, self.facts, self.now, self.queue_storages, ATTRIBUTES))
 
     @cached_property
     def _nuclei(self) -> Nuclei:
@@ -163,7 +187,7 @@ class GridSnapshot:
         """Storage -> rows of the queues that read it where they are."""
         readers: dict[str, list[Ints]] = defaultdict(list)
         for queue, rows in self._rows.items():
-            for storage in self._queue_storages[queue].reads:
+            for storage in self.queue_storages[queue].reads:
                 if up(storage, "read_lan"):
                     readers[storage.name].append(rows)
         return {storage: np.concatenate(rows) for storage, rows in readers.items()}
@@ -258,7 +282,7 @@ class GridSnapshot:
             "whole_datasets": np.zeros(count, dtype=np.int64),
         }
         for dataset in ask.chunk.datasets:
-            disk, tape, sendable = self._copies(dataset)
+            disk, tape, sendable = self._copies(dataset, far=ask.read_wan)
             columns["available_gb"] += disk * _gb_per_file(dataset)
             columns["missing_files"] += dataset.files - disk
             columns["whole_datasets"] += disk >= dataset.files
@@ -270,8 +294,11 @@ class GridSnapshot:
                 columns["source_ok"] = columns.get("source_ok", True) & (np.maximum(disk, tape) >= dataset.files)
         return columns
 
-    def _copies(self, dataset: ChunkDataset) -> tuple[Ints, Ints, bool]:
-        """Files that each queue has on local disk and on local tape; whether a copy can be sent, or none is known at all."""
+    def _copies(self, dataset: ChunkDataset, *, far: bool) -> tuple[Ints, Ints, bool]:
+        """Files that each queue has on local disk and on local tape; whether a copy can be sent, or none is known at all.
+
+        `far`: what a queue reads from other sites is as if it were there.
+        """
         disk, tape = np.zeros(len(self._base), dtype=np.int64), np.zeros(len(self._base), dtype=np.int64)
         copies = self._replicas.get(dataset.name, ())
         for entry in copies:
@@ -280,6 +307,8 @@ class GridSnapshot:
             if rows is not None:
                 files = tape if storage.columns["is_tape"] else disk
                 files[rows] = np.maximum(files[rows], min(entry["files"], dataset.files))
+            if far and storage.name in self.far_sources:
+                disk = np.where(self._far_reading, np.maximum(disk, min(entry["files"], dataset.files)), disk)
         return disk, tape, not copies or any(up(self.storages[entry["storage"]], "read_wan") for entry in copies)
 
     def _input_at_sites(self, ask: Ask) -> Arrays:

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerage.rules.facts.job_kind import JobKind
-from brokerage.rules.placement.distribution import Block, ChosenQueue
+from brokerage.rules.placement.distribution import Block
 from brokerage.rules.placement.job_builder import JobBuilder, deal, dealt_files
 from brokerage.rules.placement.new_job import DealtFiles, DealtJob, InputUse, JobOutput, NewJob, OutputName, PlacedJob, Seed
-from brokerage.rules.placement.place_jobs import NoPlace, jobs_at_queue, queues_with_input
+from brokerage.rules.placement.place_jobs import jobs_at_queue
 from brokerage.rules.placement.slots import Slot
 from brokerage.rules.placement.usable_input import UsableInput, columns_of
-from tests.unit.brokerage.grids import ask, piloted, queues
+from tests.unit.brokerage.grids import ask, piloted
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.event_ranges import Free, InputFile, Piece
 from workqueues.rules.jobs.split_rule import SplitRules
@@ -224,27 +223,6 @@ def test_jobs_for_a_part_of_a_unified_queue_are_made_at_the_whole() -> None:
         (12, "Q", "Q_DISK", (2, 4)),
     ]
     assert [(job.slot.ram_mb, job.slot.disk_mb) for job in jobs] == [(2000, 1000), (2000, 1000)]
-
-
-@pytest.mark.parametrize(
-    ("chosen", "missing", "anywhere", "said"),
-    [
-        ((), 0, True, "none of the chosen queues has storage for outputs"),
-        (("Q",), 0, False, ""),
-        (("Q",), 1, True, ""),
-        (("Q",), 1, False, "the input is not at the chosen queues (Q), and nothing moves it there yet"),
-    ],
-)
-def test_a_queue_takes_jobs_where_their_input_can_be_read(
-    chosen: tuple[str, ...], missing: int, anywhere: bool, said: str
-) -> None:
-    places, table = [ChosenQueue(name, 1.0) for name in chosen], queues(missing_files=missing)
-    if said:
-        with pytest.raises(NoPlace) as refused:
-            queues_with_input(places, table, anywhere=anywhere)
-        assert str(refused.value) == said
-    else:
-        assert queues_with_input(places, table, anywhere=anywhere) == places
 
 
 def test_the_numbers_of_kinds_stay_as_they_stand_in_databases() -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from brokerage.rules.decision.pipeline import Choice
-from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset
-from brokerage.rules.grid.document import Entry
 from brokerage.rules.placement.room import QueueLoad
-from brokerage.rules.placement.slots import JobGrants, chosen_queues, limit_of, readable_anywhere, total_room
-from brokerage.rules.world.stored_snapshot import TaskFacts
+from brokerage.rules.placement.slots import JobGrants, chosen_queues, limit_of, total_room
 from tests.unit.brokerage.grids import CONFIG, queues
 
 MOVING = queues(storage="Q_DISK", assigned=500, activated=3, running=2)
@@ -42,25 +37,3 @@ def test_a_queue_has_no_more_room_than_its_slots_whatever_may_wait_for_one_share
     grants.add("other share", {"Q": 4})
     (place,) = chosen_queues([Choice(0, "Q", 1.0, ())], MOVING, limit, grants, "MC")
     assert (place.room, place.queued, total_room(MOVING, limit, grants, "MC")) == (1, 3, 1)
-
-
-DISK: dict[str, Any] = {"state": "ACTIVE", "status": {}, "path": "/data", "is_tape": False}
-
-
-@pytest.mark.parametrize(
-    ("far", "readable"),
-    [
-        ({}, True),
-        ({"status": {"read_lan": "OFF"}}, True),
-        ({"status": {"read_wan": "OFF"}}, False),
-        ({"state": "INACTIVE"}, False),
-        ({"path": ""}, False),
-        ({"is_tape": True}, False),
-    ],
-)
-def test_input_is_read_from_afar_only_from_storages_in_service(far: dict[str, Any], readable: bool) -> None:
-    """Three of the four files of a dataset are on one storage, the fourth is on the other."""
-    storages = {"NEAR": Entry("NEAR", DISK), "FAR": Entry("FAR", DISK | far)}
-    replicas = tuple({"dataset": "d", "storage": name, "files": n, "gb": 1.0} for name, n in (("NEAR", 3), ("FAR", 1)))
-    asked = Ask(chunk=Chunk(files=4, datasets=(ChunkDataset("d", True, 4),)))
-    assert readable_anywhere(asked, TaskFacts(replicas), storages) == readable

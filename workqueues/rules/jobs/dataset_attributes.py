@@ -14,6 +14,7 @@ FLAGS: Mapping[str, str] = {
     "repeat": "repeat",
     "nosplit": "nosplit",
     "manytime": "many_time",
+    "cvmfs": "everywhere",
     "ru": "reusable",
     "rd": "random",
     "ic": "index_consistent",
@@ -27,7 +28,7 @@ class Attributes:
     """What the attributes of a dataset say.
 
     `ratio`: files for each file of the master; `event_ratio`: events for each event of the master, instead; `files_per_job`:
-    that many a job, whatever the master.
+    that many a job, whatever the master; `many_time`: many tasks read it; `everywhere`: every queue has it (cvmfs).
     """
 
     ratio: float = 1.0
@@ -36,6 +37,7 @@ class Attributes:
     repeat: bool = False
     nosplit: bool = False
     many_time: bool = False
+    everywhere: bool = False
     reusable: bool = False
     random: bool = False
     index_consistent: bool = False

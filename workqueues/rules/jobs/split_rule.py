@@ -20,8 +20,9 @@ class SplitRules:
     """The rules that work today, read from the text; None or False where the task does not set them.
 
     `limited_sites`: 1 a list of queues to use, 2 one of queues to avoid, 3 both. `first_event` and `random_seed` are offsets.
-    `input_lan`: input is read directly in the site where that is allowed (1), or only there (2). `ip_connectivity`: full (1) or
-    http (2); `ip_stack`: 4 or 6. `boundary`: 1 to 4, how boundary ids of files bind jobs (facts on splitting 8.2).
+    `input_lan`: input is read directly in the site where that is allowed (1), or only there (2); `input_wan`: also from other
+    sites. `ip_connectivity`: full (1) or http (2); `ip_stack`: 4 or 6. `boundary`: 1 to 4, how boundary ids of files bind jobs
+    (facts on splitting 8.2).
     `name_fields`: which fields of the master's name, counted from 1, are `${MIDDLENAME}`; with `fields_of_file` of the first
     file's name. `instantiate`: outputs go to concrete datasets; with `instantiate_per_queue` to one for each computing queue.
     `stay_on_site`, `intermediate`: outputs are not collected at the nucleus.
@@ -40,6 +41,7 @@ class SplitRules:
     max_core_count: int | None = None
     t1_weight: int = 0
     input_lan: int = 0
+    input_wan: bool = False
     ip_connectivity: int = 0
     ip_stack: int = 0
     allow_empty_input: bool = False
@@ -90,6 +92,7 @@ FLAGS: Mapping[str, str] = {
     "DR": "no_retry",
     "FG": "fail_goal_unreached",
     "UX": "use_exhausted",
+    "IW": "input_wan",
     "LI": "use_local_io",
     "AV": "avoid_vp",
     "OT": "only_tags_for_fc",

@@ -14,7 +14,6 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs import split_rule
 from workqueues.rules.jobs.lengths import TASK
-from workqueues.rules.refine.attributes import shown
 from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
 from workqueues.rules.refine.data_rights import NOT_READ_ANY_MORE
 from workqueues.rules.refine.datasets import check_events, dataset_plans, offset_of, template_plans
@@ -219,12 +218,6 @@ def notes(document: TaskDocument) -> tuple[Problem, ...]:
     listed += near_words(task)
     if not task.skipScout:
         listed.append(problem("", "note", "scouts are not built yet, so every task runs without"))
-    listed += [
-        problem(f"{item.path}.attributes", "note", f"{shown(word)}: a hint without effect yet")
-        for item in input_items(document.items)
-        for word in item.attributes.split(",")
-        if word in ("manytime", "cvmfs")
-    ]
     if task.disableAutoRetry and "maxAttempt" in task.model_fields_set and task.maxAttempt > 1:
         listed.append(problem("maxAttempt", "note", "disableAutoRetry is set: each file is tried once"))
     return tuple(listed)

@@ -17,8 +17,8 @@ from broker_site.roof.conformance.families.one_queue import (
     verdicts_of,
 )
 from broker_site.roof.conformance.registry import Answer, Given, family
-from brokerage.filters.locality import wants_local_input
 from brokerage.rules.facts.ask import Ask
+from brokerage.rules.facts.local_input import wants_local_input
 from brokerage.states import JOB
 from workqueues.rules.jobs.job_size import job_size_gb
 from workqueues.rules.jobs.resource_type import ram_per_core, resource_type
