@@ -239,7 +239,15 @@ KEEP_ENDED | duration | 7d | 50ms..3650d | facts on data movement 5
     {"PROCESSING_GROUPS": {"check": _bad_groups}},
 )
 
-declare_table("""
+
+def _no_backend(name: Any) -> str | None:
+    from brokerage.transfers.choice import backends  # knows the models, which are not there yet when keys are declared
+
+    return None if name in backends() else f"there is no transfer backend {name!r}; there are {', '.join(sorted(backends()))}"
+
+
+declare_table(
+    """
 [transfers]
 TRANSFER_BACKEND | str | local | | decision I2
     What moves the files of a VO: `local` (directories and servers of ours), or the name that a plugin brings.
@@ -287,7 +295,9 @@ MOVER_CLAIM | duration | 30s | 500ms..1h | decision I6
     How long after a mover was last heard of another one may take over its copies.
 MOVER_POLL | duration | 100ms | 5ms..1min | decision I6
     How often a mover without work looks for some.
-""")
+""",
+    {"TRANSFER_BACKEND": {"known": _no_backend}},
+)
 
 _JOB_TIMEOUTS = {
     "pending": ("1h", "in pending", "seed 000"),

@@ -28,8 +28,14 @@ from workqueues.states import MASTER_TYPES, TASK
 PACE: Mapping[tuple[str, str, str], float] = {
     **{
         ("agents", f"PERIOD_{name}", "jedi"): 1.0
-        for name in ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "storage")
+        for name in ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "storage", "transfer")
     },
+    ("transfers", "BACKOFF", "jedi"): 2.0,
+    ("transfers", "BACKOFF_MAX", "jedi"): 20.0,
+    ("transfers", "REST", "jedi"): 2.0,
+    ("transfers", "UPKEEP", "jedi"): 1.0,
+    ("transfers", "POLL", "jedi"): 5.0,
+    ("transfers", "LINK_BLOCK", "jedi"): 20.0,
     ("storage", "LOST_CONFIRM", "jedi"): 20.0,
     ("storage", "LOOK_AGAIN", "jedi"): 1.0,
     ("agents", "CLAIM", "jedi"): 20.0,

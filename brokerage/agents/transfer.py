@@ -98,7 +98,9 @@ def look_after(run: Run, config: Mapping[str, Any], known: Mapping[str, Backend]
 
 
 def look_for(backend: Backend, asked: Sequence[UnderWay], config: Mapping[str, Any], ends: Ends, attempts: Attempts) -> int:
-    """What became of these: how many moved. One that the backend does not know is submitted again, under its key."""
+    """What became of these: how many moved. One that the backend does not know is submitted again, under its key, or
+    lost if it was submitted.
+    """
     found = backend.find([one.key for one in asked])
     over = [report for report in found.values() if report.state != "under way"]
     moved = ends.settle(over)
@@ -109,7 +111,9 @@ def look_for(backend: Backend, asked: Sequence[UnderWay], config: Mapping[str, A
     if silent:
         moved += ends.time_out([one.key for one in silent])
         backend.cancel([one.key for one in silent])
-    return moved + attempts.submit_again([one.id for one in asked if one.key not in found])
+    unknown = [one for one in asked if one.key not in found]
+    moved += ends.lose([one.key for one in unknown if one.status == "submitted"])
+    return moved + attempts.submit_again([one.id for one in unknown])
 
 
 def _silent_s(one: UnderWay, config: Mapping[str, Any]) -> float:

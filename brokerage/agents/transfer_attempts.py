@@ -6,7 +6,7 @@ handed over again.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid5
@@ -40,6 +40,8 @@ MOST = 1000
 """Attempts that begin in one transaction at most."""
 HINDERED = 20
 """So many transfers of a link that cannot be used are looked at in a run: is there another way, and if not they tell why."""
+FULL_S = 2.0
+"""So long those rest whose endpoints have no room, so that others of their link are seen."""
 EXPRESS_URGENCY = 1_000_000_000
 ATTEMPTS = UUID("6f1c3a52-8d57-4d0e-9a55-0b6a1c8f7d21")
 """Name space of the keys of attempts."""
@@ -116,7 +118,7 @@ class Attempts:
         return room
 
     def _pick(self, ways: Sequence[Way], grid: Grid, room: Room, hindered_too: bool) -> Picked:
-        """The heads of the links that have room, express ones first."""
+        """The heads of the links that have room, express ones first. Hindered are those that may hide others behind them."""
         sites = sites_with_destination(list(grid.closed))
         wanted: dict[tuple[Way, bool], int] = {}
         for way in ways:
@@ -125,7 +127,10 @@ class Attempts:
                 n = min(room.left(way, express), MOST) if usable else HINDERED if hindered_too else 0
                 if n:
                     wanted[way, express] = n
-        return pick(heads(wanted), room, share_weights(), MOST) if wanted else Picked((), ())
+        picked = pick(heads(wanted), room, share_weights(), MOST) if wanted else Picked((), ())
+        stuck = Counter((one.way, one.express) for one in picked.hindered)
+        hiding = [one for one in picked.hindered if stuck[one.way, one.express] >= wanted[one.way, one.express]]
+        return Picked(picked.begin, hiding)
 
     def _plan(self, turns: Sequence[TurnCome], grid: Grid, room: Room) -> list[tuple[TurnCome, Plan]]:
         copies = copies_of({turn.due.file_id for turn in turns}, grid.places)
@@ -164,7 +169,8 @@ class Attempts:
         full = lock_due(hindered) if hindered else []
         why = "as many transfers as are allowed go to or come from its storage endpoints"
         rests = [Rest(turn.due.waiting.id, "link_full", why) for turn in full]
-        rest(rests + [Rest(p.due.waiting.id, p.reason, p.why) for p in plans], self._config["REST"])
+        rest(rests, min(FULL_S, self._config["REST"]))
+        rest([Rest(p.due.waiting.id, p.reason, p.why) for p in plans], self._config["REST"])
 
     def _end(self, plans: Sequence[Plan]) -> int:
         """End those that need no attempt: how many."""

@@ -14,7 +14,8 @@ from brokerage.ledger.transfers.bad_copies import note_bad
 from brokerage.ledger.transfers.claims import Keyed, by_key
 from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.link_counts import count_attempts
-from brokerage.ledger.transfers.moves import TransferMove, move_transfers
+from brokerage.ledger.transfers.moves import TransferMove
+from brokerage.ledger.transfers.rests import try_again
 from brokerage.rules.transfers.attempts import after_failure, known_reason
 from brokerage.rules.transfers.link_health import OF_THE_LINK
 from brokerage.rules.transfers.room import Way
@@ -47,6 +48,12 @@ class Ends:
         failed = {key: (report.reason, report.message) for key, report in known.items() if report.state == "failed"}
         return moved + self.fail([transfers[key] for key in failed], failed)
 
+    def lose(self, keys: Sequence[UUID]) -> int:
+        """Attempts that a backend had and does not know any more have failed: how many transfers moved."""
+        return self.fail(
+            list(by_key(keys).values()), dict.fromkeys(keys, ("unknown", "what copies it does not know it any more"))
+        )
+
     def time_out(self, keys: Sequence[UUID]) -> int:
         """Attempts of which nothing is heard for too long have failed: how many transfers moved."""
         transfers = list(by_key(keys).values())
@@ -72,7 +79,7 @@ class Ends:
             (cancelled if reason == "operator" else over if step.over else again).append(move)
         note_bad(bad, self._run.who)
         who = self._run.who
-        moved = self._apply(again, lambda m: move_transfers(m, "queued", who).run())
+        moved = self._apply(again, lambda m: try_again(m, who))
         moved += self._apply(over, lambda m: end_unmet(m, "failed", who))
         return moved + self._apply(cancelled, lambda m: end_unmet(m, "cancelled", who, sources=list(TRANSFER.active)))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_site.foundation.agency.run import run_agent
-from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.gdpconfig import BadConfig, set_override
 from brokerage.models import Transfer, TransferWish
 from brokerage.transfers.choice import BACKENDS, backends, declare_backend, load_backend
 from brokerage.transfers.port import StoredCopy
@@ -58,7 +58,12 @@ def test_every_transfer_ends_whatever_a_backend_tells(seed: int, tmp_path: Path)
 def test_transfers_of_a_vo_whose_backend_is_not_there_wait(tmp_path: Path) -> None:
     marked_grid(tmp_path, "ALPHA", "BETA")
     (transfer,) = asked(wanted(stored_files(tmp_path, [b"1"], "ALPHA")[0]))
-    set_override("transfers", "TRANSFER_BACKEND", "carrier-pigeon", vo="demo", who="test", why="it was removed")
+    with pytest.raises(BadConfig, match="there is no transfer backend 'pigeon'; there are local"):
+        set_override("transfers", "TRANSFER_BACKEND", "pigeon", vo="demo", who="test", why="it is not there")
+    with pytest.raises(LookupError), BACKENDS.all_or_nothing():
+        declare_pigeon()
+        set_override("transfers", "TRANSFER_BACKEND", "pigeon", vo="demo", who="test", why="it is there")
+        raise LookupError("its package is removed")
     run_agent("transfer", looked=True)
     transfer.refresh_from_db()
     assert (transfer.status, transfer.attempt) == ("queued", 0)

@@ -18,6 +18,7 @@ from brokerage.models import LocalCopy, StorageEndpoint, Transfer, TransferLink,
 from brokerage.mover.files import part_name
 from brokerage.mover.process import Mover
 from brokerage.transfers.choice import backends
+from brokerage.transfers.commands import cancel_transfers
 from brokerage.transfers.local import Local
 from brokerage.transfers.port import StoredCopy
 from tests.moving import asked, copy_at, end_rests, marked_grid, move_all, parts, stored_files, wanted
@@ -188,11 +189,35 @@ def test_a_cancelled_copy_leaves_nothing(tmp_path: Path) -> None:
     target = copy_at(tmp_path, "BETA", file)
     target.parent.mkdir(parents=True)
     (target.parent / part_name(file.lfn, copy.key)).write_bytes(b"cont")
-    backends()["local"].cancel([copy.key])
+    assert cancel_transfers([transfer.id], "user:op", "not needed") == 1
     move_all()
     transfer.refresh_from_db()
     assert (transfer.status, transfer.reason) == ("cancelled", "operator")
     assert not target.exists() and not parts(tmp_path)
+
+
+def test_a_queued_transfer_that_is_cancelled_ends_at_once(tmp_path: Path) -> None:
+    marked_grid(tmp_path, "ALPHA", "BETA")
+    (transfer,) = asked(wanted(stored_files(tmp_path, [b"content"], "ALPHA")[0]))
+    assert cancel_transfers([transfer.id], "user:op", "not needed") == 1
+    transfer.refresh_from_db()
+    assert (transfer.status, transfer.reason, transfer.message) == ("cancelled", "operator", "not needed")
+    assert not TransferWish.objects.filter(closed_at=None).exists()
+
+
+def test_a_copy_that_its_backend_lost_is_made_by_another_attempt(tmp_path: Path) -> None:
+    marked_grid(tmp_path, "ALPHA", "BETA")
+    (file,) = stored_files(tmp_path, [b"content"], "ALPHA")
+    (transfer,) = asked(wanted(file))
+    run_agent("transfer", looked=True)
+    LocalCopy.objects.all().delete()
+    Transfer.objects.update(claimed_until=Now() - timedelta(seconds=1))
+    run_agent("transfer", looked=True)
+    transfer.refresh_from_db()
+    assert (transfer.status, transfer.reason) == ("queued", "unknown")
+    move_all()
+    transfer.refresh_from_db()
+    assert (transfer.status, transfer.attempt) == ("done", 2)
 
 
 def test_a_copy_that_is_silent_for_too_long_is_tried_again_and_the_old_one_given_up(tmp_path: Path) -> None:

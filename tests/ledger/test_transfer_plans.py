@@ -16,9 +16,10 @@ pytestmark = pytest.mark.django_db
 
 QUEUED, LINKS, SHARES = 20_000, 20, 4
 FILL = """
-INSERT INTO brokerage_transfer (file_id, destination, destination_site, source, source_site, status, activity, priority, share, vo,
-    bytes, checksum, express)
-SELECT %s, 'D' || n, 'SITE' || n %% %s, 'S', 'SITE', 'queued', 'Datasets', n %% 7, 'share' || n %% %s, 'demo', 1, '1', n %% 1000 = 0
+INSERT INTO brokerage_transfer (file_id, destination, destination_site, source, source_site, status, activity, priority, share,
+    vo, bytes, checksum, express)
+SELECT %s, 'D' || n, 'SITE' || n %% %s, 'S', 'SITE', 'queued', 'Datasets', n %% 7, 'share' || n %% %s,
+    'demo', 1, '1', n %% 1000 = 0
 FROM generate_series(1, %s) n
 """
 

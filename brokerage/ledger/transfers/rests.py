@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from django.db import transaction
+
 from broker_site.foundation.sql.prepared import Prepared
+from brokerage.ledger.transfers.moves import TransferMove, move_transfers
 
 _REST = Prepared(
     "rest_transfers",
@@ -35,6 +38,12 @@ _WAKE = Prepared(
     UPDATE brokerage_transfer t SET next_at = NULL FROM due WHERE t.id = due.id RETURNING t.id
     """,
 )
+
+
+def try_again(moves: Sequence[TransferMove], who: str) -> list[int]:
+    """Attempts failed, and another one follows after a rest: which of these transfers moved."""
+    with transaction.atomic():
+        return [id_ for (id_,) in move_transfers(moves, "queued", who).run()]
 
 
 class Rest(NamedTuple):

@@ -93,7 +93,7 @@ class Room:
 
 
 class Picked(NamedTuple):
-    """Those that begin, and those that cannot, since an end of theirs has no room while their link has."""
+    """Those that begin, and the heads of links of which none does, since an end of each has no room while the link has."""
 
     begin: Sequence[Waiting]
     hindered: Sequence[Waiting]
@@ -111,7 +111,7 @@ def pick(waiting: Sequence[Waiting], room: Room, weights: Mapping[str, float], m
     begin: list[Waiting] = []
     hindered: list[Waiting] = []
     for (way, express), shares in sorted(queues.items(), key=lambda item: (not item[0][1], room.on_link[item[0][0]])):
-        heads = {share: iter(ones) for share, ones in shares.items()}
+        heads, before, stuck = {share: iter(ones) for share, ones in shares.items()}, len(begin), []
         while heads and len(begin) < most and room.left(way, express):
             share = min(heads, key=lambda name: _load(room.by_share[way, name], weights.get(name, mean), name))
             head = next(heads[share], None)
@@ -121,7 +121,8 @@ def pick(waiting: Sequence[Waiting], room: Room, weights: Mapping[str, float], m
                 room.take(way, express, head.share, head.source, head.destination)
                 begin.append(head)
             else:
-                hindered.append(head)
+                stuck.append(head)
+        hindered += stuck if len(begin) == before else []
     return Picked(begin, hindered)
 
 

@@ -60,7 +60,8 @@ def test_an_endpoint_without_room_hinders_its_own_transfers_only() -> None:
     room.count([Active(LINK, False, "", "other", "B1", 10)])
     picked = pick([*waiting(30), *waiting(30, first=100, to="B2")], room, {}, 1000)
     assert Counter(one.destination for one in picked.begin) == {"B2": 10}
-    assert {one.destination for one in picked.hindered} == {"B1", "B2"}
+    assert not picked.hindered
+    assert len(pick(waiting(30), room, {}, 1000).hindered) == 30
 
 
 @given(
