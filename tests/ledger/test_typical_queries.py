@@ -23,9 +23,13 @@ from brokerage.ledger.pilots import note_pilots_at_work
 from brokerage.ledger.placement_rounds import note_round
 from brokerage.ledger.rebrokering import rebroker
 from brokerage.ledger.reservation import reserve
+from brokerage.ledger.transfers.delivery import finish_delivered
+from brokerage.ledger.transfers.destinations import send_datasets
+from brokerage.ledger.transfers.incomplete_logs import clean_logs
 from brokerage.models import Job, JobRetryHistory
 from brokerage.queries import job_document as offer
 from brokerage.queries import movable_jobs
+from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.decisions import latest
 from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
@@ -51,8 +55,10 @@ from workqueues.ledger.claims import WORK, claim_tasks
 from workqueues.ledger.commands import _give_up
 from workqueues.ledger.finish import note_progress
 from workqueues.ledger.holds import kick_children
+from workqueues.ledger.lifetimes import limit_lifetimes
 from workqueues.ledger.output_names import claim_outputs
 from workqueues.ledger.picking import give_back_picked, take_files, take_partners
+from workqueues.ledger.validation import lose_absent_outputs
 from workqueues.models import Dataset, File, Task
 from workqueues.queries import ranges
 from workqueues.queries.read_grants import withheld_inputs
@@ -195,6 +201,12 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("where datasets are", lambda: catalogue().replicas([DatasetKey("demo", "in.7")]), ("catalogue_dataset_once",)),
     ("outputs that are opened", lambda: outputs.register_datasets(["in.7"], Writer("demo", "", False)), ()),
     ("a task of the same name", lambda: newest_named("demo", "user7", "task.7", prod_source_label="user"), ("task_by_name",)),
+    ("logs that could not be brought", lambda: clean_logs({7, 8}, "test"), ("catalogue_file_moving",)),
+    ("outputs compared with the catalogue", lambda: lose_absent_outputs(7, "test"), ("dataset_of_task",)),
+    ("transient datasets of a task", lambda: limit_lifetimes(7, 1.0), ("dataset_of_task",)),
+    ("files that go to their destination", lambda: send_datasets(tasks.get(id=7), "test"), ("dataset_of_task",)),
+    ("how far datasets are", lambda: dataset_places([14, 15]), ("workqueues_dataset_pkey",)),
+    ("jobs whose outputs have arrived", lambda: finish_delivered([7, 8], "test", [7, 8]), ("brokerage_job_pkey",)),
     ("expire leases", lambda: expire_leases("reap", 1000), ("job_lease_place",)),
     ("pilots at work", note_pilots_at_work, ("job_lease_place", "brokerage_pilot_pkey")),
     ("idle slots and their work", lambda: BODIES["slots"](new_run("slots")), ("job_lease_place", "job_ready")),

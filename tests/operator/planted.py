@@ -37,6 +37,7 @@ PLANTED: dict[str, str] = {
     "ended_task_inputs_settled": change(FILE, "status = 'ready'", f"{INPUTS} AND {OF_DONE}"),
     "done_task_complete": change(DATASET, "n_files_finished = n_files_finished - 1", f"{INPUTS} AND {OF_DONE}"),
     "input_counters": change(DATASET, "n_files_used = n_files_used - 1", f"{INPUTS} AND n_files_used > 0"),
+    "on_hold_counter": change(DATASET, "n_files_on_hold = n_files_on_hold + 1", INPUTS),
     "output_counters": change(DATASET, "n_files_failed = n_files_failed + 1", "type = 'output'"),
     "output_events": change(DATASET, "n_events = coalesce(n_events, 0) + 1", "type = 'output'"),
     "event_counters": change(DATASET, "n_events_used = n_events_used + 1", "n_events_used > 0"),
@@ -69,6 +70,9 @@ PLANTED: dict[str, str] = {
         FROM {FILE} f JOIN {DATASET} d ON d.id = f.dataset_id
         JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name AND c.vo = d.vo
         WHERE f.out_job_id IS NOT NULL AND f.status = 'failed' LIMIT 1""",
+    "moving_file_has_a_job": """
+        UPDATE workqueues_cataloguefile SET moving = true WHERE id = (
+            SELECT min(c.id) FROM workqueues_cataloguefile c JOIN workqueues_replica r ON r.file_id = c.id)""",
     "range_has_its_use": change(INPUT, "event_range_id = NULL", "event_range_id IS NOT NULL"),
     "use_of_a_range": f"DELETE FROM {RANGE} WHERE id = (SELECT min(id) FROM {RANGE})",
     "ranges_apart": change(RANGE, "def_min_event_id = 0", "status = 'ready'"),

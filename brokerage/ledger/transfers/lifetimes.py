@@ -10,10 +10,11 @@ _DUE = f"""
 SELECT c.id FROM workqueues_cataloguedataset c
 WHERE c.expires_at < now() AND NOT EXISTS (
     SELECT FROM workqueues_dataset d JOIN workqueues_task t ON t.id = d.task_id
-    WHERE {INPUT_IN_CATALOGUE} AND d.type = 'input' AND t.ended_at IS NULL)
+    WHERE d.dataset_name IN (c.name, c.vo || ':' || c.name) AND d.type = 'input' AND {INPUT_IN_CATALOGUE} AND t.ended_at IS NULL
+    OFFSET 0)
 ORDER BY c.expires_at LIMIT %s FOR NO KEY UPDATE OF c SKIP LOCKED
 """
-"""Those that a task reads which has not ended are kept for it."""
+"""Those that a task reads which has not ended are kept for it. OFFSET 0: readers are looked for by the name of the dataset."""
 
 _REMOVE = """
 WITH gone AS (
