@@ -71,7 +71,7 @@ def stage_out(
             for part, written in ready:
                 check()
                 with _as_failure(written.output):
-                    _name_part(part, written.output, opened, journal)
+                    _name_part(part, written.output, opened, journal, check)
     except StorageDown as away:
         raise Failure("STORAGE_DOWN", str(away.strerror), down=(away.storage,)) from away
     except Failure as failure:
@@ -108,10 +108,10 @@ def _bring(
     return temporary, _copy_out(source, temporary, output.root, opened[output.root], journal, check, owner)
 
 
-def _name_part(part: Part, output: Output, opened: Opened, journal: Journal) -> None:
+def _name_part(part: Part, output: Output, opened: Opened, journal: Journal, check: Callable[[], None]) -> None:
     """Give a file its name, unless the name is taken by a file that is not ours. Raises Failure, OSError."""
     if isinstance(part, str):
-        remote_outputs.publish(output, part, journal)
+        remote_outputs.publish(output, part, journal, check)
     elif output.path and output.root:
         whole, target = (_below(opened[output.root], output.root, path) for path in (part, output.path))
         _publish(whole, target, part, output.path, output, journal)

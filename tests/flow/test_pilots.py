@@ -16,11 +16,13 @@ from pytest_django.live_server_helper import LiveServer
 
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.agency.run import run_agent
-from brokerage.models import ComputingQueue, Job
+from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint
+from brokerage.queries.signed_places import storage_key
 from examples.demo.campaign import FILES_OF_EVENTS, SOFTWARE, prefix, tasks
 from examples.demo.check import Registered, check_histogram, check_storage
 from tests.builders import grid, submitted
 from tests.flow.steps import mark_storages
+from tests.storage_server.serving import Serving
 from workqueues.models import CatalogueFile, Replica, Task
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -78,9 +80,32 @@ def registered(run: str) -> list[Registered]:
     return [Registered(files[i].lfn, files[i].fsize or 0, files[i].checksum, storage, path) for i, storage, path in places]
 
 
-def test_the_demo_campaign_ends_done_with_every_file_where_it_is_registered(live_server: LiveServer, tmp_path: Path) -> None:
-    queues = grid("ALPHA", "BETA", path=str(tmp_path / "storage"))
+def one_site(folder: Path) -> list[ComputingQueue]:
+    """Two queues of one site that read and write the same storage."""
+    grid("ALPHA", "BETA", path=str(folder))
+    ComputingQueue.objects.update(site="SITE_ALPHA")
+    QueueStorage.objects.update(storage="ALPHA_DISK")
+    StorageEndpoint.objects.filter(name="BETA_DISK").delete()
+    return list(ComputingQueue.objects.order_by("name"))
+
+
+@pytest.fixture(params=["directory", "server"])
+def queues(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[ComputingQueue]]:
+    """The same, with the storage reached as a directory, or by its server alone."""
+    made = one_site(tmp_path / "storage")
     mark_storages(tmp_path)
+    if request.param == "directory":
+        yield made
+        return
+    server = Serving(tmp_path, "ALPHA_DISK", root=tmp_path / "storage" / "ALPHA", key=storage_key("ALPHA_DISK", 1))
+    StorageEndpoint.objects.update(url=server.base, path="")
+    yield made
+    server.stop()
+
+
+def test_the_demo_campaign_ends_done_with_every_file_where_it_is_registered(
+    live_server: LiveServer, tmp_path: Path, queues: list[ComputingQueue]
+) -> None:
     documents = [small(document) for document in tasks("t1")]
     names = [str(document["taskName"]) for document in documents]
     with pilots(live_server.url, queues, tmp_path):
@@ -90,7 +115,7 @@ def test_the_demo_campaign_ends_done_with_every_file_where_it_is_registered(live
             Task.objects.filter(id=task.id).update(parent_tid=parent)
             parent = task.id
         found = run_until_ended(names, 60)
-    folders = {f"{queue.name}_DISK": tmp_path / "storage" / queue.name for queue in queues}
+    folders = {"ALPHA_DISK": tmp_path / "storage" / "ALPHA"}
     why = list(Task.objects.values_list("task_name", "status", "error_dialog"))
     assert found == dict.fromkeys(names, "done"), (why, (tmp_path / "ALPHA.log").read_text()[-2000:])
     files = registered("t1")

@@ -164,5 +164,5 @@ def test_nothing_is_concluded_of_an_endpoint_that_is_down(tmp_path: Path) -> Non
     code, result = checked("--remove-orphans", "--older-than", "0s")
     assert (code, result["lost"], result["problems"]) == (1, [], 0)
     assert "storage ALPHA_DISK is down" in result["trouble"]
-    with pytest.raises(CommandError, match="no storage endpoint with a path: NONE"):
+    with pytest.raises(CommandError, match="no storage endpoint with a path or an address: NONE"):
         call_command("check_storage", "--storage", "NONE")

@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import MARKER
 from brokerage.queries.pilots import storage_roots
 from brokerage.queries.signed_places import storage_key
+from monitoring.queries.job import Copy, OutputRow
+from monitoring.stored_files import Unreadable, content
 from tests.builders import catalogue_dataset, grid
 from tests.flow.steps import run_agents
 from tests.pilot.peer import adler
@@ -107,6 +110,19 @@ def test_a_server_is_held_against_the_catalogue_and_orphans_are_removed(server: 
     (told,) = json.loads(out.getvalue())["storages"]
     assert (told["right"], told["lost"], told["orphans"], told["removed"]) == (2, ["in.data.000002"], ["sub/orphan"], 1)
     assert server.files() == ["in.data.000000", "in.data.000001"]
+
+
+def test_a_page_shows_a_file_that_lies_behind_a_server(server: Serving) -> None:
+    (server.root / "d").mkdir()
+    (server.root / "d" / "out").write_bytes(b"content")
+    (server.root / "large").write_bytes(bytes(10_000_001))
+    out = OutputRow(1, "out", "d", "output", "finished", 7, "", None, (Copy("ALPHA_DISK", "d/out"),), False, None)
+    assert content(out) == b"content"
+    with pytest.raises(Unreadable, match=r"the server passes on 10.MB at most"):
+        content(replace(out, copies=(Copy("ALPHA_DISK", "large"),)))
+    server.stop()
+    with pytest.raises(Unreadable, match="storage ALPHA_DISK is down"):
+        content(out)
 
 
 def test_a_new_key_is_known_before_it_is_used(server: Serving) -> None:

@@ -114,6 +114,18 @@ def test_while_a_server_or_its_root_is_away_nothing_is_called_missing(slot: Slot
     assert server.files() == ["in"]
 
 
+def test_a_server_that_comes_back_in_a_moment_gets_the_output_all_the_same(slot: Slot, peer: Peer, server: Serving) -> None:
+    slot.program("write", f"echo new > out; touch {slot.base / 'written'}")
+    job = peer.offer("write", outputs=[to(server, "out")])
+    server.stop()
+    pilot = slot.start("--idle-exit", "0")
+    until((slot.base / "written").exists)
+    server.start()
+    assert pilot.wait(30) == 0
+    assert slot.report(job)["status"] == "finished", slot.report(job)["error"]
+    assert server.files() == ["d/out"]
+
+
 def test_a_name_that_is_taken_is_left_alone(slot: Slot, peer: Peer, server: Serving) -> None:
     slot.program("write", "echo new > out; echo other > other")
     (server.root / "d").mkdir()

@@ -21,9 +21,9 @@ KEY, OTHER_KEY = "k" * 64, "o" * 64
 class Serving:
     """A server of a marked root below `folder`."""
 
-    def __init__(self, folder: Path, name: str = "DISK", *, key: str = KEY) -> None:
+    def __init__(self, folder: Path, name: str = "DISK", *, root: Path | None = None, key: str = KEY) -> None:
         self.folder, self.name, self.key = folder, name, key
-        self.root, self.key_file = folder / f"root_{name}", folder / f"keys_{name}"
+        self.root, self.key_file = root or folder / f"root_{name}", folder / f"keys_{name}"
         self.root.mkdir(exist_ok=True)
         (self.root / MARKER).write_text(f"{name}\n")
         self.key_file.write_text(f"{key}\n")

@@ -18,11 +18,13 @@ from urllib.parse import quote
 
 from django.core.management import call_command
 
+from broker_site.roof.embedded.instance import ROOT
 from broker_site.roof.embedded.place import CLOSED, read_private, write_private
 from broker_site.roof.embedded.process import free_port
 from broker_site.roof.supervisor.child import Spec
 from broker_site.roof.supervisor.local_site import GRID
-from broker_site.roof.supervisor.system import SECRET, NotRunning, System
+from broker_site.roof.supervisor.system import SECRET, NotRunning
+from broker_site.roof.supervisor.watch import Supervisor
 from brokerage.feeds.storage_roots import put_mark
 from brokerage.models import StorageEndpoint
 from brokerage.pilot.remote_root import RemoteRoot
@@ -44,12 +46,12 @@ def put_together(folder: Path) -> None:
     (folder / PORTS).unlink(missing_ok=True)
 
 
-def set_apart(system: System, grid: Path = GRID) -> None:
+def set_apart(folder: Path, supervisor: Supervisor, environment: Mapping[str, str], grid: Path = GRID) -> None:
     """Import the grid with addresses in place of the paths below the instance's folder, and start the servers of these endpoints.
 
-    Roots that nobody has made yet are made and marked. NotRunning: a server does not come up.
+    `environment`: that of the children; the servers get what is no secret of it. Roots that nobody has made yet are made and
+    marked. NotRunning: a server does not come up.
     """
-    folder = system.folder
     known = {name: str(port) for name, port in read_private(folder / PORTS).items()}
     document = json.loads(grid.read_text(encoding="utf-8"))
     roots = {name: path for name, entry in document["storages"].items() if (path := _root(folder, entry)) is not None}
@@ -60,7 +62,7 @@ def set_apart(system: System, grid: Path = GRID) -> None:
         if not path.exists():
             path.mkdir(CLOSED, parents=True)
             put_mark(name, path)
-        system.supervisor.add(_server(system, name, path, ports[name]))
+        supervisor.add(_server(folder, environment, name, path, ports[name]))
     for name, port in ports.items():
         _wait(name, port)
 
@@ -83,19 +85,19 @@ def _import(document: dict[str, Any]) -> None:
         call_command("import_grid", str(file), verbosity=0)
 
 
-def _server(system: System, name: str, root: Path, port: int) -> Spec:
+def _server(folder: Path, environment: Mapping[str, str], name: str, root: Path, port: int) -> Spec:
     """The server of an endpoint: it gets the key of this endpoint, and no secret of the broker's."""
     part = quote(name, safe="")
-    keys = system.folder / "storage_keys"
+    keys = folder / "storage_keys"
     keys.mkdir(CLOSED, exist_ok=True)
     number = StorageEndpoint.objects.values_list("key_number", flat=True).get(name=name)
     write_private(keys / part, storage_key(name, number) + "\n")
-    clean = {variable: value for variable, value in system.environment.items() if variable not in SECRET}
+    clean = {variable: value for variable, value in environment.items() if variable not in SECRET}
     command = (
         *(sys.executable, "-m", "brokerage.storage_server", "--name", name, "--root", str(root)),
         *("--key-file", str(keys / part), "--port", str(port)),
     )
-    return Spec(f"storage-{part}", command, clean, system.root)
+    return Spec(f"storage-{part}", command, clean, ROOT)
 
 
 def _wait(name: str, port: int) -> None:

@@ -40,7 +40,7 @@ class Command(BaseCommand):
             call_command("migrate", verbosity=0, interactive=False)
             accounts.append(people(system.folder))
             if options["sites_apart"]:
-                sites_apart.set_apart(system)
+                sites_apart.set_apart(system.folder, system.supervisor, system.environment)
             else:
                 sites_apart.put_together(system.folder)
                 call_command("import_grid", str(GRID), verbosity=0)  # also over the grid of an older demo

@@ -72,7 +72,7 @@ class Command(BaseCommand):
                 "--sites-apart is for the demo grid, and this system has another one; "
                 "docs/how-to/storage.md says how to run storage servers for it"
             )
-        sites_apart.set_apart(system)
+        sites_apart.set_apart(system.folder, system.supervisor, system.environment)
         self._say("each site has a storage server of its own, and shares no directory with the others")
 
     def _welcome(self, system: System, who: People) -> None:
