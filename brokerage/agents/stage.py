@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
+from brokerage.ledger.transfers.cached_copies import keep_copies
 from brokerage.ledger.transfers.look_ups import look_up
 from brokerage.ledger.transfers.pre_staging import release_staging, stage_files
 from brokerage.queries.owner_tasks import tasks_that_move
@@ -22,7 +23,7 @@ LOOKS_IN_A_PERIOD = 4
 
 
 class LookUps:
-    """Looks for files now and then in each process that runs the agent: it costs as much as there are open transfers."""
+    """Looks for files, and for copies in use, now and then in each process that runs the agent: it costs as much as there are."""
 
     def __init__(self) -> None:
         self._last: datetime | None = None
@@ -33,6 +34,7 @@ class LookUps:
         if self._last is not None and run.now - self._last < timedelta(seconds=period_s / LOOKS_IN_A_PERIOD):
             return 0
         self._last = run.now
+        keep_copies(gdpconfig.value("inputs", "ONETIME_LIFETIME"), period_s)
         return look_up(period_s, gdpconfig.value("inputs", "LOOK_UP_PRIORITY"), run.who)
 
 
