@@ -1,5 +1,6 @@
-"""Agent stage. Takes jobs that wait for input, and the users and groups for whom it is brought. Leaves jobs activated whose input
-came without word, and tasks throttled, or going on, as what is on the way for their owner says. Next: pilots, generate.
+"""Agent stage. Takes jobs that wait for input, files that are held until they are staged from tape, and the users and groups for
+whom input is brought. Leaves jobs activated whose input came without word, files ready that a disk has, and tasks throttled, or
+going on, as what is on the way for their owner says. Next: pilots, generate.
 """
 
 from __future__ import annotations
@@ -8,9 +9,12 @@ from datetime import datetime, timedelta
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
+from brokerage.ledger.transfers.cached_copies import keep_copies
 from brokerage.ledger.transfers.look_ups import look_up
+from brokerage.ledger.transfers.pre_staging import release_staging, stage_files
 from brokerage.queries.owner_tasks import tasks_that_move
 from brokerage.queries.owner_traffic import OwnerTraffic
+from brokerage.queries.staged_files import staged_files, staging_disks, staging_tasks
 from brokerage.rules.transfers.owner_limits import CAUSES, DISK_TRANSFERS, TAPE_STAGING
 from workqueues.ledger.throttles import Cause, throttle
 
@@ -19,7 +23,7 @@ LOOKS_IN_A_PERIOD = 4
 
 
 class LookUps:
-    """Looks for files now and then in each process that runs the agent: it costs as much as there are open transfers."""
+    """Looks for files, and for copies in use, now and then in each process that runs the agent: it costs as much as there are."""
 
     def __init__(self) -> None:
         self._last: datetime | None = None
@@ -30,6 +34,7 @@ class LookUps:
         if self._last is not None and run.now - self._last < timedelta(seconds=period_s / LOOKS_IN_A_PERIOD):
             return 0
         self._last = run.now
+        keep_copies(gdpconfig.value("inputs", "ONETIME_LIFETIME"), period_s)
         return look_up(period_s, gdpconfig.value("inputs", "LOOK_UP_PRIORITY"), run.who)
 
 
@@ -38,8 +43,19 @@ LOOK_UPS = LookUps()
 
 @agent("stage")
 def stage(run: Run) -> int:
-    """Look for files that nobody told of, and throttle tasks: how many files were there and how many tasks changed."""
-    return LOOK_UPS.run(run) + throttle_owners(run)
+    """Look for files, have others staged, and throttle tasks: how many files were there and how many tasks changed."""
+    return LOOK_UPS.run(run) + stage_inputs(run) + throttle_owners(run)
+
+
+def stage_inputs(run: Run) -> int:
+    """Have input staged from tape for tasks that wait for it: how many files are there."""
+    release_staging()
+    tasks, after, n = staging_tasks(), 0, 0
+    disks, again_s = staging_disks() if tasks else {}, gdpconfig.value("inputs", "STAGE_AGAIN")
+    while tasks and (files := staged_files(tasks, after, again_s)):
+        n += stage_files(files, disks, run.who)
+        after = files[-1].id
+    return n
 
 
 def throttle_owners(run: Run) -> int:

@@ -134,3 +134,30 @@ def test_a_file_at_another_disk_that_the_queue_reads_is_there() -> None:
     assert set(Job.objects.values_list("status", flat=True)) == {"activated"}
     take(beta)
     assert not TransferWish.objects.filter(closed_at=None).exists()
+
+
+@pytest.mark.parametrize(("attributes", "ends"), [("", True), ("manytime", False)])
+def test_copies_are_kept_a_while_after_their_use_and_those_for_many_tasks_without_end(attributes: str, ends: bool) -> None:
+    params = reading("t", "t.data", nFilesPerJob=1, **MANAGED)
+    params["jobParameters"][0]["attributes"] = attributes
+    alpha, beta = grid("ALPHA", "BETA")
+    ComputingQueue.objects.filter(id=alpha.id).update(status="offline")
+    catalogue_dataset("t.data", 1)
+    submitted(params)
+    run_agents(1)
+    finish([TransferMove(t.id) for t in Transfer.objects.all()], "mover")
+    run_agents(1, ("stage",))
+    stage.LOOK_UPS = stage.LookUps()
+    run_agents(1, ("stage",))
+    copy = Replica.objects.get(storage="BETA_DISK")
+    assert (copy.kind, copy.keep_until is not None) == ("cache", ends)
+    before = copy.last_used
+    take(beta)
+    stage.LOOK_UPS = stage.LookUps()
+    run_agents(1, ("stage",))
+    copy.refresh_from_db()
+    assert before is not None
+    assert copy.last_used is not None
+    assert copy.last_used >= before
+    assert not ends or copy.keep_until == copy.last_used + timedelta(days=7)
+    assert Replica.objects.get(storage="ALPHA_DISK").keep_until is None

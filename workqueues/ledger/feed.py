@@ -16,9 +16,11 @@ from broker_site.foundation.sql.copying import copy_rows
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.events import mark_partial
 from workqueues.ledger.moves import move_dataset, move_task
+from workqueues.ledger.staging import hold_until_staged
 from workqueues.models import Dataset, File, FileChange, Task
 from workqueues.rules.jobs.feeding import NewFile, index_of
 from workqueues.rules.jobs.held_files import FileVerdict
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.states import INPUT_FILE, INPUT_TYPES, OUTPUT_TYPES
 
 
@@ -116,9 +118,12 @@ def open_outputs(run_id: str, task_id: int, who: str) -> None:
 
 
 def finish_feeding(run_id: str, task_id: int, target: str, who: str) -> None:
-    """All inputs of a claimed task are ready: on to assigning or ready, and release."""
+    """All inputs of a claimed task are ready, or wait to be staged from tape first: on to assigning or ready, and release."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
+        if parse(task.split_rule).pre_staging:
+            hold_until_staged(task_id)
+            look_after_commit("stage")
         frozen_time = Now() if target == "assigning" else None
         move_task(task, target, who, "all inputs are fed", error_dialog="", frozen_time=frozen_time)
 

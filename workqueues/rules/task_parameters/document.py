@@ -138,7 +138,7 @@ class TaskParameters(BaseModel):
     loadXML: str = text("Jobs listed one by one in XML.", row="J27", code="LX")
     segmentedWork: Flag = flag("One numbered pseudo input for each segment.", row="J27", code="SW")
     segmentSpecs: Any = parameter("The segments.", row="J27")
-    inputPreStaging: Flag = flag("Inputs are staged from tape before the jobs.", row="J26", code="IS")
+    inputPreStaging: Flag = flag("Inputs are staged from tape before jobs are made of them.", code="IS")
     noInputPooling: Flag = flag("Jobs as soon as one input is there.", row="J9", code="NI")
     nChunksToWait: Whole = number("Chunks to collect before jobs are made.", row="J9", code="NT")
     nScouts: Whole = number("How many jobs measure the task first.", row="J20")
@@ -214,8 +214,8 @@ class TaskParameters(BaseModel):
     osMatching: Flag = flag("The operating system must be that of the submitter.", row="P5", code="OS")
     transferType: str = text("How input is read over the network; only direct is known.", default="direct", length=20)
     taskBrokerOnMaster: Flag = flag("The nucleus is chosen by the master datasets only.")
-    toStaging: Flag = flag("The task waits for staging.", row="J26")
-    panda_data_carousel: Flag = flag("Tape carousel.", row="J26")
+    toStaging: Flag = flag("Other name of inputPreStaging.", code="IS")
+    panda_data_carousel: Flag = flag("Other name of inputPreStaging.", code="IS")
     remove_rule_when_done: Flag = flag("Staging rules are removed at the end.", row="J26")
 
     # Retries and endings.

@@ -1,0 +1,84 @@
+"""Input that is staged from tape before jobs are made of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+
+from brokerage.ledger.transfers.ends import end_unmet, finish
+from brokerage.ledger.transfers.moves import TransferMove
+from brokerage.models import Job, Site, StorageEndpoint, Transfer, TransferWish
+from brokerage.queries.invariants import check
+from brokerage.queries.task_status import task_status
+from brokerage.rules.explain.task_status_text import reasons
+from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.flow.steps import run_agents, run_jobs
+from workqueues.ledger.commands import command
+from workqueues.models import CatalogueFile, File, Replica, Task
+
+pytestmark = pytest.mark.django_db
+
+
+def on_tape(**more: bool) -> Task:
+    """A task of two jobs of one file each: one is on disk at ALPHA, the other on tape there only."""
+    grid("ALPHA")
+    StorageEndpoint.objects.create(name="ALPHA_TAPE", site=Site.objects.get(), is_tape=True)
+    catalogue_dataset("in.data", 2, storage="ALPHA_TAPE")
+    Replica.objects.create(file=CatalogueFile.objects.order_by("id").first(), storage="ALPHA_DISK")  # type: ignore[misc]
+    return submitted(reading("t", "in.data", nFilesPerJob=1, **{"prodSourceLabel": "managed", **more}))
+
+
+def held() -> list[str]:
+    return list(File.objects.filter(type="input").order_by("id").values_list("held", flat=True))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ["inputPreStaging", "toStaging", "panda_data_carousel"])
+def test_jobs_are_made_of_files_as_disks_have_them(name: str) -> None:
+    task = on_tape(**{name: True})
+    run_agents(3)
+    assert held() == ["", "staged from tape before it is used: on its way to ALPHA_DISK"]
+    assert "1 input file is held back: staged from tape before it is used: on its way to ALPHA_DISK." in [
+        reason.message for reason in reasons(task_status(Task.objects.get(id=task.id)))
+    ]
+    (transfer,) = Transfer.objects.all()
+    assert (transfer.source, transfer.destination, transfer.activity, transfer.tape) == (
+        "ALPHA_TAPE",
+        "ALPHA_DISK",
+        "Staging",
+        True,
+    )
+    assert set(TransferWish.objects.values_list("role", "job_id", "owner")) == {("stage", None, "ada")}
+    queue = Job.objects.get().computing_queue
+    assert run_jobs(queue) == 1
+    finish([TransferMove(transfer.id)], "mover")
+    for _ in range(3):
+        run_agents()
+        run_jobs(queue)
+    task.refresh_from_db()
+    assert (task.status, held()) == ("done", ["", ""])
+    assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []
+
+
+def test_a_file_that_did_not_come_is_asked_for_again_later() -> None:
+    on_tape(inputPreStaging=True)
+    run_agents(2)
+    end_unmet([TransferMove(Transfer.objects.get().id, "no drive is free", reason="expired")], "failed", "mover")
+    run_agents(2)
+    assert held()[1] == "staged from tape before it is used: not brought to ALPHA_DISK (expired), asked for again later"
+    assert Transfer.objects.count() == 1
+    Transfer.objects.update(ended_at=F("ended_at") - timedelta(hours=2))
+    run_agents(1, ("stage",))
+    assert Transfer.objects.filter(ended_at=None).count() == 1
+    assert held()[1].endswith("on its way to ALPHA_DISK")
+
+
+def test_a_task_that_is_killed_wants_nothing_staged_any_more() -> None:
+    task = on_tape(inputPreStaging=True)
+    run_agents(2)
+    command(task.id, "kill", "user:ada", "")
+    run_agents(2)
+    task.refresh_from_db()
+    assert (task.status, TransferWish.objects.filter(closed_at=None).count()) == ("aborted", 0)
