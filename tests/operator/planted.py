@@ -118,7 +118,6 @@ PLANTED: dict[str, str] = {
     "place_without_the_file": f"""
         INSERT INTO {REPLICA} (file_id, storage) SELECT file_id, destination FROM {TRANSFER} WHERE status = 'queued' LIMIT 1""",
     "done_transfer_has_its_copy": f"DELETE FROM {REPLICA} WHERE storage = 'BETA_DISK'",
-    "moving_file_has_a_job": change("workqueues_cataloguefile", "moving = true"),
     "copy_there_is_not_removed": change(REPLICA, "removal_at = now()"),
     "transfer_history_path": change("brokerage_transferchange", "old = 'done'", "new = 'submitting'"),
     "transfer_history_end": change(TRANSFER, "status = 'submitted'", "status = 'queued'"),
