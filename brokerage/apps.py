@@ -18,6 +18,8 @@ class BrokerageConfig(AppConfig):
         from brokerage.plugins import check_plugins, load_plugins
         from brokerage.queries.nucleus_names import nucleus_fault
         from brokerage.queries.pilots import enrolment_faults, storage_roots
+        from brokerage.rules.transfers.backend_choice import know_backends_with
+        from brokerage.transfers.choice import backends
         from workqueues.catalogue import locate_storages_with
         from workqueues.queries.nucleus_wish import check_nucleus_with
 
@@ -26,3 +28,4 @@ class BrokerageConfig(AppConfig):
         locate_storages_with(storage_roots)
         check_places_with(enrolment_faults)
         check_nucleus_with(nucleus_fault)
+        know_backends_with(backends)

@@ -15,6 +15,7 @@ from typing import Any
 from broker_site.foundation.gdpconfig.keys import Key, declare
 from broker_site.foundation.gdpconfig.table import declare_table
 from brokerage.rules.decision.policy_choice import NUCLEUS, generator_key, key_for, unusable_for, unusable_generator
+from brokerage.rules.transfers.backend_choice import no_backend
 from brokerage.states import JOB
 
 SERVER = "pandaserver"
@@ -201,13 +202,6 @@ REPORT_RATE | float | 10 | 0..1e6 | reliability S26
     {"PROCESSING_GROUPS": {"check": _bad_groups}},
 )
 
-
-def _no_backend(name: Any) -> str | None:
-    from brokerage.transfers.choice import backends  # knows the models, which are not there yet when keys are declared
-
-    return None if name in backends() else f"there is no transfer backend {name!r}; there are {', '.join(sorted(backends()))}"
-
-
 declare_table(
     """
 [transfers]
@@ -258,7 +252,7 @@ MOVER_CLAIM | duration | 30s | 500ms..1h | decision I6
 MOVER_POLL | duration | 100ms | 5ms..1min | decision I6
     How often a mover without work looks for some.
 """,
-    {"TRANSFER_BACKEND": {"known": _no_backend}},
+    {"TRANSFER_BACKEND": {"known": no_backend}},
 )
 
 _JOB_TIMEOUTS = {
