@@ -18,7 +18,7 @@ class BrokerageConfig(AppConfig):
         from brokerage.plugins import check_plugins, load_plugins
         from brokerage.queries.pilots import enrolment_faults, storage_roots
         from brokerage.queries.place_names import destination_fault, nucleus_fault
-        from brokerage.rules.transfers.backend_names import name_backends_with
+        from brokerage.rules.transfers.backend_choice import know_backends_with
         from brokerage.transfers.choice import backends
         from workqueues.catalogue import locate_storages_with
         from workqueues.queries.place_wishes import check_destinations_with, check_nucleus_with
@@ -29,4 +29,4 @@ class BrokerageConfig(AppConfig):
         check_places_with(enrolment_faults)
         check_nucleus_with(nucleus_fault)
         check_destinations_with(destination_fault)
-        name_backends_with(backends)
+        know_backends_with(backends)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_site.foundation.gdpconfig.table import declare_table
-from brokerage.rules.transfers.backend_names import no_backend
+from brokerage.rules.transfers.backend_choice import no_backend
 
 declare_table(
     """
