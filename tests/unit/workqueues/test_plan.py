@@ -317,7 +317,7 @@ def test_outputs_of_a_task_that_instantiates_are_templates_whose_names_no_child_
     assert read_task(processing()).output_names == ("mc26.reco.boson.AOD", "mc26.reco.boson.log")
 
 
-def test_hints_without_effect_are_noted() -> None:
+def test_what_the_attributes_of_an_input_say_of_its_copies_has_an_effect_and_no_note() -> None:
     task = processing()
-    task["jobParameters"][0]["attributes"] = "manytime"
-    assert "jobParameters[0].attributes" in {note.field for note in planned(task).notes}
+    task["jobParameters"][0]["attributes"] = "manytime,cvmfs"
+    assert "jobParameters[0].attributes" not in {note.field for note in planned(task).notes}
