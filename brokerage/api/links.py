@@ -36,7 +36,7 @@ LONGEST_BLOCK_D = 366
 class LinkShown(serializers.Serializer[Any]):
     """A link from one site to another."""
 
-    source = serializers.CharField(help_text="site where files come from")
+    source = serializers.CharField(help_text="site where files come from")  # type: ignore[assignment]
     destination = serializers.CharField(help_text="site where they go")
     queued = serializers.IntegerField(help_text="transfers that wait, those that rest among them; at least, from 10,000 on")
     queued_bytes = serializers.IntegerField()
@@ -101,6 +101,7 @@ class Links(APIView):
 
     @extend_schema(
         tags=["transfers"],
+        operation_id="links_list",
         summary="List links",
         description="The links on which anything is, or of which something was said; the fullest first. All VOs see the same.",
         parameters=[OpenApiParameter("site", str, description="only links from or to this site")],

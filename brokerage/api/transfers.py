@@ -62,6 +62,7 @@ class TransferFilter(django_filters.FilterSet):
 class TransferShown(serializers.ModelSerializer[Transfer]):
     """A transfer as lists show it."""
 
+    status = serializers.CharField(read_only=True, help_text=f"one of {', '.join(TRANSFER.states)}")
     lfn = serializers.CharField(source="file.lfn", read_only=True)
     dataset = serializers.CharField(source="file.dataset.name", read_only=True)
 
@@ -114,8 +115,8 @@ class TransferWhole(TransferShown):
     history = TransferMoveShown(many=True, read_only=True)
 
     class Meta(TransferShown.Meta):
-        fields = (*TransferShown.Meta.fields, "why", "copies", "wishes", "history")
-        read_only_fields = fields
+        fields = (*TransferShown.Meta.fields, "why", "copies", "wishes", "history")  # type: ignore[assignment]
+        read_only_fields = fields  # type: ignore[assignment]
 
 
 class ArrivalShown(serializers.Serializer[Any]):

@@ -41,7 +41,7 @@ def link_facts(using: str = DEFAULT_DB_ALIAS) -> LinkFacts:
     blocked: dict[tuple[str, str], str] = {}
     measured = Link.objects.using(using).filter(closeness__isnull=False).values_list("source_id", "destination_id", "closeness")
     for source, to, value in measured:
-        closeness[source, to] = value
+        closeness[source, to] = value or 0.0
         if value == BLOCKED:
             blocked[source, to] = f"the link from {source} to {to} is blocked"
     held = TransferLink.objects.using(using).filter(blocked_until__gt=Now())

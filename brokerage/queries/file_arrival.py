@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
@@ -87,7 +88,7 @@ def _looked_at(transfer: Transfer, copies: Sequence[FileCopy], using: str) -> Br
 
 
 def _load(transfer: Transfer, using: str) -> LinkLoad:
-    values = {
+    values: dict[str, Any] = {
         "source": transfer.source_site,
         "destination": transfer.destination_site,
         "express": transfer.express,

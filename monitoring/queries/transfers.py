@@ -172,4 +172,4 @@ def files_moving(task_id: int) -> list[FilesMoving]:
         """,
         {"task": task_id, "most": MOST_WISHES},
     )
-    return [FilesMoving(*row[:5], int(row[5])) for row in found]
+    return [FilesMoving(*counts, bytes=int(size)) for *counts, size in found]

@@ -173,3 +173,10 @@ def test_a_file_or_storage_that_is_not_there_is_an_error(task: Task) -> None:
 
 def test_every_reason_has_words() -> None:
     assert set(REASON_WORDS) == set(REASONS)
+
+
+def test_task_and_queue_pages_tell_of_files_on_their_way(task: Task) -> None:
+    asked(task)
+    ada = client()
+    assert "Files on their way" in text(ada.get(f"/tasks/{task.id}/"))
+    assert "SITE_ALPHA" in text(ada.get("/queues/BETA/")).split("Files on their way")[1]
