@@ -172,4 +172,4 @@ def files_moving(task_id: int) -> list[FilesMoving]:
         """,
         {"task": task_id, "most": MOST_WISHES},
     )
-    return [FilesMoving(*counts, bytes=int(size)) for *counts, size in found]
+    return [FilesMoving(role, place, wait, active, bad, int(size)) for role, place, wait, active, bad, size in found]
