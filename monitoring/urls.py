@@ -10,6 +10,7 @@ from monitoring.views.details import home, job, queue, task
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
+from monitoring.views.transfers import link, transfer
 from monitoring.views.visitor import appearance, login, logout
 from monitoring.views.why import brokerage, what_if
 
@@ -33,6 +34,9 @@ urlpatterns = [
     path("jobs/<int:job_id>/", job, name="page-job"),
     path("jobs/<int:job_id>/log/", job_log, name="page-job-log"),
     path("jobs/<int:job_id>/outputs/<int:file_id>/", job_output, name="page-job-output"),
+    path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
+    path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
+    path("links/<str:source>/<str:destination>/", link, name="page-link"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
     path("appearance/", appearance, name="appearance"),

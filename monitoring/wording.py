@@ -56,6 +56,23 @@ failed       | bad  | The job failed; its inputs are ready for another try, or w
 closed       | off  | The system ended the job without blaming it; its inputs are ready again.
 cancelled    | off  | The job was killed on request.
 """),
+    "transfer": _table("""
+queued     | wait | The file waits for its turn, or for the next attempt.
+submitting | run  | The file is being handed to what copies it.
+submitted  | run  | The file is being copied.
+done       | good | The file is where it was wanted.
+failed     | bad  | It was given up: attempts failed, or no copy was left.
+cancelled  | off  | Nobody wants it there any more, or an operator ended it.
+"""),
+    "copy": _table("""
+available | good | It can be read.
+deleting  | off  | It is about to be removed.
+bad       | bad  | It is damaged, and not read.
+"""),
+    "wish": _table("""
+open   | wait | The file is wanted there.
+closed | idle | It was met, or nobody wants it any more.
+"""),
     "dataset": _table("""
 defined  | idle | Known to the task, not looked at yet.
 ready    | idle | Its files may be used.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from brokerage.api import pilots, rebrokering, reports
+from brokerage.api import pilots, rebrokering, reports, transfer_commands
 from brokerage.api.dataset_places import TaskPlacesView
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
 from brokerage.api.jobs import JobsView, TaskJobsView
+from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
 from brokerage.api.task_status import TaskStatusView
+from brokerage.api.transfer_commands import CancelTransfer, RetryTransfer
+from brokerage.api.transfers import Transfers, WhyNotHere
 from brokerage.api.what_if import WhatIfView, WhyEmptyView
 
 pilot_urlpatterns = [
@@ -42,6 +45,13 @@ urlpatterns = [
     path("jobs/<int:job_id>/rebroker/", RebrokerJob.as_view(), name="job-rebroker"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
+    path("transfers/", Transfers.as_view({"get": "list"}), name="transfer-list"),
+    path("transfers/why/", WhyNotHere.as_view(), name="transfer-why"),
+    path("transfers/<int:transfer_id>/", Transfers.as_view({"get": "retrieve"}), name="transfer-detail"),
+    path("transfers/<int:transfer_id>/retry/", RetryTransfer.as_view(), name="transfer-retry"),
+    path("transfers/<int:transfer_id>/cancel/", CancelTransfer.as_view(), name="transfer-cancel"),
+    path("links/", Links.as_view(), name="link-list"),
+    path("links/<str:source>/<str:destination>/", OneLink.as_view(), name="link-detail"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
     path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
 ]
@@ -53,4 +63,7 @@ page_urlpatterns = [
     path("queues/<str:name>/rebroker/", rebrokering.queue_button, name="page-queue-rebroker"),
     path("tasks/<int:task_id>/rebroker/", rebrokering.task_button, name="page-task-rebroker"),
     path("jobs/<int:job_id>/rebroker/", rebrokering.job_button, name="page-job-rebroker"),
+    path("transfers/<int:transfer_id>/retry/", transfer_commands.retry_button, name="page-transfer-retry"),
+    path("transfers/<int:transfer_id>/cancel/", transfer_commands.cancel_button, name="page-transfer-cancel"),
+    path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models.functions import Now
 
 from brokerage.models import Link, StorageEndpoint, TransferLink
@@ -14,10 +14,12 @@ from brokerage.rules.grid.storage_root import access_left
 from brokerage.rules.transfers.sources import CopyPlace, LinkFacts
 
 
-def copy_places() -> Mapping[str, CopyPlace]:
+def copy_places(using: str = DEFAULT_DB_ALIAS) -> Mapping[str, CopyPlace]:
     """All storage endpoints by name, and why each cannot be read from elsewhere now."""
-    rows = StorageEndpoint.objects.order_by("name").values_list(
-        "name", "site_id", "is_tape", "state", "status", "root_state", "root_fault"
+    rows = (
+        StorageEndpoint.objects.using(using)
+        .order_by("name")
+        .values_list("name", "site_id", "is_tape", "state", "status", "root_state", "root_fault")
     )
     return {
         name: CopyPlace(name, site, tape, _unreadable(state, access_left(status, root_state), root_fault))
@@ -33,17 +35,18 @@ def _unreadable(state: str, status: Mapping[str, str], root_fault: str) -> str:
     return ""
 
 
-def link_facts() -> LinkFacts:
+def link_facts(using: str = DEFAULT_DB_ALIAS) -> LinkFacts:
     """Closeness of the links, and those that are blocked: by the grid, by operators, or for a while by failures."""
     closeness: dict[tuple[str, str], float] = {}
     blocked: dict[tuple[str, str], str] = {}
-    for source, to, value in Link.objects.values_list("source_id", "destination_id", "closeness"):
+    for source, to, value in Link.objects.using(using).values_list("source_id", "destination_id", "closeness"):
         if value is None:
             continue
         closeness[source, to] = value
         if value == BLOCKED:
             blocked[source, to] = f"the link from {source} to {to} is blocked"
-    links = TransferLink.objects.filter(blocked_until__gt=Now()).values_list("source_id", "destination_id", "blocked_why")
+    held = TransferLink.objects.using(using).filter(blocked_until__gt=Now())
+    links = held.values_list("source_id", "destination_id", "blocked_why")
     blocked |= {(source, to): why or f"the link from {source} to {to} is blocked" for source, to, why in links}
     return LinkFacts(closeness, blocked)
 

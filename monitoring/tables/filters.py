@@ -11,9 +11,10 @@ from django.forms import CheckboxSelectMultiple, IntegerField, TextInput
 
 from broker_site.foundation.rest.paging import LARGEST_ID
 from broker_site.foundation.sql.wildcards import named
-from brokerage.models import Job
+from brokerage.models import Job, Transfer, TransferWish
 from brokerage.rules.facts.job_kind import KIND_NAMES, JobKind
-from brokerage.states import JOB
+from brokerage.rules.transfers.reasons import REASONS
+from brokerage.states import JOB, TRANSFER
 from monitoring.wording import WORDS
 from workqueues.models import Task
 
@@ -33,6 +34,11 @@ def _states(states: Sequence[str]) -> django_filters.MultipleChoiceFilter:
 def _name(label: str, column: str, hint: str = "", method: str = "match") -> django_filters.CharFilter:
     widget = TextInput(attrs={"placeholder": hint, "size": 14})
     return django_filters.CharFilter(label=label, field_name=column, method=method, max_length=256, widget=widget)
+
+
+def _task(**more: Any) -> _IdFilter:
+    widget = TextInput(attrs={"inputmode": "numeric", "size": 8})
+    return _IdFilter(label="Task", min_value=1, max_value=LARGEST_ID, widget=widget, **more)
 
 
 class ListFilter(django_filters.FilterSet):
@@ -72,13 +78,7 @@ class JobFilter(ListFilter):
     kind = django_filters.TypedChoiceFilter(
         label="Kind", choices=[("", "any"), *((name, name) for name in KIND_NAMES)], coerce=JobKind.named
     )
-    task = _IdFilter(
-        label="Task",
-        field_name="task_id",
-        min_value=1,
-        max_value=LARGEST_ID,
-        widget=TextInput(attrs={"inputmode": "numeric", "size": 8}),
-    )
+    task = _task(field_name="task_id")
     queue = _name("Queue", "computing_queue__name")
     user_name = _name("Owner", "user_name", method="of_owner")
     vo = _name("VO", "spec__vo")
@@ -93,3 +93,26 @@ class JobFilter(ListFilter):
             return rows
         chosen = rows.filter(status__in=sorted(states))
         return chosen if JOB.final & set(states) else chosen.filter(ended_at=None)
+
+
+class TransferFilter(ListFilter):
+    narrow = frozenset({"task"})
+    texts = ("lfn", "source_site", "destination_site", "destination")
+    aliases = {"task_id": "task", "storage": "destination", "file": "lfn"}
+
+    status = _states(TRANSFER.states)
+    lfn = _name("File", "file__lfn", "data.0001.*")
+    source_site = _name("From site", "source_site")
+    destination_site = _name("To site", "destination_site")
+    destination = _name("To storage", "destination")
+    reason = django_filters.ChoiceFilter(label="Reason", choices=[(reason, reason) for reason in REASONS], empty_label="any")
+    task = _task(method="of_task")
+    vo = _name("VO", "vo")
+
+    def of_task(self, rows: QuerySet[Transfer], column: str, number: int) -> QuerySet[Transfer]:
+        """Those that the task waits for."""
+        wishes = TransferWish.objects.using(rows.db).filter(task_id=number, closed_at=None)
+        return rows.filter(id__in=wishes.values("transfer_id"))
+
+    def of_states(self, rows: QuerySet[Transfer], column: str, states: Sequence[str]) -> QuerySet[Transfer]:
+        return rows.filter(status__in=sorted(states)) if states else rows

@@ -20,6 +20,7 @@ from monitoring.queries.job import MOST_FILES, find_job, job_outputs, pilot_of, 
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.queues import find_queue, idle_rows, queue_details, queue_rows
 from monitoring.queries.task import find_task, task_facts
+from monitoring.queries.transfers import files_moving, links_of_site, transfers_of_job
 from monitoring.tables import keyset
 from monitoring.tables.selection import read
 from monitoring.views.page import page, scope_of, show
@@ -73,6 +74,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "selection": selection,
         "page": keyset.page(jobs, job_rows, JOBS_SHOWN, selection.cursor, narrow=True),
         "moves": task_moves(task_id),
+        "moving": [] if row.status in TASK.final else files_moving(task_id),
         "may_look": row.next_look_at is not None and may(visitor, "task:look", row.vo, row.user_name, row.submitted_by),
         "may_rebroker": may(visitor, "job:rebroker", row.vo),
         "commands": [
@@ -113,6 +115,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "final": row.status in JOB.final,
         "may_rebroker": row.status in JOB.waiting and spec is not None and may(authenticate(request), "job:rebroker", spec.vo),
         "moves": job_moves(job_id),
+        "transfers": transfers_of_job(job_id) if row.status in JOB.moving else [],
         "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
         "outputs": outputs,
         "has_log": (result is not None and result.log_end) or any(o.type == "log" and o.copies for o in outputs),
@@ -135,6 +138,7 @@ def queue(request: HttpRequest, name: str) -> HttpResponseBase:
         "idle": next(iter(idle_rows(scope_of(request), row)), None),
         "why": why_empty_of(row, None if scope.everything else sorted(scope.names), alias()),
         "most": MOST,
+        "links": links_of_site(row.site_id),
         "may_look": may(authenticate(request), "queue:look"),
         "may_rebroker": may(authenticate(request), "job:rebroker"),
     }

@@ -36,6 +36,8 @@ class LongList:
     rows: Callable[[QuerySet[Any]], list[Any]]
     permission: str
     paged: bool = True
+    around: Callable[[], Mapping[str, Any]] = dict
+    """What its page shows beside the rows."""
 
     def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
         """Without leafing through other rows where an index finds them, or has those of a VO in the order shown."""
@@ -128,7 +130,7 @@ def _html(
         "faults": faults,
         "wider": wider(listing, selection) if not page.rows and not faults else "",
         "data_path": f"/{listing.name}",
-        **(listing.around() if isinstance(listing, ShortList) else {}),
+        **listing.around(),
         **more,
     }
     knows = (*selection.names, *PLACE) if listing.paged else ()

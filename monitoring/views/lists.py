@@ -1,4 +1,4 @@
-"""The lists: tasks, jobs, queues, shares, verdicts of the throttler, agents."""
+"""The lists: tasks, jobs, queues, shares, verdicts of the throttler, transfers, links, agents."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 
+from brokerage.queries.transfer_links import LinkRow, link_rows
 from monitoring.queries.agents import AgentRow, agent_rows, agents_context
+from monitoring.queries.database import alias
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.queries.queues import QueueRow, feed_lines, queue_rows
 from monitoring.queries.shares import ShareRow, share_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
 from monitoring.queries.throttle import ThrottleRow, throttle_rows
-from monitoring.tables.filters import JobFilter, TaskFilter
+from monitoring.queries.transfers import TransferRow, links_above, transfer_rows, visible_transfers
+from monitoring.tables.filters import JobFilter, TaskFilter, TransferFilter
 from monitoring.views.listing import LongList, ShortList, answer
 from monitoring.views.page import page
 
@@ -26,6 +29,13 @@ SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
 """By VO, parents before their children; of the VOs that the visitor may look into."""
 THROTTLE = ShortList("throttle", ThrottleRow, "throttle.html", throttle_rows, "decision:read")
 """By VO and unit; of the VOs that the visitor may look into."""
+TRANSFERS = LongList(
+    "transfers", TransferRow, "transfers.html", TransferFilter, visible_transfers, transfer_rows, "transfer:read",
+    around=links_above,
+)  # fmt: skip
+"""Newest first, below the fullest links."""
+LINKS = ShortList("links", LinkRow, "links.html", lambda _: link_rows(using=alias()), "grid:read")
+"""The fullest first."""
 AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read", around=agents_context)
 """In life order."""
 
@@ -40,4 +50,4 @@ def view_of(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
     return view
 
 
-LISTS = (TASKS, JOBS, QUEUES, SHARES, THROTTLE, AGENTS)
+LISTS = (TASKS, JOBS, QUEUES, SHARES, THROTTLE, TRANSFERS, LINKS, AGENTS)

@@ -31,6 +31,10 @@ share:look      | user      | operator share-editor | audited
 task:read       | user      | {READERS}             |
 job:read        | user      | {READERS}             |
 job:rebroker    | user      | operator              | audited
+transfer:read   | user      | {READERS}             |
+transfer:retry  | user      | operator              | audited
+transfer:cancel | user      | operator              | audited
+link:edit       | user      | operator              | audited
 dataset:read    | user      | {READERS}             |
 dataset:grant   | user      | owner operator        | audited
 decision:read   | user      | {READERS}             |

@@ -16,7 +16,7 @@ document.addEventListener("htmx:response:error", () => mark(true));
 document.addEventListener("htmx:after:swap", () => mark(false));
 
 // Keys: "/" goes to the first filter; "g" and a letter go to a page. Not while typing.
-const PLACES = { h: "home", t: "tasks", j: "jobs", q: "queues", a: "agents" };
+const PLACES = { h: "home", t: "tasks", j: "jobs", q: "queues", d: "transfers", a: "agents" };
 let going = false;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
