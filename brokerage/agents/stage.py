@@ -34,7 +34,7 @@ class LookUps:
         if self._last is not None and run.now - self._last < timedelta(seconds=period_s / LOOKS_IN_A_PERIOD):
             return 0
         self._last = run.now
-        keep_copies(gdpconfig.value("inputs", "ONETIME_LIFETIME"), period_s)
+        keep_copies(gdpconfig.value("transfers", "ONETIME_LIFETIME"))
         return look_up(period_s, gdpconfig.value("inputs", "LOOK_UP_PRIORITY"), run.who)
 
 

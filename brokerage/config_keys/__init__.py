@@ -156,8 +156,6 @@ LOOK_UP_PERIOD | duration | 1h | 50ms..30d | seed 001
     How often the files that jobs wait for are looked for at their queues, in case nobody told that they came.
 LOOK_UP_PRIORITY | int | 800 | | seed 001
     Only for jobs of a higher priority than this.
-ONETIME_LIFETIME | duration | 7d | 50ms..3650d | seed 001; decision D13
-    How long a copy that was brought for jobs is kept after they used it, unless its dataset is read many times (manytime).
 STAGE_AGAIN | duration | 1h | 50ms..30d | facts on data movement 2.5
     A file that is to be staged before jobs are made, and did not come, is asked for again so long after.
 

@@ -56,7 +56,7 @@ MOVER_POLL | duration | 100ms | 5ms..1min | decision I6
     How often a mover without work looks for some.
 # Cache copies, figures of links, and how long ended transfers are kept.
 ONETIME_LIFETIME | duration | 7d | 50ms..3650d | decision D13
-    How long a copy of an input that is read once is kept after its last use.
+    How long a copy that was brought for jobs is kept after its last use, unless its dataset is read many times (manytime).
 WATERMARK | float GB | 250 | 0.. | decision I7
     Where a storage endpoint has less free space than this, cache copies that nobody needs are removed, those not used for the
     longest time first. A small endpoint keeps a tenth of its size free instead, where that is less.

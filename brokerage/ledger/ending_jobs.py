@@ -8,11 +8,14 @@ from typing import NamedTuple
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.sql.prepared import Call, Prepared
-from brokerage.rules.dispatch.settlement import ExpectedOutput, ReportedOutput
+from brokerage.rules.dispatch.settlement import Ending, ExpectedOutput, ReportedOutput
 from workqueues.ledger.files import Hold, JobOutcome, MadeFile
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.states import TASK
+
+FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
+"""What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
 
 GOES_TO = """
 CASE WHEN d.collected_at = '' OR d.collected_at = s.storage THEN ''

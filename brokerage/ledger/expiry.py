@@ -14,7 +14,7 @@ from typing import Any
 from django.db import connection
 
 from broker_site.foundation.agency.batches import LOCKED, code_of, in_halves, in_words
-from brokerage.ledger.settle import end_jobs
+from brokerage.ledger.unreported_ends import end_jobs
 from brokerage.rules.dispatch.settlement import Ending, JobVersion
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale

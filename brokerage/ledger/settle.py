@@ -1,4 +1,4 @@
-"""The end of a job: by its pilot's report, by silence, by time-out or by command. One transaction with everything it implies."""
+"""The end of a job by its pilot's report, in one transaction with everything it implies. Others: `unreported_ends`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,16 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import concerns_all
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
-from brokerage.ledger.ending_jobs import EndingJob, job_outcome, read_jobs, retry_pause, uses
+from brokerage.ledger.ending_jobs import FILE_OUTCOME, EndingJob, job_outcome, read_jobs, retry_pause, uses
 from brokerage.ledger.lease import ANY_TOKEN, OVERLAP_S
 from brokerage.ledger.lock_patience import LockPatience
 from brokerage.ledger.moves import move_jobs
 from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.departure import LeavingFile, send_off
-from brokerage.ledger.transfers.releasing import release
-from brokerage.ledger.transfers.withdrawal import withdraw
-from brokerage.models import JobInput, JobResult
+from brokerage.models import JobInput
 from brokerage.models.job import NOTES
 from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
 from brokerage.rules.dispatch.settlement import (
-    Ending,
     JobOrder,
     Report,
     ReportedOutput,
@@ -46,8 +43,6 @@ from workqueues.rules.jobs.retry_pause import RetryPause
 
 Registered = Mapping[tuple[str, str], CatalogueFile]
 """Files that the catalogue has, by dataset and name."""
-FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
-"""What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
 
 _SOURCES = Prepared(
     "sources_of_job",
@@ -60,7 +55,6 @@ _SOURCES = Prepared(
     WHERE i.job_id = $1
     """,
 )
-_LOCK = Prepared("lock_jobs", "bigint[]", "SELECT id FROM brokerage_job WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE")
 _BEGUN = Prepared(
     "begin_of_payload",
     "bigint, int",
@@ -304,47 +298,6 @@ def _entries(job: EndingJob, outputs: Sequence[ReportedOutput], *, all_move: boo
         for o in outputs
         if o.lfn in asked
     ]
-
-
-def end_jobs(
-    ids: Sequence[int],
-    ending: Ending,
-    who: str,
-    why: str | Sequence[str],
-    *,
-    sub_status: str = "",
-    sources: Sequence[str] | None = None,
-    epochs: Sequence[int] | None = None,
-    only: str = "any",
-) -> None:
-    """End jobs without a report (lost lease, time-out, command), all of them or, raising Stale, none.
-
-    `why` is one text for all or one for each. `sources`, `epochs` and `only` say what must still hold (`move_jobs`). The epoch
-    goes up, so that whatever a pilot still reports for the old lease is refused.
-    """
-    with transaction.atomic():
-        _LOCK.run(list(ids))  # what is read of them still holds when they are moved
-        seen = read_jobs(ids)
-        ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only).run()
-        if len(ended) != len(ids):
-            raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
-        code = (sub_status or ending).upper()
-        whys = dict.fromkeys(ids, why) if isinstance(why, str) else dict(zip(ids, why, strict=True))
-        if undelivered := [job for job in seen if job.delivers]:
-            withdraw(undelivered, code, who, whys)
-        if moving := [job.id for job in seen if job.status in JOB.moving]:
-            release(moving)
-        outcome = FILE_OUTCOME[ending]
-        given_back = settling([job_outcome(job, outcome, {}, {}) for job in seen])
-        run_together([uses([(job, outcome) for job in seen]), *given_back])
-        JobResult.objects.bulk_create(
-            [
-                JobResult(job_id=j.id, pilot_id=j.holder, host=j.host, error_code=code[:40], error_message=whys[j.id][:500])
-                for j in seen
-            ],
-            ignore_conflicts=True,
-        )
-        look_after_commit("generate", "finish", "command")
 
 
 def _recorded(job: EndingJob, epoch: int) -> str:

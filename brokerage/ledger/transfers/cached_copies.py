@@ -26,23 +26,12 @@ UPDATE workqueues_replica r SET last_used = now(),
     keep_until = CASE WHEN NOT l.many THEN now() + make_interval(secs => %(keep)s) END
 FROM locked l WHERE r.id = l.id
 """
-_FRESH = """
-UPDATE workqueues_replica r SET keep_until = r.last_used + make_interval(secs => %(keep)s)
-WHERE r.kind = 'cache' AND r.state = 'available' AND r.keep_until IS NULL
-    AND r.last_used > now() - 2 * make_interval(secs => %(period)s)
-    AND NOT EXISTS (
-        SELECT FROM brokerage_transfer t JOIN brokerage_transferwish w ON w.transfer_id = t.id
-            JOIN workqueues_dataset d ON d.id = w.dataset_id
-        WHERE t.file_id = r.file_id AND t.destination = r.storage AND d.attributes ~ %(many)s)
-"""
 
 
-def keep_copies(keep_s: float, period_s: float) -> None:
-    """Copies that live jobs read are kept from now on, those that came in the last periods from when they came.
+def keep_copies(keep_s: float) -> None:
+    """Copies that live jobs read are kept from now on, one for input that is read once for so long.
 
     Copies of input that many tasks read have no end: they go, the longest unused first, when room is wanted.
     """
-    values: dict[str, str | float] = {"keep": keep_s, "period": period_s, "many": MANY_TIME}
     with connection.cursor() as cursor:
-        cursor.execute(_USED, values)
-        cursor.execute(_FRESH, values)
+        cursor.execute(_USED, {"keep": keep_s, "many": MANY_TIME})

@@ -9,7 +9,7 @@ from django.db import connection
 
 from brokerage.ledger.moves import move_jobs
 from brokerage.ledger.ready_jobs import tell_after_commit
-from brokerage.ledger.settle import end_jobs
+from brokerage.ledger.unreported_ends import end_jobs
 from brokerage.rules.transfers.wishes import INPUT_ROLES
 from brokerage.states import INPUT_MISSING, TRANSFER_FAILED
 

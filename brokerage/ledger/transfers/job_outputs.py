@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from django.db import connection
 
-from brokerage.ledger.settle import end_jobs
 from brokerage.ledger.transfers.delivery import finish_delivered
+from brokerage.ledger.unreported_ends import end_jobs
 from brokerage.states import TRANSFER_FAILED
 
 __all__ = ["fail_undelivered", "finish_delivered"]
