@@ -1,5 +1,5 @@
-"""Jobs that end without a word of their pilot: by silence, time-out, command, or since files are not brought. One transaction with
-everything it implies.
+"""Jobs that end without a word of their pilot: by silence, time-out, command, or since files are not brought. Each in one
+transaction with everything it implies.
 """
 
 from __future__ import annotations
