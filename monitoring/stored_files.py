@@ -7,7 +7,6 @@ thread of a server process, not more.
 from __future__ import annotations
 
 import gzip
-import contextlib
 import os
 import tarfile
 import tempfile
@@ -125,9 +124,6 @@ def _from_server(endpoint: StorageEndpoint, path: str) -> IO[bytes]:
     root = RemoteRoot(endpoint.name, endpoint.url, storage_key(endpoint.name, endpoint.key_number))
     if (there := root.head(path, summed=False).size) > LARGEST:
         raise OSError(f"it has {in_words(there)}; the server passes on {in_words(LARGEST)} at most")
-    with contextlib.ExitStack() as closed:
-        file = closed.enter_context(tempfile.TemporaryFile())
-        file.writelines(root.download(path).chunks())
-        file.seek(0)
-        closed.pop_all()
-        return file
+    with tempfile.TemporaryDirectory() as folder:
+        root.download(path, Path(folder) / "file")
+        return (Path(folder) / "file").open("rb")

@@ -35,7 +35,7 @@ def reached(endpoint: Endpoint, down: str) -> Iterator[Path | RemoteRoot]:
 def chunks_from(source: RemoteRoot, path: PurePosixPath, content: Content, passing: Passing) -> Iterator[bytes]:
     """A file from a server, chunk by chunk. CopyFailed instead of the last one where it is not what the catalogue says."""
     with blaming(source.name, "src_down"):
-        coming = source.download(str(path), passing.check)
+        coming = source.content(str(path), passing.check)
         for chunk in coming.chunks():
             if coming.whole != content.bytes:
                 raise CopyFailed("source_corrupt", f"{source.name}: it has {coming.whole} bytes, not {content.bytes}")

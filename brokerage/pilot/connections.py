@@ -24,7 +24,8 @@ Connection = http.client.HTTPConnection
 @contextlib.contextmanager
 def kept_connections() -> Iterator[None]:
     """Within the block this thread keeps one open connection for each server, and closes them in the end."""
-    _OF_THREAD.idle = idle = {}
+    idle: dict[tuple[type, str, int], Connection] = {}
+    _OF_THREAD.idle = idle
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from brokerage.pilot import remote_storage
+from brokerage.pilot.copying import Sum
 from brokerage.pilot.remote_storage import Check, Download, RemoteFile, no_check
 from brokerage.pilot.signed_urls import LISTING, MOST_BYTES, Grant, signed_url
 from brokerage.pilot.storage_root import StorageDown
@@ -56,8 +57,12 @@ class RemoteRoot:
         """What stands under a name."""
         return remote_storage.head(self.name, self.address("GET", path), summed=summed)
 
-    def download(self, path: str, check: Check = no_check) -> Download:
-        """A file that is to be brought from there."""
+    def download(self, path: str, target: Path) -> Sum:
+        """Bring a file to the new file `target`."""
+        return remote_storage.download(self.name, self.address("GET", path), target)
+
+    def content(self, path: str, check: Check = no_check) -> Download:
+        """A file that is to be brought from there chunk by chunk."""
         return Download(self.name, self.address("GET", path), check)
 
     def send(self, path: str, chunks: Iterator[bytes], size: int, checksum: str, check: Check = no_check) -> RemoteFile:

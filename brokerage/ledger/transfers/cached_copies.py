@@ -42,7 +42,7 @@ def keep_copies(keep_s: float, period_s: float) -> None:
 
     Copies of input that many tasks read have no end: they go, the longest unused first, when room is wanted.
     """
-    values = {"keep": keep_s, "period": period_s, "many": MANY_TIME}
+    values: dict[str, float | str] = {"keep": keep_s, "period": period_s, "many": MANY_TIME}
     with connection.cursor() as cursor:
         cursor.execute(_USED, values)
         cursor.execute(_FRESH, values)
