@@ -1,4 +1,4 @@
-"""The backend `local`: copies between the directories of storage endpoints, made by movers (`manage.py mover`).
+"""The backend `local`: copies between storage endpoints, made by movers (`manage.py mover`).
 
 The agent only writes rows; it never touches storage, so a root that hangs holds up no agent.
 """
@@ -76,10 +76,9 @@ class Local:
         }
         faults = {copy: f"{copy.storage}: nothing reaches it" for copy in copies if copy.storage not in roots}
         for storage, told in self._removals.run(works, patience_s).items():
-            each = (
-                [str(getattr(told, "strerror", None) or told)] * len(by_storage[storage]) if isinstance(told, Exception) else told
-            )
-            faults |= zip(by_storage[storage], each, strict=True)
+            if isinstance(told, Exception):
+                told = [str(getattr(told, "strerror", None) or told)] * len(by_storage[storage])
+            faults |= zip(by_storage[storage], told, strict=True)
         return {copy: fault for copy, fault in faults.items() if fault}
 
 
