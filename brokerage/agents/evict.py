@@ -11,8 +11,6 @@ from functools import partial
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
-from brokerage.feeds.copy_removal import remove_copies
-from brokerage.feeds.patience import StorageThreads
 from brokerage.feeds.storage_roots import look_at
 from brokerage.ledger.transfers.caches import (
     DoomedCopy,
@@ -22,18 +20,21 @@ from brokerage.ledger.transfers.caches import (
     mark_oldest,
     note_removed,
 )
+from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import StorageRoot
 from brokerage.queries.cache_storages import storages_with_caches, storages_with_removals
 from brokerage.queries.pilots import storage_roots
 from brokerage.rules.grid.storage_root import RootLook
 from brokerage.rules.transfers.caches import bytes_short
+from brokerage.transfers.choice import NoBackend, backend_of
+from brokerage.transfers.patience import StorageThreads
+from brokerage.transfers.port import StoredCopy
 
 BATCH = 500
 LONGEST_S = 60.0
 """Time after which a run begins no further batch."""
 
 LOOKS: StorageThreads[RootLook] = StorageThreads()
-REMOVALS: StorageThreads[list[str]] = StorageThreads()
 
 
 @agent("evict")
@@ -50,13 +51,13 @@ def evict(run: Run) -> int:
         copies = claim_removals(storages, run.claim_s, BATCH)
         if not copies:
             break
-        gone, faulty = _removed(run, copies, roots)
+        gone, faulty = _removed(run, copies)
         removed += note_removed(gone, run.who)
         tried -= faulty
     return removed
 
 
-def _mark_where_short(run: Run, roots: Mapping[str, StorageRoot], end: float) -> None:
+def _mark_where_short(run: Run, roots: Mapping[str, StorageRoot | RemoteRoot], end: float) -> None:
     """Choose the oldest copies where less space is free than the watermark."""
     config = gdpconfig.component("transfers")
     works = {name: partial(look_at, roots[name]) for name in storages_with_caches() if name in roots}
@@ -72,22 +73,24 @@ def _mark_where_short(run: Run, roots: Mapping[str, StorageRoot], end: float) ->
                     break
 
 
-def _removed(run: Run, copies: Sequence[DoomedCopy], roots: Mapping[str, StorageRoot]) -> tuple[list[DoomedCopy], set[str]]:
-    """Remove the files of copies, at all storages at once: those that are gone, and the storages where something went wrong."""
-    patience_s = gdpconfig.value("transfers", "REMOVAL_PATIENCE")
-    gone, faulty = [copy for copy in copies if copy.shared], set()
-    at: dict[str, list[DoomedCopy]] = defaultdict(list)
+def _removed(run: Run, copies: Sequence[DoomedCopy]) -> tuple[list[DoomedCopy], set[str]]:
+    """Let what moves files remove copies: those that are gone, and the storages where something went wrong."""
+    gone, faults = [copy for copy in copies if copy.shared], dict[StoredCopy, str]()
+    of_vo: dict[str, list[DoomedCopy]] = defaultdict(list)
     for copy in copies:
         if not copy.shared:
-            at[copy.storage].append(copy)
-    works = {name: partial(remove_copies, roots[name], [c.path for c in there], patience_s) for name, there in at.items()}
-    for name, faults in REMOVALS.run(works, patience_s).items():
-        if isinstance(faults, Exception):
-            run.leave(f"storage {name}", faults)
-            faulty.add(name)
-            continue
-        gone += [copy for copy, fault in zip(at[name], faults, strict=True) if not fault]
-        if wrong := [fault for fault in faults if fault]:
-            run.leave(f"storage {name}", RuntimeError(f"{wrong[0]}" + (f", and {len(wrong) - 1} more" if wrong[1:] else "")))
-            faulty.add(name)
-    return gone, faulty
+            of_vo[copy.vo].append(copy)
+    for vo, doomed in of_vo.items():
+        stored = {copy: StoredCopy(copy.storage, copy.path) for copy in doomed}
+        try:
+            told = backend_of(vo).delete(list(stored.values()))
+        except (NoBackend, OSError) as error:
+            told = dict.fromkeys(stored.values(), str(error))
+        gone += [copy for copy, place in stored.items() if place not in told]
+        faults |= told
+    at: dict[str, list[str]] = defaultdict(list)
+    for place, fault in faults.items():
+        at[place.storage].append(fault)
+    for name, wrong in at.items():
+        run.leave(f"storage {name}", RuntimeError(f"{wrong[0]}" + (f", and {len(wrong) - 1} more" if wrong[1:] else "")))
+    return gone, set(at)

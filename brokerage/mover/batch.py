@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from brokerage.ledger.transfers.local_copies import ClaimedCopy, CopyEnd, Endpoint
+from brokerage.ledger.transfers.local_copies import ClaimedCopy, CopyEnd
 from brokerage.mover.bandwidth import Bandwidth
 from brokerage.mover.files import (
     CHUNK,
@@ -29,7 +29,9 @@ from brokerage.mover.files import (
     stands,
     write_all,
 )
-from brokerage.pilot.storage_root import StorageDown, StorageRoot
+from brokerage.mover.reach import chunks_from, reached, send_copy
+from brokerage.pilot.remote_root import RemoteRoot
+from brokerage.pilot.storage_root import StorageDown
 
 SMALL = CHUNK
 """Files up to this size are read at once, and several are copied together."""
@@ -77,7 +79,12 @@ class _Copy:
         except CopyFailed as failed:
             self.end = CopyEnd(row.key, failed.reason, failed.message)
 
-    def read_and_write(self, source: Path, destination: Path, folders: _Folders) -> None:
+    def send(self, source: Path | RemoteRoot, destination: RemoteRoot) -> None:
+        """Make it at a server."""
+        row = self.task.row
+        send_copy(source, self.source_path, row.source.name, destination, self.path, self.content, self.task)
+
+    def read_and_write(self, source: Path | RemoteRoot, destination: Path, folders: _Folders) -> None:
         """Bring the content into a part; nothing more is to be done where the file stands there already."""
         row, task = self.task.row, self.task
         self.folder = folders.of(destination, self.path)
@@ -85,6 +92,11 @@ class _Copy:
         if self.content.bytes > SMALL and already_there(self.folder, self.path.name, self.content):
             remove_part(self.folder, self.part_name)
             self.end = CopyEnd(row.key)
+            return
+        if isinstance(source, RemoteRoot):
+            self.part = open_part(self.folder, self.part_name)
+            for chunk in chunks_from(source, self.source_path, self.content, task):
+                write_all(self.part, chunk)
             return
         fd = open_source(source / self.source_path, row.source.name, self.content)
         try:
@@ -153,9 +165,11 @@ def copy_batch(tasks: Sequence[Task], reserve: Callable[[int, int], bool]) -> li
     row = tasks[0].row
     copies = [_Copy(task) for task in tasks]
     try:
-        source, destination = _root(row.source, "src_down"), _root(row.destination, "dst_down")
-        with source.opened() as read_from, destination.opened() as write_to:
-            _make(copies, read_from, write_to, reserve)
+        with reached(row.source, "src_down") as read_from, reached(row.destination, "dst_down") as write_to:
+            if isinstance(write_to, RemoteRoot):
+                _send(copies, read_from, write_to)
+            else:
+                _make(copies, read_from, write_to, reserve)
     except StorageDown as away:
         reason = "dst_down" if away.storage == row.destination.name else "src_down"
         return [CopyEnd(task.row.key, reason, str(away.strerror)) for task in tasks]
@@ -164,13 +178,14 @@ def copy_batch(tasks: Sequence[Task], reserve: Callable[[int, int], bool]) -> li
     return [copy.end or CopyEnd(copy.task.row.key) for copy in copies]
 
 
-def _root(endpoint: Endpoint, down: str) -> StorageRoot:
-    if not endpoint.path:
-        raise CopyFailed(down, f"{endpoint.name} has no directory that the mover reaches")
-    return StorageRoot(endpoint.name, Path(endpoint.path), endpoint.mark)
+def _send(copies: Sequence[_Copy], read_from: Path | RemoteRoot, write_to: RemoteRoot) -> None:
+    """One after the other: a server keeps each on its disk by itself, and says whether it has room."""
+    for copy in copies:
+        with copy.step():
+            copy.send(read_from, write_to)
 
 
-def _make(copies: Sequence[_Copy], read_from: Path, write_to: Path, reserve: Callable[[int, int], bool]) -> None:
+def _make(copies: Sequence[_Copy], read_from: Path | RemoteRoot, write_to: Path, reserve: Callable[[int, int], bool]) -> None:
     """All copies step by step, so that the disk is asked once for what several wait for."""
     folders = _Folders()
     size = sum(copy.content.bytes for copy in copies)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 from uuid import UUID
 
 from brokerage.pilot.copying import open_regular
@@ -28,6 +29,16 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 
 Check = Callable[[], None]
+
+
+class Passing(Protocol):
+    """What a copy is asked about on its way; either may raise CopyFailed."""
+
+    def check(self) -> None:
+        """Whether to go on."""
+
+    def passing(self, size: int) -> None:
+        """So many bytes are about to pass."""
 
 
 class CopyFailed(Exception):
@@ -59,7 +70,8 @@ def blaming(storage: str, down: str) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        what = f"{storage}: {problem.strerror or problem}"
+        what = str(problem.strerror or problem)
+        what = what if storage in what else f"{storage}: {what}"
         number = problem.errno
         if down == "src_down" and number in _ABSENT:
             raise CopyFailed("source_missing", what) from problem

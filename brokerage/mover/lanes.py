@@ -16,6 +16,7 @@ from uuid import UUID
 
 from brokerage.ledger.transfers.local_copies import CopyEnd
 from brokerage.mover.batch import SMALL, Task, copy_batch
+from brokerage.pilot.connections import kept_connections
 
 BATCH = 16
 """Small files that are copied together."""
@@ -89,6 +90,10 @@ class Lane:
         return not self._threads and not self._waiting
 
     def _work(self) -> None:
+        with kept_connections():
+            self._copy()
+
+    def _copy(self) -> None:
         while batch := self._next():
             try:
                 with self._space.of(self.pair[1]) as reserve:

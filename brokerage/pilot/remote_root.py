@@ -15,7 +15,7 @@ from typing import Any
 
 from brokerage.pilot import remote_storage
 from brokerage.pilot.copying import Sum
-from brokerage.pilot.remote_storage import Check, RemoteFile, no_check
+from brokerage.pilot.remote_storage import Check, Download, RemoteFile, no_check
 from brokerage.pilot.signed_urls import LISTING, MOST_BYTES, Grant, signed_url
 from brokerage.pilot.storage_root import StorageDown
 
@@ -57,13 +57,17 @@ class RemoteRoot:
         """What stands under a name."""
         return remote_storage.head(self.name, self.address("GET", path), summed=summed)
 
-    def download(self, path: str, target: Path, check: Check = no_check) -> Sum:
+    def download(self, path: str, target: Path) -> Sum:
         """Bring a file to the new file `target`."""
-        return remote_storage.download(self.name, self.address("GET", path), target, check)
+        return remote_storage.download(self.name, self.address("GET", path), target)
 
-    def upload(self, path: str, source: int, size: int, checksum: str, check: Check = no_check) -> RemoteFile:
-        """Send an open file; the same content under the name is good, other content raises FileExistsError."""
-        return remote_storage.upload(self.name, self.address("PUT", path), source, size, checksum, check)
+    def content(self, path: str, check: Check = no_check) -> Download:
+        """A file that is to be brought from there chunk by chunk."""
+        return Download(self.name, self.address("GET", path), check)
+
+    def send(self, path: str, chunks: Iterator[bytes], size: int, checksum: str, check: Check = no_check) -> RemoteFile:
+        """Bring a file there; the same content under the name is good, other content raises FileExistsError."""
+        return remote_storage.send(self.name, self.address("PUT", path), chunks, size, checksum, check)
 
     def remove(self, path: str, size: int | None = None) -> int:
         """Remove a file, if it has this size where one is told: how many were there."""

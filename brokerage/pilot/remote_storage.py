@@ -18,15 +18,14 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+from brokerage.pilot.connections import connected, free, is_kept
 from brokerage.pilot.copying import Sum
 from brokerage.pilot.storage_root import StorageDown
 
-CONNECT_S = 5.0
 SILENT_S = 10.0
 """A connection that brings nothing for so long is given up; a download goes on over another one."""
 PATIENCE_S = 60.0
@@ -62,53 +61,61 @@ class _Cut(Exception):
 
 
 def download(storage: str, url: str, target: Path, check: Check = no_check) -> Sum:
-    """Bring a file to the new file `target`. `check` is called before each chunk and may raise to stop.
-
-    Once it has begun, a connection that is lost is followed by another one, which goes on where the last one ended.
-    """
+    """Bring a file to the new file `target`. `check` is called before each chunk and may raise to stop."""
+    coming = Download(storage, url, check)
     with target.open("xb", buffering=0) as out:
-        coming = _Download(storage, url, out, check)
-        while True:
-            try:
-                return coming.go_on()
-            except (_Cut, StorageDown) as cut:
-                if not coming.etag or time.monotonic() - coming.heard > PATIENCE_S:
-                    raise (cut if isinstance(cut, StorageDown) else StorageDown(storage, str(cut))) from cut
-            check()
-            time.sleep(PAUSE_S)
+        for chunk in coming.chunks():
+            rest = memoryview(chunk)
+            while rest:
+                rest = rest[out.write(rest) :]
+    return Sum(coming.size, f"{coming.adler:08x}")
 
 
 @dataclass(slots=True)
-class _Download:
-    """What came of a download until now: bytes, their adler32, of which file, and when the last came."""
+class Download:
+    """What came of a file until now: bytes, their adler32, of which file, and when the last came. `whole`: its size there.
+
+    Once it has begun, a connection that is lost is followed by another one, which goes on where the last one ended.
+    """
 
     storage: str
     url: str
-    out: FileIO
-    check: Check
+    check: Check = no_check
     size: int = 0
     adler: int = 1
+    whole: int = -1
     etag: str = ""
     heard: float = 0.0
 
-    def go_on(self) -> Sum:
-        """Bring the rest over one connection. Raises _Cut."""
+    def chunks(self) -> Iterator[bytes]:
+        """The file, chunk by chunk."""
+        while True:
+            try:
+                yield from self._go_on()
+                return
+            except (_Cut, StorageDown) as cut:
+                if not self.etag or time.monotonic() - self.heard > PATIENCE_S:
+                    raise (cut if isinstance(cut, StorageDown) else StorageDown(self.storage, str(cut))) from cut
+            self.check()
+            time.sleep(PAUSE_S)
+
+    def _go_on(self) -> Iterator[bytes]:
+        """The rest over one connection. Raises _Cut."""
         headers = {"Range": f"bytes={self.size}-", "If-Match": self.etag} if self.size else {}
-        with _connected(self.storage, self.url) as connection:
+        with connected(self.storage, self.url, SILENT_S) as connection:
             response = _answer(self.storage, connection, "GET", self.url, headers)
             if response.status != (206 if self.size else 200):
                 _refuse(self.storage, response)
             self.etag, self.heard = response.headers.get("ETag", ""), time.monotonic()
             left = response.length or 0
+            self.whole = self.size + left
             while left > 0:
                 self.check()
                 chunk = _piece(response, min(CHUNK, left))
-                rest = memoryview(chunk)
-                while rest:
-                    rest = rest[self.out.write(rest) :]
                 self.adler, self.size, left = zlib.adler32(chunk, self.adler), self.size + len(chunk), left - len(chunk)
                 self.heard = time.monotonic()
-        return Sum(self.size, f"{self.adler:08x}")
+                yield chunk
+            free(connection, response)
 
 
 def _piece(response: http.client.HTTPResponse, size: int) -> bytes:
@@ -124,7 +131,26 @@ def _piece(response: http.client.HTTPResponse, size: int) -> bytes:
 def upload(
     storage: str, url: str, source: int, size: int, checksum: str, check: Check = no_check, *, hold: bool = False
 ) -> RemoteFile:
-    """Send an open file of `size` bytes; what stands there then, on the disk and read back.
+    """Send an open file of `size` bytes, see `send`."""
+    return send(storage, url, chunks_of(source, size, check), size, checksum, check, hold=hold)
+
+
+def chunks_of(source: int, size: int, check: Check = no_check) -> Iterator[bytes]:
+    """The first `size` bytes of an open file, chunk by chunk."""
+    at = 0
+    while at < size:
+        check()
+        chunk = os.pread(source, min(CHUNK, size - at), at)
+        if not chunk:
+            raise OSError(errno.EIO, "the file has become shorter while it was sent")
+        at += len(chunk)
+        yield chunk
+
+
+def send(
+    storage: str, url: str, chunks: Iterator[bytes], size: int, checksum: str, check: Check = no_check, *, hold: bool = False
+) -> RemoteFile:
+    """Send chunks that are `size` bytes together; what stands there then, on the disk and read back.
 
     The same content under the name is good, other content raises FileExistsError. With `hold` the server keeps it as a part until
     `publish`, and `checksum` may be empty. OSError when what stands there is not what was sent.
@@ -135,16 +161,18 @@ def upload(
         **({"X-Hold": "yes"} if hold else {}),
     }
     try:
-        with _connected(storage, url) as connection:
+        with connected(storage, url, SILENT_S) as connection:
             if size > SMALL:
                 headers["Expect"] = "100-continue"
             _begin(connection, "PUT", url, headers)
-            adler = _send_body(connection, source, size, check) if size <= SMALL or _is_awaited(connection) else None
+            adler = _send_body(connection, chunks) if size <= SMALL or _is_awaited(connection) else None
             _await(connection, check)
             response = connection.getresponse()
             if response.status not in (200, 201, 202):
                 _refuse(storage, response)
             stands = _file(response, size)
+            if adler is not None:
+                free(connection, response)
     except (http.client.HTTPException, ConnectionError, TimeoutError, _Cut) as problem:
         raise StorageDown(storage, _words(problem)) from problem
     if adler is not None and stands.checksum != f"{adler:08x}":
@@ -172,7 +200,7 @@ def delete(storage: str, url: str, etag: str = "", size: int | None = None) -> i
 def look(storage: str, url: str) -> dict[str, Any]:
     """How the storage is, as its server tells: fault, writable, free, size."""
     until = time.monotonic() + LOOK_S
-    with _connected(storage, url, LOOK_S) as connection:
+    with connected(storage, url, LOOK_S) as connection:
         try:
             response = _answer(storage, connection, "GET", url, {})
             if response.status != 200:
@@ -195,37 +223,20 @@ def look(storage: str, url: str) -> dict[str, Any]:
 def _ask(storage: str, method: str, url: str, headers: dict[str, str], seconds: float = ANSWER_S) -> http.client.HTTPResponse:
     """A request without a body to speak of."""
     try:
-        with _connected(storage, url, seconds) as connection:
+        with connected(storage, url, seconds) as connection:
             response = _answer(storage, connection, method, url, headers)
             if response.status >= 300:
                 _refuse(storage, response)
-            response.read(LARGEST_LOOK)
+            free(connection, response)
             return response
     except (http.client.HTTPException, ConnectionError, TimeoutError, _Cut) as problem:
         raise StorageDown(storage, _words(problem)) from problem
 
 
-@contextlib.contextmanager
-def _connected(storage: str, url: str, seconds: float = SILENT_S) -> Iterator[http.client.HTTPConnection]:
-    """A connection to the server of an address; StorageDown when there is none."""
-    parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    try:
-        connection = kind(parts.hostname or "", parts.port, timeout=min(CONNECT_S, seconds))
-        connection.connect()
-    except (OSError, ValueError) as problem:
-        raise StorageDown(storage, f"its server: {_words(problem)}") from problem
-    connection.sock.settimeout(seconds)
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
 def _begin(connection: http.client.HTTPConnection, method: str, url: str, headers: dict[str, str]) -> None:
     parts = urlsplit(url)
     connection.putrequest(method, f"{parts.path or '/'}?{parts.query}", skip_accept_encoding=True)
-    for name, value in {**headers, "Connection": "close"}.items():
+    for name, value in {**headers, **({} if is_kept() else {"Connection": "close"})}.items():
         connection.putheader(name, value)
     connection.endheaders()
 
@@ -252,19 +263,15 @@ def _is_awaited(connection: http.client.HTTPConnection) -> bool:
     return sock.recv(16, socket.MSG_PEEK)[9:12] in (b"100", b"")
 
 
-def _send_body(connection: http.client.HTTPConnection, source: int, size: int, check: Check) -> int | None:
+def _send_body(connection: http.client.HTTPConnection, chunks: Iterator[bytes]) -> int | None:
     """Send it; its adler32, or None when the server has ended the connection before, and may have said why."""
-    adler, at = 1, 0
-    while at < size:
-        check()
-        chunk = os.pread(source, min(CHUNK, size - at), at)
-        if not chunk:
-            raise OSError(errno.EIO, "the file has become shorter while it was sent")
+    adler = 1
+    for chunk in chunks:
         try:
             connection.send(chunk)
         except (BrokenPipeError, ConnectionResetError):
             return None
-        adler, at = zlib.adler32(chunk, adler), at + len(chunk)
+        adler = zlib.adler32(chunk, adler)
     return adler
 
 

@@ -1,17 +1,16 @@
-"""The backend `local`: copies between the directories of storage endpoints, made by movers (`manage.py mover`).
+"""The backend `local`: copies between storage endpoints, made by movers (`manage.py mover`).
 
 The agent only writes rows; it never touches storage, so a root that hangs holds up no agent.
 """
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from functools import partial
 from uuid import UUID
 
+from broker_site.foundation import gdpconfig
 from brokerage.ledger.transfers.local_copies import (
     CopyRow,
     cancel_copies,
@@ -20,23 +19,10 @@ from brokerage.ledger.transfers.local_copies import (
     forget_copies,
     order_copies,
 )
-from brokerage.pilot.storage_root import StorageRoot
 from brokerage.queries.pilots import storage_roots
+from brokerage.transfers.copy_removal import path_fault, remove_copies
+from brokerage.transfers.patience import StorageThreads
 from brokerage.transfers.port import CopyOrder, CopyReport, CopyState, Refusal, StoredCopy
-
-LONGEST_PATH = 1024
-DELETE_S = 20.0
-"""How long the removal of copies from one endpoint may take before the others are told of as still there."""
-
-
-def path_fault(path: str) -> str:
-    """Why a path cannot be one below an endpoint; empty where it can."""
-    parts = PurePosixPath(path)
-    if not path or len(path) > LONGEST_PATH or "\x00" in path:
-        return "its path is empty, too long, or has a zero byte"
-    if parts.is_absolute() or ".." in parts.parts or parts.name in ("", ".", ".."):
-        return "its path leads out of the storage endpoint"
-    return ""
 
 
 class Local:
@@ -45,7 +31,7 @@ class Local:
     name = "local"
 
     def __init__(self) -> None:
-        self._busy: set[str] = set()
+        self._removals: StorageThreads[list[str]] = StorageThreads()
 
     def submit(self, orders: Sequence[CopyOrder]) -> Mapping[UUID, Refusal]:
         """Write them down; refused is a path that leads out of its endpoint."""
@@ -80,53 +66,20 @@ class Local:
 
     def delete(self, copies: Collection[StoredCopy]) -> Mapping[StoredCopy, str]:
         """Remove copies, at each endpoint in a thread of its own: one that hangs is told of, and left alone until it is back."""
-        roots, by_storage = storage_roots(), defaultdict(list)
+        roots, patience_s, by_storage = storage_roots(), gdpconfig.value("transfers", "REMOVAL_PATIENCE"), defaultdict(list)
         for copy in copies:
             by_storage[copy.storage].append(copy)
-        left: dict[StoredCopy, str] = {}
-        removals: list[_Removal] = []
-        for storage, of_storage in by_storage.items():
-            if storage not in roots or storage in self._busy:
-                why = "it does not answer" if storage in self._busy else "it has no directory that the broker reaches"
-                left |= dict.fromkeys(of_storage, f"{storage}: {why}")
-                continue
-            self._busy.add(storage)
-            removals.append(_Removal(roots[storage], of_storage, self._busy))
-        for removal in removals:
-            removal.start()
-        for removal in removals:
-            removal.join(DELETE_S)
-            left |= dict(removal.left)
-        return left
-
-
-class _Removal(threading.Thread):
-    """Removes copies from one endpoint. `left`: those that may still be there, at first all."""
-
-    def __init__(self, root: StorageRoot, copies: Sequence[StoredCopy], busy: set[str]) -> None:
-        super().__init__(daemon=True)
-        self._root, self._copies, self._busy = root, copies, busy
-        self.left: dict[StoredCopy, str] = dict.fromkeys(copies, f"{root.name} did not answer in time")
-
-    def run(self) -> None:
-        try:
-            with self._root.opened() as opened:
-                faults = {copy: self._remove(opened, copy) for copy in self._copies}
-            self.left = {copy: fault for copy, fault in faults.items() if fault}
-        except OSError as problem:
-            self.left = dict.fromkeys(self._copies, f"{self._root.name}: {problem.strerror or problem}")
-        finally:
-            self._busy.discard(self._root.name)
-
-    def _remove(self, opened: Path, copy: StoredCopy) -> str:
-        if fault := path_fault(copy.path):
-            return fault
-        try:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                (opened / copy.path).unlink()
-        except OSError as problem:
-            return f"{self._root.name}: {problem.strerror or problem}"
-        return ""
+        works = {
+            storage: partial(remove_copies, roots[storage], [copy.path for copy in there], patience_s)
+            for storage, there in by_storage.items()
+            if storage in roots
+        }
+        faults = {copy: f"{copy.storage}: nothing reaches it" for copy in copies if copy.storage not in roots}
+        for storage, told in self._removals.run(works, patience_s).items():
+            if isinstance(told, Exception):
+                told = [str(getattr(told, "strerror", None) or told)] * len(by_storage[storage])
+            faults |= zip(by_storage[storage], told, strict=True)
+        return {copy: fault for copy, fault in faults.items() if fault}
 
 
 def _report(row: CopyRow) -> CopyReport:

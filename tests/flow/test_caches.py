@@ -22,6 +22,7 @@ from brokerage.ledger.transfers.moves import TransferMove
 from brokerage.models import ComputingQueue, ReplicaChange, StorageEndpoint, Transfer
 from brokerage.pilot.storage_root import StorageRoot
 from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
+from brokerage.transfers import local
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import mark_storages, run_agents, run_jobs
 from workqueues.models import CatalogueFile, Dataset, Replica
@@ -251,14 +252,14 @@ def test_a_storage_that_hangs_holds_up_no_other(roots: Path, monkeypatch: pytest
     grid_gamma(roots)
     for file in CatalogueFile.objects.order_by("id"):
         cached(roots, file, days=2, storage="GAMMA_DISK")
-    back, remove = threading.Event(), evicting.remove_copies
+    back, remove = threading.Event(), local.remove_copies
 
     def hangs(root: StorageRoot, paths: Sequence[str], patience_s: float) -> list[str]:
         if root.name == "GAMMA_DISK":
             back.wait(30)
         return remove(root, paths, patience_s)
 
-    monkeypatch.setattr(evicting, "remove_copies", hangs)
+    monkeypatch.setattr(local, "remove_copies", hangs)
     set_override("transfers", "REMOVAL_PATIENCE", 0.3, who="user:ada", why="test")
     expire()
     Replica.objects.filter(storage="GAMMA_DISK").update(state="deleting")

@@ -15,6 +15,7 @@ from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.transfers.releasing import release
 from brokerage.models import LocalCopy, StorageEndpoint, Transfer, TransferLink, TransferWish
+from brokerage.mover import reach
 from brokerage.mover.files import part_name
 from brokerage.mover.process import Mover
 from brokerage.transfers.choice import backends
@@ -287,16 +288,15 @@ def test_a_root_that_hangs_stops_only_its_own_copies(tmp_path: Path, monkeypatch
     files = stored_files(tmp_path, [str(n).encode() for n in range(40)], "ALPHA")
     asked(*(wanted(file, to) for file in files for to in ("BETA", "GAMMA")))
     hang, hung = threading.Event(), tmp_path / "GAMMA"
-    import brokerage.mover.batch as batch
 
-    opened = batch.StorageRoot.opened
+    opened = reach.StorageRoot.opened
 
-    def slow(root: batch.StorageRoot) -> object:
+    def slow(root: reach.StorageRoot) -> object:
         if root.path == hung:
             hang.wait(60)
         return opened(root)
 
-    monkeypatch.setattr(batch.StorageRoot, "opened", slow)
+    monkeypatch.setattr(reach.StorageRoot, "opened", slow)
     mover = Mover()
     try:
         for _ in range(300):

@@ -3,7 +3,7 @@
 A copy that is chosen is `deleting`, and nobody is told of it any more. Until its removal begins (`removal_at`), who wishes it
 gets it back; after that it is gone for good, and a transfer brings it anew. Order of locks: catalogue file -> copy, never waited
 for.
-Here: the rows. Not here: the files (`brokerage.feeds.copy_removal`).
+Here: the rows. Not here: the files (`brokerage.transfers.copy_removal`).
 """
 
 from __future__ import annotations
@@ -88,8 +88,9 @@ WHERE t.id = ANY(%s) AND r.file_id = t.file_id AND r.storage = t.destination AND
 """
 _CLAIM = """
 WITH due AS (
-    SELECT r.id, c.id AS file_id, c.lfn, c.fsize
+    SELECT r.id, c.id AS file_id, c.lfn, d.vo
     FROM workqueues_replica r JOIN workqueues_cataloguefile c ON c.id = r.file_id
+        JOIN workqueues_cataloguedataset d ON d.id = c.dataset_id
     WHERE r.storage = ANY(%(storages)s) AND r.state = 'deleting' AND (r.removal_at IS NULL OR r.removal_at <= now())
         AND NOT (r.removal_at IS NULL AND r.kind = 'cache' AND EXISTS (
             SELECT FROM brokerage_transfer t
@@ -97,7 +98,7 @@ WITH due AS (
     ORDER BY r.id LIMIT %(most)s FOR NO KEY UPDATE OF c SKIP LOCKED FOR UPDATE OF r SKIP LOCKED
 )
 UPDATE workqueues_replica r SET removal_at = clock_timestamp() + make_interval(secs => %(claim_s)s) FROM due WHERE r.id = due.id
-RETURNING r.id, r.storage, coalesce(nullif(r.path, ''), due.lfn), r.removal_at, EXISTS (
+RETURNING r.id, due.vo, r.storage, coalesce(nullif(r.path, ''), due.lfn), r.removal_at, EXISTS (
     SELECT FROM workqueues_cataloguefile f JOIN workqueues_replica o ON o.file_id = f.id
     WHERE f.lfn = due.lfn AND f.id <> due.file_id AND o.storage = r.storage AND o.state <> 'deleting'
         AND coalesce(nullif(o.path, ''), f.lfn) = coalesce(nullif(r.path, ''), due.lfn))
@@ -116,6 +117,7 @@ class DoomedCopy(NamedTuple):
     """A copy whose file is to be removed now, and until when that is one's own to do. `shared`: another copy is the same file."""
 
     id: int
+    vo: str
     storage: str
     path: str
     claim: datetime

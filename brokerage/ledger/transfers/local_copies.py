@@ -68,8 +68,8 @@ _CLAIM = Prepared(
         RETURNING c.key, c.source_id, c.source_path, c.destination_id, c.destination_path, c.bytes, c.checksum, c.mb_per_s,
             c.urgency, c.created_at, c.cancelled
     )
-    SELECT c.key, s.name, s.path, s.mark, s.site_id, c.source_path, d.name, d.path, d.mark, d.site_id, c.destination_path,
-        c.bytes, c.checksum, c.mb_per_s, c.cancelled
+    SELECT c.key, s.name, s.path, s.mark, s.url, s.key_number, s.site_id, c.source_path,
+        d.name, d.path, d.mark, d.url, d.key_number, d.site_id, c.destination_path, c.bytes, c.checksum, c.mb_per_s, c.cancelled
     FROM claimed c JOIN brokerage_storageendpoint s ON s.name = c.source_id
         JOIN brokerage_storageendpoint d ON d.name = c.destination_id
     ORDER BY c.urgency DESC, c.created_at, c.key
@@ -117,11 +117,13 @@ class CopyRow(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """A storage endpoint as a mover reaches it."""
+    """A storage endpoint as a mover reaches it: its directory and address, each empty where there is none."""
 
     name: str
     path: str
     mark: str
+    url: str
+    key_number: int
     site: str
 
 
@@ -193,7 +195,7 @@ def claim_copies(mover: str, claim: Claim, rooms: Sequence[tuple[str, str, int]]
     """Take copies that nobody makes, the most urgent of each pair of endpoints first. `rooms`: source, destination, how many."""
     sources, destinations, counts = map(list, zip(*rooms, strict=True)) if rooms else ([], [], [])
     rows = _CLAIM.run(mover, claim.seconds, claim.room, claim.streams, claim.size, sources, destinations, counts)
-    return [ClaimedCopy(row[0], Endpoint(*row[1:5]), row[5], Endpoint(*row[6:10]), *row[10:]) for row in rows]
+    return [ClaimedCopy(row[0], Endpoint(*row[1:7]), row[7], Endpoint(*row[8:14]), *row[14:]) for row in rows]
 
 
 def renew_copies(mover: str, seconds: float, copied: Sequence[tuple[UUID, int]]) -> set[UUID]:

@@ -10,12 +10,14 @@ import stat
 import time
 from collections.abc import Sequence
 
-from brokerage.pilot.storage_root import CANARY, MARKER, StorageRoot
+from brokerage.pilot.remote_root import RemoteRoot
+from brokerage.pilot.storage_root import CANARY, MARKER, StorageDown, StorageRoot
 
+LONGEST_PATH = 1024
 LATE = "no time was left for it"
 
 
-def remove_copies(root: StorageRoot, paths: Sequence[str], patience_s: float) -> list[str]:
+def remove_copies(root: StorageRoot | RemoteRoot, paths: Sequence[str], patience_s: float) -> list[str]:
     """Remove the files at these paths below the root: for each what went wrong, empty where it is gone or was not there.
 
     After `patience_s` nothing more is removed: who waits for this may have given up, and files of these names may be new ones.
@@ -25,14 +27,38 @@ def remove_copies(root: StorageRoot, paths: Sequence[str], patience_s: float) ->
     if not root.mark:
         return [f"the root of storage {root.name} was never marked"] * len(paths)
     end = time.monotonic() + patience_s
+    if isinstance(root, RemoteRoot):
+        return [_removed_at_server(root, path, end) for path in paths]
     with root.opened() as opened:
         return [_removed(root, str(opened), path, end) for path in paths]
 
 
+def path_fault(path: str) -> str:
+    """Why a path cannot be one of a copy below a root; empty where it can."""
+    if not path or len(path) > LONGEST_PATH or "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
+        return f"{path[:80]!r} is no path below the root"
+    return ""
+
+
+def _removed_at_server(root: RemoteRoot, path: str, end: float) -> str:
+    """The server keeps its mark itself, and follows no links."""
+    if fault := path_fault(path):
+        return fault
+    if time.monotonic() > end:
+        return LATE
+    try:
+        root.remove(path)
+    except StorageDown:
+        raise
+    except OSError as problem:
+        return f"{path} cannot be removed: {problem.strerror}"
+    return ""
+
+
 def _removed(root: StorageRoot, opened: str, path: str, end: float) -> str:
+    if fault := path_fault(path):
+        return fault
     parts = path.split("/")
-    if not path or "\0" in path or any(part in ("", ".", "..") for part in parts):
-        return f"{path!r} is no path below the root"
     if path == MARKER or (root.mark.startswith(CANARY) and path == root.mark.split(":", 2)[2]):
         return f"{path} marks the root"
     try:
