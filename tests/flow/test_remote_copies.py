@@ -51,8 +51,8 @@ def step() -> None:
     """The agent once, and a mover until it has nothing more to do."""
     run_agent("transfer", looked=True)
     mover = Mover()
-    while mover.round():
-        pass
+    while LocalCopy.objects.filter(ended_at=None).exists():
+        mover.round()
     run_agent("transfer", looked=True)
 
 
@@ -73,8 +73,14 @@ def test_files_come_from_and_go_to_servers(tmp_path: Path, serve: Serve, served:
 def test_many_small_files_share_connections(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     marked_grid(tmp_path, "ALPHA", "BETA")
     serve("ALPHA"), serve("BETA")
-    opened, connect = [], connections.Connection.connect
-    monkeypatch.setattr(connections.Connection, "connect", lambda self: (opened.append(self.port), connect(self))[1])
+    opened: list[int] = []
+    connect = connections.Connection.connect
+
+    def counted(connection: connections.Connection) -> None:
+        opened.append(connection.port)
+        connect(connection)
+
+    monkeypatch.setattr(connections.Connection, "connect", counted)
     asked(*map(wanted, stored_files(tmp_path, [b"x" * 1000] * 200, "ALPHA")))
     move_all()
     assert Transfer.objects.filter(status="done").count() == 200
@@ -165,7 +171,9 @@ def test_a_server_that_is_killed_in_the_middle_leaves_no_half_file(tmp_path: Pat
     marked_grid(tmp_path, "ALPHA", "BETA")
     servers = {"ALPHA": serve("ALPHA"), "BETA": serve("BETA")}
     (file,) = stored_files(tmp_path, [random.Random(2).randbytes(LARGE)], "ALPHA")
-    TransferLink.objects.update_or_create(source_id="ALPHA", destination_id="BETA", defaults={"mb_per_s": 3})
+    sites = [StorageEndpoint.objects.get(name=f"{place}_DISK").site_id for place in ("ALPHA", "BETA")]
+    link = dict(zip(("source_id", "destination_id"), sites, strict=True))
+    TransferLink.objects.update_or_create(**link, defaults={"mb_per_s": 3})
     (transfer,) = asked(wanted(file))
 
     def blow() -> None:
