@@ -129,7 +129,7 @@ def test_a_source_with_other_content_reaches_nobody(tmp_path: Path, serve: Serve
 
 @pytest.mark.parametrize(
     ("harm", "reason"),
-    [("gone", "no_source"), ("stands", "refused"), ("mark of source", "src_down"), ("mark of target", "dst_down"),
+    [("gone", "source_missing"), ("stands", "refused"), ("mark of source", "src_down"), ("mark of target", "dst_down"),
      ("dead source", "src_down"), ("dead target", "dst_down"), ("key", "auth")],
 )  # fmt: skip
 def test_what_a_server_refuses_is_told_by_its_reason(tmp_path: Path, serve: Serve, harm: str, reason: str) -> None:
