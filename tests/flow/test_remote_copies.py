@@ -181,8 +181,7 @@ def test_a_server_that_is_killed_in_the_middle_leaves_no_half_file(tmp_path: Pat
     servers = {"ALPHA": serve("ALPHA"), "BETA": serve("BETA")}
     (file,) = stored_files(tmp_path, [random.Random(2).randbytes(LARGE)], "ALPHA")
     sites = [StorageEndpoint.objects.get(name=f"{place}_DISK").site_id for place in ("ALPHA", "BETA")]
-    link = dict(zip(("source_id", "destination_id"), sites, strict=True))
-    TransferLink.objects.update_or_create(**link, defaults={"mb_per_s": 3})
+    TransferLink.objects.update_or_create(source_id=sites[0], destination_id=sites[1], defaults={"mb_per_s": 3})
     (transfer,) = asked(wanted(file))
 
     def blow() -> None:
