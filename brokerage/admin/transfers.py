@@ -6,7 +6,17 @@ from django.contrib import admin
 
 from broker_site.foundation.adminpages import ReadOnlyAdmin
 from brokerage.admin.grid_edits import EditsGrid
-from brokerage.models import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
+from brokerage.models import (
+    LinkHour,
+    LinkLoad,
+    LocalCopy,
+    ReplicaChange,
+    Transfer,
+    TransferChange,
+    TransferCount,
+    TransferLink,
+    TransferWish,
+)
 
 
 @admin.register(Transfer)
@@ -63,3 +73,28 @@ class TransferLinkAdmin(EditsGrid):
     search_fields = ("source__name", "destination__name")
     autocomplete_fields = ("source", "destination")
     ordering = ("source", "destination")
+
+
+@admin.register(LinkLoad)
+class LinkLoadAdmin(ReadOnlyAdmin):
+    """What is open on links now, and how fast they were."""
+
+    list_display = ("source", "destination", "activity", "files", "bytes", "mbps_1h", "mbps_1d", "mbps_1w")
+    list_filter = ("activity",)
+    search_fields = ("=source", "=destination")
+    search_help_text = "Name of a site."
+
+
+@admin.register(LinkHour)
+class LinkHourAdmin(ReadOnlyAdmin):
+    """What links carried in each hour."""
+
+    list_display = ("hour", "source", "destination", "files", "bytes", "busy_s")
+    search_fields = ("=source", "=destination")
+    search_help_text = "Name of a site."
+    ordering = ("-hour", "id")
+
+
+@admin.register(TransferCount)
+class TransferCountAdmin(ReadOnlyAdmin):
+    list_display = ("counted_at", "ended_until")

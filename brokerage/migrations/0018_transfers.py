@@ -120,6 +120,7 @@ class Migration(migrations.Migration):
                 ('closed_at', models.DateTimeField(blank=True, help_text='when it was met, or nobody wanted it any more', null=True)),
                 ('transfer', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='wishes', to='brokerage.transfer')),
             ],
+            options={'verbose_name_plural': 'transfer wishes'},
         ),
         migrations.CreateModel(
             name='LocalCopy',
@@ -144,6 +145,7 @@ class Migration(migrations.Migration):
                 ('source', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='brokerage.storageendpoint')),
             ],
             options={
+                'verbose_name_plural': 'local copies',
                 'indexes': [models.Index(models.OrderBy(models.F('urgency'), descending=True), models.F('created_at'), condition=models.Q(('status', 'waiting')), name='local_copy_waiting'), models.Index(condition=models.Q(('status', 'copying')), fields=['claimed_until'], name='local_copy_claimed'), models.Index(condition=models.Q(('ended_at__isnull', False)), fields=['ended_at'], name='local_copy_ended')],
             },
         ),

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from broker_site.foundation.access.credentials import ensure_user
@@ -15,13 +16,41 @@ from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.pilots import note_vain_ask
+from brokerage.ledger.transfers.asking import ask
+from brokerage.ledger.transfers.ends import finish
+from brokerage.ledger.transfers.moves import TransferMove, move_transfers
 from brokerage.ledger.waits import grid_changed
-from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOverride, Measured, Pilot, Software
+from brokerage.models import (
+    ComputingQueue,
+    DeclaredSlots,
+    Feed,
+    Link,
+    LinkHour,
+    LocalCopy,
+    LocalOverride,
+    Measured,
+    Pilot,
+    Software,
+    StorageEndpoint,
+    TransferLink,
+)
 from brokerage.rules.dispatch.matching import Resource
-from tests.builders import grid, parameters, submitted
+from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
+from tests.builders import catalogue_dataset, grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
 from workqueues.ledger.submit import submit
-from workqueues.models import Dataset, EventRange, File, FileChange, GlobalShare, ProcessLock, ReadGrant, Task
+from workqueues.models import (
+    CatalogueFile,
+    Dataset,
+    EventRange,
+    File,
+    FileChange,
+    GlobalShare,
+    ProcessLock,
+    ReadGrant,
+    Task,
+    TaskThrottle,
+)
 from workqueues.rules.refine import InputWriterFacts
 
 
@@ -83,6 +112,7 @@ def campaign() -> Task:
     note_vain_ask(idle.id, alpha.id, Resource(alpha.name, 1), 1.0)
     run_agent("slots", looked=True)
     grid_facts(alpha, beta)
+    moved_files(task)
     assert Agent.objects.exists()
     task.refresh_from_db()
     return task
@@ -96,3 +126,22 @@ def grid_facts(alpha: ComputingQueue, beta: ComputingQueue) -> None:
     Software.objects.create(queue=alpha.name, document={"cvmfs": ["atlas"]})
     LocalOverride.objects.create(kind="queue", name=beta.name, attribute="status", value="brokeroff", reason="water leak")
     Feed.objects.create(name="queues", kind="cric-queues", place="https://cric.example.org/queues.json")
+
+
+def moved_files(task: Task) -> None:
+    """Rows in the tables of transfers: one done, one under way, one that waits; and a throttled task."""
+    catalogue_dataset("moved.data", 3)
+    files = CatalogueFile.objects.filter(dataset__name="moved.data").order_by("id")
+    wish = FileWish(0, "BETA_DISK", "input", PRODUCTION_INPUT, "demo", owner="ada", task_id=task.id)
+    done, under_way, _ = ask([wish._replace(file_id=file.id, job_id=n) for n, file in enumerate(files)], "admin")
+    assert done is not None
+    assert under_way is not None
+    begun = [TransferMove(id_, source="ALPHA_DISK", site="SITE_ALPHA", new_key=uuid4()) for id_ in (done, under_way)]
+    move_transfers(begun, "submitting", "admin", claim_s=60).run()
+    finish([TransferMove(done)], "admin")
+    alpha, beta = StorageEndpoint.objects.order_by("name")
+    LocalCopy.objects.create(source=alpha, source_path="a", destination=beta, destination_path="a", bytes=1, checksum="00000001")
+    TransferLink.objects.get_or_create(source_id=alpha.site_id, destination_id=beta.site_id)
+    LinkHour.objects.create(source="A", destination="B", hour=timezone.now(), files=1, bytes=1, busy_s=1)
+    run_agent("links", looked=True)
+    TaskThrottle.objects.create(task=task, cause="disk_transfers", why="2 GB are brought for ada, 1 GB may be")

@@ -245,7 +245,7 @@ def test_a_download_goes_on_when_the_server_is_killed_and_comes_back(tmp_path: P
         assert calls > 20
         assert (got.checksum, (tmp_path / "got").read_bytes() == content) == (adler(content), True)
         server.stop()
-        with pytest.raises(StorageDown, match="Connection (refused|reset)"):
+        with pytest.raises(StorageDown, match=r"Connection (refused|reset)"):
             remote_storage.head("DISK", server.url("GET", "large"))
     finally:
         server.stop()

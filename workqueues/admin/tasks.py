@@ -15,7 +15,7 @@ from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, cut, pretty
 from workqueues.ledger.commands import command_task
-from workqueues.models import JobParamsTemplate, Task, TaskParams
+from workqueues.models import JobParamsTemplate, Task, TaskParams, TaskThrottle
 from workqueues.rules.task.commands import COMMANDS, Action, Command
 
 MOST_AT_ONCE = 200
@@ -137,3 +137,14 @@ class JobParamsTemplateAdmin(ReadOnlyAdmin):
     number_fields = ("task_id",)
     search_fields = ("=task__task_name",)
     search_help_text = "Number or name of the task."
+
+
+@admin.register(TaskThrottle)
+class TaskThrottleAdmin(ReadOnlyAdmin):
+    """Why tasks are throttled, and until when."""
+
+    list_display = ("task_id", "cause", "since", "until", "why")
+    list_filter = ("cause",)
+    number_fields = ("task_id",)
+    search_fields = ("=id",)
+    search_help_text = "Number of the task."
