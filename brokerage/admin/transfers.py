@@ -1,4 +1,4 @@
-"""Transfers with who wishes them and their moves, to read; limits of links, to edit."""
+"""Transfers with who wishes them and their moves, and what is counted of links, to read; limits of links, to edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from django.contrib import admin
 
 from broker_site.foundation.adminpages import ReadOnlyAdmin
 from brokerage.admin.grid_edits import EditsGrid
-from brokerage.models import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
+from brokerage.models import (
+    LinkHour,
+    LinkLoad,
+    LocalCopy,
+    ReplicaChange,
+    Transfer,
+    TransferChange,
+    TransferCount,
+    TransferLink,
+    TransferWish,
+)
 
 
 @admin.register(Transfer)
@@ -63,3 +73,30 @@ class TransferLinkAdmin(EditsGrid):
     search_fields = ("source__name", "destination__name")
     autocomplete_fields = ("source", "destination")
     ordering = ("source", "destination")
+
+
+@admin.register(LinkLoad)
+class LinkLoadAdmin(ReadOnlyAdmin):
+    """What is open on each link for each activity, and how fast it went."""
+
+    list_display = ("source", "destination", "activity", "files", "bytes", "mbps_1h", "mbps_1d", "mbps_1w")
+    list_filter = ("activity",)
+    search_fields = ("source", "destination")
+    search_help_text = "Part of the name of a site."
+    ordering = ("-files",)
+
+
+@admin.register(LinkHour)
+class LinkHourAdmin(ReadOnlyAdmin):
+    """What each link brought in each hour."""
+
+    list_display = ("hour", "source", "destination", "files", "bytes", "busy_s")
+    search_fields = ("=source", "=destination")
+    search_help_text = "Name of a site."
+
+
+@admin.register(TransferCount)
+class TransferCountAdmin(ReadOnlyAdmin):
+    """When links were last counted."""
+
+    list_display = ("id", "counted_at", "ended_until")

@@ -22,6 +22,7 @@ from brokerage.ledger.transfers.caches import (
     mark_oldest,
     note_removed,
 )
+from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import StorageRoot
 from brokerage.queries.cache_storages import storages_with_caches, storages_with_removals
 from brokerage.queries.pilots import storage_roots
@@ -56,7 +57,7 @@ def evict(run: Run) -> int:
     return removed
 
 
-def _mark_where_short(run: Run, roots: Mapping[str, StorageRoot], end: float) -> None:
+def _mark_where_short(run: Run, roots: Mapping[str, StorageRoot | RemoteRoot], end: float) -> None:
     """Choose the oldest copies where less space is free than the watermark."""
     config = gdpconfig.component("transfers")
     works = {name: partial(look_at, roots[name]) for name in storages_with_caches() if name in roots}
@@ -72,7 +73,9 @@ def _mark_where_short(run: Run, roots: Mapping[str, StorageRoot], end: float) ->
                     break
 
 
-def _removed(run: Run, copies: Sequence[DoomedCopy], roots: Mapping[str, StorageRoot]) -> tuple[list[DoomedCopy], set[str]]:
+def _removed(
+    run: Run, copies: Sequence[DoomedCopy], roots: Mapping[str, StorageRoot | RemoteRoot]
+) -> tuple[list[DoomedCopy], set[str]]:
     """Remove the files of copies, at all storages at once: those that are gone, and the storages where something went wrong."""
     patience_s = gdpconfig.value("transfers", "REMOVAL_PATIENCE")
     gone, faulty = [copy for copy in copies if copy.shared], set()

@@ -10,12 +10,13 @@ import stat
 import time
 from collections.abc import Sequence
 
-from brokerage.pilot.storage_root import CANARY, MARKER, StorageRoot
+from brokerage.pilot.remote_root import RemoteRoot
+from brokerage.pilot.storage_root import CANARY, MARKER, StorageDown, StorageRoot
 
 LATE = "no time was left for it"
 
 
-def remove_copies(root: StorageRoot, paths: Sequence[str], patience_s: float) -> list[str]:
+def remove_copies(root: StorageRoot | RemoteRoot, paths: Sequence[str], patience_s: float) -> list[str]:
     """Remove the files at these paths below the root: for each what went wrong, empty where it is gone or was not there.
 
     After `patience_s` nothing more is removed: who waits for this may have given up, and files of these names may be new ones.
@@ -25,8 +26,22 @@ def remove_copies(root: StorageRoot, paths: Sequence[str], patience_s: float) ->
     if not root.mark:
         return [f"the root of storage {root.name} was never marked"] * len(paths)
     end = time.monotonic() + patience_s
+    if isinstance(root, RemoteRoot):
+        return [_removed_by_server(root, path, end) for path in paths]
     with root.opened() as opened:
         return [_removed(root, str(opened), path, end) for path in paths]
+
+
+def _removed_by_server(root: RemoteRoot, path: str, end: float) -> str:
+    if time.monotonic() > end:
+        return LATE
+    try:
+        root.remove(path)
+    except StorageDown:
+        raise
+    except OSError as problem:
+        return f"{path} cannot be removed: {problem.strerror or problem}"
+    return ""
 
 
 def _removed(root: StorageRoot, opened: str, path: str, end: float) -> str:

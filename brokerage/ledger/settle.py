@@ -24,15 +24,7 @@ from brokerage.ledger.transfers.withdrawal import withdraw
 from brokerage.models import JobInput, JobResult
 from brokerage.models.job import NOTES
 from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
-from brokerage.rules.dispatch.settlement import (
-    Ending,
-    JobOrder,
-    Report,
-    ReportedOutput,
-    Settlement,
-    first_line,
-    settle,
-)
+from brokerage.rules.dispatch.settlement import Ending, JobOrder, Report, ReportedOutput, Settlement, first_line, settle
 from brokerage.states import INPUT_MISSING, JOB
 from workqueues.ledger.files import Hold, hold_on, settling
 from workqueues.ledger.moves import Stale

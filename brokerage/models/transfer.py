@@ -132,6 +132,7 @@ class TransferWish(models.Model):
     )
 
     class Meta:
+        verbose_name_plural = "transfer wishes"
         constraints = [
             models.UniqueConstraint(
                 fields=["transfer", "job_id", "role"], name="transfer_wish_once", condition=Q(job_id__isnull=False)
@@ -237,6 +238,7 @@ class LocalCopy(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        verbose_name_plural = "local copies"
         indexes = [
             models.Index(F("urgency").desc(), F("created_at"), name="local_copy_waiting", condition=Q(status="waiting")),
             models.Index(fields=["claimed_until"], name="local_copy_claimed", condition=Q(status="copying")),

@@ -20,6 +20,7 @@ from brokerage.ledger.transfers.local_copies import (
     forget_copies,
     order_copies,
 )
+from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import StorageRoot
 from brokerage.queries.pilots import storage_roots
 from brokerage.transfers.port import CopyOrder, CopyReport, CopyState, Refusal, StoredCopy
@@ -103,20 +104,29 @@ class Local:
 class _Removal(threading.Thread):
     """Removes copies from one endpoint. `left`: those that may still be there, at first all."""
 
-    def __init__(self, root: StorageRoot, copies: Sequence[StoredCopy], busy: set[str]) -> None:
+    def __init__(self, root: StorageRoot | RemoteRoot, copies: Sequence[StoredCopy], busy: set[str]) -> None:
         super().__init__(daemon=True)
         self._root, self._copies, self._busy = root, copies, busy
         self.left: dict[StoredCopy, str] = dict.fromkeys(copies, f"{root.name} did not answer in time")
 
     def run(self) -> None:
         try:
-            with self._root.opened() as opened:
-                faults = {copy: self._remove(opened, copy) for copy in self._copies}
+            if isinstance(self._root, RemoteRoot):
+                faults = {copy: self._remove_by_server(self._root, copy) for copy in self._copies}
+            else:
+                with self._root.opened() as opened:
+                    faults = {copy: self._remove(opened, copy) for copy in self._copies}
             self.left = {copy: fault for copy, fault in faults.items() if fault}
         except OSError as problem:
             self.left = dict.fromkeys(self._copies, f"{self._root.name}: {problem.strerror or problem}")
         finally:
             self._busy.discard(self._root.name)
+
+    def _remove_by_server(self, root: RemoteRoot, copy: StoredCopy) -> str:
+        if fault := path_fault(copy.path):
+            return fault
+        root.remove(copy.path)
+        return ""
 
     def _remove(self, opened: Path, copy: StoredCopy) -> str:
         if fault := path_fault(copy.path):

@@ -15,13 +15,42 @@ from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.pilots import note_vain_ask
+from brokerage.ledger.transfers.asking import ask
+from brokerage.ledger.transfers.ends import finish
+from brokerage.ledger.transfers.moves import TransferMove
 from brokerage.ledger.waits import grid_changed
-from brokerage.models import ComputingQueue, DeclaredSlots, Feed, Link, LocalOverride, Measured, Pilot, Software
+from brokerage.models import (
+    ComputingQueue,
+    DeclaredSlots,
+    Feed,
+    Link,
+    LinkHour,
+    LinkLoad,
+    LocalCopy,
+    LocalOverride,
+    Measured,
+    Pilot,
+    Software,
+    StorageEndpoint,
+    TransferLink,
+)
 from brokerage.rules.dispatch.matching import Resource
-from tests.builders import grid, parameters, submitted
+from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
+from tests.builders import catalogue_dataset, grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
 from workqueues.ledger.submit import submit
-from workqueues.models import Dataset, EventRange, File, FileChange, GlobalShare, ProcessLock, ReadGrant, Task
+from workqueues.models import (
+    CatalogueFile,
+    Dataset,
+    EventRange,
+    File,
+    FileChange,
+    GlobalShare,
+    ProcessLock,
+    ReadGrant,
+    Task,
+    TaskThrottle,
+)
 from workqueues.rules.refine import InputWriterFacts
 
 
@@ -83,6 +112,7 @@ def campaign() -> Task:
     note_vain_ask(idle.id, alpha.id, Resource(alpha.name, 1), 1.0)
     run_agent("slots", looked=True)
     grid_facts(alpha, beta)
+    moved(task, alpha, beta)
     assert Agent.objects.exists()
     task.refresh_from_db()
     return task
@@ -96,3 +126,22 @@ def grid_facts(alpha: ComputingQueue, beta: ComputingQueue) -> None:
     Software.objects.create(queue=alpha.name, document={"cvmfs": ["atlas"]})
     LocalOverride.objects.create(kind="queue", name=beta.name, attribute="status", value="brokeroff", reason="water leak")
     Feed.objects.create(name="queues", kind="cric-queues", place="https://cric.example.org/queues.json")
+
+
+def moved(task: Task, alpha: ComputingQueue, beta: ComputingQueue) -> None:
+    """Rows in the tables of transfers: a file that came, one that is asked for, and what is counted and said of links."""
+    catalogue_dataset("moved", 2)
+    files = CatalogueFile.objects.filter(dataset__name="moved").order_by("id")
+    plain = FileWish(0, "BETA_DISK", "input", PRODUCTION_INPUT, "demo", "ada", task_id=task.id, dataset_id=1)
+    first, _ = ask([plain._replace(file_id=file.id) for file in files], "test")
+    assert first is not None
+    finish([TransferMove(first)], "test")
+    source, destination = (StorageEndpoint.objects.get(name=f"{queue.name}_DISK") for queue in (alpha, beta))
+    LocalCopy.objects.create(
+        source=source, destination=destination, source_path="a", destination_path="a", bytes=1, checksum="00000001"
+    )
+    TransferLink.objects.create(source_id=alpha.site_id, destination_id=beta.site_id, max_active=3)
+    TaskThrottle.objects.create(task=task, cause="disk_transfers", why="120 GB are on the way, 100 GB may be")
+    link = {"source": alpha.site_id, "destination": beta.site_id}
+    LinkLoad.objects.create(**link, activity=PRODUCTION_INPUT, files=1, bytes=1000)
+    LinkHour.objects.create(**link, hour=task.creation_date, files=1, bytes=1000, busy_s=1)

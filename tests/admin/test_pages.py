@@ -20,7 +20,7 @@ ADMINS = {model: page for model, page in admin.site._registry.items() if model._
 EDITED = {
     *("Site", "StorageEndpoint", "ComputingQueue", "QueueStorage", "LocalOverride", "Feed"),
     *("WorkQueue", "GlobalShare", "ReadGrant"),
-    *("Link", "Software", "DeclaredSlots", "Measured"),
+    *("Link", "Software", "DeclaredSlots", "Measured", "TransferLink"),
 }
 """Models that people edit; all others are written by the system alone."""
 

@@ -15,7 +15,7 @@ from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, cut, pretty
 from workqueues.ledger.commands import command_task
-from workqueues.models import JobParamsTemplate, Task, TaskParams
+from workqueues.models import JobParamsTemplate, Task, TaskParams, TaskThrottle
 from workqueues.rules.task.commands import COMMANDS, Action, Command
 
 MOST_AT_ONCE = 200
@@ -85,6 +85,7 @@ class TaskAdmin(ReadOnlyAdmin):
         ("jobs", "brokerage_job", "task_id"),
         ("decisions", "brokerage_decision", "task_id"),
         ("children", "workqueues_task", "parent_tid"),
+        ("throttles", "workqueues_taskthrottle", "task_id"),
     )
     actions = tuple(_admin_action(command, action) for command in COMMANDS.values() for action in command.actions)
 
@@ -134,6 +135,18 @@ class TaskParamsAdmin(ReadOnlyAdmin):
 class JobParamsTemplateAdmin(ReadOnlyAdmin):
     list_display = ("task", "job_params_template")
     list_select_related = ("task",)
+    number_fields = ("task_id",)
+    search_fields = ("=task__task_name",)
+    search_help_text = "Number or name of the task."
+
+
+@admin.register(TaskThrottle)
+class TaskThrottleAdmin(ReadOnlyAdmin):
+    """Causes for which tasks are throttled now."""
+
+    list_display = ("task", "cause", "since", "until", "why")
+    list_select_related = ("task",)
+    list_filter = ("cause",)
     number_fields = ("task_id",)
     search_fields = ("=task__task_name",)
     search_help_text = "Number or name of the task."
