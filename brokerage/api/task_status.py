@@ -34,12 +34,21 @@ class ErrorsShown(serializers.Serializer[Any]):
     job_id = serializers.IntegerField(help_text="the newest of the jobs")
 
 
+class ThrottleShown(serializers.Serializer[Any]):
+    """A cause for which the task is throttled."""
+
+    cause = serializers.CharField(help_text="attempts, disk_transfers, tape_staging, failing or operator")
+    why = serializers.CharField(help_text="the cause with its numbers")
+    until = serializers.DateTimeField(allow_null=True, help_text="when it ends by itself; null: when what caused it is over")
+
+
 class TaskStatusShown(serializers.Serializer[Any]):
     """Where a task stands."""
 
     status = serializers.CharField()
     headline = serializers.CharField(help_text="the one line")
     next_look_at = serializers.DateTimeField(allow_null=True)
+    throttles = ThrottleShown(many=True, help_text="why it is throttled; empty where no cause holds")
     reasons = ReasonShown(many=True, help_text="the most telling first; empty once it has ended")
     job_errors = ErrorsShown(many=True, help_text="with what its jobs ended that did not finish, the most frequent code first")
 

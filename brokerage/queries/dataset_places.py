@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 
 _PLACES = """
 SELECT d.id, p.storage, p.role, count(c.id) FILTER (WHERE NOT c.moving OR c.alive),
@@ -52,10 +52,10 @@ class PlaceOfDataset(NamedTuple):
         return self.there == self.files > 0
 
 
-def dataset_places(dataset_ids: Collection[int]) -> Mapping[int, Sequence[PlaceOfDataset]]:
+def dataset_places(dataset_ids: Collection[int], using: str = DEFAULT_DB_ALIAS) -> Mapping[int, Sequence[PlaceOfDataset]]:
     """The places of outputs by dataset; those that stay where they are made have none. The cost grows with their files."""
     places: dict[int, list[PlaceOfDataset]] = defaultdict(list)
-    with connection.cursor() as cursor:
+    with connections[using].cursor() as cursor:
         cursor.execute(_PLACES, [list(dataset_ids)])
         for dataset_id, *columns in cursor.fetchall():
             places[dataset_id].append(PlaceOfDataset(*columns))

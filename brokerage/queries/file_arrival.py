@@ -8,24 +8,31 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel import clock
 from brokerage.models import ReplicaChange, Transfer, TransferChange
 from brokerage.queries.copy_places import copy_places, link_facts
 from brokerage.rules.explain.file_arrival import MOST_AHEAD, Bringing, FileArrival, FileCopy, LinkLoad
+from brokerage.rules.transfers.room import link_limit, plain_limit
 from brokerage.rules.transfers.sources import choose_source
 from brokerage.states import TRANSFER
 from workqueues.models import CatalogueFile, Replica
 
 _LOAD = f"""
-SELECT
-    (SELECT count(*) FROM brokerage_transfer
-        WHERE status IN ({TRANSFER.active.sql}) AND source_site = %(source)s AND destination_site = %(destination)s),
+SELECT a.on_link, a.plain, a.into, a.out_of,
     (SELECT count(*) FROM (
         SELECT FROM brokerage_transfer
-        WHERE status = 'queued' AND next_at IS NULL AND source_site = %(source)s AND destination_site = %(destination)s
+        WHERE status = 'queued' AND next_at IS NULL AND source_site = %(source_site)s AND destination_site = %(destination_site)s
             AND (express, priority, -id) > (%(express)s, %(priority)s, -%(id)s)
         LIMIT %(most)s) AS before),
-    (SELECT max_active FROM brokerage_transferlink WHERE source_id = %(source)s AND destination_id = %(destination)s)
+    l.max_active, coalesce(l.halved_until > now(), false)
+FROM (
+    SELECT count(*) FILTER (WHERE source_site = %(source_site)s AND destination_site = %(destination_site)s) AS on_link,
+        count(*) FILTER (
+            WHERE source_site = %(source_site)s AND destination_site = %(destination_site)s AND NOT express) AS plain,
+        count(*) FILTER (WHERE destination = %(destination)s) AS into, count(*) FILTER (WHERE source = %(source)s) AS out_of
+    FROM brokerage_transfer WHERE status IN ({TRANSFER.active.sql})) AS a
+    LEFT JOIN brokerage_transferlink l ON l.source_id = %(source_site)s AND l.destination_id = %(destination_site)s
 """
 
 
@@ -88,15 +95,15 @@ def _looked_at(transfer: Transfer, copies: Sequence[FileCopy], using: str) -> Br
 
 
 def _load(transfer: Transfer, using: str) -> LinkLoad:
-    values: dict[str, Any] = {
-        "source": transfer.source_site,
-        "destination": transfer.destination_site,
-        "express": transfer.express,
-        "priority": transfer.priority,
-        "id": transfer.id,
-        "most": MOST_AHEAD,
-    }
+    """By the limits that the agent goes by."""
+    config = gdpconfig.component("transfers")
+    names = ("source", "source_site", "destination", "destination_site", "express", "priority", "id")
+    values: dict[str, Any] = {name: getattr(transfer, name) for name in names} | {"most": MOST_AHEAD}
     with connections[using].cursor() as cursor:
         cursor.execute(_LOAD, values)
-        active, ahead, most = cursor.fetchone()
-    return LinkLoad(active, most, ahead)
+        on_link, plain, into, out_of, ahead, given, halved = cursor.fetchone()
+    limit = link_limit(given, halved, config["LINK_ACTIVE"])
+    room_for_plain = plain_limit(limit, config["EXPRESS_SLOTS"])
+    by_plain = not transfer.express and (room_for_plain <= 0 or plain >= room_for_plain) and on_link < limit
+    active, most = (plain, room_for_plain) if by_plain else (on_link, limit)
+    return LinkLoad(active, most, ahead, halved, into, out_of, config["STORAGE_ACTIVE"])

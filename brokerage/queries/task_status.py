@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.duties import AgentDuty, Health, agent_of, health
 from broker_site.foundation.kernel import clock
 from brokerage.queries.job_errors import job_errors
-from brokerage.rules.explain.task_status_text import ParentTask, PausedFiles, QueueLoad, SuspectFiles, TaskStatus
+from brokerage.rules.explain.task_status_text import ParentTask, PausedFiles, QueueLoad, SuspectFiles, TaskStatus, ThrottleCause
 from brokerage.states import JOB
 from workqueues.models import Task
 from workqueues.queries.units import throttle_reason
@@ -36,6 +37,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         old_status=task.old_status,
         next_look_at=None if task.quarantined_at else task.next_look_at,
         throttled_until=task.throttled_time,
+        throttles=around.throttles,
         command_by=task.command_by,
         throttle="" if task.quarantined_at else throttle_reason(task, using),
         parent=around.parent,
@@ -50,7 +52,8 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
 
 class Surroundings(NamedTuple):
     """What of other tables a task hangs on: its parent, which is of the same VO; ready files that are not given to jobs; files of
-    masters that wait since a try failed, or since a file beside them is held back; last success and error of the agent.
+    masters that wait since a try failed, or since a file beside them is held back; last success and error of the agent; why
+    it is throttled.
     """
 
     parent: ParentTask | None
@@ -58,6 +61,7 @@ class Surroundings(NamedTuple):
     failed: PausedFiles
     partnerless: PausedFiles
     agent: tuple[datetime | None, datetime | None]
+    throttles: Sequence[ThrottleCause]
 
 
 def surroundings(task_id: int, vo: str, parent_id: int, agent: str, using: str = "default") -> Surroundings:
@@ -65,7 +69,10 @@ def surroundings(task_id: int, vo: str, parent_id: int, agent: str, using: str =
     with connections[using].cursor() as cursor:
         cursor.execute(
             f"""
-            SELECT p.id, p.task_name, p.status, f.n, f.reason, w.n, w.due, w.beside, w.beside_due, a.last_success, a.last_error_at
+            SELECT p.id, p.task_name, p.status, f.n, f.reason, w.n, w.due, w.beside, w.beside_due, a.last_success,
+                a.last_error_at, ARRAY(SELECT cause FROM workqueues_taskthrottle WHERE task_id = %(task)s ORDER BY cause),
+                ARRAY(SELECT why FROM workqueues_taskthrottle WHERE task_id = %(task)s ORDER BY cause),
+                ARRAY(SELECT until FROM workqueues_taskthrottle WHERE task_id = %(task)s ORDER BY cause)
             FROM (SELECT count(*) AS n, min(held) AS reason FROM workqueues_file WHERE task_id = %(task)s AND held <> '') AS f
             CROSS JOIN (
                 SELECT count(*) FILTER (WHERE tried) AS n, min(due) FILTER (WHERE tried) AS due,
@@ -83,13 +90,14 @@ def surroundings(task_id: int, vo: str, parent_id: int, agent: str, using: str =
             """,
             {"task": task_id, "vo": vo, "parent": parent_id, "agent": agent, "most": MOST_PAUSED + 1},
         )
-        known_parent, name, status, n, reason, n_failed, due, n_beside, beside_due, *agent_times = cursor.fetchone()
+        known_parent, name, status, n, reason, n_failed, due, n_beside, beside_due, *more = cursor.fetchone()
     return Surroundings(
         ParentTask(known_parent, name, status) if known_parent else None,
         SuspectFiles(n, reason or ""),
         PausedFiles(n_failed, due, n_failed + n_beside > MOST_PAUSED),
         PausedFiles(n_beside, beside_due, n_failed + n_beside > MOST_PAUSED),
-        (agent_times[0], agent_times[1]),
+        (more[0], more[1]),
+        [ThrottleCause(*cause) for cause in zip(*more[2:], strict=True)],
     )
 
 

@@ -6,14 +6,18 @@ Numbers are bounded, so that they cost the same however much is queued; those th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import Max, Sum
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel import clock
-from brokerage.models import TransferLink
+from brokerage.models import LinkLoad, TransferLink
+from brokerage.rules.transfers.room import link_limit
 from brokerage.states import TRANSFER
 
 MOST = 10_000
@@ -58,7 +62,9 @@ class LinkRow:
     """One link. Bytes are those of the transfers beside them; `done`, `failed`, `mb_per_s`: in the last hour.
 
     `queued` counts those that rest too. `failures`: reason -> transfers that failed with it in the last hour, or rest after it.
-    `max_active`: None as configured; `limit_mb_per_s`: None without a limit. `blocked_until`: only while it is blocked.
+    `max_active`: of the link's own, None as configured; `most_active`: in force, by the agent's rule; `halved_until`: only while
+    failures halve it; `attempts_done`, `attempts_failed`: those by which it is judged. `limit_mb_per_s`: None without a limit.
+    `blocked_until`: only while it is blocked. `load_files`, `load_bytes`, `mbps_1h`, `mbps_1d`: the figures that brokerage reads.
     """
 
     source: str
@@ -73,9 +79,17 @@ class LinkRow:
     mb_per_s: float = 0.0
     failures: tuple[tuple[str, int], ...] = ()
     max_active: int | None = None
+    most_active: int = 0
+    halved_until: datetime | None = None
+    attempts_done: int = 0
+    attempts_failed: int = 0
     limit_mb_per_s: float | None = None
     blocked_until: datetime | None = None
     blocked_why: str = ""
+    load_files: int = 0
+    load_bytes: int = 0
+    mbps_1h: float | None = None
+    mbps_1d: float | None = None
 
     @property
     def bounded(self) -> bool:
@@ -101,9 +115,10 @@ def link_rows(sites: Collection[str] | None = None, using: str = DEFAULT_DB_ALIA
             if reason and what in _FAILURES:
                 failures[link][reason] += n
     limits = {(link.source_id, link.destination_id): link for link in TransferLink.objects.using(using).all()}
+    loads = _loads(using)
     links = [
-        _row(link, found.get(link, {}), failures.get(link, {}), limits.get(link))
-        for link in {*found, *limits}
+        _row(link, found.get(link, {}), failures.get(link, {}), limits.get(link), loads.get(link, _NO_LOAD))
+        for link in {*found, *limits, *(link for link, load in loads.items() if load.load_files)}
         if sites is None or not set(sites).isdisjoint(link)
     ]
     return sorted(links, key=lambda row: (-row.queued - row.active, row.source, row.destination))
@@ -111,22 +126,46 @@ def link_rows(sites: Collection[str] | None = None, using: str = DEFAULT_DB_ALIA
 
 def link_row(source: str, destination: str, using: str = DEFAULT_DB_ALIAS) -> LinkRow:
     """One link, whether anything is on it or not."""
+    link = source, destination
     rows = link_rows({source}, using)
-    return next((row for row in rows if (row.source, row.destination) == (source, destination)), LinkRow(source, destination))
+    known = next((row for row in rows if (row.source, row.destination) == link), None)
+    return known or _row(link, {}, {}, None, _loads(using).get(link, _NO_LOAD))
 
 
+class _Load(NamedTuple):
+    """Own figures of a link."""
+
+    load_files: int = 0
+    load_bytes: int = 0
+    mbps_1h: float | None = None
+    mbps_1d: float | None = None
+
+
+_NO_LOAD = _Load()
 _FAILURES = frozenset({"resting", "failed"})
 
 
+def _loads(using: str) -> Mapping[tuple[str, str], _Load]:
+    """Own figures of all links: open files of all activities together; the rates are the link's, the same for each activity."""
+    summed = LinkLoad.objects.using(using).values_list("source", "destination")
+    figures = summed.annotate(n=Sum("files"), size=Sum("bytes"), hour=Max("mbps_1h"), day=Max("mbps_1d")).order_by()
+    return {(source, to): _Load(n, int(size), hour, day) for source, to, n, size, hour, day in figures}
+
+
 def _row(
-    link: tuple[str, str], figures: dict[str, tuple[int, int]], failures: dict[str, int], limits: TransferLink | None
+    link: tuple[str, str],
+    figures: dict[str, tuple[int, int]],
+    failures: dict[str, int],
+    limits: TransferLink | None,
+    load: _Load,
 ) -> LinkRow:
     (due, due_bytes), (resting, resting_bytes), (active, active_bytes), (done, done_bytes), (failed, _) = (
         figures.get(what, (0, 0)) for what in ("due", "resting", "active", "done", "failed")
     )
-    blocked = limits is not None and limits.blocked_until is not None and limits.blocked_until > clock.now()
+    source, destination = link
     return LinkRow(
-        *link,
+        source,
+        destination,
         queued=due + resting,
         queued_bytes=due_bytes + resting_bytes,
         resting=resting,
@@ -136,8 +175,26 @@ def _row(
         failed=failed,
         mb_per_s=round(done_bytes / 1e6 / HOUR_S, 3),
         failures=tuple(sorted(failures.items(), key=lambda pair: (-pair[1], pair[0]))),
-        max_active=limits.max_active if limits else None,
-        limit_mb_per_s=limits.mb_per_s if limits else None,
-        blocked_until=limits.blocked_until if limits and blocked else None,
-        blocked_why=limits.blocked_why if limits and blocked else "",
+        load_files=load.load_files,
+        load_bytes=load.load_bytes,
+        mbps_1h=load.mbps_1h,
+        mbps_1d=load.mbps_1d,
+        **_said(limits or TransferLink()),
     )
+
+
+def _said(link: TransferLink) -> dict[str, Any]:
+    """Limits in force on a link, and what became of the attempts by which it is judged."""
+    now, config = clock.now(), gdpconfig.component("transfers")
+    halved, blocked = (until is not None and until > now for until in (link.halved_until, link.blocked_until))
+    counted = link.counted_since is not None and link.counted_since > now - timedelta(seconds=config["LINK_WINDOW"])
+    return {
+        "max_active": link.max_active,
+        "most_active": link_limit(link.max_active, halved, config["LINK_ACTIVE"]),
+        "halved_until": link.halved_until if halved else None,
+        "attempts_done": link.n_done if counted else 0,
+        "attempts_failed": link.n_failed if counted else 0,
+        "limit_mb_per_s": link.mb_per_s,
+        "blocked_until": link.blocked_until if blocked else None,
+        "blocked_why": link.blocked_why if blocked else "",
+    }

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from brokerage.models import StorageEndpoint, TransferLink
 from brokerage.rules.grid.storage_root import access_left
-from brokerage.rules.transfers.room import Active, Waiting, Way
+from brokerage.rules.transfers.room import Active, Waiting, Way, link_limit
 from brokerage.states import TRANSFER
 from workqueues.models import ShareStanding
 
@@ -102,9 +102,8 @@ def link_limits(default: int) -> Mapping[Way, int]:
     halved = Q(halved_until__gt=Now())
     rows = rows.annotate(halved=halved)
     return {
-        Way(source, to): max(1, limit // 2) if half else limit
+        Way(source, to): link_limit(given, half, default)
         for source, to, given, half in rows.values_list("source_id", "destination_id", "max_active", "halved")
-        for limit in [default if given is None else given]
     }
 
 

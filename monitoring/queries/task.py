@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
+
 from broker_site.foundation.access.permissions import VoScope
+from brokerage.queries.dataset_places import PlaceOfDataset, dataset_places
 from brokerage.states import JOB
 from monitoring.queries.database import alias, rows
-from monitoring.queries.tasks import Files, files_of
+from monitoring.queries.tasks import FILE_COUNTERS, Files, files_in, files_of
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.states import INPUT_TYPES, MASTER_TYPES, OUTPUT_TYPES
@@ -18,6 +21,8 @@ MOST_JOBS = 100_000
 """Jobs of a task that are counted by state; beyond, numbers are lower bounds."""
 MOST_DATASETS = 200
 MOST_RELATIVES = 50
+MOST_PLACED = 20_000
+"""Output files of a task that are looked for where they are wanted, each time that its page is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +93,17 @@ class JobCounts:
 
 @dataclass(frozen=True, slots=True)
 class TaskSummary:
-    """A task and its surroundings. `task` is the row itself, read only, with its parameters."""
+    """A task and its surroundings. `task` is the row itself, read only, with its parameters.
+
+    `places`: a dataset, and how far it is where it is wanted.
+    """
 
     task: Task
     parameters: Mapping[str, Any]
     job_params_template: str
     files: Files
     datasets: list[DatasetRow]
+    places: list[tuple[str, PlaceOfDataset]]
     parent: RelatedTask | None
     children: list[RelatedTask]
     jobs: JobCounts
@@ -107,14 +116,15 @@ def find_task(task_id: int, scope: VoScope) -> Task | None:
 
 
 def task_facts(task: Task, scope: VoScope) -> TaskSummary:
-    """What belongs to a task; four statements."""
-    relatives = _relatives(task, scope)
+    """What belongs to a task; four statements at most."""
+    relatives, datasets = _relatives(task, scope), list(_stored_datasets(task.id))
     return TaskSummary(
         task=task,
         parameters=task.params.task_params if hasattr(task, "params") else {},
         job_params_template=task.job_params_template.job_params_template if hasattr(task, "job_params_template") else "",
-        files=files_of([task.id]).get(task.id, Files()),
-        datasets=_datasets(task.id),
+        files=_files(task.id, datasets),
+        datasets=_dataset_rows(datasets),
+        places=_places(datasets),
         parent=next((r for r in relatives if r.id == task.parent_tid), None),
         children=[r for r in relatives if r.id != task.parent_tid],
         jobs=count_jobs(task.id),
@@ -128,7 +138,28 @@ SAME = (
 """Columns of a dataset that are shown as they are stored."""
 
 
-def _datasets(task_id: int) -> list[DatasetRow]:
+def _stored_datasets(task_id: int) -> QuerySet[Dataset]:
+    return Dataset.objects.using(alias()).filter(task_id=task_id).order_by("id")[:MOST_DATASETS]
+
+
+def _files(task_id: int, datasets: Sequence[Dataset]) -> Files:
+    """What became of the files of its master datasets; those that are shown are all in most cases."""
+    if len(datasets) >= MOST_DATASETS:
+        return files_of([task_id]).get(task_id, Files())
+    masters = [d for d in datasets if d.type in MASTER_TYPES and d.master_id is None and not d.excluded]
+    return files_in([tuple(getattr(d, name) for name in FILE_COUNTERS) for d in masters]) if masters else Files()
+
+
+def _places(datasets: Sequence[Dataset]) -> list[tuple[str, PlaceOfDataset]]:
+    """How far outputs are where they are wanted, by name of the dataset; one statement, none where they stay or are too many."""
+    wanted = {d.id: d for d in datasets if d.type in OUTPUT_TYPES and (d.collected_at or d.destination)}
+    if not wanted or sum(d.n_files for d in wanted.values()) > MOST_PLACED:
+        return []
+    found = dataset_places(wanted, alias())
+    return [(wanted[id_].dataset_name, place) for id_ in wanted for place in found.get(id_, ())]
+
+
+def _dataset_rows(datasets: Sequence[Dataset]) -> list[DatasetRow]:
     table = [
         DatasetRow(
             **{name: getattr(dataset, name) for name in SAME},
@@ -137,7 +168,7 @@ def _datasets(task_id: int) -> list[DatasetRow]:
             n_events_used=dataset.n_events_used or 0,
             dealt=dealt_out(dataset.attributes) if dataset.master_id is not None and dataset.type in MASTER_TYPES else "",
         )
-        for dataset in Dataset.objects.using(alias()).filter(task_id=task_id).order_by("id")[:MOST_DATASETS]
+        for dataset in datasets
     ]
     return sorted(table, key=lambda row: (not row.is_input, row.secondary))
 

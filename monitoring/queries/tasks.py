@@ -41,6 +41,10 @@ class Files:
         return self.finished * 100 // self.total if self.total else 0
 
 
+FILE_COUNTERS = ("n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_files_missing")
+"""Columns of a master dataset that say what became of its files."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskRow:
     """One task in the list. `progress`: percent of input files finished; `jobs_waiting`: jobs that no pilot has, `jobs_running`:
@@ -114,13 +118,14 @@ def files_of(task_ids: Sequence[int]) -> dict[int, Files]:
     if not task_ids:
         return {}
     masters = Dataset.objects.using(alias()).filter(task_id__in=task_ids, type__in=MASTER_TYPES, master=None, excluded=False)
-    columns = ("n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_files_missing")
     counts: dict[int, list[tuple[int, ...]]] = defaultdict(list)
-    for task_id, *numbers in masters.values_list("task_id", *columns):
+    for task_id, *numbers in masters.values_list("task_id", *FILE_COUNTERS):
         counts[task_id].append(tuple(numbers))
-    files = {}
-    for task_id, datasets in counts.items():
-        wanted, used, finished, failed, lost = (sum(column) for column in zip(*datasets, strict=True))
-        # The counters are written one after another, so for a moment they need not add up.
-        files[task_id] = Files(finished, failed, max(used - finished - failed, 0), max(wanted - used, 0), lost)
-    return files
+    return {task_id: files_in(datasets) for task_id, datasets in counts.items()}
+
+
+def files_in(masters: Sequence[tuple[int, ...]]) -> Files:
+    """The same of the FILE_COUNTERS of master datasets."""
+    wanted, used, finished, failed, lost = (sum(column) for column in zip(*masters, strict=True))
+    # The counters are written one after another, so for a moment they need not add up.
+    return Files(finished, failed, max(used - finished - failed, 0), max(wanted - used, 0), lost)

@@ -13,6 +13,8 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from django.core import signing
 from django.db.models import Max, QuerySet
 
+from broker_site.foundation.rest.paging import LARGEST_ID
+
 WINDOW = 100_000
 COUNTED = 10_000
 """Largest number that a list counts to."""
@@ -86,7 +88,7 @@ def page(
     table: QuerySet[Any], read: Callable[[QuerySet[Any]], list[Row]], size: int, cursor: Cursor | None, *, narrow: bool
 ) -> Page[Row]:
     """One page of `table`. `narrow`: the filter uses an index of its own, so that no window is needed."""
-    top = newest_id(table)
+    top = LARGEST_ID - 1 if narrow else newest_id(table)
     if cursor is not None and cursor.direction == "newer":
         part = _newer(table, read, size, cursor.id, top, narrow)
     else:

@@ -47,7 +47,7 @@ def test_the_datasets_of_a_task_are_copied_to_its_destination_when_it_has_ended(
     run_agents()
     task.refresh_from_db()
     assert task.status == "done"
-    assert set(Transfer.objects.values_list("destination", "activity", "status")) == {("FAR_DISK", "Analysis Output", "queued")}
+    assert set(Transfer.objects.values_list("destination", "activity", "ended_at")) == {("FAR_DISK", "Analysis Output", None)}
     assert set(TransferWish.objects.values_list("role", "job_id", "task_id", "owner")) == {("dataset", None, task.id, "ada")}
     out = Dataset.objects.get(dataset_name="t.EVT")
     assert dataset_places([out.id]) == {out.id: [PlaceOfDataset("FAR_DISK", "destination", 2, 0, 2, 0)]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 from uuid import uuid4
@@ -14,17 +15,19 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.access.models import Audit
+from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.kernel import clock
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
-from brokerage.models import Transfer, TransferLink, TransferWish
+from brokerage.models import LinkLoad, Transfer, TransferLink, TransferWish
 from brokerage.rules.explain.file_arrival import REASON_WORDS
 from brokerage.rules.transfers.reasons import REASONS
 from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
 from tests.builders import catalogue_dataset, grid, parameters, submitted
 from tests.monitoring.answers import MOST_STATEMENTS, counted, shown, text
 from tests.pages.scene import visitor
-from workqueues.models import CatalogueFile, Task
+from workqueues.models import CatalogueFile, Dataset, Task, TaskThrottle
 
 pytestmark = pytest.mark.django_db
 TURN = (
@@ -40,10 +43,13 @@ def task() -> Task:
     return submitted(parameters("t"))
 
 
+def wish_of(n: int) -> FileWish:
+    file = CatalogueFile.objects.order_by("id")[n]
+    return FileWish(file.id, "BETA_DISK", "input", PRODUCTION_INPUT, "demo", "ada", dataset_id=1)
+
+
 def asked(task: Task, **more: Any) -> int:
-    file = CatalogueFile.objects.order_by("id")[0]
-    plain = FileWish(file.id, "BETA_DISK", "input", PRODUCTION_INPUT, "demo", "ada", task_id=task.id, dataset_id=1)
-    (transfer,) = ask([plain._replace(**more)], "test")
+    (transfer,) = ask([wish_of(0)._replace(**{"task_id": task.id, **more})], "test")
     assert transfer is not None
     return transfer
 
@@ -136,6 +142,66 @@ def test_a_blocked_link_holds_files_with_its_reason_until_it_is_opened(task: Tas
     assert not TransferLink.objects.exists()
     assert told("d", "d.000000", "--at", "BETA_DISK") == TURN
     assert Audit.objects.filter(act="link.edit").count() == 2
+
+
+def test_sentence_and_table_tell_the_limit_that_the_agent_goes_by(task: Task) -> None:
+    asked(task)
+    ada, later = client(), clock.now() + timedelta(minutes=5)
+    (row,) = ada.get("/links.json").json()["rows"]
+    assert (row["max_active"], row["most_active"], row["halved_until"]) == (None, 60, None)
+    set_override("transfers", "LINK_ACTIVE", 0, who="test", why="closed")
+    assert "the link from SITE_ALPHA to SITE_BETA, on which no transfer may begin" in told("d", "d.000000", "--at", "BETA_DISK")
+    TransferLink.objects.create(
+        source_id="SITE_ALPHA", destination_id="SITE_BETA", max_active=2, halved_until=later,
+        counted_since=clock.now(), n_done=1, n_failed=4,
+    )  # fmt: skip
+    (row,) = ada.get("/links.json").json()["rows"]
+    assert (row["max_active"], row["most_active"], row["attempts_done"], row["attempts_failed"]) == (2, 1, 1, 4)
+    (active,) = ask([wish_of(1)._replace(task_id=task.id)], "test")
+    assert active is not None
+    begun = [TransferMove(active, new_key=uuid4(), source="ALPHA_DISK", site="SITE_ALPHA")]
+    move_transfers(begun, "submitting", "test", claim_s=60).run()
+    words = "where 1 of 1 transfers are under way, half as many as else since many failed; 0 go before it"
+    assert words in told("d", "d.000000", "--at", "BETA_DISK")
+    set_override("transfers", "STORAGE_ACTIVE", 1, who="test", why="narrow")
+    TransferLink.objects.all().delete()
+    set_override("transfers", "LINK_ACTIVE", 5, who="test", why="open")
+    words = "it waits for room at BETA_DISK, to which 1 of 1 transfers are under way"
+    assert words in told("d", "d.000000", "--at", "BETA_DISK")
+
+
+def test_opening_a_link_keeps_what_it_is_judged_by(task: Task) -> None:
+    TransferLink.objects.create(
+        source_id="SITE_ALPHA", destination_id="SITE_BETA", blocked_until=clock.now() + timedelta(hours=1), blocked_why="x",
+        counted_since=clock.now(), n_failed=4,
+    )  # fmt: skip
+    client().post("/links/SITE_ALPHA/SITE_BETA/edit/", {"act": "open"})
+    link = TransferLink.objects.get()
+    assert (link.blocked_until, link.n_failed) == (None, 4)
+
+
+def test_a_link_shows_what_the_brokerage_is_told_of_it(task: Task) -> None:
+    for activity, files in (("Production Input", 3), ("Production Output", 4)):
+        LinkLoad.objects.create(
+            source="SITE_ALPHA", destination="SITE_BETA", activity=activity, files=files, bytes=10**9, mbps_1h=12.5, mbps_1d=8
+        )
+    link = client().get("/api/v1/links/SITE_ALPHA/SITE_BETA/").json()
+    assert (link["load_files"], link["load_bytes"], link["mbps_1h"], link["mbps_1d"]) == (7, 2 * 10**9, 12.5, 8)
+    page = text(client().get("/links/SITE_ALPHA/SITE_BETA/"))
+    assert "12.50 MB/s in 1 h" in page
+    assert "7 files" in page
+
+
+def test_a_task_tells_where_its_outputs_are_wanted_and_why_it_is_throttled(task: Task) -> None:
+    Dataset.objects.create(
+        task=task, dataset_name="t.out", vo="demo", type="output", status="defined", n_files=1, collected_at="BETA_DISK",
+    )  # fmt: skip
+    catalogue_dataset("t.out", 1, storage="BETA_DISK")
+    TaskThrottle.objects.create(task=task, cause="disk_transfers", why="120 GB are on the way, 100 GB may be")
+    page = text(client().get(f"/tasks/{task.id}/"))
+    assert "1 of 1" in page.split("Where outputs are wanted")[1].split("</section>")[0]
+    told_by_rest = client().get(f"/api/v1/tasks/{task.id}/waiting/").json()
+    assert [cause["cause"] for cause in told_by_rest["throttles"]] == ["disk_transfers"]
 
 
 @pytest.mark.parametrize(

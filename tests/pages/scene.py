@@ -11,7 +11,7 @@ from brokerage.rules.dispatch.settlement import Report
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, try_take
 from workqueues.ledger.commands import command
-from workqueues.models import Task
+from workqueues.models import CatalogueFile, Replica, Task
 
 PASSWORD = "correct horse"
 
@@ -36,6 +36,7 @@ def make_scene() -> Scene:
     ComputingQueue.objects.filter(name="GAMMA").update(maxrss=2000, corecount=1)
     ComputingQueue.objects.filter(name="DELTA").update(status="offline")
     catalogue_dataset("mc23.input.EVNT", 6)
+    _read_everywhere("mc23.input.EVNT")
     done = _made(parameters("mc23.evgen.0001", nEvents=40, nEventsPerJob=10), queues)
     retrying = _made(reading("mc23.reco.0001", "mc23.input.EVNT", prodSourceLabel="managed"), queues, BAD)
     run_agents()
@@ -53,6 +54,13 @@ def make_scene() -> Scene:
     for task in (done, failed, retrying, running, pending, aborted, fresh):
         task.refresh_from_db()
     return Scene(done, failed, retrying, running, pending, aborted, fresh, queues)
+
+
+def _read_everywhere(dataset: str) -> None:
+    """A copy of its files at each site, so that jobs wait for none."""
+    files = CatalogueFile.objects.filter(dataset__name=dataset)
+    storages = ("BETA_DISK", "GAMMA_DISK", "DELTA_DISK")
+    Replica.objects.bulk_create(Replica(file=file, storage=storage) for file in files for storage in storages)
 
 
 def _made(params: dict[str, object], queues: dict[str, ComputingQueue], report: Report | None = None) -> Task:

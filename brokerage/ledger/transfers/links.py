@@ -25,7 +25,7 @@ def edit_link(caller: Principal, source: str, destination: str, changes: Mapping
         after = {**before, **changes}
         for name, value in after.items():
             setattr(link, name, value)
-        if after == NO_LIMITS:
+        if after == NO_LIMITS and link.counted_since is None:  # else the row says what became of attempts
             link.delete()
         else:
             link.save(update_fields=list(after))

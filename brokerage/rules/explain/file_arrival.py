@@ -46,11 +46,17 @@ class FileCopy:
 
 
 class LinkLoad(NamedTuple):
-    """What is on the link of a transfer: under way; at most so many may be, if that is set; due before it, at most MOST_AHEAD."""
+    """What is on the link of a transfer and at its ends, and what may be: under way on it (plain ones alone where only those
+    have no room), into its destination, out of its source; due before it, at most MOST_AHEAD. `halved`: by failures.
+    """
 
-    active: int = 0
-    most: int | None = None
+    active: int
+    most: int
     ahead: int = 0
+    halved: bool = False
+    into: int = 0
+    out_of: int = 0
+    storage_most: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +152,15 @@ def _turn(transfer: Bringing) -> str:
         return f"it waits for its turn to be brought{source}"
     link = f"from {transfer.source_site} to {transfer.destination_site}"
     ahead = f"{load.ahead:,}{' or more' if load.ahead >= MOST_AHEAD else ''} {'goes' if load.ahead == 1 else 'go'} before it"
-    if load.most is not None and load.active >= load.most:
-        return f"it waits for room on the link {link}, where {load.active:,} of {load.most:,} transfers are under way; {ahead}"
+    if load.most <= 0:
+        return f"it waits for the link {link}, on which no transfer may begin; {ahead}"
+    if load.active >= load.most:
+        halved = ", half as many as else since many failed" if load.halved else ""
+        under_way = f"{load.active:,} of {load.most:,} transfers are under way{halved}"
+        return f"it waits for room on the link {link}, where {under_way}; {ahead}"
+    for place, what, n in ((transfer.destination, "to", load.into), (transfer.source, "from", load.out_of)):
+        if place and n >= load.storage_most:
+            return f"it waits for room at {place}, {what} which {n:,} of {load.storage_most:,} transfers are under way; {ahead}"
     return f"it waits for its turn on the link {link}: {load.active:,} under way; {ahead}"
 
 

@@ -38,6 +38,20 @@ class SuspectFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class ThrottleCause:
+    """A cause for which the task is throttled, its numbers, and when it ends by itself, if it does."""
+
+    cause: str
+    why: str
+    until: datetime | None = None
+
+    def sentence(self) -> str:
+        """What holds, and until when."""
+        end = f"until {_stamp(self.until)}, or while this holds" if self.until else "while this holds"
+        return f"It makes no new jobs {end}: {self.why.rstrip('.')}."
+
+
+@dataclass(frozen=True, slots=True)
 class PausedFiles:
     """Input files that are given to jobs later: how many (`more`: at least), and when the next is due."""
 
@@ -104,6 +118,7 @@ class TaskStatus:
     old_status: str = ""
     next_look_at: datetime | None = None
     throttled_until: datetime | None = None
+    throttles: Sequence[ThrottleCause] = ()
     command_by: str = ""
     throttle: str = ""
     parent: ParentTask | None = None
@@ -120,6 +135,7 @@ class TaskStatus:
             "status": self.status,
             "headline": headline(self),
             "next_look_at": self.next_look_at,
+            "throttles": [asdict(cause) for cause in self.throttles],
             "reasons": [{"kind": r.kind, "message": r.message, "task_id": r.task_id} for r in reasons(self)],
             "job_errors": [asdict(group) for group in self.errors.groups],
         }
@@ -167,8 +183,10 @@ def _task(task: TaskStatus) -> list[Reason]:
         jobs = f"; it waits until {_count(live, 'job is', 'jobs are')} gone" if live else ""
         who = task.command_by or "somebody"
         lines.append(Reason("command", f"It is {COMMANDED[task.status]}, as {who} asked{jobs}.", "off"))
+    elif task.status == "throttled" and task.throttles:
+        lines += [Reason("throttled", cause.sentence()) for cause in task.throttles]
     elif task.status == "throttled" and task.throttled_until is not None:
-        until = f"{task.throttled_until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        until = _stamp(task.throttled_until)
         lines.append(Reason("throttled", f"It makes no new jobs until {until}, because too many of its tries failed."))
     elif task.reason:
         lines.append(Reason("reason", _sentence(task.reason)))
@@ -237,6 +255,10 @@ def _agent(task: TaskStatus) -> list[Reason]:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:].rstrip('.')}."
+
+
+def _stamp(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _count(n: int, one: str, many: str) -> str:

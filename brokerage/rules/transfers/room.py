@@ -39,6 +39,17 @@ class Active(NamedTuple):
     n: int
 
 
+def link_limit(given: int | None, halved: bool, default: int) -> int:
+    """How many may be under way on a link: what it is given, else the default; half of that while failures halve it, but one."""
+    limit = default if given is None else given
+    return min(limit, max(1, limit // 2)) if halved else limit
+
+
+def plain_limit(limit: int, express_part: float) -> int:
+    """How many of them may be such that are not express."""
+    return limit - int(limit * express_part)
+
+
 @dataclass(slots=True)
 class Room:
     """What is left on links and at endpoints while transfers are picked.
@@ -66,7 +77,7 @@ class Room:
         limit = self.limits.get(way, self.link_limit)
         free = limit - self.on_link[way]
         if not express:
-            free = min(free, limit - int(limit * self.express_part) - self.plain_on_link[way])
+            free = min(free, plain_limit(limit, self.express_part) - self.plain_on_link[way])
         return max(0, free)
 
     def fits(self, way: Way, express: bool, source: str, destination: str) -> bool:
