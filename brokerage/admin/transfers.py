@@ -92,7 +92,7 @@ class LinkHourAdmin(ReadOnlyAdmin):
     list_display = ("hour", "source", "destination", "files", "bytes", "busy_s")
     search_fields = ("=source", "=destination")
     search_help_text = "Name of a site."
-    ordering = ("-hour", "id")
+    ordering = ("-hour",)
 
 
 @admin.register(TransferCount)

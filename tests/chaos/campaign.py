@@ -99,7 +99,7 @@ def _write(campaign: Campaign, lfn: str, storage: str, dice: random.Random) -> I
 
 def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]:
     """Compressed time, and the policy: (app, component, key, value)."""
-    agents = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "storage")
+    agents = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "storage", "transfer", "evict")
     yield "jedi", "agents", "CLAIM", campaign.claim_s
     for agent in agents:
         yield "jedi", "agents", f"PERIOD_{agent}", 0.5
@@ -116,6 +116,11 @@ def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]
     yield "jedi", "dispatch", "POLL", 0.2
     yield "jedi", "storage", "LOOK_AGAIN", 0.5
     yield "jedi", "storage", "LOST_CONFIRM", 15.0
+    for key, seconds in (("BACKOFF", 0.5), ("BACKOFF_MAX", 4.0), ("REST", 0.5), ("UPKEEP", 0.5), ("POLL", 2.0), ("CLAIM", 4.0)):
+        yield "jedi", "transfers", key, seconds
+    for key, seconds in (("MOVER_CLAIM", 4.0), ("LINK_BLOCK", 4.0), ("SILENT_AFTER", 20.0)):
+        yield "jedi", "transfers", key, seconds
+    yield "jedi", "transfers", "MAX_ATTEMPTS", 20
 
 
 def task_parameters(campaign: Campaign, task: int) -> dict[str, Any]:

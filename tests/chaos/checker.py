@@ -35,6 +35,8 @@ import psycopg2
 MOST_IDS = 20
 MARKER = ".gridbroker-storage"
 """What marks the root of a storage."""
+COLLECTED = {"transferring": ("transferring", "finished", "failed")}
+"""What becomes of a job whose outputs were on their way when it was settled."""
 TRANSACTION_S = 10.0
 """Times written by one transaction are those of its beginning or of its statements: at most so far apart."""
 REFUSED = (401, 409)
@@ -53,6 +55,10 @@ HISTORIES = {
     "task": (
         "SELECT task_id, old, new, at FROM workqueues_taskchange ORDER BY task_id, epoch",
         "SELECT id, status, status_since FROM workqueues_task",
+    ),
+    "transfer": (
+        "SELECT transfer_id, old, new, at FROM brokerage_transferchange ORDER BY transfer_id, id",
+        "SELECT id, status, status_since FROM brokerage_transfer",
     ),
     "input_dataset": (_DATASET_MOVES.format(f"IN {INPUTS}"), _DATASETS.format(f"IN {INPUTS}")),
     "output_dataset": (_DATASET_MOVES.format(f"NOT IN {INPUTS}"), _DATASETS.format(f"NOT IN {INPUTS}")),
@@ -190,10 +196,11 @@ def check_reports(database: Database, findings: Findings, history: Sequence[dict
         name = f"{job}.{epoch}"
         if answer == 200:
             taken[job].add(epoch)
-            if jobs.get(job) != (epoch, line["recorded"]):
+            now_epoch, now = jobs.get(job, (None, None))
+            if now_epoch != epoch or now not in COLLECTED.get(line["recorded"], (line["recorded"],)):
                 findings.add("e", "an acknowledged settlement is not in the database", [name])
             told = {(o["lfn"], o["size"], o["checksum"]) for o in line["outputs"]}
-            if (line["recorded"] == "finished" or line.get("status") == "failed") and told != outputs[job]:
+            if (now == "finished" or line.get("status") == "failed") and told != outputs[job]:
                 findings.add("e", "outputs of an acknowledged settlement are not recorded as reported", [name])
         elif answer not in REFUSED:
             findings.add("e", f"a pilot's report was answered {answer}", [name])
@@ -201,17 +208,21 @@ def check_reports(database: Database, findings: Findings, history: Sequence[dict
 
 
 def check_storage(database: Database, findings: Findings) -> None:
-    """(e) What is registered lies on storage as registered, and nothing else does."""
+    """(e) Each copy that is registered lies on storage as registered, and nothing else does; one that is being removed may."""
     roots: dict[str, str] = dict(database.rows("SELECT name, path FROM brokerage_storageendpoint WHERE path <> ''"))
     known: dict[Path, Row] = {}
-    for storage, path, lfn, size, checksum in database.rows(
-        "SELECT r.storage, r.path, c.lfn, c.fsize, c.checksum FROM workqueues_replica r"
+    going: set[Path] = set()
+    for storage, path, lfn, size, checksum, state in database.rows(
+        "SELECT r.storage, r.path, c.lfn, c.fsize, c.checksum, r.state FROM workqueues_replica r"
         " JOIN workqueues_cataloguefile c ON c.id = r.file_id"
     ):
-        known[Path(roots.get(storage, "/nowhere")) / (path or lfn)] = (size, checksum)
+        where = Path(roots.get(storage, "/nowhere")) / (path or lfn)
+        known[where] = (size, checksum)
+        if state != "available":
+            going.add(where)
     lying = {path for root in roots.values() for path in _files_below(Path(root))}
     findings.looked_at["files on storage"] += len(lying)
-    findings.add("e", "a registered file is not on storage", [str(path) for path in known.keys() - lying])
+    findings.add("e", "a registered file is not on storage", [str(path) for path in known.keys() - lying - going])
     findings.add("e", "a file on storage is not registered", [str(path) for path in lying - known.keys()])
     for path in known.keys() & lying:
         content = path.read_bytes()
@@ -226,10 +237,11 @@ def _files_below(root: Path) -> Iterator[Path]:
 
 def check_lines(database: Database, findings: Findings) -> None:
     """(b) The lines of the finished inputs of each task are the lines of its outputs, each once."""
-    where = """SELECT d.task_id, e.path, r.path, c.lfn FROM workqueues_dataset d
+    where = """SELECT DISTINCT ON (d.task_id, c.id) d.task_id, e.path, r.path, c.lfn FROM workqueues_dataset d
         JOIN workqueues_file f ON f.dataset_id = d.id
         JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name AND cd.vo = d.vo
-        JOIN workqueues_cataloguefile c ON c.dataset_id = cd.id AND c.lfn = f.lfn JOIN workqueues_replica r ON r.file_id = c.id
+        JOIN workqueues_cataloguefile c ON c.dataset_id = cd.id AND c.lfn = f.lfn
+        JOIN workqueues_replica r ON r.file_id = c.id AND r.state = 'available'
         JOIN brokerage_storageendpoint e ON e.name = r.storage WHERE f.status = 'finished' AND d.type = '{}'"""
     read, written = _lines(database.rows(where.format("input"))), _lines(database.rows(where.format("output")))
     findings.looked_at["lines"] += read.total()

@@ -28,6 +28,7 @@ SMOKE: Mapping[str, int] = {
     "celery child": 3,
     "celery main": 2,
     "beat": 2,
+    "mover": 3,
     "pilot": 4,
     "postgres backend": 2,
     "redis": 2,
@@ -39,6 +40,7 @@ STOP = "stop pilot"
 FREEZES = {
     "freeze web": ("web",),
     "freeze worker and beat": ("worker", "beat"),
+    "freeze mover": ("mover",),
     "freeze redis": ("redis",),
     "freeze postgres": ("postgres",),
 }
@@ -69,7 +71,7 @@ def victims(system: System, kind: str) -> list[int]:
         return [pid for name in FREEZES[kind] for pid in _all_processes(system, name)]
     if kind == "redis":
         return _all_processes(system, kind)
-    leader = children[{"web master": "web", "celery main": "worker", "beat": "beat"}[kind]].pid
+    leader = children[{"web master": "web", "celery main": "worker"}.get(kind, kind)].pid
     return [leader] if leader else []
 
 

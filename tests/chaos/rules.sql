@@ -56,13 +56,32 @@ WHERE NOT (f.type = 'log' AND f.status = 'finished' AND j.ended_at IS NOT NULL) 
 SELECT j.id FROM brokerage_job j LEFT JOIN brokerage_jobresult r ON r.job_id = j.id
 WHERE (j.ended_at IS NOT NULL) <> (r.job_id IS NOT NULL);
 
--- e: a finished output is not in the catalogue as it was reported, with one replica
+-- e: a finished output is not in the catalogue as it was reported, with a copy
 SELECT f.id FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
 LEFT JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name
 LEFT JOIN workqueues_cataloguefile c ON c.dataset_id = cd.id AND c.lfn = f.lfn
 WHERE f.out_job_id IS NOT NULL AND f.status = 'finished' AND NOT f.no_output
   AND (c.id IS NULL OR c.fsize <> f.fsize OR c.checksum <> f.checksum
-       OR (SELECT count(*) FROM workqueues_replica r WHERE r.file_id = c.id) <> 1);
+       OR NOT EXISTS (SELECT FROM workqueues_replica r WHERE r.file_id = c.id AND r.state = 'available'));
+
+-- e: a file is on its way though its job does not wait for that, or the other way round
+SELECT c.id FROM workqueues_cataloguefile c JOIN workqueues_cataloguedataset cd ON cd.id = c.dataset_id
+JOIN workqueues_dataset d ON d.dataset_name = cd.name AND d.type IN ('output', 'log')
+JOIN workqueues_file f ON f.dataset_id = d.id AND f.lfn = c.lfn JOIN brokerage_job j ON j.id = f.out_job_id
+WHERE c.moving <> (j.status = 'transferring');
+
+-- e: a wish is open whose transfer is over
+SELECT w.id FROM brokerage_transferwish w JOIN brokerage_transfer t ON t.id = w.transfer_id
+WHERE w.closed_at IS NULL AND t.ended_at IS NOT NULL;
+
+-- e: a transfer that is done left no copy, and nobody removed one
+SELECT t.id FROM brokerage_transfer t WHERE t.status = 'done'
+  AND NOT EXISTS (SELECT FROM workqueues_replica r WHERE r.file_id = t.file_id AND r.storage = t.destination)
+  AND NOT EXISTS (SELECT FROM brokerage_replicachange x
+      WHERE x.file_id = t.file_id AND x.storage = t.destination AND x.what IN ('removed', 'lost'));
+
+-- e: a file is brought to a place twice at once
+SELECT min(id) FROM brokerage_transfer WHERE ended_at IS NULL GROUP BY file_id, destination HAVING count(*) > 1;
 
 -- e: the catalogue has a file of an output dataset that no finished job made
 SELECT DISTINCT c.id FROM workqueues_cataloguefile c JOIN workqueues_cataloguedataset cd ON cd.id = c.dataset_id

@@ -15,7 +15,10 @@ SELECT (SELECT count(*) FROM workqueues_task), (SELECT count(*) FROM workqueues_
     (SELECT count(*) FROM workqueues_file
         WHERE type = 'input' AND status NOT IN ('finished', 'failed', 'lost', 'missing', 'broken')),
     (SELECT count(*) FROM (SELECT 1 FROM brokerage_jobinput WHERE tracked AND status = 'used'
-        GROUP BY file_id HAVING count(*) > 1) AS twice)
+        GROUP BY file_id HAVING count(*) > 1) AS twice),
+    (SELECT count(*) FROM brokerage_transfer WHERE ended_at IS NULL)
+        + (SELECT count(*) FROM workqueues_replica WHERE state = 'deleting'),
+    (SELECT count(*) FROM brokerage_transfer WHERE status = 'done')
 """
 HELD = """
 SELECT j.id FROM brokerage_job j JOIN brokerage_pilot p ON p.id = j.lease_holder WHERE p.slot = %s ORDER BY j.id DESC LIMIT 1
@@ -40,11 +43,13 @@ class Progress:
     finished_files: int
     open_files: int
     doubled: int
+    travelling: int
+    brought: int
 
     @property
     def open(self) -> int:
-        """Tasks, jobs and files that have not ended."""
-        return self.open_tasks + self.open_jobs + self.open_files
+        """Tasks, jobs and files that have not ended, copies that are brought, and those that are to be removed."""
+        return self.open_tasks + self.open_jobs + self.open_files + self.travelling
 
 
 class Watch:

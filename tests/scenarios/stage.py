@@ -271,6 +271,7 @@ def many_queues(stage: Stage, n: int = 137) -> dict[str, Any]:
     """A grid of many queues, at which pilots come and go."""
     crowd = some_queues(stage.server, n, first=len(stage.queues))
     stage.queues += crowd
+    stage.campaign.copies = len(stage.queues)  # input is everywhere: its files are no real ones that a mover could bring
     with stage.pilots_where_jobs_wait(24, 0.5, life_s=10.0, idle_s=0.5):
         before, began = stage.idle(), time.monotonic()
         tasks = [stage.submit("crowd", 100) for _ in range(6)]

@@ -107,6 +107,9 @@ def immobility(task_decision: TaskDecision[Queues], over: Callable[[], str]) -> 
     way. A queue that never could take the task keeps no input from moving.
     """
     policy, ask, queues, config = task_decision.inputs
+    known = {replica["dataset"] for replica in task_decision.task_facts.replicas}
+    if nowhere := [dataset.name for dataset in ask.chunk.datasets if dataset.name not in known]:
+        return f"no copy of {nowhere[0]} is known"
     if not is_analysis(policy, ask):
         return ""
     if excess := over():

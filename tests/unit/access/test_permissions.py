@@ -30,6 +30,10 @@ def test_strangers_and_users_without_role_have_nothing(permission: str) -> None:
 
 
 READS = {p for p in PERMISSIONS if ":read" in p}
+OPERATES = {
+    *("task:command", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"),
+    *("transfer:retry", "transfer:cancel", "link:edit"),
+}
 
 
 @pytest.mark.parametrize(
@@ -38,12 +42,9 @@ READS = {p for p in PERMISSIONS if ":read" in p}
         (ENROLMENT, {"pilot:register"}),
         (PILOT, {"pilot:match", "pilot:report", "pilot:settled"}),
         (JOB, {"job:report"}),
-        (SUPERUSER, READS | {"task:command", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"}),
+        (SUPERUSER, READS | OPERATES),
         (user(atlas="submitter"), READS | {"task:command", "task:submit", "dataset:grant", "task:look"}),
-        (
-            user(atlas="operator"),
-            READS | {"task:command", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"},
-        ),
+        (user(atlas="operator"), READS | OPERATES),
         (user(atlas="auditor"), READS),
         (user(atlas="share-editor"), READS | {"share:look"}),
     ],

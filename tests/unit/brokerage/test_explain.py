@@ -195,5 +195,6 @@ def test_a_limit_of_the_configuration_and_what_only_time_changes_are_told_apart(
     assert [(r.where, r.name, r.edit) for r in space.depends_on] == [
         ("configuration", "STORAGE_MIN_FREE_SIZE", "config.STORAGE_MIN_FREE_SIZE"),
         ("moment", "space_gb", ""),
+        ("moment", "space_origin", ""),
     ]
     assert space.depends_on[0].value == CONFIG["STORAGE_MIN_FREE_SIZE"]
