@@ -1,4 +1,4 @@
-"""Files on their way in a real browser: why one is not there yet, a transfer that is tried again, a link that is blocked and opened."""
+"""Files on their way in a real browser: why one is not there yet, one that is tried again, a link that is blocked and opened."""
 
 from __future__ import annotations
 
