@@ -9,7 +9,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 
-from benchmarks import brokerage, cycle, dispatch, flow, generation, reports
+from benchmarks import brokerage, cycle, dispatch, flow, generation, reports, transfers
 from benchmarks.server import shared_tables
 
 NAMES: dict[str, ModuleType] = {
@@ -19,6 +19,7 @@ NAMES: dict[str, ModuleType] = {
     "cycle": cycle,
     "generation": generation,
     "flow": flow,
+    "transfers": transfers,
 }
 
 ALL = (
@@ -31,6 +32,8 @@ ALL = (
     ("cycle",),
     ("generation",),
     ("flow",),
+    ("transfers",),
+    ("transfers", "--size", "1000", "--rounds", "1"),
 )
 """What `all` runs: sizes that fit into a few minutes."""
 

@@ -30,6 +30,8 @@ TINY = [
         "generation --files 50 --rounds 1",
         "brokerage --queues 20 --rounds 1",
         "flow --tasks 2 --jobs 8 --pilots 4 --run 0.01 --finished 20 --rounds 1",
+        "transfers --requests 20 --streams 2 --rounds 1",
+        "transfers --size 1 --rounds 1",
     )
 ]
 PROGRAM = """
