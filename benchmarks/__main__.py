@@ -34,6 +34,8 @@ ALL = (
     ("flow",),
     ("transfers",),
     ("transfers", "--size", "1000", "--rounds", "1"),
+    ("transfers", "--hung"),
+    ("transfers", "--open", "1000000"),
 )
 """What `all` runs: sizes that fit into a few minutes."""
 

@@ -2,23 +2,27 @@
 
 The system runs as `up` starts it, without pilots. The reference is a bare loop with as many streams and the same steps for
 each file: temporary name, fsync, rename, read back. With `--size` it is `cp --reflink=never` of a few large files, sync, and
-adler32 of source and copy.
+adler32 of source and copy. With `--hung` ours runs beside copies from a server that never answers, the reference without them.
+With `--open` it is what the agent asks in a run, with so many open requests and with a thousand.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import time
 import zlib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import transfers_due
 from benchmarks.flow import system_on
 from benchmarks.harness import Lap, Line, add_rounds, compare
 from benchmarks.server import Bench, bench, tree_cpu_s
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 VO = "bench"
 SMALL_BYTES = 1000
 LARGE_FILES = 8
+HUNG_FILES = 200
 MB = 1_000_000
 ASKED_AT_ONCE = 2000
 LONGEST_S = 1800.0
@@ -42,23 +47,24 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The sizes."""
     parser.add_argument("--requests", type=int, default=20_000, metavar="N", help="files of 1 kB of a round (default 20000)")
     parser.add_argument("--size", type=int, default=0, metavar="MB", help=f"instead {LARGE_FILES} files of so many MB")
+    parser.add_argument("--hung", action="store_true", help="the small files, beside copies that hang")
+    parser.add_argument("--open", type=int, default=0, metavar="N", help="instead: what is due of so many open requests")
     parser.add_argument("--streams", type=int, default=8, metavar="S", help="copies at a time, in both legs (default 8)")
     add_rounds(parser, 3)
 
 
 def run(options: Namespace) -> Iterator[Line]:
-    """A line for each round, then the result: requests in a second, or MB in a second with `--size`."""
+    """A line for each round, then the result: requests in a second, MB in a second with `--size`, looks with `--open`."""
+    if options.open:
+        yield from transfers_due.run(options.open, options.rounds)
+        return
     with bench() as server, system_on(server) as system:
         files = LARGE_FILES if options.size else options.requests
         size = options.size * MB or SMALL_BYTES
         places = Places(server, system, files, size, options.streams)
         try:
-            sizes = {"requests": files, "size": options.size, "streams": options.streams}
-            reference = places.copied_whole if options.size else places.copied_bare
-            for line in compare(
-                "transfers", "MB/s" if options.size else "requests/s", places.brought, reference, sizes, options.rounds
-            ):
-                yield {**line, **places.told()} if "ratio" in line else line
+            sizes = {"requests": files, "size": options.size, "streams": options.streams, "hung": options.hung}
+            yield from places.compared(sizes, options.rounds)
         finally:
             places.remove()
 
@@ -103,24 +109,52 @@ class Places:
         """Leave nothing behind."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def compared(self, sizes: Line, rounds: int) -> Iterator[Line]:
+        """The lines of the legs that were asked for."""
+        ours, reference = self.brought, self.copied_whole if sizes["size"] else self.copied_bare
+        if sizes["hung"]:
+            ours, reference = self.brought_beside_hung, self.brought
+        unit = "MB/s" if sizes["size"] else "requests/s"
+        for line in compare("transfers", unit, ours, reference, sizes, rounds):
+            yield {**line, **self.told()} if "ratio" in line else line
+
     def brought(self) -> Lap:
         """Ask for every file at the second endpoint, and wait until all are there."""
         wishes = self._wishes()
         before = self._cpu()
         began = time.monotonic()
         self._ask(wishes)
-        last = "SELECT count(*) FROM brokerage_transfer WHERE status <> 'done'"
-        while (left := self.server.number(last)) > 0:
+        # An open one, without looking at those of earlier rounds.
+        last = "SELECT t.id FROM brokerage_transfer t WHERE t.source = 'FROM' AND t.ended_at IS NULL LIMIT 1"
+        while self.server.number(last):
             if time.monotonic() - began > LONGEST_S:
-                raise TimeoutError(f"{left:.0f} of {self.files} transfers are not done after {LONGEST_S:.0f} s")
+                raise TimeoutError(f"not all transfers are done after {LONGEST_S:.0f} s")
             time.sleep(0.05)
         seconds = time.monotonic() - began
+        assert not self.server.number("SELECT count(*) FROM brokerage_transfer WHERE source = 'FROM' AND status <> 'done'")
         if self._round > 1:
             after = self._cpu()
             self._used = {name: self._used.get(name, 0.0) + after[name] - before[name] for name in after}
             self._brought += self.files
         self._empty()
         return Lap(self._operations, seconds, 0.0)
+
+    def brought_beside_hung(self) -> Lap:
+        """The same, while copies from a server that takes connections and says nothing are under way."""
+        from brokerage.models import Transfer
+        from brokerage.transfers.commands import cancel_transfers
+
+        with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+            name = self._hung_name
+            self._ask(self._hung_wishes(f"http://127.0.0.1:{silent.getsockname()[1]}"))
+            hung = f"SELECT count(*) FROM brokerage_localcopy WHERE source_id = '{name}' AND status = 'copying'"
+            while not self.server.number(hung):
+                time.sleep(0.05)
+            try:
+                return self.brought()
+            finally:
+                open_ones = Transfer.objects.filter(source=name, ended_at=None)
+                cancel_transfers(list(open_ones.values_list("id", flat=True)), "benchmark", "the round is over")
 
     def copied_bare(self) -> Lap:
         """The same steps for each file in a loop, in so many threads."""
@@ -181,21 +215,38 @@ class Places:
         return [f"r{self._round}/{n:06}" for n in range(self.files)]
 
     def _wishes(self) -> Sequence[FileWish]:
+        names = self._write()
+        wishes = self._wished(names, "FROM", adler32(self.root("FROM") / names[0]))
+        self.server.settle("workqueues_cataloguefile", "workqueues_replica")
+        return wishes
+
+    def _hung_wishes(self, url: str) -> Sequence[FileWish]:
+        """Files of which copies are only at an endpoint with this address."""
+        from brokerage.models import Site, StorageEndpoint
+
+        name = self._hung_name
+        site = Site.objects.create(name=f"{name}_SITE")
+        StorageEndpoint.objects.create(name=name, site=site, free_gb=50_000, url=url)
+        return self._wished([f"{name}/{n:06}" for n in range(HUNG_FILES)], name, "00000001")
+
+    @property
+    def _hung_name(self) -> str:
+        """A new one in each round: one that was found hung is left alone."""
+        return f"HUNG{self._round}"
+
+    def _wished(self, names: Sequence[str], storage: str, checksum: str) -> Sequence[FileWish]:
+        """Wishes for files with these paths at an endpoint, which make a dataset."""
         from brokerage.rules.transfers.wishes import DATASETS, FileWish
         from workqueues.models import CatalogueDataset, CatalogueFile, Replica
 
-        names = self._write()
-        checksum = adler32(self.root("FROM") / names[0])
-        dataset = CatalogueDataset.objects.create(
-            vo=VO, name=f"transfers.r{self._round}", folder=f"{VO}/r{self._round}", state="closed"
-        )
+        name = names[0].partition("/")[0]
+        dataset = CatalogueDataset.objects.create(vo=VO, name=f"transfers.{name}", folder=f"{VO}/{name}", state="closed")
         files = CatalogueFile.objects.bulk_create(
             CatalogueFile(dataset=dataset, lfn=name.replace("/", "."), fsize=self.size, checksum=checksum) for name in names
         )
         Replica.objects.bulk_create(
-            Replica(file=file, storage="FROM", path=name) for file, name in zip(files, names, strict=True)
+            Replica(file=file, storage=storage, path=name) for file, name in zip(files, names, strict=True)
         )
-        self.server.settle("workqueues_cataloguefile", "workqueues_replica")
         return [FileWish(file.id, "TO", "dataset", DATASETS, VO, dataset_id=dataset.id) for file in files]
 
     def _ask(self, wishes: Sequence[FileWish]) -> None:

@@ -66,12 +66,9 @@ class Attempts:
         with beginning() as mine:
             if not mine:
                 return 0
-            grid = Grid(copy_places(), closed_destinations(), link_facts())
-            ways = due_links()
-            if not ways:
+            if (due := self.due(hindered_too=hindered_too)) is None:
                 return 0
-            room = self._room()
-            picked = self._pick(ways, grid, room, hindered_too)
+            grid, room, picked = due
             turns = lock_due(picked.begin)
             plans = self._plan(turns, grid, room)
             begun = self._begin([p for p in plans if p[1].verdict == "begin"])
@@ -80,6 +77,14 @@ class Attempts:
             plan_anew([NewSource(p.due.waiting.id, p.source.name, p.source.site, p.source.tape) for p in anew if p.source])
         self.submit_again(begun)
         return len(begun) + len(anew) + self._end([p for _, p in plans])
+
+    def due(self, *, hindered_too: bool) -> tuple[Grid, Room, Picked] | None:
+        """The grid, the room that is left, and what may begin by limits and shares; nothing is locked. None: nothing is due."""
+        ways = due_links()
+        if not ways:
+            return None
+        grid, room = Grid(copy_places(), closed_destinations(), link_facts()), self._room()
+        return grid, room, self._pick(ways, grid, room, hindered_too)
 
     def submit_again(self, transfers: Sequence[int]) -> int:
         """Hand over attempts that have a key: how many came back. A backend that fails is asked again later."""

@@ -65,7 +65,7 @@ class _Copy:
         row = task.row
         self.task, self.content = task, Content(row.bytes, row.checksum)
         self.source_path, self.path = PurePosixPath(row.source_path), PurePosixPath(row.destination_path)
-        self.part_name = part_name(self.path.name, row.key)
+        self.part_name = part_name(self.path.name)
         self.folder = self.part = -1
         self.end: CopyEnd | None = None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
 import zlib
@@ -16,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
-from uuid import UUID
 
 from brokerage.pilot.copying import open_regular
 from brokerage.pilot.storage_root import make_folder
@@ -57,10 +57,14 @@ class Content:
     checksum: str
 
 
-def part_name(name: str, key: UUID) -> str:
-    """The name of a file while it is copied; as much of the real one as fits."""
-    ending = f".{key}.part"
-    whole = os.fsencode(name)[: NAME_MAX - len(ending) - 1]
+def part_name(name: str) -> str:
+    """The name of a file while it is copied: as much of the real one as fits, and what tells it from others.
+
+    It is the same for every attempt: what a mover left that was killed goes with the next attempt, whichever that is.
+    """
+    encoded = os.fsencode(name)
+    ending = f".{hashlib.sha256(encoded).hexdigest()[:16]}.part"
+    whole = encoded[: NAME_MAX - len(ending) - 1]
     return f".{os.fsdecode(whole)}{ending}"
 
 
@@ -113,7 +117,7 @@ def open_folder(root: Path, path: PurePosixPath) -> int:
 
 
 def open_part(folder: int, part: str) -> int:
-    """A new file for the copy; what is left of an earlier try with the same key goes."""
+    """A new file for the copy; what is left of an earlier try goes."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         return os.open(part, flags, 0o644, dir_fd=folder)

@@ -32,6 +32,8 @@ TINY = [
         "flow --tasks 2 --jobs 8 --pilots 4 --run 0.01 --finished 20 --rounds 1",
         "transfers --requests 20 --streams 2 --rounds 1",
         "transfers --size 1 --rounds 1",
+        "transfers --requests 20 --hung --rounds 1",
+        "transfers --open 3000 --rounds 1",
     )
 ]
 PROGRAM = """

@@ -12,10 +12,12 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from broker_site.foundation.agency.run import run_agent
-from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.gdpconfig import component, set_override
 from brokerage.ledger.transfers.releasing import release
 from brokerage.models import LocalCopy, StorageEndpoint, Transfer, TransferLink, TransferWish
 from brokerage.mover import reach
+from brokerage.mover.bandwidth import Bandwidth
+from brokerage.mover.batch import Task, copy_batch
 from brokerage.mover.files import part_name
 from brokerage.mover.process import Mover
 from brokerage.transfers.choice import backends
@@ -117,7 +119,7 @@ def test_what_an_earlier_try_left_is_removed_and_begun_anew(tmp_path: Path) -> N
     run_agent("transfer", looked=True)
     target = copy_at(tmp_path, "BETA", file)
     target.parent.mkdir(parents=True)
-    (target.parent / part_name(file.lfn, LocalCopy.objects.get().key)).write_bytes(b"cont")
+    (target.parent / part_name(file.lfn)).write_bytes(b"cont")
     move_all()
     assert target.read_bytes() == b"content"
     assert not parts(tmp_path)
@@ -186,15 +188,39 @@ def test_a_cancelled_copy_leaves_nothing(tmp_path: Path) -> None:
     (file,) = stored_files(tmp_path, [b"content"], "ALPHA")
     (transfer,) = asked(wanted(file))
     run_agent("transfer", looked=True)
-    copy = LocalCopy.objects.get()
     target = copy_at(tmp_path, "BETA", file)
     target.parent.mkdir(parents=True)
-    (target.parent / part_name(file.lfn, copy.key)).write_bytes(b"cont")
+    (target.parent / part_name(file.lfn)).write_bytes(b"cont")
     assert cancel_transfers([transfer.id], "user:op", "not needed") == 1
     move_all()
     transfer.refresh_from_db()
     assert (transfer.status, transfer.reason) == ("cancelled", "operator")
     assert not target.exists() and not parts(tmp_path)
+
+
+@pytest.mark.parametrize("away", ["ALPHA", "BETA"])
+def test_what_a_killed_mover_left_goes_also_when_the_next_could_not_try_because_a_root_was_away(
+    tmp_path: Path, away: str
+) -> None:
+    marked_grid(tmp_path, "ALPHA", "BETA")
+    (file,) = stored_files(tmp_path, [b"content"], "ALPHA")
+    (transfer,) = asked(wanted(file))
+    run_agent("transfer", looked=True)
+    killed = Mover()
+    claimed = killed._claim(component("transfers"))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemError):
+        patch.setattr("brokerage.mover.batch.publish", _killed)
+        copy_batch([Task(row, Bandwidth(None)) for row in claimed], lambda size, free: True)
+    assert len(parts(tmp_path)) == 1
+    LocalCopy.objects.update(claimed_until=Now() - timedelta(seconds=1))
+    (tmp_path / away).rename(tmp_path / "away")
+    step()
+    (tmp_path / "away").rename(tmp_path / away)
+    move_all()
+    transfer.refresh_from_db()
+    assert (transfer.status, transfer.attempt) == ("done", 2)
+    assert copy_at(tmp_path, "BETA", file).read_bytes() == b"content"
+    assert not parts(tmp_path)
 
 
 def test_a_queued_transfer_that_is_cancelled_ends_at_once(tmp_path: Path) -> None:
