@@ -54,6 +54,9 @@ MOVER_CLAIM | duration | 30s | 500ms..1h | decision I6
     How long after a mover was last heard of another one may take over its copies.
 MOVER_POLL | duration | 100ms | 5ms..1min | decision I6
     How often a mover without work looks for some.
+READ_BACK | enum memory disk | memory | | decision I6
+    Where a mover reads a copy back from before it gets its name: what the machine still has in memory, or the disk itself, which
+    finds what a disk wrote wrongly, and takes each byte twice through it.
 # Cache copies, figures of links, and how long ended transfers are kept.
 ONETIME_LIFETIME | duration | 7d | 50ms..3650d | decision D13
     How long a copy that was brought for jobs is kept after its last use, unless its dataset is read many times (manytime).

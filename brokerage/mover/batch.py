@@ -27,6 +27,7 @@ from brokerage.mover.files import (
     publish,
     remove_part,
     stands,
+    sum_of,
     write_all,
 )
 from brokerage.mover.reach import chunks_from, reached, send_copy
@@ -39,10 +40,13 @@ SMALL = CHUNK
 
 @dataclass(slots=True)
 class Task:
-    """A copy that this process has to make. `given_up`: it is to be stopped; `copied`: bytes so far."""
+    """A copy that this process has to make. `from_disk`: it is read back from there; `given_up`: it is to be stopped; `copied`:
+    bytes so far.
+    """
 
     row: ClaimedCopy
     bandwidth: Bandwidth
+    from_disk: bool = False
     given_up: bool = False
     copied: int = 0
 
@@ -66,7 +70,7 @@ class _Copy:
         self.task, self.content = task, Content(row.bytes, row.checksum)
         self.source_path, self.path = PurePosixPath(row.source_path), PurePosixPath(row.destination_path)
         self.part_name = part_name(self.path.name)
-        self.folder = self.part = -1
+        self.folder = self.source = self.part = -1
         self.end: CopyEnd | None = None
 
     @contextmanager
@@ -98,18 +102,14 @@ class _Copy:
             for chunk in chunks_from(source, self.source_path, self.content, task):
                 write_all(self.part, chunk)
             return
-        fd = open_source(source / self.source_path, row.source.name, self.content)
-        try:
-            if self.content.bytes > SMALL:
-                self.part = open_part(self.folder, self.part_name)
-                size, adler = copy_through(fd, self.part, task.passing, row.source.name, row.destination.name)
-                judge_source(row.source.name, size, adler, self.content)
-                return
-            with blaming(row.source.name, "src_down"):
-                data = os.read(fd, SMALL + 1)
-            judge_source(row.source.name, len(data), zlib.adler32(data), self.content)
-        finally:
-            os.close(fd)
+        self.source = open_source(source / self.source_path, row.source.name, self.content)
+        if self.content.bytes > SMALL:
+            self.part = open_part(self.folder, self.part_name)
+            copy_through(self.source, self.part, self.content.bytes, task.passing, row.source.name, row.destination.name)
+            return
+        with blaming(row.source.name, "src_down"):
+            data = os.read(self.source, SMALL + 1)
+        judge_source(row.source.name, len(data), zlib.adler32(data), self.content)
         task.passing(len(data))
         self.part = open_part(self.folder, self.part_name)
         write_all(self.part, data)
@@ -120,9 +120,15 @@ class _Copy:
         os.fsync(self.part)
 
     def judge_part(self) -> None:
-        """Read it back."""
-        if not stands(self.part, self.content, self.task.check):
-            raise CopyFailed("checksum", f"{self.task.row.destination.name}: what was read back is not what was written")
+        """Read it back; if it is not what it should be, the source tells whose fault that is."""
+        row = self.task.row
+        if stands(self.part, self.content, self.task.check, from_disk=self.task.from_disk):
+            return
+        if self.source >= 0:
+            with blaming(row.source.name, "src_down"):
+                size, adler = sum_of(self.source, self.task.check)
+            judge_source(row.source.name, size, adler, self.content)
+        raise CopyFailed("checksum", f"{row.destination.name}: what was read back is not what was written")
 
     def publish(self) -> None:
         """Give it its name."""
@@ -131,8 +137,9 @@ class _Copy:
 
     def close(self) -> None:
         """Leave no part of one that failed."""
-        if self.part >= 0:
-            os.close(self.part)
+        for fd in (self.source, self.part):
+            if fd >= 0:
+                os.close(fd)
         if self.folder >= 0 and self.end is not None and self.end.reason:
             remove_part(self.folder, self.part_name)
 

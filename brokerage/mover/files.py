@@ -22,6 +22,8 @@ from brokerage.pilot.copying import open_regular
 from brokerage.pilot.storage_root import make_folder
 
 CHUNK = 1 << 20
+READ = 1 << 18
+"""Bytes that are read at a time to be summed up: they stay in the cache of the processor."""
 NAME_MAX = 255
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -139,33 +141,52 @@ def write_all(fd: int, data: bytes) -> None:
         written += os.write(fd, data[written:])
 
 
-def copy_through(source: int, part: int, passing: Callable[[int], None], read_from: str, write_to: str) -> tuple[int, int]:
-    """Copy chunk by chunk: size and adler32 of what was read. `passing` is told the size of each chunk first, and may raise."""
-    size, adler = 0, 1
-    while True:
+def copy_through(source: int, part: int, size: int, passing: Callable[[int], None], read_from: str, write_to: str) -> None:
+    """Copy so many bytes chunk by chunk. `passing` is told the size of each chunk first, and may raise.
+
+    The kernel moves them, which costs half the CPU of reading and writing; what was written is judged when it is read back.
+    """
+    at = 0
+    while at < size:
+        wanted = min(CHUNK, size - at)
+        passing(wanted)
+        moved = _moved(source, part, at, wanted, read_from, write_to)
+        if not moved:
+            raise CopyFailed("source_corrupt", f"{read_from}: it became shorter: {at} bytes, not {size}")
+        at += moved
+
+
+def _moved(source: int, part: int, at: int, wanted: int, read_from: str, write_to: str) -> int:
+    """Bytes that were copied: up to so many. Where the kernel cannot do it, the error of this end or of that one tells why."""
+    try:
+        return os.sendfile(part, source, at, wanted)
+    except OSError:
         with blaming(read_from, "src_down"):
-            chunk = os.read(source, CHUNK)
-        if not chunk:
-            return size, adler
-        passing(len(chunk))
-        adler = zlib.adler32(chunk, adler)
-        size += len(chunk)
+            chunk = os.pread(source, wanted, at)
         with blaming(write_to, "dst_down"):
             write_all(part, chunk)
+        return len(chunk)
 
 
-def stands(fd: int, content: Content, check: Check) -> bool:
-    """Whether the file has this content, as it is on disk where the file system has such advice."""
-    with contextlib.suppress(OSError):
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+def sum_of(fd: int, check: Check) -> tuple[int, int]:
+    """Size and adler32 of an open file, read from its beginning. `check` is called before each chunk, and may raise."""
+    at, adler, buffer = 0, 1, memoryview(bytearray(READ))
+    while read := os.preadv(fd, [buffer], at):
+        check()
+        at += read
+        adler = zlib.adler32(buffer[:read], adler)
+    return at, adler
+
+
+def stands(fd: int, content: Content, check: Check, *, from_disk: bool = False) -> bool:
+    """Whether the file has this content. `from_disk`: as it is on disk, where the file system has such advice."""
+    if from_disk:
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     if os.fstat(fd).st_size != content.bytes:
         return False
-    at, adler = 0, 1
-    while at < content.bytes and (chunk := os.pread(fd, CHUNK, at)):
-        check()
-        at += len(chunk)
-        adler = zlib.adler32(chunk, adler)
-    return (at, f"{adler:08x}") == (content.bytes, content.checksum)
+    size, adler = sum_of(fd, check)
+    return (size, f"{adler:08x}") == (content.bytes, content.checksum)
 
 
 def publish(part: int, part_named: str, folder: int, name: str, storage: str, content: Content) -> None:

@@ -78,7 +78,8 @@ class Mover:
         config = gdpconfig.component("transfers")
         claimed = self._claim(config) if self._claim_due(config["MOVER_POLL"]) else []
         if claimed:
-            self._lanes.give([Task(row, self._bandwidth(row)) for row in claimed], config["MOVER_STREAMS"])
+            from_disk = config["READ_BACK"] == "disk"
+            self._lanes.give([Task(row, self._bandwidth(row), from_disk) for row in claimed], config["MOVER_STREAMS"])
             self._held_then = len(self._lanes.held)
         wait_s = BUSY_WAIT_S if claimed or self._lanes.held else config["MOVER_POLL"]
         self._unwritten += self._lanes.ended(wait_s, ENDS)

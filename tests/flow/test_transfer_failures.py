@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +16,7 @@ from django.db.models.functions import Now
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import component, set_override
 from brokerage.ledger.transfers.releasing import release
-from brokerage.models import LocalCopy, StorageEndpoint, Transfer, TransferLink, TransferWish
+from brokerage.models import LocalCopy, StorageEndpoint, Transfer, TransferChange, TransferLink, TransferWish
 from brokerage.mover import reach
 from brokerage.mover.bandwidth import Bandwidth
 from brokerage.mover.batch import Task, copy_batch
@@ -29,6 +31,8 @@ from workqueues.models import Replica
 
 pytestmark = pytest.mark.django_db
 
+LARGE = b"content" * 200_000
+
 
 def step(mover: Mover | None = None) -> None:
     """The agent once, and a mover until it has nothing more to do."""
@@ -39,23 +43,63 @@ def step(mover: Mover | None = None) -> None:
     run_agent("transfer", looked=True)
 
 
+@pytest.mark.parametrize("content", [b"content", LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("harm", ["gone", "other content", "other size", "a folder"])
-def test_a_source_that_fails_gives_way_to_the_next(tmp_path: Path, harm: str) -> None:
+def test_a_source_that_fails_gives_way_to_the_next(tmp_path: Path, harm: str, content: bytes) -> None:
     marked_grid(tmp_path, "ALPHA", "BETA", "GAMMA")
-    (file,) = stored_files(tmp_path, [b"content"], "ALPHA", "GAMMA")
+    (file,) = stored_files(tmp_path, [content], "ALPHA", "GAMMA")
     source = copy_at(tmp_path, "ALPHA", file)
     source.unlink()
     if harm == "a folder":
         source.mkdir()
     elif harm != "gone":
-        source.write_bytes(b"CONTENT" if harm == "other content" else b"content and more")
+        source.write_bytes(content.swapcase() if harm == "other content" else content + b"and more")
     (transfer,) = asked(wanted(file))
     assert transfer.source == "ALPHA_DISK"
     move_all()
     transfer.refresh_from_db()
     assert (transfer.status, transfer.source, transfer.attempt) == ("done", "GAMMA_DISK", 2)
-    assert copy_at(tmp_path, "BETA", file).read_bytes() == b"content"
+    assert copy_at(tmp_path, "BETA", file).read_bytes() == content
     assert not parts(tmp_path)
+
+
+def test_a_large_file_is_brought_where_the_kernel_cannot_copy_and_read_back_from_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cannot(*_: object) -> int:
+        raise OSError(errno.EINVAL, "no such operation here")
+
+    marked_grid(tmp_path, "ALPHA", "BETA")
+    set_override("transfers", "READ_BACK", "disk", who="test", why="disks are doubted")
+    monkeypatch.setattr(os, "sendfile", cannot)
+    (file,) = stored_files(tmp_path, [LARGE], "ALPHA")
+    (transfer,) = asked(wanted(file))
+    move_all()
+    transfer.refresh_from_db()
+    assert (transfer.status, transfer.attempt) == ("done", 1)
+    assert copy_at(tmp_path, "BETA", file).read_bytes() == LARGE
+
+
+def test_what_was_written_wrongly_is_found_when_it_is_read_back_and_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(part: int, source: int, at: int, wanted: int) -> int:
+        return os.write(part, os.pread(source, wanted, at).swapcase())
+
+    marked_grid(tmp_path, "ALPHA", "BETA")
+    (file,) = stored_files(tmp_path, [LARGE], "ALPHA")
+    (transfer,) = asked(wanted(file))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "sendfile", wrong)
+        step()
+    assert not copy_at(tmp_path, "BETA", file).exists()
+    assert not parts(tmp_path)
+    assert Replica.objects.get().state == "available"
+    move_all()
+    transfer.refresh_from_db()
+    assert (transfer.status, transfer.attempt) == ("done", 2)
+    assert TransferChange.objects.filter(why__startswith="BETA_DISK: what was read back is not what was written").exists()
+    assert copy_at(tmp_path, "BETA", file).read_bytes() == LARGE
 
 
 def test_a_file_that_is_damaged_everywhere_is_not_brought_and_its_copies_are_bad(tmp_path: Path) -> None:
