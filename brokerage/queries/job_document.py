@@ -9,6 +9,7 @@ from uuid import UUID
 from broker_site.foundation.sql.prepared import Call, Prepared, Rows
 from brokerage.queries.signed_places import Endpoint, Holder, output_place, source_place
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
+from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.job_parameters import compiled, compiled_name
 
 _COLUMNS = f"""
@@ -17,11 +18,11 @@ _COLUMNS = f"""
         (SELECT json_build_array(name, path, mark, url, key_number) FROM brokerage_storageendpoint WHERE name = s.storage),
         (SELECT container_name FROM workqueues_task WHERE id = j.task_id),
         ARRAY(SELECT json_build_array(
-                d.id, d.lfn, d.fsize, d.checksum, d.dataset_name, place.file,
+                d.id, d.lfn, d.fsize, d.checksum, d.dataset_name, d.attributes, place.file,
                 place.name, place.path, place.mark, place.url, place.key_number)
             FROM brokerage_jobinput i
             CROSS JOIN LATERAL (
-                SELECT f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, d.vo, d.data_vo
+                SELECT f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, d.attributes, d.vo, d.data_vo
                 FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
                 WHERE f.id = i.file_id AND f.type = 'input' OFFSET 0) AS d
             LEFT JOIN LATERAL (SELECT c.id FROM workqueues_cataloguedataset c WHERE {INPUT_IN_CATALOGUE} OFFSET 0) AS c ON TRUE
@@ -163,8 +164,11 @@ def _source_name(sources: Sequence[Sequence[Any]], dataset_id: int, lfn: str) ->
 
 
 def _inputs(replicas: Sequence[Sequence[Any]], holder: Holder) -> list[dict[str, Any]]:
+    """What a pilot fetches. What every queue has by itself, and no endpoint of the site, the payload finds by its name."""
     by_file: dict[int, dict[str, Any]] = {}
-    for file_id, lfn, size, checksum, dataset, path, *endpoint in replicas:
+    for file_id, lfn, size, checksum, dataset, attributes, path, *endpoint in replicas:
+        if endpoint[0] is None and read_attributes(attributes).everywhere:
+            continue
         entry = by_file.setdefault(file_id, {"lfn": lfn, "size": size, "checksum": checksum, "dataset": dataset, "sources": []})
         if endpoint[0] is not None:
             entry["sources"].append(source_place(Endpoint(*endpoint), path or lfn, holder))

@@ -12,6 +12,7 @@ from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.moves import TransferMove
 from brokerage.models import ComputingQueue, Job, JobChange, JobSpec, StorageEndpoint, Transfer, TransferWish
 from brokerage.queries.invariants import check
+from brokerage.queries.job_document import job_document
 from brokerage.rules.transfers.wishes import ANALYSIS_INPUT, PRODUCTION_INPUT
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import end, run_agents, run_jobs, take, try_take
@@ -231,6 +232,9 @@ def test_input_that_every_queue_has_is_not_brought() -> None:
     submitted(params)
     run_agents()
     assert (jobs(), under_way()) == ([("activated", "")] * 2, [])
+    document = job_document(Job.objects.order_by("id")[0].id)
+    assert {entry["dataset"] for entry in document["inputs"]} == {"in.data"}, "its pilot fetches what storage has"
+    assert "--rel releases.000000" in document["parameters"]
 
 
 def test_input_that_only_tape_has_is_staged() -> None:
