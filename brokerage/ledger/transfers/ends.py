@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
+from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.job_inputs import activate_complete, close_lacking
-from brokerage.ledger.transfers.job_outputs import fail_undelivered, finish_delivered
+from brokerage.ledger.transfers.job_outputs import fail_undelivered
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
 from brokerage.rules.transfers.wishes import INPUT_ROLES
 from workqueues.rules.jobs.file_names import copy_path

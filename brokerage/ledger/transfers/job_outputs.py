@@ -10,8 +10,6 @@ from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.unreported_ends import end_jobs
 from brokerage.states import TRANSFER_FAILED
 
-__all__ = ["fail_undelivered", "finish_delivered"]
-
 _LACKING = """
 SELECT w.job_id, min(t.reason), count(*), min(c.lfn), min(t.destination)
 FROM brokerage_transferwish w JOIN brokerage_transfer t ON t.id = w.transfer_id
