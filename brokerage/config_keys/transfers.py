@@ -60,6 +60,8 @@ READ_BACK | enum memory disk | memory | | decision I6
 # Cache copies, figures of links, and how long ended transfers are kept.
 ONETIME_LIFETIME | duration | 7d | 50ms..3650d | decision D13
     How long a copy that was brought for jobs is kept after its last use, unless its dataset is read many times (manytime).
+GATHERED_LIFETIME | duration | 14d | 50ms..3650d | facts on data movement 3.1
+    How long the copy of an output where it was made is kept once the output is where its dataset is collected.
 WATERMARK | float GB | 250 | 0.. | decision I7
     Where a storage endpoint has less free space than this, cache copies that nobody needs are removed, those not used for the
     longest time first. A small endpoint keeps a tenth of its size free instead, where that is less.

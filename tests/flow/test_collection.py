@@ -12,6 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.kernel.clock import now
 from brokerage.ledger.settle import LastWord, settle_jobs
 from brokerage.ledger.transfers.withdrawal import forget_emptied
 from brokerage.models import (
@@ -77,9 +78,9 @@ def test_a_job_waits_for_its_outputs_while_its_slot_is_free_and_finishes_when_th
     assert (visible("t.OUT"), visible("t.log")) == (1, 1)
     made = File.objects.get(type="output")
     assert (made.status, made.fsize, made.checksum) == ("finished", 10, "0000000a")
-    assert set(Replica.objects.filter(file__dataset__name="t.OUT").values_list("storage", "kind")) == {
-        ("ALPHA_DISK", "origin"), ("BETA_DISK", "origin")
-    }  # fmt: skip
+    copies = Replica.objects.filter(file__dataset__name="t.OUT")
+    assert set(copies.values_list("storage", "kind")) == {("ALPHA_DISK", "cache"), ("BETA_DISK", "origin")}
+    assert copies.get(kind="cache").keep_until > now() + timedelta(days=13), "the site that made it keeps it for a while"
     assert end(leased, good(job.id)) == "finished"
     run_agents()
     task.refresh_from_db()

@@ -76,6 +76,19 @@ def test_an_output_with_a_destination_of_its_own_goes_there_and_the_others_stay(
     assert list(Transfer.objects.values_list("file__dataset__name", flat=True)) == ["t.EVT"]
 
 
+def test_a_copy_that_was_to_go_from_where_it_was_made_stays_where_the_destination_is_that_place(queue: ComputingQueue) -> None:
+    task = running(parameters("t", nEvents=10, destination="ALPHA_DISK", **PRODUCTION))
+    run_jobs(queue)
+    bring()
+    out = Replica.objects.filter(file__dataset__name="t.EVT", storage="ALPHA_DISK")
+    assert set(out.values_list("kind", flat=True)) == {"cache"}, "it is at the nucleus"
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "done"
+    assert set(out.values_list("kind", "keep_until")) == {("origin", None)}
+    assert faults() == []
+
+
 def test_outputs_collected_at_the_nucleus_go_on_to_their_destination(queue: ComputingQueue) -> None:
     task = running(parameters("t", nEvents=10, destination="FAR_DISK", **PRODUCTION))
     run_jobs(queue)

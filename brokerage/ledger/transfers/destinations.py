@@ -33,6 +33,19 @@ WHERE d.task_id = %(task)s AND d.type IN ({OUTPUT_TYPES.sql}) AND (c.id, d.id) >
 ORDER BY c.id, d.id LIMIT %(limit)s
 """
 
+_KEEP = f"""
+WITH there AS (
+    SELECT c.id, d.destination FROM workqueues_dataset d
+        JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name AND cd.vo = d.vo
+        JOIN workqueues_cataloguefile c ON c.dataset_id = cd.id
+        JOIN workqueues_replica r ON r.file_id = c.id AND r.storage = d.destination AND r.kind = 'cache'
+    WHERE d.task_id = %(task)s AND d.type IN ({OUTPUT_TYPES.sql}) ORDER BY c.id FOR NO KEY UPDATE OF c
+)
+UPDATE workqueues_replica r SET kind = 'origin', keep_until = NULL FROM there
+WHERE r.file_id = there.id AND r.storage = there.destination AND r.kind = 'cache' AND r.state = 'available'
+"""
+"""What is there already as a cache copy is nobody's to remove any more."""
+
 
 def send_datasets(task: Task, who: str) -> int:
     """Wish the files of the task's datasets at their destinations, as far as they are not there: how many.
@@ -42,6 +55,8 @@ def send_datasets(task: Task, who: str) -> int:
     express = is_express(task.processing_type, task.current_priority)
     activity = EXPRESS if express else ANALYSIS_OUTPUT if activity_of(task.prod_source_label) == "analysis" else DATASETS
     owner = f"group:{task.working_group}" if task.working_group else task.user_name
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_KEEP, {"task": task.id})
     total, last = 0, (0, 0)
     while True:
         with transaction.atomic(), connection.cursor() as cursor:

@@ -12,7 +12,7 @@ from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.job_inputs import activate_complete, close_lacking
 from brokerage.ledger.transfers.job_outputs import fail_undelivered
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
-from brokerage.rules.transfers.wishes import INPUT_ROLES
+from brokerage.rules.transfers.wishes import INPUT_ROLES, OUTPUT_ROLES
 from workqueues.rules.jobs.file_names import copy_path
 
 _ENDED = """
@@ -49,6 +49,18 @@ WITH known AS (
 )
 INSERT INTO brokerage_replicachange (file_id, storage, what, who, why) SELECT file_id, storage, 'made', %(who)s, %(why)s FROM made
 """
+_GATHERED = f"""
+UPDATE workqueues_replica r SET kind = 'cache', last_used = now(), keep_until = now() + make_interval(secs => %(lifetime_s)s)
+FROM (
+    SELECT DISTINCT t.file_id, s.storage FROM brokerage_transfer t
+        JOIN brokerage_transferwish w ON w.transfer_id = t.id AND w.closed_at IS NULL AND w.role IN ({OUTPUT_ROLES.sql})
+        JOIN brokerage_jobspec s ON s.job_id = w.job_id
+    WHERE t.id = ANY(%(transfers)s) AND s.storage <> t.destination
+) AS g
+WHERE r.file_id = g.file_id AND r.storage = g.storage AND r.kind = 'origin' AND r.state = 'available'
+"""
+"""An output is where its dataset is collected: the copy where its job wrote it has a lifetime from now on (facts 3.1)."""
+
 _WISHERS = """
 SELECT w.job_id, w.role FROM brokerage_transferwish w
 WHERE w.transfer_id = ANY(%s) AND w.closed_at IS NULL AND w.job_id IS NOT NULL GROUP BY 1, 2
@@ -74,6 +86,7 @@ def finish(moves: Sequence[TransferMove], who: str) -> list[int]:
         if done:
             jobs = _lock_jobs(done)  # first: one that is killed at this moment has closed its wishes by then
             _note_replicas(done, who)
+            _let_go(done)
             _close_wishes(done)
             activate_complete(jobs["input"], who)
             finish_delivered(jobs["output"], who, done)
@@ -90,6 +103,7 @@ def finish_seen(moves: Sequence[TransferMove], who: str) -> list[int]:
         done = [id_ for (id_,) in move_transfers([move for move in moves if move.id in there], "done", who).run()]
         if done:
             jobs = _lock_jobs(done)
+            _let_go(done)
             _close_wishes(done)
             activate_complete(jobs["input"], who)
             finish_delivered(jobs["output"], who, done)
@@ -125,6 +139,13 @@ def _note_replicas(transfers: Sequence[int], who: str) -> None:
                 "why": "brought by a transfer",
             },
         )
+
+
+def _let_go(transfers: Sequence[int]) -> None:
+    """Outputs that these brought are kept at the sites that made them for a while only."""
+    with connection.cursor() as cursor:
+        lifetime_s = gdpconfig.value("transfers", "GATHERED_LIFETIME")
+        cursor.execute(_GATHERED, {"transfers": list(transfers), "lifetime_s": lifetime_s})
 
 
 def _lock_jobs(transfers: Sequence[int]) -> dict[str, list[int]]:
