@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.models.functions import Now
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -20,7 +21,7 @@ from broker_site.foundation.kernel import clock
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
-from brokerage.models import LinkLoad, Transfer, TransferLink, TransferWish
+from brokerage.models import LinkLoad, Transfer, TransferChange, TransferLink, TransferWish
 from brokerage.rules.explain.file_arrival import REASON_WORDS
 from brokerage.rules.transfers.reasons import REASONS
 from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
@@ -107,6 +108,19 @@ def test_a_failed_transfer_is_asked_for_again_by_the_task_that_wanted_it(task: T
     wish = TransferWish.objects.get(transfer_id=again)
     assert (wish.job_id, wish.task_id, wish.role) == (None, task.id, "input")
     assert Audit.objects.filter(act="transfer.retry", outcome="done").count() == 1
+
+
+def test_a_transfer_that_rests_is_due_at_once_and_its_history_says_who_wanted_that(task: Task) -> None:
+    transfer = asked(task)
+    Transfer.objects.filter(id=transfer).update(next_at=Now() + timedelta(hours=1))
+    answer = client().post(f"/api/v1/transfers/{transfer}/retry/", {"comment": "disk is back"}, content_type="application/json")
+    assert (answer.status_code, answer.json()["id"]) == (202, transfer)
+    assert Transfer.objects.get(id=transfer).next_at is None
+    change = TransferChange.objects.filter(transfer_id=transfer).latest("id")
+    assert (change.old, change.new, change.why) == ("queued", "queued", "to be tried again now: disk is back")
+    assert change.who.endswith("ada")
+    answer = client().post(f"/api/v1/transfers/{transfer}/retry/", {}, content_type="application/json")
+    assert answer.status_code == 409, "it does not rest"
 
 
 def test_what_nobody_wants_any_more_is_not_asked_for_again(task: Task) -> None:

@@ -20,7 +20,14 @@ from workqueues.models import Task
 MOST_WISHES = 1000
 """Wishes of a transfer that are asked for again, the newest."""
 
-_DUE = "UPDATE brokerage_transfer SET next_at = NULL WHERE id = %s AND status = 'queued' AND next_at > now() RETURNING id"
+_DUE = """
+WITH due AS (
+    UPDATE brokerage_transfer SET next_at = NULL WHERE id = %s AND status = 'queued' AND next_at > now()
+    RETURNING id, status, attempt
+)
+INSERT INTO brokerage_transferchange (transfer_id, old, new, attempt, who, why)
+SELECT id, status, status, attempt, left(%s, 128), left(%s, 255) FROM due RETURNING transfer_id
+"""
 
 
 class CannotCommand(Exception):
@@ -32,7 +39,7 @@ def retry_transfer(caller: Principal, transfer: Transfer, comment: str = "") -> 
     with transaction.atomic():
         audit("transfer.retry", caller, _target(transfer), vo=transfer.vo, reason=comment)
         if transfer.ended_at is None:
-            return _due_now(transfer)
+            return _due_now(transfer, caller.name, comment)
         if not StorageEndpoint.objects.filter(name=transfer.destination).exists():
             raise CannotCommand(f"the grid knows no storage {transfer.destination} any more")
         wishes = list(_wishes_again(transfer))
@@ -58,9 +65,9 @@ def cancel_transfer(caller: Principal, transfer: Transfer, comment: str = "") ->
         look_after_commit("transfer")
 
 
-def _due_now(transfer: Transfer) -> int:
+def _due_now(transfer: Transfer, who: str, comment: str) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(_DUE, [transfer.id])
+        cursor.execute(_DUE, [transfer.id, who, "to be tried again now" + (f": {comment}" if comment else "")])
         if cursor.fetchone() is None:
             raise CannotCommand(f"it is {transfer.status} and does not rest")
     look_after_commit("transfer")
