@@ -33,7 +33,7 @@ def run(requests: int, rounds: int) -> Iterator[Line]:
         _fill(server, requests)
         sizes = {"open": requests, "reference_open": FEW, "links": LINKS, "shares": SHARES}
         yield from compare(
-            "transfers due", "looks/s", partial(_looks, "public"), partial(_looks, f"{FEW_SCHEMA}, public"), sizes, rounds
+            "transfers", "looks/s", partial(_looks, "public"), partial(_looks, f"{FEW_SCHEMA}, public"), sizes, rounds
         )
 
 
