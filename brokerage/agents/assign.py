@@ -51,7 +51,7 @@ def assign_one(run: Run, task: Task, cycle: DecisionCycle) -> bool:
         cycle.decisions.store()
         stays = parse(task.split_rule).output_stays
         collection = STAY if stays else collection_at(cycle.requests.snapshot.grid, nucleus)
-        assign_task(run.id, task.id, nucleus, run.who, f"nucleus {nucleus}", collection.place)
+        assign_task(run.id, task.id, nucleus, run.who, f"nucleus {nucleus}", collection.places)
         cycle.work_added.append(cycle.requests.batch.work_at(nucleus, task))
     else:
         reason = why_no_nucleus(request, task_decision)

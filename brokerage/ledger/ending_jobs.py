@@ -29,6 +29,13 @@ At a storage of the nucleus that the task did not ask for by a token it is at th
 no more collects nothing.
 """
 
+ALSO_TO = """
+ARRAY(
+    SELECT c.name FROM unnest(d.also_at) WITH ORDINALITY AS a(name, number) JOIN brokerage_storageendpoint c ON c.name = a.name
+    WHERE c.name <> s.storage ORDER BY a.number)
+"""
+"""Where it is brought besides."""
+
 _SEE = Prepared(
     "see_jobs",
     "bigint[]",
@@ -37,7 +44,7 @@ _SEE = Prepared(
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
         coalesce(s.vo, ''), s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
         u.whole, u.cut,
-        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type = 'log', {GOES_TO})
+        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type = 'log', {GOES_TO}, {ALSO_TO})
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
         coalesce(s.created_at, j.status_since), now(), j.token_since,
         EXISTS (SELECT FROM workqueues_task WHERE id = j.task_id AND status IN ({TASK.commanded.sql}))

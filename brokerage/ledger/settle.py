@@ -105,8 +105,8 @@ class _End(NamedTuple):
     @property
     def leaving(self) -> list[LeavingFile]:
         """Its files that are to be brought elsewhere."""
-        made = self.settlement.made
-        return [LeavingFile(self.job.id, o.file_id, o.goes_to) for o in self.job.outputs if o.goes_to and o.file_id in made]
+        made = [output for output in self.job.outputs if output.file_id in self.settlement.made]
+        return [LeavingFile(self.job.id, output.file_id, place) for output in made for place in output.leaves_for]
 
     @property
     def delivers(self) -> bool:
@@ -286,7 +286,7 @@ def _entries(job: EndingJob, outputs: Sequence[ReportedOutput], *, all_move: boo
     asked = {o.lfn: o for o in job.outputs}
     return [
         CatalogueEntry(
-            asked[o.lfn].dataset_name, o.lfn, o.size, o.checksum, o.storage, o.n_events, all_move or bool(asked[o.lfn].goes_to)
+            asked[o.lfn].dataset_name, o.lfn, o.size, o.checksum, o.storage, o.n_events, all_move or bool(asked[o.lfn].leaves_for)
         )
         for o in outputs
         if o.lfn in asked

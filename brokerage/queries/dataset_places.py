@@ -13,7 +13,10 @@ SELECT d.id, p.storage, p.role, count(c.id) FILTER (WHERE NOT c.moving OR c.aliv
     count(c.id) FILTER (WHERE c.there), count(c.id) FILTER (WHERE NOT c.there AND c.comes),
     count(c.id) FILTER (WHERE NOT c.there AND NOT c.comes AND c.failed)
 FROM workqueues_dataset d
-    CROSS JOIN LATERAL (VALUES (d.collected_at, 'nucleus'), (d.destination, 'destination')) AS p(storage, role)
+    CROSS JOIN LATERAL (
+        SELECT d.collected_at, 'nucleus' UNION ALL SELECT unnest(d.also_at), 'nucleus'
+        UNION ALL SELECT d.destination, 'destination'
+    ) AS p(storage, role)
     LEFT JOIN brokerage_storageendpoint near ON near.name = p.storage
     LEFT JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name AND cd.vo = d.vo
     LEFT JOIN LATERAL (
@@ -31,7 +34,7 @@ FROM workqueues_dataset d
                 SELECT FROM brokerage_transfer t
                 WHERE t.file_id = c.id AND t.destination = p.storage AND t.status = 'failed') AS failed
         FROM workqueues_cataloguefile c WHERE c.dataset_id = cd.id) c ON TRUE
-WHERE d.id = ANY(%s) AND p.storage <> '' GROUP BY 1, 2, 3 ORDER BY 1, 3 DESC
+WHERE d.id = ANY(%s) AND p.storage <> '' GROUP BY 1, 2, 3 ORDER BY 1, 3 DESC, 2
 """
 """What jobs at the nucleus wrote to a storage of their own is there, unless the task asked for one by a token."""
 

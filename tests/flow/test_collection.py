@@ -241,6 +241,41 @@ def test_a_token_names_the_storage_of_the_nucleus_and_distributed_outputs_stay(q
     }  # fmt: skip
 
 
+def test_a_token_of_several_places_brings_outputs_to_each_and_the_job_waits_for_all(queue: ComputingQueue) -> None:
+    StorageEndpoint.objects.create(name="BETA_TAPE", site_id="SITE_BETA", free_gb=90_000, type="DATATAPE", is_tape=True)
+    task = running(with_token("dst:BETA_DISK, dst:BETA_TAPE"))
+    out = Dataset.objects.get(type="output")
+    assert (out.collected_at, out.also_at) == ("BETA_DISK", ["BETA_TAPE"])
+    run_jobs(queue)
+    assert set(Transfer.objects.filter(file__dataset__name="t.EVT").values_list("destination", flat=True)) == {
+        "BETA_DISK", "BETA_TAPE"
+    }  # fmt: skip
+    assert [(p.storage, p.role, p.on_the_way) for p in dataset_places([out.id])[out.id]] == [
+        ("BETA_DISK", "nucleus", 1), ("BETA_TAPE", "nucleus", 1)
+    ]  # fmt: skip
+    bring(destination="BETA_DISK")
+    assert (statuses(), visible("t.EVT")) == ({"transferring"}, 0)
+    bring(destination="BETA_TAPE")
+    assert (statuses(), visible("t.EVT")) == ({"finished"}, 1)
+    copies = Replica.objects.filter(file__dataset__name="t.EVT").values_list("storage", "kind")
+    assert set(copies) == {("ALPHA_DISK", "cache"), ("BETA_DISK", "origin"), ("BETA_TAPE", "origin")}
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "done"
+    assert faults() == []
+
+
+def test_what_cannot_be_brought_to_one_of_several_places_fails_its_job(queue: ComputingQueue) -> None:
+    StorageEndpoint.objects.create(name="BETA_TAPE", site_id="SITE_BETA", free_gb=90_000, type="DATATAPE", is_tape=True)
+    running(with_token("BETA_DISK,BETA_TAPE"))
+    run_jobs(queue)
+    bring(destination="BETA_DISK")
+    lose(destination="BETA_TAPE")
+    assert statuses() == {"failed"}
+    assert visible("t.EVT") == 0
+    assert faults() == []
+
+
 def test_of_a_job_with_distributed_outputs_only_the_log_travels_and_all_is_seen_together(queue: ComputingQueue) -> None:
     running(with_token("ddd:any"))
     run_jobs(queue)

@@ -40,9 +40,9 @@ class DatasetShown(serializers.ModelSerializer[Dataset]):
         fields = (
             "id", "task_id", "vo", "data_vo", "dataset_name", "container_name", "type", "status", "status_since", "state",
             "state_check_time", "stream_name", "attributes", "master_id", "provenance_id", "template_id", "site", "storage_token",
-            "collected_at", "destination", "excluded", "n_files", "n_files_wanted", "n_files_to_be_used", "n_files_used",
-            "n_files_finished", "n_files_failed", "n_files_on_hold", "n_files_missing", "n_files_waiting", "n_events",
-            "n_events_to_be_used", "n_events_used", "creation_time", "modification_time",
+            "collected_at", "also_at", "destination", "excluded", "n_files", "n_files_wanted", "n_files_to_be_used",
+            "n_files_used", "n_files_finished", "n_files_failed", "n_files_on_hold", "n_files_missing", "n_files_waiting",
+            "n_events", "n_events_to_be_used", "n_events_used", "creation_time", "modification_time",
         )  # fmt: skip
         read_only_fields = fields
 

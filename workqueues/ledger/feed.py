@@ -135,16 +135,19 @@ def finish_empty(run_id: str, task_id: int, why: str, who: str) -> None:
         move_task(task, "finishing", who, why)
 
 
-def assign(run_id: str, task_id: int, nucleus: str, who: str, why: str, place: Callable[[str], str] = lambda _: "") -> None:
+def assign(
+    run_id: str, task_id: int, nucleus: str, who: str, why: str, places: Callable[[str], Sequence[str]] = lambda _: ()
+) -> None:
     """The brokerage chose a nucleus for a claimed task (or the grid has none): ready, and release.
 
-    `place`: token of an output -> the storage endpoint where the outputs are collected; empty: they stay where they are made.
+    `places`: token of an output -> the storage endpoints where the outputs are collected; none: they stay where they are made.
     """
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
         outputs = Dataset.objects.filter(task_id=task_id).exclude(type__in=INPUT_TYPES)
         for token in sorted(set(outputs.values_list("storage_token", flat=True))):
-            outputs.filter(storage_token=token).update(collected_at=place(token))
+            first, *further = places(token) or [""]
+            outputs.filter(storage_token=token).update(collected_at=first, also_at=further)
         move_task(task, "ready", who, why, nucleus=nucleus, frozen_time=None, error_dialog="")
 
 

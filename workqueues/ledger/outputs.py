@@ -27,7 +27,7 @@ TEMPLATE = "tmpl_"
 """How the types of template datasets begin: no file is ever in one."""
 _INHERITED = (
     "task_id", "container_name", "stream_name", "attributes", "provenance_id", "vo", "cloud", "storage_token", "destination",
-    "collected_at",
+    "collected_at", "also_at",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -71,6 +72,10 @@ class Dataset(models.Model):
         db_default="",
         help_text="storage endpoint to which outputs of jobs are brought while the task runs; empty: they stay",
     )
+    also_at = ArrayField(
+        models.CharField(max_length=60), default=list, db_default=[], blank=True,
+        help_text="further storage endpoints to which they are brought: those of a token that names several"
+    )  # fmt: skip
 
     status = models.CharField(max_length=20, choices=[(s, s) for s in STATUSES], help_text="how the task uses it")
     status_since = models.DateTimeField(db_default=Now())

@@ -76,7 +76,7 @@ def finish_delivered(job_ids: Sequence[int], who: str, transfers: Sequence[int] 
 
 
 def _why(job: EndingJob) -> str:
-    places = sorted({output.goes_to for output in job.outputs if output.goes_to})
+    places = sorted({place for output in job.outputs for place in output.leaves_for})
     return f"its outputs are at {', '.join(places)}" if places else "its outputs stay where they were made"
 
 

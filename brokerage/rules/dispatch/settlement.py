@@ -141,7 +141,8 @@ def first_line(message: str) -> str:
 class ExpectedOutput(NamedTuple):
     """An output that the job was made to write; `optional`: a finished job may leave it out (attribute allowNoOutput).
 
-    `goes_to`: storage endpoint to which it is brought once it is made; empty: it stays where the job writes it.
+    `goes_to`: storage endpoint to which it is brought once it is made; empty: it stays where the job writes it. `also_to`:
+    further ones.
     """
 
     file_id: int
@@ -150,6 +151,12 @@ class ExpectedOutput(NamedTuple):
     optional: bool
     is_log: bool = False
     goes_to: str = ""
+    also_to: Sequence[str] = ()
+
+    @property
+    def leaves_for(self) -> Sequence[str]:
+        """All storage endpoints to which it is brought."""
+        return [*filter(None, [self.goes_to]), *self.also_to]
 
 
 @dataclass(frozen=True, slots=True)

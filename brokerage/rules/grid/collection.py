@@ -1,11 +1,12 @@
 """Where a nucleus collects the outputs of a task: which of its storage endpoints, by the token of each output. Pure.
 
 Facts on data movement 3.1: `dst:` names a place, `ddd:` means that files stay where they are made, a token that fits none of its
-endpoints is the default one.
+endpoints is the default one, and a list with commas means several places.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brokerage.rules.grid.document import Grid
@@ -20,15 +21,15 @@ class Collection:
     storages: tuple[OutputStorage, ...] = ()
     default: str = ""
 
-    def place(self, token: str) -> str:
-        """The endpoint that collects outputs with this token; empty: they stay where they are made."""
+    def places(self, token: str) -> Sequence[str]:
+        """The endpoints that collect outputs with this token, the first one before the others; none: they stay where they are
+        made.
+        """
         if not token:
-            return self.default
-        wanted = tokens_to_place([token])
-        if not wanted:
-            return ""
-        storage = meant(self.storages, wanted[0])
-        return storage.name if storage else self.default
+            return [self.default] if self.default else []
+        found = [meant(self.storages, wanted) for wanted in tokens_to_place([token])]
+        names = [storage.name if storage else self.default for storage in found]
+        return list(dict.fromkeys(filter(None, names)))
 
 
 STAY = Collection()

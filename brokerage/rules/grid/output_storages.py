@@ -34,8 +34,9 @@ def listed(text: str) -> tuple[OutputStorage, ...]:
 
 
 def tokens_to_place(tokens: Iterable[str]) -> tuple[str, ...]:
-    """The tokens that want a storage of the nucleus; `dst:NAME` is NAME."""
-    return tuple(dict.fromkeys(t.removeprefix("dst:") for t in tokens if t and not t.startswith(DISTRIBUTED)))
+    """The tokens that want a storage of the nucleus, each of several with commas between them; `dst:NAME` is NAME."""
+    each = (token.strip() for several in tokens for token in several.split(","))
+    return tuple(dict.fromkeys(t.removeprefix("dst:") for t in each if t and not t.startswith(DISTRIBUTED)))
 
 
 def meant(storages: Sequence[OutputStorage], token: str) -> OutputStorage | None:
