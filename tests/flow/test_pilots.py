@@ -16,6 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint
 from brokerage.queries.signed_places import storage_key
 from examples.demo.campaign import FILES_OF_EVENTS, SOFTWARE, prefix, tasks
@@ -106,6 +107,7 @@ def queues(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Comp
 def test_the_demo_campaign_ends_done_with_every_file_where_it_is_registered(
     live_server: LiveServer, tmp_path: Path, queues: list[ComputingQueue]
 ) -> None:
+    set_override("jobbroker", "RETRY_PAUSE", 0.1, who="test", why="a job fails on purpose")
     documents = [small(document) for document in tasks("t1")]
     names = [str(document["taskName"]) for document in documents]
     with pilots(live_server.url, queues, tmp_path):
