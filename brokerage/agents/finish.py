@@ -10,6 +10,7 @@ from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.transfers.destinations import send_datasets
+from brokerage.ledger.transfers.pre_staging import drop_staged
 from brokerage.queries.jobs import failure_rate, live_jobs
 from workqueues.agents.each import each
 from workqueues.catalogue.outputs import close_outputs
@@ -71,6 +72,8 @@ def end(run: Run, task: Task) -> bool:
     )
     if ending.status != "exhausted":
         close_outputs(task)
+        if rules.drop_staged:
+            drop_staged(task.id)
     about = post_process(run, task, ending) if ending.status in TASK.completed else ""
     end_task(run.id, task.id, ending, run.who, failure_rate(task.id), about)
     if ending.status in TASK.corrupted:

@@ -7,13 +7,14 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
+from broker_site.foundation.kernel.clock import now
 from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.moves import TransferMove
 from brokerage.models import Job, Site, StorageEndpoint, Transfer, TransferWish
 from brokerage.queries.invariants import check
 from brokerage.queries.task_status import task_status
 from brokerage.rules.explain.task_status_text import reasons
-from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents, run_jobs
 from workqueues.ledger.commands import command
 from workqueues.models import CatalogueFile, File, Replica, Task
@@ -60,6 +61,29 @@ def test_jobs_are_made_of_files_as_disks_have_them(name: str) -> None:
     task.refresh_from_db()
     assert (task.status, held()) == ("done", ["", ""])
     assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []
+
+
+@pytest.mark.parametrize("other", ["running", "ended", "none"])
+def test_what_was_staged_goes_when_its_task_has_ended_unless_another_needs_it(other: str) -> None:
+    task = on_tape(inputPreStaging=True, remove_rule_when_done=True)
+    run_agents(3)
+    transfer, queue = Transfer.objects.get(), Job.objects.get().computing_queue
+    if other != "none":
+        second = submitted(parameters("other", nEvents=10))
+        TransferWish.objects.create(transfer=transfer, role="stage", task_id=second.id, dataset_id=0, vo="demo")
+        if other == "ended":
+            command(second.id, "kill", "user:ada", "")
+    run_jobs(queue)
+    finish([TransferMove(transfer.id)], "mover")
+    staged = Replica.objects.get(storage="ALPHA_DISK", kind="cache")
+    assert staged.keep_until is not None and staged.keep_until > now()
+    for _ in range(3):
+        run_agents()
+        run_jobs(queue)
+    task.refresh_from_db()
+    staged.refresh_from_db()
+    assert task.status == "done"
+    assert (staged.keep_until <= now()) == (other != "running")
 
 
 def test_a_file_that_did_not_come_is_asked_for_again_later() -> None:

@@ -12,6 +12,7 @@ from brokerage.ledger.transfers.new_jobs import wisher_of
 from brokerage.queries.staged_files import StagedFile
 from workqueues.ledger.staging import hold_on, let_go
 from workqueues.models import Task
+from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.staging import not_brought, on_its_way, without_disk
 
 _UNWANTED = """
@@ -19,6 +20,21 @@ UPDATE brokerage_transferwish w SET closed_at = now() FROM workqueues_task t
 WHERE w.closed_at IS NULL AND w.role = 'stage' AND w.job_id IS NULL AND t.id = w.task_id AND t.ended_at IS NOT NULL
 RETURNING w.id
 """
+
+_DROP = f"""
+UPDATE workqueues_replica r SET keep_until = now()
+FROM workqueues_dataset d
+    JOIN workqueues_cataloguedataset c ON {INPUT_IN_CATALOGUE} JOIN workqueues_cataloguefile f ON f.dataset_id = c.id
+WHERE d.task_id = %(task)s AND d.type = 'input' AND r.file_id = f.id AND r.kind = 'cache' AND r.state = 'available'
+    AND EXISTS (
+        SELECT FROM brokerage_transfer t JOIN brokerage_transferwish w ON w.transfer_id = t.id
+        WHERE t.file_id = f.id AND t.destination = r.storage AND w.role = 'stage' AND w.task_id = %(task)s)
+    AND NOT EXISTS (
+        SELECT FROM brokerage_transfer t JOIN brokerage_transferwish w ON w.transfer_id = t.id
+            JOIN workqueues_task k ON k.id = w.task_id
+        WHERE t.file_id = f.id AND t.destination = r.storage AND w.role = 'stage' AND k.id <> %(task)s AND k.ended_at IS NULL)
+"""
+"""Except what was staged for another task too that has not ended."""
 
 
 def stage_files(files: Sequence[StagedFile], disks: Mapping[str, str], who: str) -> int:
@@ -48,6 +64,12 @@ def _why(file: StagedFile, disks: Mapping[str, str]) -> str:
     if file.failure is not None and not file.under_way:
         return not_brought(disk, file.failure)
     return on_its_way(disk) if disk and file.catalogue_id else without_disk(file.tape)
+
+
+def drop_staged(task_id: int) -> None:
+    """What was staged for a task that ends goes as soon as no job reads it, instead of after its lifetime."""
+    with connection.cursor() as cursor:
+        cursor.execute(_DROP, {"task": task_id})
 
 
 def release_staging() -> None:

@@ -21,7 +21,8 @@ class SplitRules:
 
     `limited_sites`: 1 a list of queues to use, 2 one of queues to avoid, 3 both. `first_event` and `random_seed` are offsets.
     `input_lan`: input is read directly in the site where that is allowed (1), or only there (2); `input_wan`: also from other
-    sites; `pre_staging`: it is staged from tape before jobs are made. `ip_connectivity`: full (1) or http (2); `ip_stack`: 4 or
+    sites; `pre_staging`: it is staged from tape before jobs are made; `drop_staged`: what was staged goes at the end.
+    `ip_connectivity`: full (1) or http (2); `ip_stack`: 4 or
     6. `boundary`: 1 to 4, how boundary ids of files bind jobs (facts on splitting 8.2).
     `name_fields`: which fields of the master's name, counted from 1, are `${MIDDLENAME}`; with `fields_of_file` of the first
     file's name. `instantiate`: outputs go to concrete datasets; with `instantiate_per_queue` to one for each computing queue.
@@ -50,6 +51,7 @@ class SplitRules:
     fail_goal_unreached: bool = False
     use_exhausted: bool = False
     pre_staging: bool = False
+    drop_staged: bool = False
     use_local_io: bool = False
     avoid_vp: bool = False
     only_tags_for_fc: bool = False
@@ -94,6 +96,7 @@ FLAGS: Mapping[str, str] = {
     "FG": "fail_goal_unreached",
     "UX": "use_exhausted",
     "IS": "pre_staging",
+    "RD": "drop_staged",
     "IW": "input_wan",
     "LI": "use_local_io",
     "AV": "avoid_vp",

@@ -216,7 +216,7 @@ class TaskParameters(BaseModel):
     taskBrokerOnMaster: Flag = flag("The nucleus is chosen by the master datasets only.")
     toStaging: Flag = flag("Other name of inputPreStaging.", code="IS")
     panda_data_carousel: Flag = flag("Other name of inputPreStaging.", code="IS")
-    remove_rule_when_done: Flag = flag("Staging rules are removed at the end.", row="J26")
+    remove_rule_when_done: Flag = flag("Copies that were staged for the task go when it has ended.", code="RD")
 
     # Retries and endings.
     maxAttempt: Whole = number("Tries a file, those that were closed or cancelled included.", low=1, high=999, default=3)
