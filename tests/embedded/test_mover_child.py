@@ -1,4 +1,4 @@
-"""The whole system brings a file from one storage endpoint to another, also after its mover was killed."""
+"""The whole system brings a file from one storage endpoint to another, also after its mover was killed or stood still."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ def prepare(system: System) -> tuple[Pilot, ...]:
     return ()
 
 
-def test_files_are_brought_by_the_system_and_its_mover_is_kept_alive(tmp_path: Path) -> None:
+@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
+def test_files_are_brought_by_the_system_and_its_mover_is_kept_alive(tmp_path: Path, harm: signal.Signals) -> None:
     try:
-        with running(INSTANCE, prepare=prepare, web=False, fresh=True) as system:
+        with running(INSTANCE, prepare=prepare, web=False, fresh=True, frozen_s=4.0) as system:
             system.manage("shell", "-c", WISHES.format(folder=str(tmp_path)))
             copies = [tmp_path / "BETA/demo/d/d.000000", tmp_path / "BETA/demo/d/d.000001"]
             _wait_for(copies)
             assert [copy.read_bytes() for copy in copies] == [b"first", b"second"]
-            system.kill("mover", signal.SIGKILL)
+            system.kill("mover", harm)
             system.manage("shell", "-c", MORE.format(folder=str(tmp_path)))
             _wait_for([tmp_path / "BETA/demo/e/e.000000"])
             assert system.children["mover"].starts >= 2

@@ -89,7 +89,7 @@ class QuietAgents:
 class StoppedProcesses:
     """Processes that web server and worker have started and that stand still (stopped by a signal) are killed after `limit_s`.
 
-    Their parents, which do answer, replace them.
+    Their parents, which do answer, replace them. The same is done with the mover, which nobody asks anything: it is started anew.
     """
 
     supervisor: Supervisor
@@ -99,7 +99,7 @@ class StoppedProcesses:
     def look(self) -> Iterator[Event]:
         """Kill what has stood still for too long."""
         now = time.monotonic()
-        stopped = {identity: name for name in ("web", "worker") for identity in self._stopped(name)}
+        stopped = {identity: name for name in ("web", "worker", "mover") for identity in self._stopped(name)}
         self._seen = {identity: self._seen.get(identity, now) for identity in stopped}
         for identity, name in stopped.items():
             if now - self._seen[identity] > self.limit_s:
@@ -110,7 +110,8 @@ class StoppedProcesses:
 
     def _stopped(self, name: str) -> Iterator[Identity]:
         child = self.supervisor.children.get(name)
-        for pid in child.pids()[1:] if child else ():
+        first = 0 if name == "mover" else 1
+        for pid in child.pids()[first:] if child else ():
             try:
                 if psutil.Process(pid).status() == psutil.STATUS_STOPPED and (identity := Identity.of(pid)):
                     yield identity
