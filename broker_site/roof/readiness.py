@@ -1,4 +1,4 @@
-"""What keeps the system from working, in words: a database that takes no writes, Redis, agents that are late.
+"""What keeps the system from working, in words: a database that takes no writes, Redis, late agents, movers that are not there.
 
 Looked at when somebody asks, once in EVERY_S at most, whoever asks; a system that is well is written to as often.
 """
@@ -17,10 +17,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.duties import AGENTS, late_after_s
 from broker_site.roof.web.lane import cut
+from brokerage.queries.unclaimed_copies import moverless
 
 EVERY_S = 5.0
 PATIENCE_S = 3.0
 """How long the database may take to say something."""
+MOVER_LATE_S = 60.0
+"""A mover that is at work takes copies within parts of a second."""
 FILLER = 65_536
 """Bytes that are written: into a new file each time, so that a full disk shows, which a page that is there already would hide."""
 
@@ -75,7 +78,7 @@ def _database() -> list[str]:
     timer.start()
     try:
         _write(own)
-        return _late_agents(ages(own))
+        return [*_late_agents(ages(own)), *moverless(own, MOVER_LATE_S)]
     except (DatabaseError, InterfaceError) as error:
         return [in_words(error)]
     finally:

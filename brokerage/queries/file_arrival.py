@@ -12,6 +12,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel import clock
 from brokerage.models import ReplicaChange, Transfer, TransferChange
 from brokerage.queries.copy_places import copy_places, link_facts
+from brokerage.queries.unclaimed_copies import is_unclaimed
 from brokerage.rules.explain.file_arrival import MOST_AHEAD, Bringing, FileArrival, FileCopy, LinkLoad
 from brokerage.rules.transfers.room import link_limit, plain_limit
 from brokerage.rules.transfers.sources import choose_source
@@ -83,7 +84,7 @@ def _looked_at(transfer: Transfer, copies: Sequence[FileCopy], using: str) -> Br
         changes = TransferChange.objects.using(using).filter(transfer_id=transfer.id, new=transfer.status)
         return replace(known, who=changes.order_by("-id").values_list("who", flat=True).first() or "")
     if transfer.status != "queued":
-        return known
+        return replace(known, unclaimed=transfer.status == "submitted" and is_unclaimed(transfer.key, using))
     places = copy_places(using)
     if (destination := places.get(transfer.destination)) is None:
         return replace(known, source_fault=f"the grid knows no storage {transfer.destination} any more")

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.db import OperationalError, connection, transaction
+from django.db.models.functions import Now
 from django.test import Client
 from pytest_django import Settings
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.duties import AGENTS, late_after_s
 from broker_site.foundation.agency.models import Agent
+from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.kernel import clock
 from broker_site.roof import readiness
-from brokerage.models import IdleHour
+from brokerage.models import IdleHour, LocalCopy
+from brokerage.queries.file_arrival import arrival_of
+from brokerage.rules.explain.file_arrival import sentence
 from monitoring.queries.agents import agent_rows
 from tests.builders import grid, parameters, submitted
+from tests.moving import asked, marked_grid, stored_files, wanted
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +60,25 @@ def test_an_agent_is_late_at_the_same_age_here_and_on_the_page(
     Agent.objects.filter(name="refine").update(last_success=clock.now() - age)
     told = [problem for problem in client.get("/readyz").json()["problems"] if problem.startswith("agent refine last ended")]
     assert (bool(told), {row.name: row.health for row in agent_rows()}["refine"]) == (late, "late" if late else "well")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_copies_that_no_mover_takes_are_told_after_a_minute(client: Client, redis_settings: str, tmp_path: Path) -> None:
+    all_agents_well()
+    marked_grid(tmp_path, "ALPHA", "BETA")
+    transfer, _ = asked(*map(wanted, stored_files(tmp_path, [b"first", b"second"], "ALPHA")))
+    run_agent("transfer", looked=True)
+    assert client.get("/readyz").json()["problems"] == []
+    assert "it waits for a mover since" in sentence(arrival_of(transfer.file, "BETA_DISK"))
+    LocalCopy.objects.update(created_at=Now() - timedelta(seconds=70))
+    readiness.forget()
+    (told,) = client.get("/readyz").json()["problems"]
+    assert told == "2 copies wait for a mover, the oldest for 70 s: no process `manage.py mover` is at work"
+    LocalCopy.objects.filter(key=LocalCopy.objects.first().key).update(  # type: ignore[union-attr]
+        status="copying", mover="m", claimed_until=Now() + timedelta(minutes=1)
+    )
+    readiness.forget()
+    assert client.get("/readyz").json()["problems"] == [], "the other one has its turn"
 
 
 def all_agents_well() -> None:

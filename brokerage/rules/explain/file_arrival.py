@@ -63,7 +63,8 @@ class LinkLoad(NamedTuple):
 class Bringing:
     """A transfer of the file. `attempt`: attempts begun; `reason`, `message`: of the last failure, or of the end; `who` ended it.
 
-    `source_fault`: why it could not be brought from anywhere now. `load` is None where nobody looked.
+    `source_fault`: why it could not be brought from anywhere now. `unclaimed`: no mover has taken it yet. `load` is None where
+    nobody looked.
     """
 
     destination: str
@@ -78,6 +79,7 @@ class Bringing:
     next_at: datetime | None = None
     who: str = ""
     source_fault: str = ""
+    unclaimed: bool = False
     load: LinkLoad | None = None
 
     @property
@@ -169,6 +171,8 @@ def _submitting(transfer: Bringing, now: datetime) -> str:
 
 
 def _submitted(transfer: Bringing, now: datetime) -> str:
+    if transfer.unclaimed:
+        return f"it waits for a mover since {_time(transfer.since)}, to be copied from {transfer.source}{_nth(transfer)}"
     return f"it is being copied from {transfer.source} since {_time(transfer.since)}{_nth(transfer)}"
 
 
