@@ -247,7 +247,8 @@ def _told() -> Iterator[None]:
 
 _STATUS: Mapping[int, int] = {
     errno.ENOENT: 404, errno.ENOTDIR: 404, errno.ELOOP: 404, errno.EINVAL: 404, errno.EISDIR: 404, errno.ENXIO: 404,
-    errno.EEXIST: 409, errno.ENOSPC: 507, errno.EDQUOT: 507, errno.ENAMETOOLONG: 400, errno.EROFS: 500,
+    errno.EEXIST: 409, errno.ENOSPC: 507, errno.EDQUOT: 507, errno.EBUSY: 503, errno.ENAMETOOLONG: 400,
+    errno.EROFS: 500,
 }  # fmt: skip
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
-import secrets
 import threading
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,8 @@ from brokerage.pilot.signed_urls import Grant
 from brokerage.pilot.stage_out import give_name, keep_names
 from brokerage.pilot.storage_root import adler32, folder_below
 from brokerage.storage_server.served import Served, etag, part_name, parts_of
+
+AT_IT = "another request brings the same file"
 
 
 class Damaged(Exception):
@@ -70,11 +73,19 @@ class Upload:
         disk = os.statvfs(self._folder)
         if self.size > disk.f_bavail * disk.f_frsize:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        attempt = (self.grant.job, self.grant.epoch) if self.grant.job else (0, secrets.randbits(62))
-        self.temporary = part_name(self.name, *attempt)
-        with contextlib.suppress(FileNotFoundError):  # an earlier request for it that was cut off, or still waits
-            (self._folder / self.temporary).unlink()
-        self._fd = os.open(self._folder / self.temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o640)
+        part = part_name(self.name, self.grant.job, self.grant.epoch)
+        with contextlib.suppress(FileNotFoundError):
+            if self.grant.job:  # an earlier request of this attempt was cut off, or still waits
+                (self._folder / part).unlink()
+            else:
+                _remove_left(self._folder / part)
+        try:
+            self._fd = os.open(self._folder / part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o640)
+        except FileExistsError as other:
+            raise OSError(errno.EBUSY, AT_IT) from other
+        self.temporary = part
+        with contextlib.suppress(OSError):  # where the file system has no locks, two at once find each other out in `finish`
+            fcntl.flock(self._fd, fcntl.LOCK_SH)
         return None
 
     def write(self, chunk: bytes) -> None:
@@ -144,6 +155,36 @@ class Upload:
             return adler32(fd)
         finally:
             os.close(fd)
+
+
+@contextlib.contextmanager
+def _without_locks() -> Iterator[None]:
+    """A file system that has no locks is as one on which nobody holds any."""
+    try:
+        yield
+    except BlockingIOError:
+        raise
+    except OSError as problem:
+        if problem.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            raise
+
+
+def _remove_left(part: Path) -> None:
+    """Remove what a mover's upload left that was cut off; OSError EBUSY while one is at it. FileNotFoundError.
+
+    Those of a job have a name for each attempt, those of movers one. Who writes has its part locked until it is through, or dead,
+    and nobody removes one without the lock: so a part that was found good cannot be another's when it gets its name.
+    """
+    fd = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        with _without_locks():
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if (there := identity(part)) is not None and there.inode == os.fstat(fd).st_ino:
+            part.unlink()
+    except BlockingIOError as locked:
+        raise OSError(errno.EBUSY, AT_IT) from locked
+    finally:
+        os.close(fd)
 
 
 def publish_part(served: Served, grant: Grant, wanted: str) -> Stored:

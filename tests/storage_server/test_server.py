@@ -7,6 +7,8 @@ import os
 import socket
 import time
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -115,6 +117,43 @@ def test_a_body_that_ends_half_way_leaves_nothing(server: Serving) -> None:
     while (left := [name for name in server.files() if "half" in name]) and time.monotonic() < until:
         time.sleep(0.05)
     assert left == []
+
+
+@contextmanager
+def half_sent(server: Serving, name: str) -> Iterator[None]:
+    """A mover's upload that has begun and goes on as long as the block."""
+    parts = urlsplit(server.url("PUT", name))
+    with socket.create_connection((parts.hostname or "", parts.port or 0)) as raw:
+        head = f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\nX-Adler32: 00000001\r\n\r\n"
+        raw.sendall(head.encode() + bytes(1_500_000))
+        until = time.monotonic() + 10
+        while not [part for part in server.files() if part.startswith(f".{name}.")]:
+            assert time.monotonic() < until, "nothing has come"
+            time.sleep(0.01)
+        yield
+
+
+def test_a_file_that_is_coming_in_is_brought_by_nobody_else_meanwhile(server: Serving) -> None:
+    with half_sent(server, "wanted"):
+        assert put(server, "wanted", b"whole") == 503
+    until = time.monotonic() + 10
+    while (status := put(server, "wanted", b"whole")) == 503 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert status == 201
+    assert [name for name in server.files() if "wanted" in name] == ["wanted"]
+
+
+def test_what_a_killed_server_left_half_goes_with_the_next_try(tmp_path: Path) -> None:
+    server = Serving(tmp_path)
+    try:
+        with half_sent(server, "cut"):
+            server.stop()
+        assert len(server.files()) == 1
+        server.start()
+        assert put(server, "cut", b"whole") == 201
+        assert server.files() == ["cut"]
+    finally:
+        server.stop()
 
 
 def test_an_address_allows_what_it_was_signed_for_and_nothing_else(server: Serving, tmp_path: Path) -> None:
