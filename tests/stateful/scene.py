@@ -30,6 +30,7 @@ from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.flow.steps import BAD, end, try_take
 from tests.moving import marked_grid, stored_files
+from workqueues.models import Replica
 from workqueues.rules.jobs.file_names import copy_path
 
 NAMES = ("ALPHA", "BETA", "GAMMA", "DELTA")
@@ -191,6 +192,7 @@ class Scene:
         Transfer.objects.filter(next_at__isnull=False).update(next_at=F("next_at") - AN_HOUR * 24)
         Transfer.objects.filter(claimed_until__isnull=False).update(claimed_until=F("claimed_until") - AN_HOUR)
         LocalCopy.objects.filter(claimed_until__isnull=False).update(claimed_until=F("claimed_until") - AN_HOUR)
+        Replica.objects.filter(removal_at__isnull=False).update(removal_at=F("removal_at") - AN_HOUR)
         TransferLink.objects.filter(blocked_until__isnull=False).update(blocked_until=None)
 
     def run(self, *agents: str) -> None:

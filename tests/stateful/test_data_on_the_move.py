@@ -216,6 +216,7 @@ class DataOnTheMove(RuleBasedStateMachine):
 
     def _quiet(self) -> bool:
         waiting = Task.objects.filter(ended_at=None).exists() or TransferWish.objects.filter(closed_at=None).exists()
+        waiting = waiting or Replica.objects.filter(state="deleting").exists()
         return not waiting and not Transfer.objects.filter(ended_at=None).exists()
 
 
