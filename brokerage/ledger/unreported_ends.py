@@ -4,7 +4,8 @@ transaction with everything it implies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from django.db import transaction
 
@@ -16,8 +17,8 @@ from brokerage.ledger.transfers.releasing import release
 from brokerage.ledger.transfers.withdrawal import withdraw
 from brokerage.models import JobResult
 from brokerage.rules.dispatch.settlement import Ending
-from brokerage.states import JOB
-from workqueues.ledger.files import settling
+from brokerage.states import INPUT_MISSING, JOB
+from workqueues.ledger.files import Hold, settling
 from workqueues.ledger.moves import Stale
 
 _LOCK = Prepared("lock_jobs", "bigint[]", "SELECT id FROM brokerage_job WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE")
@@ -33,11 +34,12 @@ def end_jobs(
     sources: Sequence[str] | None = None,
     epochs: Sequence[int] | None = None,
     only: str = "any",
+    holds: Mapping[int, Mapping[int, Hold]] = MappingProxyType({}),
 ) -> None:
     """End jobs without a report (lost lease, time-out, command), all of them or, raising Stale, none.
 
-    `why` is one text for all or one for each. `sources`, `epochs` and `only` say what must still hold (`move_jobs`). The epoch
-    goes up, so that whatever a pilot still reports for the old lease is refused.
+    `why` is one text for all or one for each. `holds`: by job, its inputs that are held back. `sources`, `epochs` and `only` say
+    what must still hold (`move_jobs`). The epoch goes up, so that whatever a pilot still reports for the old lease is refused.
     """
     with transaction.atomic():
         _LOCK.run(list(ids))  # what is read of them still holds when they are moved
@@ -52,7 +54,8 @@ def end_jobs(
         if moving := [job.id for job in seen if job.status in JOB.moving]:
             release(moving)
         outcome = FILE_OUTCOME[ending]
-        given_back = settling([job_outcome(job, outcome, {}, {}) for job in seen])
+        unreadable = sub_status == INPUT_MISSING
+        given_back = settling([job_outcome(job, outcome, {}, holds.get(job.id, {}), unreadable=unreadable) for job in seen])
         run_together([uses([(job, outcome) for job in seen]), *given_back])
         JobResult.objects.bulk_create(
             [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db.models import F
 
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.moves import TransferMove
 from brokerage.models import ComputingQueue, Job, JobChange, JobSpec, StorageEndpoint, Transfer, TransferWish
@@ -15,7 +17,8 @@ from brokerage.queries.invariants import check
 from brokerage.queries.job_document import job_document
 from brokerage.rules.transfers.wishes import ANALYSIS_INPUT, PRODUCTION_INPUT
 from tests.builders import catalogue_dataset, grid, reading, submitted
-from tests.flow.steps import end, run_agents, run_jobs, take, try_take
+from tests.flow.steps import end, let_confirm, run_agents, run_jobs, take, try_take
+from tests.moving import copy_at, marked_grid, move_all, stored_files
 from workqueues.ledger.commands import command
 from workqueues.models import File, Replica, Task
 
@@ -120,7 +123,13 @@ def test_a_file_that_all_jobs_read_is_brought_once() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("reason", "end_of_job"), [("no_source", "input_missing"), ("quota", "transfer_failed")])
+@pytest.mark.parametrize(
+    ("reason", "end_of_job"),
+    [
+        ("no_source", "input_missing"), ("source_missing", "input_missing"), ("source_corrupt", "input_missing"),
+        ("quota", "transfer_failed"), ("src_down", "transfer_failed"),
+    ],
+)  # fmt: skip
 def test_a_job_whose_file_cannot_be_brought_is_closed_and_its_files_go_back(reason: str, end_of_job: str) -> None:
     task, _ = away()
     assert end_unmet([TransferMove(under_way()[0].id, "it is so", reason=reason)], "failed", "mover")
@@ -131,6 +140,29 @@ def test_a_job_whose_file_cannot_be_brought_is_closed_and_its_files_go_back(reas
     files = File.objects.filter(task_id=task.id, type="input").order_by("id")
     assert list(files.values_list("status", "attempt_nr", "failed_attempt"))[:2] == [("ready", 1, 0)] * 2
     assert is_consistent()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("gone", [True, False])
+def test_input_that_its_only_storage_does_not_have_is_looked_for_and_lost(tmp_path: Path, gone: bool) -> None:
+    marked_grid(tmp_path, "ALPHA", "BETA")
+    set_override("transfers", "MAX_ATTEMPTS", 1, who="test", why="no rest between attempts")
+    first, _ = stored_files(tmp_path, [b"first", b"second"], "ALPHA", dataset="in.data")
+    task = submitted(reading("t", "in.data", nFilesPerJob=1, site="BETA", **PRODUCTION))
+    run_agents()
+    kept = copy_at(tmp_path, "ALPHA", first)
+    away = kept.rename(tmp_path / "away")
+    move_all()
+    assert sorted(jobs()) == [("activated", ""), ("closed", "input_missing")]
+    file = File.objects.get(task_id=task.id, lfn=first.lfn)
+    assert (file.status, file.held) == ("ready", "reported missing at ALPHA_DISK")
+    if not gone:
+        away.rename(kept)
+    run_agents(1, ("feed",))
+    let_confirm()
+    run_agents(1, ("feed",))
+    file.refresh_from_db()
+    assert (file.status, file.held) == ("lost" if gone else "ready", "")
 
 
 @pytest.mark.parametrize("how", ["kill", "time", "queue"])

@@ -13,6 +13,9 @@ OTHER_SOURCE = Names("source_missing source_corrupt checksum")
 WAITS = Names("dst_full dst_down src_down link_blocked link_full auth timeout unknown")
 """The same is tried again later."""
 
+UNREADABLE = Names("no_source source_missing source_corrupt")
+"""What was to be brought cannot be read anywhere: a transfer that ends so says so of its file."""
+
 SEEN = "seen"
 """Somebody else brought the file: a look into the catalogue found it."""
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 REPORTED = "reported "
-"""How the reason begins of a file that a job could not read; it ends in ` at ` and the computing queue."""
+"""How the reason begins of a file that a job could not read, or a transfer; it ends in ` at ` and the queue or storage."""
 
 STORAGE_IS_BACK = "; it is back"
 """How the reason ends of a file that waited for a storage and is ready again."""
