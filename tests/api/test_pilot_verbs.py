@@ -193,7 +193,7 @@ def test_tokens_that_are_forged_expired_or_of_the_wrong_kind_are_refused(
     path = f"jobs/{job['id']}/heartbeat/"
     body = {"status": "running"}
     assert wire.post(path, "", body).status_code == 401
-    assert wire.post(path, job["token"][:-2] + "00", body).status_code == 401
+    assert wire.post(path, job["token"][:-2] + ("00" if job["token"][-2:] != "00" else "11"), body).status_code == 401
     assert wire.post(path, mint_job_token(job["id"], job["epoch"], -100), body).status_code == 401
     assert wire.post(path, pilot_token, body).status_code == 403
     assert wire.post("pilots/match/", job["token"], {"request": str(uuid4())}).status_code == 403
