@@ -46,15 +46,7 @@ for profile in ("usual", "thorough"):
 hypothesis_settings.load_profile("usual")
 """`--hypothesis-profile thorough`: what a usual run samples is tried many more times; such tests are marked `long` then."""
 
-LONGEST = {"scenarios", "chaos", "benchmarks", "steady", "stateful"}
-"""Folders of tests that run whole systems or many examples for minutes."""
-
 chromium_missing = pytest.StashKey[bool]()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that take minutes first: one that began last would leave the other workers idle."""
-    items.sort(key=lambda item: not LONGEST & set(item.path.parts))
 
 
 def pytest_collection_finish() -> None:
