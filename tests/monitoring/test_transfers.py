@@ -22,7 +22,8 @@ from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
 from brokerage.models import LinkLoad, Transfer, TransferChange, TransferLink, TransferWish
-from brokerage.rules.explain.file_arrival import REASON_WORDS
+from brokerage.queries.file_arrival import arrival_of
+from brokerage.rules.explain.file_arrival import REASON_WORDS, sentence
 from brokerage.rules.transfers.reasons import REASONS
 from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
 from tests.builders import catalogue_dataset, grid, parameters, submitted
@@ -96,6 +97,13 @@ def test_a_page_needs_few_statements(task: Task, address: str) -> None:
     with CaptureQueriesContext(connection) as statements:
         assert ada.get(address.format(id=transfer)).status_code == 200
     assert counted(statements) <= MOST_STATEMENTS
+
+
+def test_a_file_that_was_brought_is_told_to_be_there_also_to_who_names_no_place(task: Task) -> None:
+    transfer = asked(task)
+    assert finish([TransferMove(transfer)], "mover") == [transfer]
+    arrival = arrival_of(Transfer.objects.get(id=transfer).file)
+    assert sentence(arrival) == f"{arrival.lfn} is at BETA_DISK, as a cache copy."
 
 
 def test_a_failed_transfer_is_asked_for_again_by_the_task_that_wanted_it(task: Task) -> None:

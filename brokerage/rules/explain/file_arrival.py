@@ -102,17 +102,21 @@ class FileArrival:
     removed: str = ""
 
     @property
+    def place(self) -> str:
+        """Where it is asked for; empty: nobody has asked for it anywhere."""
+        return self.storage or (self.transfer.destination if self.transfer is not None else "")
+
+    @property
     def here(self) -> bool:
-        return any(copy.storage == self.storage and copy.state == "available" for copy in self.copies)
+        return any(copy.storage == self.place and copy.state == "available" for copy in self.copies)
 
 
 def sentence(arrival: FileArrival) -> str:
     """Why the file is not there yet, or that it is."""
-    copy = next((c for c in arrival.copies if c.storage == arrival.storage), None)
+    transfer, place = arrival.transfer, arrival.place
+    copy = next((c for c in arrival.copies if c.storage == place), None)
     if copy is not None and copy.state == "available":
         return f"{arrival.lfn} is at {copy.storage}{', as a cache copy' if copy.kind == 'cache' else ''}."
-    transfer = arrival.transfer
-    place = arrival.storage or (transfer.destination if transfer is not None else "")
     if not place:
         return f"{arrival.lfn} {_elsewhere(arrival)}; nobody has asked for it anywhere else."
     if transfer is not None and transfer.open:
