@@ -52,8 +52,10 @@ class Task:
 
     def check(self) -> None:
         """Raise CopyFailed if it is to be stopped."""
-        if self.given_up or self.row.cancelled:
+        if self.row.cancelled:
             raise CopyFailed("operator", "it was cancelled")
+        if self.given_up:  # what this says is heard only if the copy has come back to this mover meanwhile
+            raise CopyFailed("unknown", "it was cancelled, or another mover had taken it over")
 
     def passing(self, size: int) -> None:
         """So many bytes are about to pass."""
@@ -137,11 +139,11 @@ class _Copy:
 
     def close(self) -> None:
         """Leave no part of one that failed."""
+        if self.folder >= 0 and self.end is not None and self.end.reason:
+            remove_part(self.folder, self.part_name, self.part)
         for fd in (self.source, self.part):
             if fd >= 0:
                 os.close(fd)
-        if self.folder >= 0 and self.end is not None and self.end.reason:
-            remove_part(self.folder, self.part_name)
 
 
 class _Folders:

@@ -25,6 +25,7 @@ CHUNK = 1 << 20
 READ = 1 << 18
 """Bytes that are read at a time to be summed up: they stay in the cache of the processor."""
 NAME_MAX = 255
+TAKEN_OVER = "somebody else works on the same copy"
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -128,10 +129,17 @@ def open_part(folder: int, part: str) -> int:
         return os.open(part, flags, 0o644, dir_fd=folder)
 
 
-def remove_part(folder: int, part: str) -> None:
-    """Remove what was written, if anything is there."""
+def remove_part(folder: int, part_named: str, part: int = -1) -> None:
+    """Remove what was written, if anything is there; with the open file `part` only if it is that one, not another mover's."""
     with contextlib.suppress(OSError):
-        os.unlink(part, dir_fd=folder)
+        if part < 0 or _stands_under(part_named, folder, part):
+            os.unlink(part_named, dir_fd=folder)
+
+
+def _stands_under(name: str, folder: int, fd: int) -> bool:
+    """Whether a name is that of an open file."""
+    mine, named = os.fstat(fd), os.stat(name, dir_fd=folder, follow_symlinks=False)
+    return (mine.st_dev, mine.st_ino) == (named.st_dev, named.st_ino)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -196,7 +204,7 @@ def publish(part: int, part_named: str, folder: int, name: str, storage: str, co
     except FileExistsError as taken:
         if not already_there(folder, name, content):
             raise CopyFailed("refused", f"{storage}: another file stands under the name {name}") from taken
-    remove_part(folder, part_named)
+    remove_part(folder, part_named, part)
 
 
 def _name(part: int, part_named: str, folder: int, name: str) -> None:
@@ -207,13 +215,15 @@ def _name(part: int, part_named: str, folder: int, name: str) -> None:
     except OSError as problem:
         if problem.errno not in _NO_LINKS:
             raise
-    mine, named = os.fstat(part), os.stat(part_named, dir_fd=folder, follow_symlinks=False)
-    if (mine.st_dev, mine.st_ino) != (named.st_dev, named.st_ino):
-        raise CopyFailed("dst_down", "somebody else works on the same copy")
+    if not _stands_under(part_named, folder, part):
+        raise CopyFailed("dst_down", TAKEN_OVER)
     with contextlib.suppress(FileNotFoundError):
         os.stat(name, dir_fd=folder, follow_symlinks=False)
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
     os.rename(part_named, name, src_dir_fd=folder, dst_dir_fd=folder)
+    if not _stands_under(name, folder, part):  # between the look and the renaming another mover began it anew
+        os.rename(name, part_named, src_dir_fd=folder, dst_dir_fd=folder)
+        raise CopyFailed("dst_down", TAKEN_OVER)
 
 
 def already_there(folder: int, name: str, content: Content) -> bool:

@@ -134,7 +134,9 @@ class Lanes:
         """Have these copied; one that is held already goes on."""
         by_pair: dict[Pair, list[Task]] = {}
         for task in tasks:
-            if task.row.key not in self.held:
+            if (held := self.held.get(task.row.key)) is not None:
+                held.given_up = False  # it had gone to another mover, which left it, and has come back
+            else:
                 self.held[task.row.key] = task
                 by_pair.setdefault(_pair(task), []).append(task)
         for pair, of_pair in by_pair.items():

@@ -106,7 +106,8 @@ class Download:
             response = _answer(self.storage, connection, "GET", self.url, headers)
             if response.status != (206 if self.size else 200):
                 _refuse(self.storage, response)
-            self.etag, self.heard = response.headers.get("ETag", ""), time.monotonic()
+            self.etag = response.headers.get("ETag", "")
+            self.heard = self.heard or time.monotonic()  # later on only bytes count: heads alone bring no file
             left = response.length or 0
             self.whole = self.size + left
             while left > 0:

@@ -77,7 +77,8 @@ class Local:
         faults = {copy: f"{copy.storage}: nothing reaches it" for copy in copies if copy.storage not in roots}
         for storage, told in self._removals.run(works, patience_s).items():
             if isinstance(told, Exception):
-                faults |= dict.fromkeys(by_storage[storage], str(getattr(told, "strerror", None) or told))
+                fault = str(getattr(told, "strerror", None) or told) or type(told).__name__
+                faults |= dict.fromkeys(by_storage[storage], fault)
             else:
                 faults |= zip(by_storage[storage], told, strict=True)
         return {copy: fault for copy, fault in faults.items() if fault}

@@ -102,6 +102,36 @@ def test_what_was_written_wrongly_is_found_when_it_is_read_back_and_is_not_kept(
     assert copy_at(tmp_path, "BETA", file).read_bytes() == LARGE
 
 
+def test_where_links_do_not_exist_a_mover_that_was_overtaken_gives_no_half_file_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked_grid(tmp_path, "ALPHA", "BETA")
+    (file,) = stored_files(tmp_path, [LARGE], "ALPHA")
+    (transfer,) = asked(wanted(file))
+    real = copy_at(tmp_path, "BETA", file)
+
+    def no_links(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    def overtaken(source: str, target: str, **more: int) -> None:
+        patch.setattr(os, "rename", rename)
+        part = real.parent / source
+        part.unlink()
+        part.write_bytes(b"half of what another mover wri")
+        rename(source, target, **more)
+
+    rename = os.rename
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", no_links)
+        patch.setattr(os, "rename", overtaken)
+        step()
+        assert not real.exists()
+        move_all()
+    transfer.refresh_from_db()
+    assert (transfer.status, transfer.attempt) == ("done", 2)
+    assert real.read_bytes() == LARGE
+
+
 def test_a_file_that_is_damaged_everywhere_is_not_brought_and_its_copies_are_bad(tmp_path: Path) -> None:
     marked_grid(tmp_path, "ALPHA", "BETA")
     (file,) = stored_files(tmp_path, [b"content"], "ALPHA")
