@@ -123,10 +123,14 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def redis_settings(redis_url: str, settings: pytest.FixtureRequest) -> str:
-    """Point Django's settings at the private Redis for one test; the URL."""
+def redis_settings(redis_url: str, settings: pytest.FixtureRequest) -> Iterator[str]:
+    """Point Django's settings at the private Redis for one test; the URL. No client outlives it: later ones would wait."""
+    from broker_site.foundation.agency.look import _redis
+
+    _redis.cache_clear()
     settings.REDIS_URL = redis_url  # type: ignore[attr-defined]
-    return redis_url
+    yield redis_url
+    _redis.cache_clear()
 
 
 @pytest.fixture(scope="module")
