@@ -80,7 +80,9 @@ def test_a_job_waits_for_its_outputs_while_its_slot_is_free_and_finishes_when_th
     assert (made.status, made.fsize, made.checksum) == ("finished", 10, "0000000a")
     copies = Replica.objects.filter(file__dataset__name="t.OUT")
     assert set(copies.values_list("storage", "kind")) == {("ALPHA_DISK", "cache"), ("BETA_DISK", "origin")}
-    assert copies.filter(kind="cache", keep_until__gt=now() + timedelta(days=13)).exists(), "the site that made it keeps it for a while"
+    assert copies.filter(kind="cache", keep_until__gt=now() + timedelta(days=13)).exists(), (
+        "the site that made it keeps it for a while"
+    )
     assert end(leased, good(job.id)) == "finished"
     run_agents()
     task.refresh_from_db()
