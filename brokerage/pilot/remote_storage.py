@@ -313,4 +313,6 @@ def _without_name(fault: str, storage: str) -> str:
 
 def _words(problem: BaseException) -> str:
     """What is wrong, without an address."""
-    return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+    if isinstance(problem, _Cut):
+        return str(problem)
+    return f"its server: {getattr(problem, 'strerror', None) or str(problem) or type(problem).__name__}"

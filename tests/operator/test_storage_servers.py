@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -83,6 +84,20 @@ def test_one_server_that_hangs_does_not_hold_up_the_look_at_others(server: Servi
         assert time.monotonic() - began < 4
     assert looks["ALPHA_DISK"].fault == ""
     assert looks["HUNG"].fault == "storage HUNG is down: its server has not answered for 1 s"
+
+
+def test_a_server_that_hangs_up_is_told_as_one_that_refuses() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hang_up() -> None:
+            listener.accept()[0].close()
+
+        hangs_up = threading.Thread(target=hang_up)
+        hangs_up.start()
+        rude = RemoteRoot("RUDE", f"http://127.0.0.1:{listener.getsockname()[1]}", "k" * 64)
+        fault = look_at_all({"RUDE": rude})["RUDE"].fault
+        hangs_up.join()
+    assert fault.startswith("storage RUDE is down: its server: ")
 
 
 def test_the_catalogue_looks_for_files_at_the_server(server: Serving) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -46,12 +47,17 @@ class Serving:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """End it with all its processes."""
-        if self.process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, 9)
-            self.process.wait()
-            self.process = None
+        """End it with all its processes; after this nobody listens."""
+        if self.process is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, 9)
+        self.process.wait()
+        self.process = None
+        with suppress(ConnectionError):
+            while True:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                time.sleep(0.01)
 
     def url(self, method: str, name: str, *, job: int = 0, epoch: int = 0, size: int = MOST_BYTES, life_s: float = 60) -> str:
         """An address that this storage allows."""
