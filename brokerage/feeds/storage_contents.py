@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from brokerage.pilot.remote_root import RemoteRoot
-from brokerage.pilot.storage_root import MARKER, StorageRoot
+from brokerage.pilot.storage_root import StorageRoot
 from brokerage.queries.storage_contents import files_being_written, registered_files
 from brokerage.rules.grid.storage_contents import StorageFindings, StoredFile, compare
 
@@ -23,7 +20,7 @@ def check_contents(root: StorageRoot | RemoteRoot, older_than_s: float) -> Stora
         findings = _compare(root.name, [StoredFile(*file) for file in root.files()], older_than_s)
         return replace(findings, absent=[path for path in findings.absent if root.measure(path, -1) is None])
     with root.opened() as opened:
-        findings = _compare(root.name, list(_files(opened)), older_than_s)
+        findings = _compare(root.name, [StoredFile(*file) for file in root.files(opened)], older_than_s)
         absent = [path for path in findings.absent if not (opened / path).is_file()]
     return replace(findings, absent=absent)
 
@@ -48,23 +45,3 @@ def remove(root: StorageRoot | RemoteRoot, files: Iterable[StoredFile]) -> int:
             except FileNotFoundError:
                 continue
     return removed
-
-
-def _files(opened: Path) -> Iterator[StoredFile]:
-    """Every regular file below the root but its marker; links are not followed."""
-    now, prefix = time.time(), f"{opened}/"
-    for folder, _, names in os.walk(prefix, onerror=_refuse):
-        for name in names:
-            path = Path(folder, name)
-            try:
-                status = path.lstat()
-            except FileNotFoundError:
-                continue  # a pilot gave it its name or took it away just now
-            below = str(path).removeprefix(prefix)
-            if below != MARKER:
-                yield StoredFile(below, status.st_size, now - status.st_mtime)
-
-
-def _refuse(problem: OSError) -> None:
-    """A folder that cannot be read is no empty folder."""
-    raise problem

@@ -19,7 +19,6 @@ from brokerage.mover.files import (
     blaming,
     copy_through,
     judge_source,
-    keep_names,
     open_folder,
     open_part,
     open_source,
@@ -32,7 +31,7 @@ from brokerage.mover.files import (
 )
 from brokerage.mover.reach import chunks_from, reached, send_copy
 from brokerage.pilot.remote_root import RemoteRoot
-from brokerage.pilot.storage_root import StorageDown
+from brokerage.pilot.storage_root import StorageDown, keep_names
 
 SMALL = CHUNK
 """Files up to this size are read at once, and several are copied together."""

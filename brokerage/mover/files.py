@@ -238,9 +238,3 @@ def already_there(folder: int, name: str, content: Content) -> bool:
         return stat.S_ISREG(os.fstat(fd).st_mode) and stands(fd, content, lambda: None)
     finally:
         os.close(fd)
-
-
-def keep_names(folder: int) -> None:
-    """Let new names in a folder outlive a power cut, where its file system can do that."""
-    with contextlib.suppress(OSError):
-        os.fsync(folder)

@@ -18,7 +18,7 @@ from brokerage.pilot import remote_outputs
 from brokerage.pilot.copying import Sum, identity, open_regular, store
 from brokerage.pilot.job import Failure, Output
 from brokerage.pilot.journal import Journal
-from brokerage.pilot.storage_root import StorageDown, StorageRoot, make_folder
+from brokerage.pilot.storage_root import StorageDown, StorageRoot, keep_names, make_folder
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 REPORT = "jobReport.json"
@@ -162,16 +162,6 @@ def _publish(whole: Path, target: Path, temporary: Path, path: Path, output: Out
         if not journal.published(path, identity(target)):
             raise remote_outputs.stands_already(output) from problem
         whole.unlink()
-
-
-def keep_names(folder: Path) -> None:
-    """Let the new names in a folder outlive a power cut, where its file system can do that."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):
-            os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def give_name(temporary: Path, path: Path) -> None:

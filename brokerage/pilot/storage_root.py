@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import stat
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from pathlib import Path
 MARKER = ".gridbroker-storage"
 CANARY = "canary:"
 CHUNK = 1 << 20
+MARKS_ROOT = -1.0
+"""Told as the age of a file that marks its root: it is nobody's orphan."""
 
 
 class StorageDown(OSError):
@@ -37,6 +40,11 @@ class StorageRoot:
     name: str
     path: Path
     mark: str = ""
+
+    @property
+    def mark_path(self) -> str:
+        """Where below the root the file is that marks it; empty where none does."""
+        return self.mark.split(":", 2)[-1] if self.mark.startswith(CANARY) else self.mark
 
     def fault(self) -> str:
         """Why the storage is down; empty when it is there."""
@@ -84,6 +92,23 @@ class StorageRoot:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
+    def files(self, opened: Path) -> Iterator[tuple[str, int, float]]:
+        """Path, size and age in seconds of every regular file below the opened root but its mark; links are not followed.
+
+        A canary may be a file of the catalogue, so it is told, with MARKS_ROOT as its age.
+        OSError: a folder cannot be read, which is no empty folder.
+        """
+        now, prefix = time.time(), f"{opened}/"
+        for folder, _, names in os.walk(prefix, onerror=_refuse):
+            for name in names:
+                path = Path(folder, name)
+                try:
+                    status = path.lstat()
+                except FileNotFoundError:
+                    continue  # it got its name or was taken away just now
+                if (below := str(path).removeprefix(prefix)) != MARKER:
+                    yield below, status.st_size, MARKS_ROOT if below == self.mark_path else max(0.0, now - status.st_mtime)
+
     def _look(self, held: Path) -> None:
         """Raise StorageDown where the mark is not found."""
         try:
@@ -93,31 +118,46 @@ class StorageRoot:
                 if name != self.name:
                     raise StorageDown(self.name, f"its root is marked as {name[:60]!r}")
             elif self.mark.startswith(CANARY):
-                size, _, canary = self.mark.removeprefix(CANARY).partition(":")
-                if (held / canary).stat().st_size != int(size):
-                    raise StorageDown(self.name, f"{canary} has not the size that its mark says")
+                size = self.mark.split(":", 2)[1]
+                if (held / self.mark_path).stat().st_size != int(size):
+                    raise StorageDown(self.name, f"{self.mark_path} has not the size that its mark says")
         except StorageDown:
             raise
         except OSError as problem:
             raise StorageDown(self.name, f"the mark of its root cannot be read: {problem.strerror}") from problem
 
 
+def _refuse(problem: OSError) -> None:
+    raise problem
+
+
+def keep_names(folder: Path | int) -> None:
+    """Let the new names in a folder outlive a power cut, where its file system can do that."""
+    fd = folder if isinstance(folder, int) else os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(fd)
+    finally:
+        if fd != folder:
+            os.close(fd)
+
+
 def make_folder(root: Path, folder: Path) -> None:
-    """Make a folder below a root, and those between; never the root itself."""
-    between = [parent for parent in (folder, *folder.parents) if parent.is_relative_to(root) and parent != root]
-    for each in reversed(between):
-        each.mkdir(exist_ok=True)
+    """Make a folder below a root, and those between, so that they outlive a power cut; never the root itself."""
+    os.close(folder_below(root, folder.relative_to(root).parts, make=True, links=True))
 
 
-def folder_below(root: Path, parts: Sequence[str], *, make: bool = False) -> int:
-    """A descriptor of a folder below an opened root; no part of the way may be a link. `make`: those that are not there."""
+def folder_below(root: Path, parts: Sequence[str], *, make: bool = False, links: bool = False) -> int:
+    """A descriptor of a folder below an opened root. `make`: those that are not there; `links`: parts of the way may be links."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | (0 if links else os.O_NOFOLLOW)
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in parts:
             if make:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, dir_fd=at)
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+                    keep_names(at)
+            below = os.open(part, flags, dir_fd=at)
             os.close(at)
             at = below
     except BaseException:

@@ -100,6 +100,8 @@ class Application:
             parts_of(grant.name)
         elif method != "GET":
             raise BadName("a file has a name")
+        if method != "GET" and grant.name == self.served.root.mark_path:
+            raise BadName("the file that marks the root stays as it is")
         if method == "PUT":
             await self._take(grant, request, answer)
         elif method == "DELETE":

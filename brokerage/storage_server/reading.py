@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from brokerage.pilot.copying import Identity
-from brokerage.pilot.storage_root import MARKER, StorageDown, adler32, file_below
+from brokerage.pilot.storage_root import StorageDown, adler32, file_below
 from brokerage.storage_server.served import Served, etag, parts_of
 
 SMALL = 1 << 18
@@ -126,26 +124,10 @@ def state_of(served: Served) -> dict[str, object]:
 
 
 def listing(served: Served) -> Iterator[bytes]:
-    """A JSON line [path, size, age in seconds] for every regular file below the root but its mark; links are not followed.
-
-    OSError: a folder cannot be read, which is no empty folder.
-    """
-    now = time.time()
+    """A JSON line [path, size, age in seconds] for every file below the root. OSError: a folder cannot be read."""
     with served.root.opened() as root:
-        prefix = f"{root}/"
-        for folder, _, names in os.walk(prefix, onerror=_refuse):
-            for name in names:
-                path = Path(folder, name)
-                try:
-                    status = path.lstat()
-                except FileNotFoundError:
-                    continue  # it got its name or was taken away just now
-                if (below := str(path).removeprefix(prefix)) != MARKER:
-                    yield json.dumps([below, status.st_size, round(now - status.st_mtime, 3)]).encode() + b"\n"
-
-
-def _refuse(problem: OSError) -> None:
-    raise problem
+        for path, size, age in served.root.files(root):
+            yield json.dumps([path, size, round(age, 3)]).encode() + b"\n"
 
 
 def _read(fd: int, begin: int, end: int) -> bytes:

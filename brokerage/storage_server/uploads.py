@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from brokerage.pilot.copying import Identity, identity
 from brokerage.pilot.signed_urls import Grant
-from brokerage.pilot.stage_out import give_name, keep_names
-from brokerage.pilot.storage_root import adler32, folder_below
+from brokerage.pilot.stage_out import give_name
+from brokerage.pilot.storage_root import adler32, folder_below, keep_names
 from brokerage.storage_server.served import Served, etag, part_name, parts_of
 
 AT_IT = "another request brings the same file"

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from brokerage.pilot.remote_root import RemoteRoot
-from brokerage.pilot.storage_root import CANARY, MARKER, StorageDown, StorageRoot
+from brokerage.pilot.storage_root import MARKER, StorageDown, StorageRoot
 
 LONGEST_PATH = 1024
 LATE = "no time was left for it"
@@ -59,7 +59,7 @@ def _removed(root: StorageRoot, opened: str, path: str, end: float) -> str:
     if fault := path_fault(path):
         return fault
     parts = path.split("/")
-    if path == MARKER or (root.mark.startswith(CANARY) and path == root.mark.split(":", 2)[2]):
+    if path in (MARKER, root.mark_path):
         return f"{path} marks the root"
     try:
         folder = os.open(opened, os.O_PATH | os.O_DIRECTORY)

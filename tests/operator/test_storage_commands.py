@@ -73,6 +73,7 @@ def test_a_read_only_root_is_marked_by_a_file_that_is_always_there(tmp_path: Pat
         printed("storage", "mark", "ALPHA_DISK", "--canary", "../x")
     printed("storage", "mark", "ALPHA_DISK", "--canary", "VERSION")
     assert printed("storage", "list").split()[:2] == ["ALPHA_DISK", "up"]
+    assert checked("--remove-orphans", "--older-than", "0") == (0, checked()[1]), "its mark is nobody's orphan"
     put(tmp_path / "ALPHA" / "VERSION", 4)
     assert printed("storage", "list").split()[:2] == ["ALPHA_DISK", "down"]
 

@@ -22,8 +22,8 @@ KEY, OTHER_KEY = "k" * 64, "o" * 64
 class Serving:
     """A server of a marked root below `folder`."""
 
-    def __init__(self, folder: Path, name: str = "DISK", *, root: Path | None = None, key: str = KEY) -> None:
-        self.folder, self.name, self.key = folder, name, key
+    def __init__(self, folder: Path, name: str = "DISK", *, root: Path | None = None, key: str = KEY, mark: str = MARKER) -> None:
+        self.folder, self.name, self.key, self.mark = folder, name, key, mark
         self.root, self.key_file = root or folder / f"root_{name}", folder / f"keys_{name}"
         self.root.mkdir(exist_ok=True)
         (self.root / MARKER).write_text(f"{name}\n")
@@ -36,7 +36,7 @@ class Serving:
     def start(self) -> None:
         """Start it and wait until it answers."""
         command = [sys.executable, "-m", "brokerage.storage_server", "--name", self.name, "--root", str(self.root)]
-        options = ["--key-file", str(self.key_file), "--port", str(self.port)]
+        options = ["--key-file", str(self.key_file), "--port", str(self.port), "--mark", self.mark]
         with (self.folder / f"server_{self.name}.err").open("ab") as errors:
             self.process = subprocess.Popen([*command, *options], cwd=ROOT, stderr=errors, stdout=errors, start_new_session=True)
         until = time.monotonic() + 20

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from brokerage.pilot import remote_storage
+from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import MARKER, StorageDown
 from tests.storage_server.serving import OTHER_KEY, Serving
 
@@ -193,6 +194,24 @@ def test_a_hostile_name_leads_nowhere(server: Serving, name: str) -> None:
         assert status in (400, 403), f"{method} {name!r}"
     assert (server.root / MARKER).read_text() == "DISK\n"
     assert server.key_file.exists()
+
+
+def test_a_canary_is_read_but_neither_written_nor_removed_nor_told_as_old(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "data").mkdir(parents=True)
+    (root / "data" / "VERSION").write_bytes(b"3.1")
+    serving = Serving(tmp_path, root=root, mark="canary:3:data/VERSION")
+    try:
+        name = "data/VERSION"
+        assert ask(serving.url("GET", name), "GET")[1] == b"3.1"
+        assert {ask(serving.url(method, name), method, b"3.2", X_Adler32=adler(b"3.2"))[0] for method in ("PUT", "DELETE")} == {
+            400
+        }
+        assert ask(serving.url("GET", name), "GET")[1] == b"3.1"
+        listed = RemoteRoot("DISK", serving.base, serving.key).files()
+        assert [(path, size, age < 0) for path, size, age in listed] == [(name, 3, True)]
+    finally:
+        serving.stop()
 
 
 def test_links_are_not_followed(server: Serving) -> None:

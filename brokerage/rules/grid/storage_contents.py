@@ -12,7 +12,7 @@ _TEMPORARY = re.compile(r"(?P<folder>.*/|)\.(?P<lfn>.+)\.\d+\.\d+\.part")
 
 
 class StoredFile(NamedTuple):
-    """A file below a root: its path there, size in bytes, and seconds since it was written."""
+    """A file below a root: its path there, size in bytes, and seconds since it was written, negative where it marks the root."""
 
     path: str
     size: int
@@ -50,7 +50,7 @@ def compare(
             right += size == file.size
             if size != file.size:
                 wrong.append((file.path, file.size, size))
-        elif final_path(file.path) not in being_written:
+        elif file.age_s >= 0 and final_path(file.path) not in being_written:
             (dark if file.age_s >= older_than_s else young).append(file)
     return StorageFindings(dark, young, sorted(left), wrong, right, sum(file.size for file in dark))
 
