@@ -31,6 +31,7 @@ def played(services: Services, redis_url: str, *names: str, longest_s: float = 6
 def test_slots_are_kept_busy_nothing_starves_and_waits_end_with_their_cause(services: Services, redis_url: str) -> None:
     """All scenarios are played on one system, one after the other; the bounds leave room for a busy machine."""
     seen = played(services, redis_url)
+    print("\n".join(json.dumps(line) for line in seen.values()))  # shown where one of these fails
     assert (seen["at_rest"]["p95_s"] < 1, seen["at_rest"]["sessions"] < seen["at_rest"]["moves"]) == (True, True), seen
     assert seen["few_slots"]["busy"] > 0.3, seen
     assert seen["long_and_short"]["left_of_the_long_one"] > 100, seen
