@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,10 +22,12 @@ from typing import IO, Any, Protocol, TypeVar
 from brokerage.pilot.signed_urls import LISTING, MOST_BYTES, Grant, NotGranted, read_grant
 from brokerage.pilot.storage_root import StorageDown
 from brokerage.storage_server import reading
+from brokerage.storage_server.open_files import OpenFiles, TooManyOpen
 from brokerage.storage_server.served import BadName, NoKeys, Served, etag, parts_of
 from brokerage.storage_server.uploads import Damaged, Stored, Upload, publish_part, remove_file
 
-THREADS, MOST_UPLOADS = 32, 200
+THREADS, MOST_UPLOADS, MOST_OF_JOB = 32, 200, 20
+"""Threads at the disk, and files that come in at the same time, in all and of one job: none takes the places of all others."""
 BLOCK = 1 << 20
 """Bytes of a body that are written at once."""
 DISK_S = 60.0
@@ -32,8 +35,6 @@ DISK_S = 60.0
 IDLE_S, SLOWEST = 30.0, 10_000_000
 SLOWEST_CLIENT = 10_000
 """Bytes a second that a body must bring on the whole."""
-OPENED_S = 30.0
-"""Granian has opened a file long before."""
 FAULT = "X-Storage-Fault"
 """The header of a 503 that means that the storage is down; its value says why."""
 
@@ -76,7 +77,8 @@ class Application:
     """Serves one storage."""
 
     def __init__(self, served: Served) -> None:
-        self.served, self.sums, self.uploads = served, reading.Sums(), 0
+        self.served, self.sums, self.open_files = served, reading.Sums(), OpenFiles()
+        self.uploads: Counter[int] = Counter()
         self._threads = ThreadPoolExecutor(THREADS, "disk")
 
     async def __rsgi__(self, request: Request, answer: Answer) -> None:
@@ -137,6 +139,7 @@ class Application:
         """A file or a range of it."""
         header = request.headers.get
         wanted = (grant.size, header("range", ""), header("if-match", ""))
+        await self.open_files.room()
         piece = await self._disk(partial(reading.open_piece, self.served, grant.name, *wanted, self.sums))
         size = piece.file.size
         headers = [*_about(etag(piece.file), piece.checksum), ("Content-Length", str(piece.end - piece.begin))]
@@ -148,18 +151,17 @@ class Application:
             answer.response_bytes(status, headers, piece.content)
             return
         answer.response_file_range(status, headers, f"/proc/self/fd/{piece.fd}", piece.begin, piece.end)
-        asyncio.get_running_loop().call_later(OPENED_S, os.close, piece.fd)
+        self.open_files.keep(piece.fd)
 
     async def _list(self, answer: Answer) -> None:
         """All files, whole or not at all: half a list would look like a storage that has lost the rest."""
-        spool = tempfile.TemporaryFile()  # noqa: SIM115 - granian opens it later
-        try:
+        await self.open_files.room()
+        with tempfile.TemporaryFile() as spool:
             await self._disk(partial(_write_all, spool, reading.listing(self.served)), MOST_BYTES)
-            size = str(spool.tell())
-            headers = [("Content-Type", "application/x-ndjson"), ("Content-Length", size)]
-            answer.response_file(200, headers, f"/proc/self/fd/{spool.fileno()}")
-        finally:
-            asyncio.get_running_loop().call_later(OPENED_S, spool.close)
+            headers = [("Content-Type", "application/x-ndjson"), ("Content-Length", str(spool.tell()))]
+            fd = os.dup(spool.fileno())
+        answer.response_file(200, headers, f"/proc/self/fd/{fd}")
+        self.open_files.keep(fd)
 
     async def _take(self, grant: Grant, request: Request, answer: Answer) -> None:
         """A file that comes in, is kept as a part, or gets its name."""
@@ -174,13 +176,13 @@ class Application:
             raise Told(403, f"the address allows {grant.size} bytes", (("Connection", "close"),))
         if (checksum and not _is_adler32(checksum)) or not (checksum or hold):
             raise Told(400, "X-Adler32 must be the checksum, 8 hex digits", (("Connection", "close"),))
-        if self.uploads >= MOST_UPLOADS:
+        if self.uploads.total() >= MOST_UPLOADS or (grant.job and self.uploads[grant.job] >= MOST_OF_JOB):
             raise Told(503, "too many files come in just now", (("Retry-After", "2"), ("Connection", "close")))
-        self.uploads += 1
+        self.uploads[grant.job] += 1
         try:
             stored = await self._store(Upload(self.served, grant, int(length)), checksum, answer, hold=hold)
         finally:
-            self.uploads -= 1
+            self.uploads -= Counter([grant.job])
         status = 200 if stored.known else 202 if hold else 201
         raise Told(status, "stored", tuple(_about(etag(stored.identity), stored.checksum)))
 
@@ -241,6 +243,8 @@ def _told() -> Iterator[None]:
         raise Told(416, str(problem), (("Content-Range", f"bytes */{problem.size}"),)) from problem
     except NoKeys as problem:
         raise Told(503, str(problem), ((FAULT, _one_line(str(problem))), *close)) from problem
+    except TooManyOpen as problem:
+        raise Told(503, str(problem), (("Retry-After", "2"), *close)) from problem
     except StorageDown as down:
         raise Told(503, str(down.strerror), ((FAULT, _one_line(str(down.strerror))), *close)) from down
     except OSError as problem:
@@ -250,7 +254,7 @@ def _told() -> Iterator[None]:
 _STATUS: Mapping[int, int] = {
     errno.ENOENT: 404, errno.ENOTDIR: 404, errno.ELOOP: 404, errno.EINVAL: 404, errno.EISDIR: 404, errno.ENXIO: 404,
     errno.EEXIST: 409, errno.ENOSPC: 507, errno.EDQUOT: 507, errno.EBUSY: 503, errno.ENAMETOOLONG: 400,
-    errno.EROFS: 500,
+    errno.EROFS: 500, errno.EMFILE: 503, errno.ENFILE: 503,
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ import pytest
 from brokerage.pilot import remote_storage
 from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import MARKER, StorageDown
+from brokerage.storage_server.application import MOST_OF_JOB
 from tests.storage_server.serving import OTHER_KEY, Serving
 
 pytestmark = pytest.mark.servers
@@ -212,6 +213,22 @@ def test_a_canary_is_read_but_neither_written_nor_removed_nor_told_as_old(tmp_pa
         assert [(path, size, age < 0) for path, size, age in listed] == [(name, 3, True)]
     finally:
         serving.stop()
+
+
+def test_one_job_does_not_take_the_places_of_all_others(server: Serving) -> None:
+    parts, began = urlsplit(server.url("PUT", "slow", job=5, epoch=1)), []
+    head = f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nX-Adler32: 00000001\r\n\r\nx"
+    try:
+        for _ in range(MOST_OF_JOB):
+            began.append(socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10))
+            began[-1].sendall(head.encode())
+        until = time.monotonic() + 20
+        while put(server, "its.next", b"x", job=5, epoch=1) != 503:
+            assert time.monotonic() < until
+        assert put(server, "of.another", b"x", job=6, epoch=1) == 201
+    finally:
+        for connection in began:
+            connection.close()
 
 
 def test_links_are_not_followed(server: Serving) -> None:
