@@ -1,5 +1,5 @@
-"""Agent command. Takes tasks with an accepted command. Leaves them aborted, passed or ready once no job is in the way. Next:
-finish or generate.
+"""Agent command. Takes tasks with an accepted command. Leaves them aborted, passed or ready once no job is in the way, and the
+waiting jobs of those that were paused or resumed held back or let go. Next: finish or generate.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
+from brokerage.ledger.paused_tasks import follow_pauses
 from brokerage.queries.jobs import failure_rate, live_jobs
 from brokerage.states import JOB
 from workqueues.agents.each import each
@@ -24,7 +25,7 @@ BATCH = 50
 @agent("command")
 def command(run: Run) -> int:
     """Carry on with every accepted command: how many tasks were done with."""
-    return each(run, claim_tasks(run.id, run.claim_s, TASK.commanded, BATCH), carry_out)
+    return follow_pauses(run.who) + each(run, claim_tasks(run.id, run.claim_s, TASK.commanded, BATCH), carry_out)
 
 
 def carry_out(run: Run, task: Task) -> bool:

@@ -37,6 +37,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "task:produce": frozenset({"production"}),
     "task:command": frozenset({"submitter", "session", "operator", "superuser"}),
     "task:look": frozenset({"submitter", "session", "operator", "superuser"}),
+    "task:pause": frozenset({"submitter", "session", "operator", "superuser"}),
     "queue:look": frozenset({"operator", "superuser"}),
     "job:rebroker": frozenset({"operator", "superuser"}),
     "transfer:read": _READERS,

@@ -132,7 +132,9 @@ class Lists(TestCase):
         page = text(self.client.get("/jobs/?limit=20&status=activated"))
         self.assertIn('rel="next"', page)
         self.assertIn('href="/jobs.csv?status=activated&amp;limit=20"', page)
-        self.assertIn(f"<strong>{Job.objects.filter(status='activated').count()}</strong> jobs", page)
+        activated = Job.objects.filter(status="activated").count()
+        # With a plus where numbers are so high that there could be older ones: other tests of this run made many jobs.
+        self.assertRegex(page, rf"<strong>{activated}\+?</strong> jobs")
 
     def test_a_form_with_blank_fields_leads_to_the_address_without_them(self) -> None:
         answer = self.client.get("/tasks/?task_name=&user=ada&vo=")

@@ -74,13 +74,14 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
             raise NotAllowed("task", task.status, row.target)
         if task.status not in row.states:
             return _free(task, who)
-        before = task.old_status if task.status == "pending" else task.status
+        before = task.old_status if task.status in TASK.resting else task.status
+        new, old_status = (row.target, before) if row.target else (task.old_status, "")
         move_task(
             task,
-            row.target,
+            new,
             who,
             comment or name,
-            old_status=before,
+            old_status=old_status,
             command=name,
             command_by=who[:128],
             command_comment=comment[:255],
@@ -88,6 +89,7 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
             error_dialog=comment[:510],
             **WITHOUT_FAULTS,
         )
+        look_after_commit("command")
         return task
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from django.db import connection
 
 from brokerage.ledger.moves import move_jobs
+from brokerage.ledger.paused_tasks import hold_back_paused
 from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.unreported_ends import end_jobs
 from brokerage.rules.transfers.reasons import UNREADABLE
@@ -41,7 +42,7 @@ WHERE w.transfer_id = ANY(%s) AND w.job_id = ANY(%s) AND t.reason IN ({UNREADABL
 
 
 def activate_complete(job_ids: Sequence[int], who: str) -> list[int]:
-    """Activate those of these jobs, which the caller has locked, whose input is all there: which."""
+    """Activate those of these jobs, which the caller has locked, whose input is all there: which. Those of paused tasks wait."""
     if not job_ids:
         return []
     with connection.cursor() as cursor:
@@ -50,7 +51,7 @@ def activate_complete(job_ids: Sequence[int], who: str) -> list[int]:
         if not complete:
             return []
         moved = [id_ for (id_,) in move_jobs(complete, "activated", who, "its input is there", sources=["assigned"]).run()]
-        cursor.execute(_QUEUES, [moved])
+        cursor.execute(_QUEUES, [hold_back_paused(moved, who)])
         tell_after_commit(Counter(queue for (queue,) in cursor.fetchall()))
     return moved
 

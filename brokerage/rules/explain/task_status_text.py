@@ -14,7 +14,7 @@ from broker_site.foundation.agency.duties import AgentDuty, Health
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import TASK, TASK_SENTENCES
 
-COMMANDED = {command.target: command.during for command in COMMANDS.values()}
+COMMANDED = {command.target: command.during for command in COMMANDS.values() if command.target in TASK.commanded}
 """States in which the command agent carries out what somebody asked for."""
 
 AGENT_FAULTS = {"off": "is switched off", "failing": "fails at the moment", "late": "is late", "never": "has not run yet"}
@@ -183,6 +183,10 @@ def _task(task: TaskStatus) -> list[Reason]:
         jobs = f"; it waits until {_count(live, 'job is', 'jobs are')} gone" if live else ""
         who = task.command_by or "somebody"
         lines.append(Reason("command", f"It is {COMMANDED[task.status]}, as {who} asked{jobs}.", "off"))
+    elif task.status == "paused":
+        comment = f": {task.reason.rstrip('.')}" if task.reason else ""
+        lines.append(Reason("command", f"{task.command_by or 'Somebody'} paused it{comment}.", "off"))
+        lines.append(Reason("state", f"Once it is resumed, it is {task.old_status} again.", "idle"))
     elif task.status == "throttled" and task.throttles:
         lines += [Reason("throttled", cause.sentence()) for cause in task.throttles]
     elif task.status == "throttled" and task.throttled_until is not None:

@@ -31,6 +31,8 @@ OWN_OR_OPERATED = Right(
     "neither the owner of task {id}, nor its submitter with the role production, nor an operator of {vo}",
 )
 
+TO_PAUSE = Right("task:pause", OWN_OR_OPERATED.roles, OWN_OR_OPERATED.refusal)
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -84,8 +86,9 @@ class Command:
 
     @property
     def target(self) -> str:
-        (target,) = {t.target for t in TASK.transitions if t.event == self.event}
-        return target
+        """The state that it leads to; empty where that is the one from which the task came."""
+        targets = {t.target for t in TASK.transitions if t.event == self.event}
+        return targets.pop() if len(targets) == 1 else ""
 
     def kept(self, comment: str, options: Mapping[str, bool]) -> str:
         """What the task keeps of it: `soft finish: comment`, with the options that are on; the comment alone where there are none
@@ -144,6 +147,32 @@ COMMANDS: Mapping[str, Command] = {
             confirmed=False,
             actions=(Action("retry", "Retry selected tasks"),),
             frees=True,
+        ),
+        Command(
+            "pause",
+            TO_PAUSE,
+            states=tuple(state for state in TASK.accepting("suspend") if state not in TASK.commanded),
+            event="suspend",
+            title="Pause a task",
+            before="Make no more jobs, and hand out none of those that wait.",
+            during="paused",
+            after="Jobs that have begun go on to their end. It does nothing else until it is resumed, killed or finished.",
+            notice="No new jobs are made and none that wait is handed out, until the task is resumed. Running jobs go on.",
+            confirmed=True,
+            actions=(Action("pause", "Pause selected tasks"),),
+        ),
+        Command(
+            "resume",
+            TO_PAUSE,
+            states=("paused",),
+            event="continue",
+            title="Resume a task",
+            before="Let a paused task go on.",
+            during="resumed",
+            after="It is in the state from which it was paused, and its jobs that wait are handed out again.",
+            notice="The task goes on where it was paused.",
+            confirmed=False,
+            actions=(Action("resume", "Resume selected paused tasks"),),
         ),
         Command(
             "kill",
