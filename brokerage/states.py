@@ -41,6 +41,9 @@ class JobMachine(Machine):
     spared = Names("running holding transferring")
     """A soft finish of the task lets it end by itself (facts on commands)."""
 
+    ready_or_held = Names("activated throttled")
+    """It would be handed out, or is held back from that while its task is paused."""
+
     inactive = Names("activated starting")
     """At an inactive queue a job of high priority stays so for a shorter time (seed 000)."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 
 from django.db import connection, transaction
 
@@ -17,7 +18,7 @@ from workqueues.models import Task
 
 BATCH = 1000
 
-_ASKED = "SELECT id, command, epoch FROM workqueues_task WHERE command IN ('pause', 'resume') ORDER BY command_time"
+_ASKED = "SELECT id, command, command_time FROM workqueues_task WHERE command IN ('pause', 'resume') ORDER BY command_time"
 _WAITING = """
 SELECT id, computing_queue_id FROM brokerage_job WHERE task_id = %s AND status = %s AND ended_at IS NULL
 ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
@@ -38,10 +39,10 @@ def follow_pauses(who: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_ASKED)
         asked = cursor.fetchall()
-    return sum(_follow(task_id, command == "pause", epoch, who) for task_id, command, epoch in asked)
+    return sum(_follow(task_id, command == "pause", given, who) for task_id, command, given in asked)
 
 
-def _follow(task_id: int, paused: bool, epoch: int, who: str) -> bool:
+def _follow(task_id: int, paused: bool, given: datetime, who: str) -> bool:
     source = "activated" if paused else "throttled"
     new = "throttled" if paused else "activated"
     why = "its task is paused" if paused else "its task is resumed"
@@ -62,7 +63,7 @@ def _follow(task_id: int, paused: bool, epoch: int, who: str) -> bool:
     if left:
         return False
     columns = {"command": ""} if paused else DONE
-    return Task.objects.filter(id=task_id, epoch=epoch).update(**columns) == 1
+    return Task.objects.filter(id=task_id, command_time=given).update(**columns) == 1
 
 
 def hold_back_paused(job_ids: Sequence[int], who: str) -> list[int]:

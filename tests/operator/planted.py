@@ -33,6 +33,7 @@ PLANTED: dict[str, str] = {
     "final_task_without_live_jobs": change(
         TASK, "ended_at = now()", "id IN (SELECT task_id FROM brokerage_job WHERE ended_at IS NULL)"
     ),
+    "job_held_back": change(TASK, "status = 'paused'", "id IN (SELECT task_id FROM brokerage_job WHERE status = 'activated')"),
     "final_task_datasets_closed": change(DATASET, "status = 'running'", f"type = 'output' AND {OF_DONE}"),
     "ended_task_inputs_settled": change(FILE, "status = 'ready'", f"{INPUTS} AND {OF_DONE}"),
     "done_task_complete": change(DATASET, "n_files_finished = n_files_finished - 1", f"{INPUTS} AND {OF_DONE}"),

@@ -29,6 +29,8 @@ from tests.stateful import holds
 from tests.stateful.scene import AN_HOUR, NAMES, Scene, killed_at
 from workqueues.ledger.commands import command
 from workqueues.models import CatalogueFile, Replica, Task
+from workqueues.rules.task.commands import COMMANDS
+from workqueues.states import TASK
 
 THOROUGH = settings.get_current_profile_name() == "thorough"
 EXAMPLES, STEPS = (400, 60) if THOROUGH else (8, 20)
@@ -170,6 +172,17 @@ class DataOnTheMove(RuleBasedStateMachine):
         if ids:
             command(ids[number % len(ids)], "kill", "user:ada", "not needed")
 
+    @rule(number=numbers, swept=st.booleans())
+    def a_task_is_paused_or_resumed(self, number: int, swept: bool) -> None:
+        tasks = list(Task.objects.filter(ended_at=None).exclude(status__in=TASK.commanded).order_by("id"))
+        if tasks:
+            task = tasks[number % len(tasks)]
+            paused = task.status == "paused"
+            if paused or task.status in COMMANDS["pause"].states:
+                command(task.id, "resume" if paused else "pause", "user:ada", "for a while")
+        if swept:
+            self.now.run("command")
+
     @rule(number=numbers, short=st.booleans())
     def caches_are_emptied(self, number: int, short: bool) -> None:
         if short:
@@ -201,6 +214,8 @@ class DataOnTheMove(RuleBasedStateMachine):
         for name in scene.names:
             scene.bring_back(name)
         ComputingQueue.objects.update(status="online")
+        for id_ in Task.objects.filter(status="paused").values_list("id", flat=True):
+            command(id_, "resume", "user:ada")
         for leased in list(scene.leases):
             scene.settle(leased, well=True)
         for _ in range(HEALING_ROUNDS):

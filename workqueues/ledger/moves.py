@@ -33,6 +33,8 @@ def move_task(task: Task, new: str, who: str, why: str, **columns: Any) -> None:
     """
     TASK.check(task.status, new)
     columns["ended_at"] = Now() if new in TASK.final else None
+    if new in TASK.final:
+        columns["command"] = ""
     columns = {"next_look_at": None, "locked_by": "", "locked_time": None, **columns}
     moved = Task.objects.filter(id=task.id, status=task.status, epoch=task.epoch).update(
         status=new, status_since=Now(), epoch=F("epoch") + 1, modification_time=Now(), **columns

@@ -46,6 +46,16 @@ INVARIANTS = (
         """,
     ),
     Invariant(
+        "job_held_back",
+        "A job is held back exactly while its task is paused, or soon after.",
+        """
+        SELECT 'job ' || j.id || ' is ' || j.status || ', its task ' || t.id || ' is ' || t.status
+        FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
+        WHERE t.command = '' AND (t.status = 'paused') <> (j.status = 'throttled')
+            AND j.status = ANY(%(ready_or_held)s)
+        """,
+    ),
+    Invariant(
         "lease_taken_back",
         "No lease lies on a job minutes after it ran out, with the agent that takes leases back at work.",
         """
