@@ -43,7 +43,7 @@ pending      | idle | The job exists and is not defined yet.
 defined      | idle | The job is defined and waits for its inputs to be arranged.
 waiting      | wait | The job waits for a job that works on the same events.
 assigned     | idle | The input of the job is moving to its queue.
-throttled    | wait | The job is held back for a while.
+throttled    | wait | The job is held back while its task is paused.
 activated    | idle | The job waits for a pilot.
 sent         | run  | A pilot has taken the job.
 starting     | run  | The pilot prepares the job: it fetches the input.

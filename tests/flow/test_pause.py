@@ -44,7 +44,7 @@ def test_a_paused_task_hands_out_nothing_while_its_running_jobs_go_on_and_is_don
     (of_pause, of_state) = reasons(task_status(task))[:2]
     assert of_pause.message == "user:ada paused it: look at the logs first."
     assert of_state.message == "Once it is resumed, it is running again."
-    assert headline(task_status(task)).startswith("Paused: ")
+    assert headline(task_status(task)) == "Paused by user:ada: look at the logs first"
     command(task.id, "resume", "user:bob")
     run_agents(1)
     assert (status(task), task.command_by) == ("running", "")

@@ -157,6 +157,8 @@ def headline(task: TaskStatus) -> str:
     A task all of whose jobs wait does not run, whatever its state is called: then the line is what they wait for. So it is where
     some wait for what does not come by itself. One that ended badly tells with which error most of its jobs did.
     """
+    if task.status == "paused":
+        return f"Paused by {task.command_by or 'somebody'}: {task.reason or 'it goes on when it is resumed'}"
     leased = any(load.leased for load in task.loads)
     stuck = next((r.message for r in [*_jobs(task), *_paused(task)] if r.tone == "bad" or not leased), "")
     meaning = TASK_SENTENCES.get(task.status, "This state is not known.")
