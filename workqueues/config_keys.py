@@ -40,6 +40,16 @@ MAX_FILES_PER_JOB | int files | 200 | 1..10000 | facts on splitting 8.1
 SHARE_MODEL | enum global work_queue | global | | decision C1
     What drives the work of a VO: the leaves of its share tree, or its work queues (also without a tree).
 
+[task_watcher]
+BOOST_PROGRESS | float % | 95 | 0..100 | seed 001, automatic priority boosting
+    A production task of whose input files so many are through is boosted, when few jobs are left.
+BOOST_JOBS | int jobs | 100 | 0..1000000 | seed 001, automatic priority boosting
+    So few: fewer than this. 0 = no task is boosted.
+BOOST_PRIORITY | int | 900 | | seed 001, automatic priority boosting
+    The priority that a boosted task and its jobs get, unless theirs is higher.
+EXPRESS_SHARE | str | Express | | seed 001, automatic priority boosting; decision D22
+    The leaf share that a boosted task moves to, with its jobs that wait, where the share tree of its VO has it.
+
 [jobgen]
 JOB_SUBMISSION | bool | true | | facts on gdpconfig 1.2.4
     Whether jobs are made for the VO.

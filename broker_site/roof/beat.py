@@ -12,6 +12,7 @@ from broker_site.foundation.access.agents import seal  # noqa: F401 - declares i
 from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
 from brokerage.agents import (  # noqa: F401 - declares them
     assign,
+    boost,
     command,
     evict,
     finish,
@@ -39,6 +40,7 @@ for _duty in (
     AgentDuty("reap", 15.0, (), "takes back jobs that nobody works on"),
     AgentDuty("finish", 20.0, TASK.ending, "brings tasks to their end"),
     AgentDuty("share", OFTEN_S, (), "says which share is served first"),
+    AgentDuty("boost", 60.0, (), "lets tasks that are nearly done go first"),
     AgentDuty("free", 5.0, (), "lets waiting tasks go on once there is room for them"),
     AgentDuty("slots", 5.0, (), "looks which slots idle beside work"),
     AgentDuty("transfer", 5.0, (), "brings files where they are needed"),

@@ -32,6 +32,7 @@ ROUND = (
     "reap",
     "finish",
     "share",
+    "boost",
     "free",
     "slots",
     "transfer",

@@ -19,6 +19,7 @@ from broker_site.foundation.agency.run import BODIES, new_run
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger import heartbeats, lease, moves, settle
 from brokerage.ledger.expiry import expire_leases
+from brokerage.ledger.paused_tasks import follow_pauses
 from brokerage.ledger.pilots import note_pilots_at_work
 from brokerage.ledger.placement_rounds import note_round
 from brokerage.ledger.rebrokering import rebroker
@@ -26,6 +27,7 @@ from brokerage.ledger.reservation import reserve
 from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.destinations import send_datasets
 from brokerage.ledger.transfers.incomplete_logs import clean_logs
+from brokerage.ledger.urgency import Urgency, raise_tasks
 from brokerage.models import Job, JobRetryHistory
 from brokerage.queries import job_document as offer
 from brokerage.queries import movable_jobs
@@ -33,6 +35,7 @@ from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.decisions import latest
 from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
+from brokerage.queries.nearly_done import nearly_done
 from brokerage.queries.pilots import outcomes
 from brokerage.queries.placement_rounds import last_change, recent_starts
 from brokerage.queries.stranded_jobs import queue_services, waiting_at
@@ -148,6 +151,11 @@ def claimed() -> int:
     return tasks.filter(id=LARGE_TASK).update(locked_by="run", locked_time=timezone.now() + timedelta(minutes=1))
 
 
+def paused_task() -> int:
+    """Somebody has just paused a task."""
+    return tasks.filter(id=7).update(command="pause", command_time=timezone.now())
+
+
 def begun() -> dict[str, dict[str, int]]:
     """What began since a round of fifty moves ago."""
     note_round(max(last_change() - 50, 0))
@@ -233,6 +241,9 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         begun,
         ("brokerage_jobchange_pkey",),
     ),
+    ("tasks that are nearly done", lambda: nearly_done(95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
+    ("a task that is boosted", lambda: raise_tasks([Urgency(7, 900, "Express", "")]), ("job_of_task",)),
+    ("jobs of a task that waits or goes on", lambda: (paused_task(), follow_pauses("test")), ("task_commanded", "job_of_task")),
     ("the progress of tasks", note_progress, ("dataset_of_task",)),
     ("numbers and seeds of new jobs", lambda: (claimed(), reserve("run", LARGE_TASK, 10)), ("file_of_task",)),
 )

@@ -26,6 +26,7 @@ from workqueues.ledger.picked_files import return_picked
 from workqueues.models import Dataset, Task, TaskChange
 from workqueues.queries.datasets import output_names
 from workqueues.queries.ranges import GIVEN_BACK
+from workqueues.queries.shares import share_anew
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.task.commands import COMMANDS, Command, Right
@@ -223,7 +224,7 @@ def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
             register_datasets(output_names(task_id), writer_of(task))
         move_task(
             task, step, who, _WHY[step].format(again), old_status="", start_time=None, frozen_time=None,
-            attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), **DONE,
+            attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), gshare=share_anew(task), **DONE,
         )  # fmt: skip
         look_after_commit("feed", "finish")  # lost files are to be looked for; nothing may be left to run
     else:

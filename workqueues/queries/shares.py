@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workqueues.models import GlobalShare
+from workqueues.models import GlobalShare, Task
 from workqueues.rules.shares.mapping import UNDEFINED, Leaf, leaf_of
 from workqueues.rules.shares.patterns import pattern_fault
 from workqueues.rules.shares.tree import Node
@@ -27,6 +27,13 @@ class Tree:
         """The leaf of a task with these columns, empty where it names one that is not there."""
         name: str = columns.get("gshare") or leaf_of(self.leaves, columns)
         return name if name == UNDEFINED or any(name == leaf.name for leaf in self.leaves) else ""
+
+
+def share_anew(task: Task) -> str:
+    """The leaf that the task would get if it came now, by its parameters; the one that it has where none takes it."""
+    tree = trees(GlobalShare.objects.filter(vo=task.vo)).get(task.vo)
+    columns = {name: getattr(task, name) for name in PATTERNS} | {"gshare": task.params.task_params.get("gshare") or ""}
+    return (tree.share_of(columns) if tree else "") or task.gshare
 
 
 def trees(rows: Iterable[GlobalShare] | None = None) -> dict[str, Tree]:

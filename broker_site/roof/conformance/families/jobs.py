@@ -12,6 +12,7 @@ from workqueues.rules.jobs.event_ranges import after_try
 from workqueues.rules.jobs.feeding import NewFile, with_events
 from workqueues.rules.jobs.job_size import GB, size_budgets
 from workqueues.rules.jobs.split_rule import SplitRules
+from workqueues.rules.task.boost import boost
 from workqueues.rules.task.finish import DatasetCounts, final_status
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
@@ -82,6 +83,13 @@ def retry_attempts(given: Given) -> Answer:
     """`attempt` counts the tries made; the rule is asked after the last of them."""
     tried = after_try(given["attempt"] - 1, given["max_attempt"], 0, None, "failed")
     return {"retry": tried.status == "ready"}
+
+
+@family("priority_boost", given="pct_done jobs_left prio", expect="priority gshare_express")
+def priority_boost(given: Given) -> Answer:
+    """The share becomes the express share where the tree has one."""
+    boosted = boost(given["pct_done"], given["jobs_left"], given["prio"], Config().component("task_watcher"))
+    return {"priority": boosted.priority, "gshare_express": boosted.express}
 
 
 @family("task_final_status", given="n_total n_ok", expect="status")

@@ -1,0 +1,55 @@
+"""Tasks of which little is left to do, with what they had lately: candidates for a boost."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.db import connection
+
+from workqueues.states import MASTER_TYPES, TASK
+
+LATEST = 100
+"""The latest jobs of a task tell how many files a job takes."""
+
+_NEAR = f"""
+WITH near AS MATERIALIZED (
+    SELECT t.id, t.vo, t.prod_source_label, t.current_priority, t.gshare,
+        sum(d.n_files_to_be_used) AS wanted, sum(d.n_files_finished + d.n_files_failed) AS through
+    FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id
+    WHERE t.status IN ({TASK.working.sql}) AND (t.current_priority < %(priority)s OR t.gshare <> %(share)s)
+        AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND NOT d.excluded
+        AND NOT EXISTS (
+            SELECT FROM workqueues_task p
+            WHERE p.id = t.parent_tid AND p.id <> t.id AND p.status NOT IN ({TASK.completed.sql}))
+    GROUP BY t.id
+    HAVING sum(d.n_files_finished + d.n_files_failed) < sum(d.n_files_to_be_used)
+        AND 100.0 * sum(d.n_files_finished + d.n_files_failed) >= %(progress)s * sum(d.n_files_to_be_used)
+)
+SELECT near.id, vo, prod_source_label, current_priority, gshare, wanted::int, through::int, lately.jobs, lately.files
+FROM near CROSS JOIN LATERAL (
+    SELECT count(DISTINCT j.id) AS jobs, count(DISTINCT i.file_id) AS files
+    FROM (SELECT id FROM brokerage_job WHERE task_id = near.id ORDER BY id DESC LIMIT %(latest)s) j
+        JOIN brokerage_jobinput i ON i.job_id = j.id AND i.tracked) lately
+ORDER BY near.id
+"""
+
+
+class NearlyDone(NamedTuple):
+    """A working task with a complete parent, if any. `wanted`, `through`: files of its masters; its latest `jobs` had `files`."""
+
+    id: int
+    vo: str
+    prod_source_label: str
+    priority: int
+    gshare: str
+    wanted: int
+    through: int
+    jobs: int
+    files: int
+
+
+def nearly_done(progress: float, priority: int, share: str) -> list[NearlyDone]:
+    """Those of which this percentage is through, and that have not this priority and share yet; one statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_NEAR, {"progress": progress, "priority": priority, "share": share, "latest": LATEST})
+        return [NearlyDone(*row) for row in cursor.fetchall()]

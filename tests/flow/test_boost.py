@@ -1,0 +1,109 @@
+"""Tasks that are nearly done go first: they and their jobs get a high priority, and the express share where there is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_site.foundation.access.models import Audit
+from broker_site.foundation.gdpconfig import set_override
+from brokerage.models import ComputingQueue, Job, TaskQueue
+from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.flow.steps import BAD, end, run_agents, run_jobs, take
+from workqueues.ledger.commands import command
+from workqueues.models import GlobalShare, Task
+
+pytestmark = pytest.mark.django_db
+
+PRODUCTION = {"prodSourceLabel": "managed"}
+
+
+@pytest.fixture
+def queue() -> ComputingQueue:
+    (made,) = grid("ALPHA")
+    GlobalShare.objects.bulk_create(
+        GlobalShare(name=name, vo="demo", value=50, prod_source_label=label)
+        for name, label in (("Work", ".*"), ("Express", "none"))
+    )
+    return made
+
+
+def nearly_done(queue: ComputingQueue, **more: object) -> Task:
+    """A task of 20 jobs, of which all but the last has finished."""
+    catalogue_dataset("in.data", 20)
+    task = submitted(reading("t", "in.data", **{**PRODUCTION, "nFilesPerJob": 1, **more}))
+    for _ in range(40):
+        run_agents(1, ("refine", "feed", "assign", "generate", "command", "wake", "free", "share"))
+        run_jobs_but_the_last(queue)
+        if Job.objects.filter(status="finished").count() == 19:
+            break
+    task.refresh_from_db()
+    return task
+
+
+def run_jobs_but_the_last(queue: ComputingQueue) -> None:
+    while Job.objects.filter(status="activated").exists() and Job.objects.filter(status="finished").count() < 19:
+        end(take(queue))
+
+
+def test_a_task_that_is_nearly_done_moves_to_the_express_share_with_its_waiting_jobs(queue: ComputingQueue) -> None:
+    task = nearly_done(queue)
+    (job,) = Job.objects.filter(status="activated")
+    assert (task.gshare, job.task_queue.gshare) == ("Work", "Work")
+    old = TaskQueue.objects.get(id=job.task_queue_id)
+    run_agents(1, ["boost"])
+    task.refresh_from_db()
+    job.refresh_from_db()
+    assert (task.current_priority, task.gshare) == (900, "Express")
+    assert (job.priority, job.ready_priority, job.task_queue.gshare) == (900, -900, "Express")
+    same = ("computing_queue_id", "core_count", "ram_mb", "walltime_s", "resource_type", "work_queue_id", "vo")
+    assert [getattr(job.task_queue, name) for name in same] == [getattr(old, name) for name in same]
+    row = Audit.objects.get(act="task.boost")
+    assert (row.object, row.reason) == (f"task {task.id}", "95.0 % of its files are through, jobs left: about 1")
+    run_agents(1, ["boost"])
+    assert Audit.objects.filter(act="task.boost").count() == 1, "once is enough"
+    assert run_jobs(queue) == 1
+    run_agents(3)
+    task.refresh_from_db()
+    assert task.status == "done"
+
+
+def test_without_such_a_share_only_the_priority_rises_and_a_higher_one_stays(queue: ComputingQueue) -> None:
+    set_override("task_watcher", "EXPRESS_SHARE", "Nowhere", who="test", why="no such leaf")
+    task = nearly_done(queue, taskPriority=950)
+    run_agents(1, ["boost"])
+    task.refresh_from_db()
+    assert (task.current_priority, task.gshare) == (950, "Work")
+    Task.objects.update(current_priority=500)
+    run_agents(1, ["boost"])
+    task.refresh_from_db()
+    assert (task.current_priority, task.gshare) == (900, "Work")
+
+
+@pytest.mark.parametrize("case", ["analysis", "claimed", "too many jobs left", "parent"])
+def test_these_are_left_as_they_are(queue: ComputingQueue, case: str) -> None:
+    task = nearly_done(queue, prodSourceLabel="user" if case == "analysis" else "managed")
+    if case == "claimed":
+        Task.objects.update(locked_by="run", locked_time="2100-01-01T00:00:00Z")
+    elif case == "too many jobs left":
+        set_override("task_watcher", "BOOST_JOBS", 1, who="test", why="none is few enough")
+    elif case == "parent":
+        parent = submitted(reading("p", "in.data", **PRODUCTION))
+        Task.objects.filter(id=task.id).update(parent_tid=parent.id)
+    run_agents(1, ["boost"])
+    before = (task.current_priority, task.gshare)
+    task.refresh_from_db()
+    assert (task.current_priority, task.gshare) == before
+
+
+def test_a_retry_gives_the_task_its_own_priority_and_share_back(queue: ComputingQueue) -> None:
+    task = nearly_done(queue, maxAttempt=1, taskPriority=400)
+    run_agents(1, ["boost"])
+    run_jobs(queue, BAD)
+    run_agents(3)
+    task.refresh_from_db()
+    assert (task.status, task.current_priority, task.gshare) == ("finished", 900, "Express")
+    command(task.id, "retry", "user:ada")
+    run_agents(1, ["command", "assign", "generate"])
+    task.refresh_from_db()
+    assert (task.status, task.current_priority, task.gshare) == ("running", 400, "Work")
+    assert Job.objects.get(status="activated").task_queue.gshare == "Work"
