@@ -50,6 +50,9 @@ class TaskMachine(Machine):
         """What it wrote must not be read by a child (facts on tasks 1.1.1, parent seen by a child)."""
         return self.states & (self.final - frozenset(self.completed))
 
+    resumable = Names("paused throttled")
+    """It does nothing, and goes back to the state before when it is told to."""
+
     @property
     def resting(self) -> Names:
         """It goes back to the state before by itself, once its time has come."""

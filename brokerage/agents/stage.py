@@ -16,7 +16,9 @@ from brokerage.queries.owner_tasks import tasks_that_move
 from brokerage.queries.owner_traffic import OwnerTraffic
 from brokerage.queries.staged_files import staged_files, staging_disks, staging_tasks
 from brokerage.rules.transfers.owner_limits import CAUSES, DISK_TRANSFERS, TAPE_STAGING
-from workqueues.ledger.throttles import Cause, throttle
+from workqueues.ledger.throttles import Cause, Rest, throttle, throttle_for_tries
+from workqueues.queries.tries import often_tried
+from workqueues.rules.throttle.attempts import EVERY, rest_min
 
 LOOKS_IN_A_PERIOD = 4
 """How often what is due is looked for in a period."""
@@ -44,7 +46,7 @@ LOOK_UPS = LookUps()
 @agent("stage")
 def stage(run: Run) -> int:
     """Look for files, have others staged, and throttle tasks: how many files were there and how many tasks changed."""
-    return LOOK_UPS.run(run) + stage_inputs(run) + throttle_owners(run)
+    return LOOK_UPS.run(run) + stage_inputs(run) + throttle_owners(run) + throttle_tried(run)
 
 
 def stage_inputs(run: Run) -> int:
@@ -56,6 +58,16 @@ def stage_inputs(run: Run) -> int:
         n += stage_files(files, disks, run.who)
         after = files[-1].id
     return n
+
+
+def throttle_tried(run: Run) -> int:
+    """Let tasks rest of which a file was tried again and again."""
+    rests = []
+    for task in often_tried():
+        if minutes := rest_min(task.most, task.times):
+            why = f"a file was tried {task.most} times without success"
+            rests.append(Rest(task.task_id, minutes, task.most // EVERY, why))
+    return throttle_for_tries(rests, run.who) if rests else 0
 
 
 def throttle_owners(run: Run) -> int:

@@ -84,6 +84,7 @@ def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed_frozen_or_l
 
 
 @pytest.mark.chaos
+@pytest.mark.long
 def test_without_the_fences_a_file_is_used_twice(record_property: Callable[[str, object], None]) -> None:
     """The same run with the epoch check, the used-once indexes and the guards off: what sees nothing then never sees anything."""
     result = chaos("--mutant", "--lease", "6")

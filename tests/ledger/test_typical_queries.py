@@ -66,6 +66,7 @@ from workqueues.models import Dataset, File, Task
 from workqueues.queries import ranges
 from workqueues.queries.read_grants import withheld_inputs
 from workqueues.queries.tasks import input_writers, live_writers, newest_named, written_by_others
+from workqueues.queries.tries import often_tried
 from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.refine import OutputName, Reader, Writer
 from workqueues.states import TASK
@@ -241,6 +242,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         begun,
         ("brokerage_jobchange_pkey",),
     ),
+    ("tasks whose files were tried often", often_tried, ("file_often_tried",)),
     ("tasks that are nearly done", lambda: nearly_done(95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
     ("a task that is boosted", lambda: raise_tasks([Urgency(7, 900, "Express", "")]), ("job_of_task",)),
     ("jobs of a task that waits or goes on", lambda: (paused_task(), follow_pauses("test")), ("task_commanded", "job_of_task")),

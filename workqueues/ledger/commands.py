@@ -23,6 +23,7 @@ from workqueues.ledger.holds import WITHOUT_FAULTS
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picked_files import return_picked
+from workqueues.ledger.throttles import forget_causes
 from workqueues.models import Dataset, Task, TaskChange
 from workqueues.queries.datasets import output_names
 from workqueues.queries.ranges import GIVEN_BACK
@@ -75,6 +76,8 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
             raise NotAllowed("task", task.status, row.target)
         if task.status not in row.states:
             return _free(task, who)
+        if task.status == "throttled":
+            forget_causes(task_id)
         before = task.old_status if task.status in TASK.resting else task.status
         new, old_status = (row.target, before) if row.target else (task.old_status, "")
         move_task(

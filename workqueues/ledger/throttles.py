@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce, Now
 
 from workqueues.ledger.moves import move_task
 from workqueues.models import Task, TaskThrottle
+from workqueues.rules.throttle.attempts import CAUSE
 from workqueues.states import TASK
 
 BACK = tuple(TASK.outcomes("unthrottle"))
@@ -19,6 +20,15 @@ BACK = tuple(TASK.outcomes("unthrottle"))
 
 OPEN_END = timedelta(hours=1)
 """How often a task is looked at whose cause does not end by time."""
+
+
+class Rest(NamedTuple):
+    """How long a task makes no jobs, and why; `times`: the multiples of tries for which it has rested then."""
+
+    task_id: int
+    minutes: int
+    times: int
+    why: str
 
 
 class Cause(NamedTuple):
@@ -50,6 +60,24 @@ def throttle(causes: Collection[Cause], names: Collection[str], period_s: float,
             held, update_conflicts=True, unique_fields=["task", "cause"], update_fields=["why", "until"]
         )
         return _follow(rows, who)
+
+
+def throttle_for_tries(rests: Collection[Rest], who: str) -> int:
+    """Let tasks rest whose inputs were tried so often: how many. One that somebody works on is left for the next time."""
+    with transaction.atomic():
+        rows = {id_: task for id_, task in _idle([rest.task_id for rest in rests]).items() if _may_be(task)}
+        resting = [rest for rest in rests if rest.task_id in rows]
+        for rest in resting:
+            until = Now() + Value(timedelta(minutes=rest.minutes))
+            TaskThrottle.objects.update_or_create(task_id=rest.task_id, cause=CAUSE, defaults={"until": until, "why": rest.why})
+            Task.objects.filter(id=rest.task_id).update(num_throttled=rest.times, throttled_time=until)
+        _follow(rows, who)
+    return len(resting)
+
+
+def forget_causes(task_id: int) -> None:
+    """The task is throttled no more, since somebody commanded it; what still holds is seen again."""
+    TaskThrottle.objects.filter(task_id=task_id).delete()
 
 
 def _idle(tasks: Collection[int]) -> dict[int, Task]:

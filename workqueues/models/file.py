@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 from workqueues.models.dataset import Dataset
 from workqueues.models.task import Task, text
+from workqueues.rules.throttle.attempts import EVERY
 from workqueues.states import EVENT, INPUT_FILE, OUTPUT_FILE
 
 UNUSED = sorted(INPUT_FILE.unused)
@@ -92,6 +93,11 @@ class File(models.Model):
             ),
             models.Index(fields=["dataset", "beside_file"], name="file_beside", condition=Q(beside_file__isnull=False)),
             models.Index(fields=["task", "look_due"], name="file_looked_for", condition=Q(look_due__isnull=False)),
+            models.Index(
+                fields=["task", "attempt_nr"],
+                name="file_often_tried",
+                condition=Q(attempt_nr__gte=EVERY, status__in=sorted(INPUT_FILE.live)),
+            ),
             models.Index(fields=["out_job_id"], name="file_out_job", condition=Q(out_job_id__isnull=False)),
         ]
 

@@ -231,7 +231,7 @@ class TaskParameters(BaseModel):
     noAutoPause: Flag = flag("Failures never pause the task; nothing pauses tasks by itself.", code="NP")
     workflowHoldup: Flag = flag("Waits while workflow steps feed its input.", row="J9", code="WH")
     disableAutoFinish: Flag = flag("No end by time limit.", row="J24", code="DF")
-    noThrottle: Flag = flag("Never throttled for failures; tasks are not throttled yet.")
+    noThrottle: Flag = flag("Never throttled, however often its files were tried.")
     outputPostProcessing: PostProcessing | None = parameter(
         "What a plugin does with the outputs when the task ends well: its `name`, and what else it wants to know."
     )

@@ -14,6 +14,7 @@ from workqueues.rules.jobs.job_size import GB, size_budgets
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.rules.task.boost import boost
 from workqueues.rules.task.finish import DatasetCounts, final_status
+from workqueues.rules.throttle.attempts import rest_min
 from workqueues.splitters.by_events import by_events
 from workqueues.splitters.by_files import by_files
 from workqueues.splitters.protocol import Files, JobLimits, JobPlan
@@ -90,6 +91,13 @@ def priority_boost(given: Given) -> Answer:
     """The share becomes the express share where the tree has one."""
     boosted = boost(given["pct_done"], given["jobs_left"], given["prio"], Config().component("task_watcher"))
     return {"priority": boosted.priority, "gshare_express": boosted.express}
+
+
+@family("throttled_duration", given="max_attempt num_throttled", expect="throttled minutes")
+def throttled_duration(given: Given) -> Answer:
+    """`max_attempt`: the largest number of tries among the files that have not ended."""
+    minutes = rest_min(given["max_attempt"], given["num_throttled"])
+    return {"throttled": minutes > 0, "minutes": minutes}
 
 
 @family("task_final_status", given="n_total n_ok", expect="status")
