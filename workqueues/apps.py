@@ -17,6 +17,6 @@ class WorkqueuesConfig(AppConfig):
         from workqueues.queries.place_faults import check_places
         from workqueues.rules.task.commands import COMMANDS
 
-        for name, roles in {(command.right.permission, command.right.roles) for command in COMMANDS.values()}:
-            PERMISSIONS.add(name, Permission(name, frozenset({"user"}), roles, audited=True, superuser=True, own=False))
+        for name, right in {command.right.permission: command.right for command in COMMANDS.values()}.items():
+            PERMISSIONS.add(name, Permission(name, frozenset({"user"}), right.roles, audited=True, superuser=True, own=False))
         register(check_places, Tags.database)

@@ -16,6 +16,7 @@ from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.ledger.ending_jobs import FILE_OUTCOME, EndingJob, job_outcome, read_jobs, retry_pause, uses
 from brokerage.ledger.lease import ANY_TOKEN, OVERLAP_S
 from brokerage.ledger.lock_patience import LockPatience
+from brokerage.ledger.memory_retry import ask_for_more_memory
 from brokerage.ledger.moves import move_jobs
 from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.departure import LeavingFile, send_off
@@ -32,6 +33,7 @@ from workqueues.queries.datasets import waits_for_storages
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.held_files import REPORTED
+from workqueues.rules.jobs.memory_ladder import MEMORY_CODES
 from workqueues.rules.jobs.retry_pause import RetryPause
 
 Registered = Mapping[tuple[str, str], CatalogueFile]
@@ -250,6 +252,9 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
             for end in staying
         ])
     )  # fmt: skip
+    if settlement.ending == "failed" and settlement.error_code in MEMORY_CODES:
+        for end in staying:
+            ask_for_more_memory(end.job.id, end.word.report.most_memory_mb)
     more = {"command": any(end.job.commanded for end in ends), "storage": any(end.settlement.down for end in ends)}
     look_after_commit("generate", "finish", *(agent for agent, wanted in more.items() if wanted))
     return delivering

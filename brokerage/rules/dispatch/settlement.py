@@ -132,6 +132,14 @@ class Report:
     metrics: Metrics = field(default_factory=dict)
     log_end: Annotated[str, BeforeValidator(_log_end)] = ""
 
+    @property
+    def most_memory_mb(self) -> float:
+        """The most memory that the payload used, MB; 0 where that was not measured."""
+        for name in ("max_pss_mb", "max_rss_mb"):
+            if isinstance(value := self.metrics.get(name), int | float):
+                return float(value)
+        return 0.0
+
 
 def first_line(message: str) -> str:
     """The line of an error that tells: lists, histories and sentences show this one."""

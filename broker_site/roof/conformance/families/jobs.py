@@ -11,6 +11,7 @@ from brokerage.rules.dispatch.timeouts import QueueFacts, limit_s, silence_s
 from workqueues.rules.jobs.event_ranges import after_try
 from workqueues.rules.jobs.feeding import NewFile, with_events
 from workqueues.rules.jobs.job_size import GB, size_budgets
+from workqueues.rules.jobs.memory_ladder import next_step, raises_task
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.rules.task.boost import boost
 from workqueues.rules.task.finish import DatasetCounts, final_status
@@ -98,6 +99,18 @@ def throttled_duration(given: Given) -> Answer:
     """`max_attempt`: the largest number of tries among the files that have not ended."""
     minutes = rest_min(given["max_attempt"], given["num_throttled"])
     return {"throttled": minutes > 0, "minutes": minutes}
+
+
+@family("memory_retry", given="max_pss ram_count unit base cores", expect="new")
+def memory_of_next_try(given: Given) -> Answer:
+    """The ramCount of the next try of a job that ran out of memory."""
+    return {"new": next_step(given["max_pss"], given["ram_count"], given["unit"], given["base"], given["cores"])}
+
+
+@family("memory_retry", given="n_failed_memory n_jobs", expect="raise_task")
+def memory_of_the_task(given: Given) -> Answer:
+    """Whether the whole task asks for more."""
+    return {"raise_task": raises_task(given["n_failed_memory"], given["n_jobs"])}
 
 
 @family("task_final_status", given="n_total n_ok", expect="status")
