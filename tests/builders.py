@@ -72,6 +72,7 @@ def parameters(name: str = "t1", **more: Any) -> dict[str, Any]:
         "transPath": "make_events.py",
         "ramCount": 500,
         "ramUnit": "MB",
+        "skipScout": True,
         "noInput": True,
         "nEvents": 40,
         "nEventsPerJob": 10,

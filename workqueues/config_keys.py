@@ -22,6 +22,60 @@ PENDING_TIMEOUT_<label> | duration | 7d | 50ms..3650d | facts on gdpconfig 1.2.7
 MAX_ACTIVE_TASKS_PER_USER_<label> | int tasks | unset | 0.. | facts on gdpconfig 1.2.4; facts on task parameters 2.4
     A new task of this source label is refused while its owner has more active ones than this; unset: no limit.
 
+[dbproxy]
+SCOUT_RAMCOUNT_METHOD | enum maximum percentile | maximum | | seed 001, memory; decision H3
+    Whether the memory of a task follows from the hungriest of its scouts, or from a percentile of them.
+SCOUT_RAMCOUNT_RANK | float % | 75 | 0..100 | facts on gdpconfig 1.2.5
+    The percentile.
+SCOUT_RAMCOUNT_MARGIN | float % | 10 | 0..1000 | facts on gdpconfig 1.2.5
+    What is added to it.
+SCOUT_RAMCOUNT_MIN | int MB | 500 | 0..1000000 | facts on gdpconfig 1.2.5
+    The least memory that scouts give a task, in its unit: what varies from job to job shall not end those after them.
+SCOUT_CPUTIME_RANK | float % | 95 | 0..100 | seed 001, HS06sPerEvent
+    Which percentile of the scouts gives the cpuTime of a task.
+SCOUT_DISK_IO_CAP | float kB/s | unset | 0.. zero_is_unset | facts on gdpconfig 1.2.5
+    The most that scouts give a task as diskIO.
+SCOUT_WRONG_CPUTIME_THRESHOLD | float | 2 | 0.. | seed 001, exhausted tasks
+    A production task whose scouts need more than so many times the cpuTime that it defines is exhausted. 0 = never.
+SCOUT_SHORT_EXECTIME | duration | 4min | 0s..30d | seed 001, exhausted tasks
+    Jobs of an analysis task that end in less time are short.
+SCOUT_NUM_SHORT | int jobs | 5 | 0.. | seed 001, exhausted tasks
+    With more short scouts than this an analysis task is exhausted, if many jobs would follow.
+SCOUT_THR_SHORT | int jobs | 1000 | 0.. | seed 001, exhausted tasks
+    Many: more than this.
+SCOUT_RAM_THR_EXHAUSTED | int MB | unset | 0.. zero_is_unset | facts on workflows 7.8
+    A task that asked for less memory than this, and whose scouts used more, is exhausted.
+SCOUT_LOW_CPU_EFFICIENCY | float % | 0 | 0..100 | facts on gdpconfig 1.2.5
+    Scouts that use less of their cores are inefficient.
+SCOUT_NUM_CPU_INEFFICIENT | int | unset | 0..10 zero_is_unset | facts on gdpconfig 1.2.5
+    With so many tenths of inefficient scouts a task is exhausted, if many jobs would follow.
+SCOUT_THR_CPU_INEFFICIENT | int jobs | 20 | 0.. | facts on gdpconfig 1.2.5
+    Many: more than this.
+SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED | float kB/s | unset | 0.. zero_is_unset | facts on gdpconfig 1.2.5
+    A task whose scouts read and write more than this for each core is excused for its efficiency.
+SCOUT_CPU_ABUSE | float | 2 | 0.. | facts on workflows 7.8
+    A task with a scout that used so many times the cores that it was given is exhausted. 0 = never.
+SCOUT_MIN_OK_RATE_EXHAUSTED | float | unset | 0..1 zero_is_unset | facts on gdpconfig 1.2.5
+    Where at least this part of the scouts succeeds, but less than the task wants, it is exhausted instead of broken.
+
+# The same for one source label.
+SCOUT_SHORT_EXECTIME_<label> | duration | unset | 0s..30d | facts on gdpconfig 1.2.5
+    SCOUT_SHORT_EXECTIME for tasks of one source label.
+SCOUT_NUM_SHORT_<label> | int jobs | unset | 0.. | facts on gdpconfig 1.2.5
+    SCOUT_NUM_SHORT for tasks of one source label.
+SCOUT_THR_SHORT_<label> | int jobs | unset | 0.. | facts on gdpconfig 1.2.5
+    SCOUT_THR_SHORT for tasks of one source label.
+SCOUT_LOW_CPU_EFFICIENCY_<label> | float % | unset | 0..100 | facts on gdpconfig 1.2.5
+    SCOUT_LOW_CPU_EFFICIENCY for tasks of one source label.
+SCOUT_NUM_CPU_INEFFICIENT_<label> | int | unset | 0..10 | facts on gdpconfig 1.2.5
+    SCOUT_NUM_CPU_INEFFICIENT for tasks of one source label.
+SCOUT_THR_CPU_INEFFICIENT_<label> | int jobs | unset | 0.. | facts on gdpconfig 1.2.5
+    SCOUT_THR_CPU_INEFFICIENT for tasks of one source label.
+SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_<label> | float kB/s | unset | 0.. | facts on gdpconfig 1.2.5
+    SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED for tasks of one source label.
+SCOUT_MIN_OK_RATE_EXHAUSTED_<label> | float | unset | 0..1 | facts on gdpconfig 1.2.5
+    SCOUT_MIN_OK_RATE_EXHAUSTED for tasks of one source label.
+
 [storage]
 LOST_CONFIRM | duration | 10min | 50ms..30d | decision D16
     From the look that misses a file on a storage that is up to the one that calls it lost; lost ones are looked for so often.

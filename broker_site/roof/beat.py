@@ -11,6 +11,7 @@ from __future__ import annotations
 from broker_site.foundation.access.agents import seal  # noqa: F401 - declares it
 from broker_site.foundation.agency.duties import AGENTS, OFTEN_S, AgentDuty
 from brokerage.agents import (  # noqa: F401 - declares them
+    assess,
     assign,
     boost,
     command,
@@ -35,6 +36,7 @@ for _duty in (
     AgentDuty("feed", OFTEN_S, ("defined",), "brings the files of the inputs in"),
     AgentDuty("assign", OFTEN_S, ("assigning",), "chooses the nucleus that collects the outputs"),
     AgentDuty("generate", OFTEN_S, TASK.generating, "chooses queues and makes jobs"),
+    AgentDuty("assess", 5.0, ("scouted",), "measures what tasks need by their first jobs"),
     AgentDuty("command", OFTEN_S, TASK.commanded, "carries out accepted commands"),
     AgentDuty("wake", 30.0, TASK.resting, "lets waiting tasks try again"),
     AgentDuty("reap", 15.0, (), "takes back jobs that nobody works on"),

@@ -17,6 +17,7 @@ from brokerage.ledger.generate import give_up, make_jobs, take_input
 from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.owner_traffic import OwnerTraffic
 from brokerage.queries.placement_rounds import last_change, recent_starts
+from brokerage.queries.scouts import standings_of
 from brokerage.queries.usable_input import queues_of_failures
 from brokerage.rules.decision.assembly import TaskDecision, scoped_for
 from brokerage.rules.decision.policy_choice import Unusable
@@ -34,6 +35,7 @@ from brokerage.rules.transfers.job_wishes import owner_of
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine.data_rights import NOT_READ_ANY_MORE
 from workqueues.splitters.check import BadPlan
 
@@ -63,7 +65,8 @@ class GenerateRun:
     the jobs that it gave to queues.
 
     `last_change`: number of the last move of a job before it. `loaded`: by task, whether what it reads could be loaded. `full`:
-    those for which no queue had room. `traffic`: what is on the way for users, read where it matters.
+    those for which no queue had room. `traffic`: what is on the way for users, read where it matters. `scouts`: how many more are
+    to be made of tasks that scout.
     """
 
     run: Run
@@ -76,9 +79,12 @@ class GenerateRun:
     loaded: dict[int, bool] = field(default_factory=dict)
     full: list[int] = field(default_factory=list)
     traffic: OwnerTraffic = field(default_factory=OwnerTraffic)
+    scouts: dict[int, int] = field(init=False)
     grants: JobGrants = field(init=False)
 
     def __post_init__(self) -> None:
+        scouting = [task.id for task in self.tasks if parse(task.split_rule).scouting]
+        self.scouts = {task_id: standing.step.more for task_id, standing in standings_of(scouting).items()}
         snapshot = self.cycle.requests.snapshot
         loads = queue_loads(snapshot.facts, snapshot.now, recent_starts(self.last_change))
         self.grants = JobGrants(loads, parts_of_shares(snapshot.facts, self.throttle.units.percents_of_shares()))
@@ -123,7 +129,12 @@ def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJo
         return 0, Delay(run_state.stale[0], gdpconfig.value("feeds", "FEED_PERIOD"))
     try:
         most = _most_jobs(task, run_state)
-        return _make(task, dataset, most, run_state) if most else (0, QUEUES_FULL)
+        if task.id in run_state.scouts:
+            most = min(most, run_state.scouts[task.id])
+        made, delay = _make(task, dataset, most, run_state) if most else (0, QUEUES_FULL)
+        if task.id in run_state.scouts:
+            run_state.scouts[task.id] -= made
+        return made, delay
     except (Unusable, BadPlan, CannotAsk, UnresolvedPlaceholder, NoPlace) as error:
         return 0, Delay(str(error), pending_s)
 

@@ -26,6 +26,10 @@ BATCH = 20
 LONGEST_FULL_S = 30.0
 """The longest that a task rests whose queues are full, s. Room that is made ends no such rest."""
 
+SCOUTS_MADE = "its other jobs are made once its first ones, the scouts, have shown what they need"
+SCOUTS_REST_S = 3600.0
+"""So long a task rests whose scouts are all made; the agent assess ends that."""
+
 
 class JobMoves:
     """Whether a job moved since the last run of this process: at rest no task whose queues are full is looked at again."""
@@ -77,6 +81,9 @@ def generate_for(run: Run, task: Task, run_state: GenerateRun) -> int | None:
         give_back_picked(run.id, task.id)
         release(task.id, run.id)
         return None
+    if run_state.scouts.get(task.id) == 0:
+        retry_all_later(run.id, [task.id], SCOUTS_MADE, SCOUTS_REST_S)
+        return None
     if not finds_room(task, run_state):
         run_state.full.append(task.id)
         return None
@@ -85,13 +92,16 @@ def generate_for(run: Run, task: Task, run_state: GenerateRun) -> int | None:
     give_back_picked(run.id, task.id)
     jobs, delays = 0, []
     for dataset in run_state.cycle.requests.batch.masters(task):
-        if dataset.status != "ready":
+        if dataset.status != "ready" or run_state.scouts.get(task.id) == 0:
             continue
         made, delay = jobs_from(task, dataset, run_state)
         run_state.throttle.made(task, made)
         jobs += made
         delays += [delay] if delay else []
         give_back_picked(run.id, task.id)  # the next master takes from the same secondary datasets
+    if run_state.scouts.get(task.id) == 0:
+        retry_all_later(run.id, [task.id], SCOUTS_MADE, SCOUTS_REST_S)
+        return jobs
     delay = min(delays, key=lambda delay: delay.seconds, default=None)
     if jobs or delay is None:
         release(task.id, run.id)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.sql.prepared import Call, Prepared
 from brokerage.rules.dispatch.settlement import Ending, ExpectedOutput, ReportedOutput
+from brokerage.rules.facts.job_kind import JobKind
 from workqueues.ledger.files import Hold, JobOutcome, MadeFile
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.retry_pause import RetryPause
@@ -47,7 +48,7 @@ _SEE = Prepared(
         ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type = 'log', {GOES_TO}, {ALSO_TO})
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
         coalesce(s.created_at, j.status_since), now(), j.token_since,
-        EXISTS (SELECT FROM workqueues_task WHERE id = j.task_id AND status IN ({TASK.commanded.sql}))
+        EXISTS (SELECT FROM workqueues_task WHERE id = j.task_id AND status IN ({TASK.commanded.sql})), j.kind
     FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     LEFT JOIN brokerage_jobspec s ON s.job_id = j.id LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
     CROSS JOIN LATERAL (
@@ -72,7 +73,7 @@ class EndingJob(NamedTuple):
 
     `storage`: where its outputs go, and the bytes that are there at most. `inputs`: its live tracked files, whole ones; `cut`:
     those of which it has event ranges. `made`: when the job was made; `now`: when it was read. `token_since`: when the job token
-    that counts was issued. `commanded`: its task has a command that may wait for the job.
+    that counts was issued. `commanded`: its task has a command that may wait for the job. `kind`: a JobKind.
     """
 
     id: int
@@ -94,6 +95,7 @@ class EndingJob(NamedTuple):
     now: datetime
     token_since: datetime | None
     commanded: bool
+    kind: int = JobKind.NORMAL
 
     @property
     def delivers(self) -> bool:

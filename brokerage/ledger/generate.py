@@ -25,6 +25,7 @@ from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
 from brokerage.ledger.transfers.incomplete_logs import clean_logs
 from brokerage.ledger.transfers.new_jobs import AwaitedInput, ask_for_input
 from brokerage.queries.usable_input import max_files_of, usable_input
+from brokerage.rules.facts.job_kind import JobKind, priority_of
 from brokerage.rules.placement.input_ways import InputWay
 from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
 from brokerage.rules.placement.new_job import DealtFiles, DealtJob, NewJob
@@ -52,7 +53,7 @@ def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int, who: str) -
     Files whose partner in a secondary dataset is held back wait; those whose partner is lost are given up.
     """
     dataset.refresh_from_db(fields=["n_files_used", "n_files_to_be_used"])  # a dead run's files, and those of jobs, came back
-    wanted = files_wanted(parse(task.split_rule), dataset, max_files_of(task), jobs)
+    wanted = files_wanted(parse(task.split_rule).cutting, dataset, max_files_of(task), jobs)
     files = take_files(run_id, task.id, dataset.id, min(wanted, MOST_FILES))
     usable = usable_input(task, dataset, files)
     if not files:
@@ -158,10 +159,12 @@ def generate(
         _count_outputs(datasets, written, who)
         _record_retries(task_id, made)
         if task.status == "ready":
+            scouts = made[0].kind is JobKind.SCOUT
             started = task.start_time or Now()
             claim = {"locked_by": run_id, "locked_time": task.locked_time}
             columns = {"start_time": started, "frozen_time": None, "error_dialog": "", **claim}
-            move_task(task, "running", who, f"{len(made)} jobs made", **columns)
+            why = f"{len(made)} {'scouts' if scouts else 'jobs'} made"
+            move_task(task, "scouting" if scouts else "running", who, why, **columns)
         else:
             Task.objects.filter(id=task.id).update(frozen_time=None, error_dialog="")
 
@@ -200,10 +203,11 @@ def _births(jobs: Iterable[NewJob], needs: AwaitedInput, who: str) -> Iterator[s
 
 
 def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None, needs: AwaitedInput) -> None:
-    """The narrow and the wide rows; what all jobs of the task have in common is put into text once."""
+    """The narrow and the wide rows; what all jobs of the task have in common is put into text once. They are of one kind."""
+    priority = priority_of(jobs[0].kind, task.current_priority) if jobs else 0
     ready, awaiting = (
-        "\t".join(map(cell, (task.id, state, task.current_priority, turn, task.work_queue_id, task.resource_type)))
-        for state, turn in (("activated", -task.current_priority), ("assigned", None))
+        "\t".join(map(cell, (task.id, state, priority, turn, task.work_queue_id, task.resource_type)))
+        for state, turn in (("activated", -priority), ("assigned", None))
     )
     copy_lines(
         "brokerage_job",

@@ -24,6 +24,7 @@ from brokerage.models import JobInput
 from brokerage.models.job import NOTES
 from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
 from brokerage.rules.dispatch.settlement import JobOrder, Report, ReportedOutput, Settlement, first_line, settle
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import INPUT_MISSING, JOB
 from workqueues.ledger.files import Hold, hold_on, settling
 from workqueues.ledger.moves import Stale
@@ -255,7 +256,11 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
     if settlement.ending == "failed" and settlement.error_code in MEMORY_CODES:
         for end in staying:
             ask_for_more_memory(end.job.id, end.word.report.most_memory_mb)
-    more = {"command": any(end.job.commanded for end in ends), "storage": any(end.settlement.down for end in ends)}
+    more = {
+        "command": any(end.job.commanded for end in ends),
+        "storage": any(end.settlement.down for end in ends),
+        "assess": any(end.job.kind == JobKind.SCOUT for end in ends),
+    }
     look_after_commit("generate", "finish", *(agent for agent, wanted in more.items() if wanted))
     return delivering
 

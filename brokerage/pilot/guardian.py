@@ -30,6 +30,8 @@ from brokerage.pilot.clocks import Wake, now
 MB = 10**6
 WATCH_S = 0.5
 """How often memory is looked at."""
+GROWN = 1.05
+"""Memory that is shared is counted exactly, which is slow, when so many times as much is seen as at the last time."""
 DISK_WATCH_S = 2.0
 """How often, at most, the working folder is measured."""
 WALLTIME_GRACE_S = 3.0
@@ -61,6 +63,8 @@ class PayloadOutcome:
     """How a payload ended. `reason`: exit, start (could not be started), walltime, memory, disk, lease, stop or orphaned.
 
     exit_code: of the program; 128 + n when signal n ended it; `message` has the system's words when it could not be started.
+    Of all its processes: CPU seconds; the most memory that was seen, with what they share counted for each (RSS) and once (PSS);
+    bytes read from and written to disks; the most that its working folder held.
     """
 
     reason: str
@@ -70,6 +74,10 @@ class PayloadOutcome:
     cpu_s: float = 0.0
     max_rss_mb: float = 0.0
     wall_s: float = 0.0
+    max_pss_mb: float = 0.0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    work_mb: float = 0.0
 
 
 def fork_guardian() -> tuple[int, int, int]:
@@ -163,7 +171,8 @@ class Watch:
         self.reason: str | None = None
         self.message = ""
         self.kill_at: float | None = None
-        self.peak_bytes = 0
+        self.peak_bytes = self.shared_once = self.looked_at = self.work_bytes = 0
+        self.read_bytes = self.written_bytes = 0
         self.cpu_s = 0.0
         self.payload = 0
         self.status: int | None = None
@@ -221,31 +230,44 @@ class Watch:
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         code = 128 + number if number else os.waitstatus_to_exitcode(status)
         wall = now() - self.started
-        return PayloadOutcome(self.reason or "exit", code, number, self.message, self.cpu_s, self.peak_bytes / MB, wall)
+        if self.reason != "start":
+            self.work_bytes = max(self.work_bytes, folder_bytes(self.program.folder))
+        memory, work = (self.peak_bytes / MB, wall, self.shared_once / MB), self.work_bytes / MB
+        disk = (self.read_bytes, self.written_bytes)
+        return PayloadOutcome(self.reason or "exit", code, number, self.message, self.cpu_s, *memory, *disk, work)
 
     def _watch_memory(self) -> None:
         """Resident memory of all descendants; only when that is too much the slower fair share, which decides."""
         pids = processes.descendants(os.getpid())
         resident = processes.usage(pids)[1]
         limit = self.program.memory_mb * MB
-        if limit and resident > limit:
-            resident = processes.proportional_bytes(pids)
-            if resident > limit:
-                self.end("memory", 0.0)
+        if (limit and resident > limit) or resident > GROWN * self.looked_at:
+            self.looked_at = max(self.looked_at, resident)
+            fair = processes.proportional_bytes(pids)
+            self.shared_once = max(self.shared_once, fair)
+            if limit and resident > limit:
+                resident = fair
+                if fair > limit:
+                    self.end("memory", 0.0)
         self.peak_bytes = max(self.peak_bytes, resident)
 
     def _watch_disk(self, time: float) -> None:
         """Size of the working folder, at most 2 % of the time spent on measuring it."""
-        if self.program.disk_mb and folder_bytes(self.program.folder) > self.program.disk_mb * MB:
+        size = folder_bytes(self.program.folder)
+        self.work_bytes = max(self.work_bytes, size)
+        if self.program.disk_mb and size > self.program.disk_mb * MB:
             self.end("disk", 0.0)
         self.next_disk = now() + max(DISK_WATCH_S, 50 * (now() - time))
 
-    def _reap(self, *ended: tuple[int, int, float, int]) -> None:
-        for pid, status, cpu_s, resident in ended:
-            self.cpu_s += cpu_s
-            self.peak_bytes = max(self.peak_bytes, resident)
-            if pid == self.payload:
-                self.status = status
+    def _reap(self, *ended: processes.EndedProcess) -> None:
+        for one in ended:
+            self.cpu_s += one.cpu_s
+            self.read_bytes += one.read_bytes
+            self.written_bytes += one.written_bytes
+            self.peak_bytes = max(self.peak_bytes, one.resident)
+            self.shared_once = max(self.shared_once, one.resident)
+            if one.pid == self.payload:
+                self.status = one.status
 
 
 def start(program: Program) -> int:

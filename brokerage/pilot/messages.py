@@ -78,6 +78,10 @@ def report(
         "metrics": {
             "cpu_s": round(outcome.cpu_s, 3),
             "max_rss_mb": round(outcome.max_rss_mb, 1),
+            "max_pss_mb": round(outcome.max_pss_mb, 1),
+            "read_bytes": outcome.read_bytes,
+            "written_bytes": outcome.written_bytes,
+            "work_mb": round(outcome.work_mb, 3),
             "wall_s": round(outcome.wall_s, 3),
         },
     }

@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Iterable, Set
 from pathlib import Path
+from typing import NamedTuple
 
 _SET_PDEATHSIG = 1
 _SET_NAME = 15
@@ -19,6 +20,8 @@ _SET_CHILD_SUBREAPER = 36
 _SET_NO_NEW_PRIVS = 38
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = os.sysconf("SC_CLK_TCK")
+_BLOCK = 512
+"""Bytes of a block in which the kernel counts."""
 _GONE = (FileNotFoundError, ProcessLookupError)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -131,9 +134,22 @@ def send(pids: Iterable[int], signum: int) -> None:
             continue
 
 
-def reap() -> tuple[bool, list[tuple[int, int, float, int]]]:
-    """Collect ended children: (is any child left, [(pid, wait status, CPU seconds, largest resident bytes)])."""
-    ended: list[tuple[int, int, float, int]] = []
+class EndedProcess(NamedTuple):
+    """A child that was collected, with what it and its own collected children used: CPU seconds, largest resident bytes, bytes
+    read from and written to disks.
+    """
+
+    pid: int
+    status: int
+    cpu_s: float
+    resident: int
+    read_bytes: int
+    written_bytes: int
+
+
+def reap() -> tuple[bool, list[EndedProcess]]:
+    """Collect ended children: (is any child left, those that were)."""
+    ended: list[EndedProcess] = []
     while True:
         try:
             pid, status, spent = os.wait4(-1, os.WNOHANG)
@@ -141,10 +157,11 @@ def reap() -> tuple[bool, list[tuple[int, int, float, int]]]:
             return False, ended
         if pid == 0:
             return True, ended
-        ended.append((pid, status, spent.ru_utime + spent.ru_stime, spent.ru_maxrss * 1024))
+        cpu_s, disk = spent.ru_utime + spent.ru_stime, (spent.ru_inblock * _BLOCK, spent.ru_oublock * _BLOCK)
+        ended.append(EndedProcess(pid, status, cpu_s, spent.ru_maxrss * 1024, *disk))
 
 
-def end_descendants(seconds: float | None = None) -> tuple[bool, list[tuple[int, int, float, int]]]:
+def end_descendants(seconds: float | None = None) -> tuple[bool, list[EndedProcess]]:
     """SIGKILL all descendants again and again until none is left: (all ended, what was reaped).
 
     Works for what left its group, session or parent too when this process is a subreaper; `seconds` limits the trying.

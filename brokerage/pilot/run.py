@@ -30,6 +30,9 @@ from brokerage.pilot.stage_out import StoredOutput, stage_out
 
 REPORT_GRACE_S = 3.5
 """How long after a request to stop the report is still tried."""
+MEMORY_TOLERANCE = 1.25
+"""A payload may use so many times the memory that its job asks for: that is what such jobs use, less what the brokerage took off
+to find it a queue, and they vary."""
 LOG_END_BYTES = 65_536
 """So much of a log comes with the report where the log cannot be stored."""
 
@@ -162,7 +165,7 @@ class Run:
             stdout=str(self.base / "stdout"),
             stderr=str(self.base / "stderr"),
             walltime_s=self.job.walltime_s,
-            memory_mb=self.job.memory_mb,
+            memory_mb=round(self.job.memory_mb * MEMORY_TOLERANCE),
             disk_mb=self.job.disk_mb,
             uid=self.place.payload_uid,
             needed=[str(self.folder), str(self.place.software), *confinement.python_folders()],

@@ -94,6 +94,7 @@ def task_ask(task: Task, chunk: Chunk, now: datetime) -> Ask:
         task_priority=task.task_priority,
         waits_s=max((now - task.frozen_time).total_seconds(), 0.0) if task.frozen_time else 0.0,
         walltime_s=task.walltime * largest_mb if task.walltime and largest_mb else None,
+        scout=parse(task.split_rule).scouting,
         chunk=chunk,
         **_places(task, params),
         **_needs(task, params),

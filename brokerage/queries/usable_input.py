@@ -33,7 +33,7 @@ def max_files_of(task: Task) -> int:
 
 def usable_input(task: Task, dataset: Dataset, files: Sequence[InputFile]) -> UsableInput:
     """What these files of a task give; where events are cut, their free events are looked up. Raises NoGenerator."""
-    rules, generation = parse(task.split_rule), generation_of(task)
+    rules, generation = parse(task.split_rule).cutting, generation_of(task)
     complete = dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open"
     pieces = free_pieces(files) if cuts_events(dataset.type, rules) else None
     columns = columns_of(files, pieces, complete=complete, named=not generation.standard)

@@ -30,7 +30,6 @@ def test_a_task_is_registered_and_told_whole(ada: Person) -> None:
     assert (told["task_name"], told["user_name"], told["vo"], told["status"]) == ("t1", "ada", "demo", "registered")
     assert told["task_params"] == parameters("t1")
     assert told["parent_tid"] == told["id"]
-    assert any("scouts are not built yet" in note for note in told["notes"])
     assert answer["Location"].endswith(f"/api/v1/tasks/{told['id']}/")
     assert ada.get(f"tasks/{told['id']}/").json() == told
     assert list(TaskChange.objects.values_list("old", "new", "who")) == [("-", "registered", "user:ada")]

@@ -27,6 +27,7 @@ ROUND = (
     "feed",
     "assign",
     "generate",
+    "assess",
     "command",
     "wake",
     "reap",

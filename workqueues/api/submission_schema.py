@@ -52,8 +52,7 @@ def _table() -> str:
             if "enum" not in option or option["type"] == "string"
         )
         default = f"`{schema['default']}`" if "default" in schema else ""
-        note = f" Note: {p.note}." if p.note else ""
-        lines.append(f"| {name} | {kind} | {'yes' if p.required else ''} | {default} | {p.doc}{note} |")
+        lines.append(f"| {name} | {kind} | {'yes' if p.required else ''} | {default} | {p.doc} |")
     return "\n".join(lines)
 
 

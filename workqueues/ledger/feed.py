@@ -8,9 +8,10 @@ from datetime import timedelta
 from itertools import islice
 
 from django.db import connection, transaction
-from django.db.models import F, Q, Value
+from django.db.models import F, Q, Sum, Value
 from django.db.models.functions import Now
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.copying import copy_rows
 from workqueues.ledger.claims import lock_claimed
@@ -20,8 +21,9 @@ from workqueues.ledger.staging import hold_until_staged
 from workqueues.models import Dataset, File, FileChange, Task
 from workqueues.rules.jobs.feeding import NewFile, index_of
 from workqueues.rules.jobs.held_files import FileVerdict
-from workqueues.rules.jobs.split_rule import parse
-from workqueues.states import INPUT_FILE, INPUT_TYPES, OUTPUT_TYPES
+from workqueues.rules.jobs.split_rule import NO_SCOUTS, changed, parse
+from workqueues.rules.task.scouts import expected_jobs, worth_while
+from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, OUTPUT_TYPES
 
 
 def add_files(
@@ -125,7 +127,24 @@ def finish_feeding(run_id: str, task_id: int, target: str, who: str) -> None:
             hold_until_staged(task_id)
             look_after_commit("stage")
         frozen_time = Now() if target == "assigning" else None
-        move_task(task, target, who, "all inputs are fed", error_dialog="", frozen_time=frozen_time)
+        columns = {"error_dialog": "", "frozen_time": frozen_time, "split_rule": without_useless_scouts(task)}
+        move_task(task, target, who, "all inputs are fed", **columns)
+
+
+def without_useless_scouts(task: Task) -> str:
+    """The split rule of a task whose input is known: without scouts where too few jobs would come after them."""
+    rules = parse(task.split_rule)
+    if not rules.scouting:
+        return task.split_rule
+    max_files = int(gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
+    masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None, excluded=False)
+    sized = rules.sized or not masters.filter(type="input").exists()
+    jobs = 0
+    for dataset in masters:
+        n_bytes = 0 if sized else File.objects.filter(dataset_id=dataset.id).aggregate(total=Sum("fsize"))["total"] or 0
+        files, events, numbered = dataset.n_files_to_be_used, dataset.n_events or 0, dataset.type == "pseudo_input"
+        jobs += expected_jobs(rules, files, events, n_bytes, max_files, numbered=numbered)
+    return task.split_rule if worth_while(rules, jobs) else changed(task.split_rule, "US", NO_SCOUTS)
 
 
 def finish_empty(run_id: str, task_id: int, why: str, who: str) -> None:

@@ -32,8 +32,16 @@ class JobKind(IntEnum):
 KIND_NAMES = tuple(kind.label for kind in JobKind)
 """The name of every kind."""
 
-BUILT_KINDS = (JobKind.NORMAL,)
+BUILT_KINDS = (JobKind.NORMAL, JobKind.SCOUT)
 """Kinds of which jobs are made; no other one exists in the database before its feature is built."""
+
+LEAST_SCOUT_PRIORITY = 901
+
+
+def priority_of(kind: JobKind, task_priority: int) -> int:
+    """The priority of a job of a task with this one: scouts go before other jobs (facts on the brokerage 10)."""
+    return max(LEAST_SCOUT_PRIORITY, task_priority + 1) if kind is JobKind.SCOUT else task_priority
+
 
 MERGING_KINDS = (JobKind.MERGE, JobKind.ES_MERGE)
 """Jobs that merge outputs of others; their priority is no measure for other work (facts on tables 4.5)."""

@@ -128,6 +128,7 @@ class JobBuilder:
             parameters=parameters,
             attempt_nr=1 + master.tries,
             slot=placed.slot,
+            kind=usable.kind,
             input_bytes=plan.size,
             n_events=plan.n_events,
             ranges=master.ranges,

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from brokerage.rules.decision.assembly import TaskDecision, queue_table
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.facts.ask import Ask, Config
-from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.distribution import NOWHERE, Block, ChosenQueue, block_of, lay_out
 from brokerage.rules.placement.input_ways import InputWay, Reachable
@@ -87,7 +86,7 @@ def place_jobs(
     chosen, ways = chosen_places(task_decision, choose, grants, config)
     ask, compensation = policy.prepare(ask, policy_config), policy_config.get("MEMORY_COMPENSATION", 1.0)
     limits = limits_by_queue(usable, ask, queues, chosen)
-    block = block_of(JobKind.NORMAL, config)
+    block = block_of(usable.kind, config)
     positions = {i: failed_at[id_] for i, id_ in enumerate(usable.columns.ids) if id_ in failed_at} if failed_at else NOWHERE
     layout = lay_out(
         usable.columns, usable.secondaries, usable.cut, limits.__getitem__, chosen, most, block, dice, failed_at=positions
@@ -99,7 +98,7 @@ def place_jobs(
 def limits_by_queue(usable: UsableInput, ask: Ask, queues: Queues, chosen: Sequence[ChosenQueue]) -> dict[str, JobLimits]:
     """What one job of the input may take at each of these queues, as its generator says too. Raises BadPlan."""
     of_task = limits_of_task(ask, usable.max_files)
-    sized = bool(usable.rules.files_per_job or usable.rules.events_per_job or usable.rules.target_events)
+    sized = usable.rules.sized
     of_queues = {queue.name: limits_at(ask, queues, queues.index[queue.name], of_task, sized=sized) for queue in chosen}
     return {name: usable.generation.limits(limits) for name, limits in of_queues.items()}
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from brokerage.rules.facts.job_kind import JobKind
 from workqueues.rules.jobs.event_ranges import DroppedEvents, InputFile, Piece
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.splitters.choice import Kind
@@ -59,6 +60,11 @@ class UsableInput:
     columns: Files
     generation: Generation
     others: Sequence[SecondaryFiles] = ()
+
+    @property
+    def kind(self) -> JobKind:
+        """Of which kind the jobs are that are made of it now."""
+        return JobKind.SCOUT if self.rules.scouting else JobKind.NORMAL
 
     @property
     def secondaries(self) -> tuple[Secondary, ...]:

@@ -31,7 +31,7 @@ def test_strangers_and_users_without_role_have_nothing(permission: str) -> None:
 
 READS = {p for p in PERMISSIONS if ":read" in p}
 OPERATES = {
-    *("task:command", "task:pause", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"),
+    *("task:command", "task:pause", "task:avalanche", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"),
     *("transfer:retry", "transfer:cancel", "link:edit"),
 }
 

@@ -36,7 +36,7 @@ def planned(params: Params, **more: Any) -> TaskPlan:
 
 def test_a_generation_task() -> None:
     task = planned(generation())
-    assert _rule(task) == "NE=250,RS=4000,US=1"
+    assert _rule(task) == "NE=250,RS=4000,US=2"
     assert task.job_parameters == (
         "--energy 13600 --card boson.cfg --seed ${RNDMSEED} --events ${MAXEVENTS} --run ${SEQNUMBER} --out=${OUTPUT0}"
     )
@@ -107,11 +107,6 @@ def test_retry_switched_off_means_one_try_and_a_note_says_so() -> None:
     assert task.max_attempt == 1
     assert parse(_rule(task)).no_retry
     assert any(note.field == "maxAttempt" for note in task.notes)
-
-
-def test_wishes_without_effect_yet_are_noted() -> None:
-    notes = {note.field for note in planned({**generation(), "skipScout": True}).notes}
-    assert notes == {"skipScout"}
 
 
 def test_the_command_line_keeps_order_padding_and_hides_what_is_hidden() -> None:
@@ -219,7 +214,7 @@ def known(*names: str, **facts: Any) -> dict[str, DatasetFacts]:
 
 def test_pile_up() -> None:
     task = planned(whole_pile_up(), known=known(INPUT, "minbias.soft", "conditions.v9", n_uncounted=20))
-    assert _rule(task) == "NF=1,EI=2000,UX=1,RS=100,US=1"
+    assert _rule(task) == "NF=1,EI=2000,UX=1,RS=100,US=2"
     assert [(d.name, d.type, d.stream_name, d.master_index, d.attributes, d.needs_events) for d in task.datasets] == [
         (INPUT, "input", "IN", None, "", ""),
         ("minbias.soft", "input", "LOW", 0, "repeat,ratio=2", ""),
@@ -273,14 +268,14 @@ def test_a_sequence_says_how_many_jobs_a_task_without_input_makes() -> None:
 @pytest.mark.parametrize(
     ("more", "rule"),
     [
-        ({"nEventsPerJob": 3000, "nEventsPerInputFile": 1000}, "NF=2,EI=1000,US=1"),
-        ({"nEventsPerJob": 1500, "nEventsPerInputFile": 1000}, "NF=2,NE=1500,EI=1000,US=1"),
-        ({"nEventsPerJob": 3000, "nEventsPerInputFile": 1000, "useRealNumEvents": True}, "NF=2,NE=3000,EI=1000,UE=1,US=1"),
-        ({"nEventsPerJob": 1500}, "NF=2,NE=1500,US=1"),
-        ({"tgtNumEventsPerJob": 700, "nFilesPerJob": None}, "TE=700,US=1"),
+        ({"nEventsPerJob": 3000, "nEventsPerInputFile": 1000}, "NF=2,EI=1000,US=2"),
+        ({"nEventsPerJob": 1500, "nEventsPerInputFile": 1000}, "NF=2,NE=1500,EI=1000,US=2"),
+        ({"nEventsPerJob": 3000, "nEventsPerInputFile": 1000, "useRealNumEvents": True}, "NF=2,NE=3000,EI=1000,UE=1,US=2"),
+        ({"nEventsPerJob": 1500}, "NF=2,NE=1500,US=2"),
+        ({"tgtNumEventsPerJob": 700, "nFilesPerJob": None}, "TE=700,US=2"),
         (
             {"groupBoundaryID": 2, "respectLB": True, "orderByLB": True, "maxWalltime": 10, "skipShortOutput": True},
-            "NF=2,GB=2,MW=10,SH=1,RL=1,OL=1,US=1",
+            "NF=2,GB=2,MW=10,SH=1,RL=1,OL=1,US=2",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """The split rule of a task: one text of two-letter codes, and its meaning.
 
-Format and codes: facts on task parameters 3.1, 3.2; TE, SI and SH (tgtNumEventsPerJob, skipShortInput, skipShortOutput) are ours.
+Format and codes: facts on task parameters 3.1, 3.2; TE, SI, SH and NU (tgtNumEventsPerJob, skipShortInput, skipShortOutput,
+nScouts) are ours.
 A flag stands as `XX=1`; a code that is absent is off.
 """
 
@@ -8,8 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+
+NO_SCOUTS, SCOUTS_FIRST, SCOUTS_OVER = 1, 2, 3
+"""Values of the code US (facts on task parameters 3.2)."""
 
 _RULE = re.compile(r"([A-Z]{2})=(-?\d+)")
 _FIELDS = re.compile(r"AN=(\d+(?:,\d+)*)")
@@ -26,7 +30,9 @@ class SplitRules:
     6. `boundary`: 1 to 4, how boundary ids of files bind jobs (facts on splitting 8.2).
     `name_fields`: which fields of the master's name, counted from 1, are `${MIDDLENAME}`; with `fields_of_file` of the first
     file's name. `instantiate`: outputs go to concrete datasets; with `instantiate_per_queue` to one for each computing queue.
-    `stay_on_site`, `intermediate`: outputs are not collected at the nucleus.
+    `stay_on_site`, `intermediate`: outputs are not collected at the nucleus. `use_scouts`: whether a few first jobs measure the
+    task, or have done so; `n_scouts` of them, of which `scout_success_rate` tenths must succeed with `min_cpu_efficiency`
+    percent; `target_output_gb`: nGBPerJob is then set so that the largest output of a job gets this size.
     """
 
     files_per_job: int | None = None
@@ -65,6 +71,31 @@ class SplitRules:
     instantiate_per_queue: bool = False
     stay_on_site: bool = False
     intermediate: bool = False
+    use_scouts: int = NO_SCOUTS
+    n_scouts: int | None = None
+    respect_split_rule: bool = False
+    min_cpu_efficiency: int = 0
+    scout_success_rate: int = 0
+    target_output_gb: int | None = None
+
+    @property
+    def scouting(self) -> bool:
+        """Whether the jobs that are made now are the scouts of the task."""
+        return self.use_scouts == SCOUTS_FIRST
+
+    @property
+    def sized(self) -> bool:
+        """Whether the task says how many files or events a job takes."""
+        return bool(self.files_per_job or self.events_per_job or self.target_events)
+
+    @property
+    def cutting(self) -> SplitRules:
+        """Those by which jobs are cut now: a scout whose task does not say what it takes has one file, unless rules hold for
+        scouts too.
+        """
+        if not self.scouting or self.sized or self.respect_split_rule or self.boundary:
+            return self
+        return replace(self, files_per_job=1)
 
     @property
     def output_stays(self) -> bool:
@@ -88,6 +119,11 @@ NUMBERS: Mapping[str, str] = {
     "IL": "input_lan",
     "IP": "ip_connectivity",
     "IK": "ip_stack",
+    "US": "use_scouts",
+    "NU": "n_scouts",
+    "MC": "min_cpu_efficiency",
+    "SS": "scout_success_rate",
+    "TN": "target_output_gb",
 }
 FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",
@@ -110,12 +146,20 @@ FLAGS: Mapping[str, str] = {
     "IA": "instantiate_per_queue",
     "SO": "stay_on_site",
     "IN": "intermediate",
+    "RR": "respect_split_rule",
 }
 
 
 def written(codes: Mapping[str, int | str]) -> str:
     """The text of the split rule; codes in the order given."""
     return ",".join(f"{code}={value}" for code, value in codes.items())
+
+
+def changed(text: str, code: str, value: int) -> str:
+    """The text with another value of one code."""
+    if re.search(rf"\b{code}=", text):
+        return re.sub(rf"\b{code}=-?\d+", f"{code}={value}", text)
+    return ",".join(filter(None, [text, f"{code}={value}"]))
 
 
 @lru_cache(maxsize=4096)

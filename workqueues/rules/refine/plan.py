@@ -172,7 +172,7 @@ def _split_rule(items: Sequence[Item], task: TaskParameters) -> str:
         codes["RS"] = offset_of(items, "RNDMSEED")
     if first := offset_of(items, "FIRSTEVENT"):
         codes["FT"] = first
-    codes["US"] = 1
+    codes["US"] = split_rule.NO_SCOUTS if task.skipScout else split_rule.SCOUTS_FIRST
     return split_rule.written(codes)
 
 
@@ -212,12 +212,9 @@ def _columns(task: TaskParameters, task_id: int, user_name: str, parent: ParentF
 
 
 def notes(document: TaskDocument) -> tuple[Problem, ...]:
-    """What the submitter should know of accepted parameters: wishes that are kept but have no effect yet."""
+    """What the submitter should know of accepted parameters: words without a meaning here, and what is said twice."""
     task = document.parameters
-    listed = [problem(name, "note", p.note) for name, p in TASK_PARAMETERS.items() if p.note and getattr(task, name)]
-    listed += near_words(task)
-    if not task.skipScout:
-        listed.append(problem("", "note", "scouts are not built yet, so every task runs without"))
+    listed = list(near_words(task))
     if task.disableAutoRetry and "maxAttempt" in task.model_fields_set and task.maxAttempt > 1:
         listed.append(problem("maxAttempt", "note", "disableAutoRetry is set: each file is tried once"))
     return tuple(listed)

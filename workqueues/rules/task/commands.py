@@ -33,6 +33,13 @@ OWN_OR_OPERATED = Right(
 
 TO_PAUSE = Right("task:pause", OWN_OR_OPERATED.roles, OWN_OR_OPERATED.refusal)
 
+TO_SCALE_OUT = Right(
+    "task:avalanche",
+    frozenset({"operator", "production"}),
+    "neither an operator of {vo}, nor has the role production there, as it takes to end the scouting of task {id}",
+)
+"""Scouts protect all others from the errors of one: their owner alone does not end them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -173,6 +180,19 @@ COMMANDS: Mapping[str, Command] = {
             notice="The task goes on where it was.",
             confirmed=False,
             actions=(Action("resume", "Resume selected tasks that are paused or throttled"),),
+        ),
+        Command(
+            "avalanche",
+            TO_SCALE_OUT,
+            states=TASK.accepting("scouted"),
+            event="scouted",
+            title="End the scouting of a task",
+            before="Make all jobs of a task now that is still measured by its first ones.",
+            during="making all its jobs",
+            after="Scouts go on to their end; what those that have finished showed is kept, and nothing more is judged.",
+            notice="All jobs are made now, whatever the scouts that still run will show.",
+            confirmed=True,
+            actions=(Action("avalanche", "Make all jobs of selected tasks that scout"),),
         ),
         Command(
             "kill",

@@ -33,7 +33,7 @@ class Parameter:
     """What is declared of a name beside its type.
 
     `required`: it must be given. `row`: the row of the mission that builds it; with one it does not work yet. `column`: where it
-    ends in the task's row. `code`: its letters in the split rule. `note`: what its users should know.
+    ends in the task's row. `code`: its letters in the split rule.
     """
 
     name: str
@@ -43,7 +43,6 @@ class Parameter:
     row: str = ""
     column: str = ""
     code: str = ""
-    note: str = ""
 
     @property
     def supported(self) -> bool:

@@ -101,7 +101,9 @@ class TaskParameters(BaseModel):
     nGBPerJob: Whole = number("Less than so many GB of input, output and work area a job; one file at least.", low=1, code="NG")
     nMaxFilesPerJob: Whole = number("Most files a job.", low=1, high=10_000, code="MF")
     maxEventsPerJob: Whole = number("Most events a job of joined pieces.", row="J13", code="MX")
-    tgtMaxOutputForNG: Amount = number("Wanted size of the largest output, GB.", row="J22", code="TN")
+    tgtMaxOutputForNG: Whole = number(
+        "Wanted size of the largest output, GB: nGBPerJob is set by what scouts wrote.", low=1, high=100_000, code="TN"
+    )
     minGranularity: Whole = number("Events a piece, joined into jobs for each queue.", row="J13", code="DY")
     nEventsPerRange: Whole = number("Events a piece, joined into jobs for each queue.", row="J13", code="DY")
     groupBoundaryID: Whole = number("How boundaries of files bind jobs and outputs: 1 to 4.", high=4, code="GB")
@@ -114,7 +116,9 @@ class TaskParameters(BaseModel):
     respectLB: Flag = flag("A job keeps within one lumi block.", code="RL")
     releasePerLB: Flag = flag("A lumi block is released when it is complete.", row="J9", code="RP")
     orderByLB: Flag = flag("Files are used in the order of their lumi blocks.", code="OL")
-    respectSplitRule: Flag = flag("Scouts and open inputs also obey the split rules.", row="J20", code="RR")
+    respectSplitRule: Flag = flag(
+        "Scouts are cut as the task's other jobs; else one has a single file where the task does not say.", code="RR"
+    )
     reuseSecOnDemand: Flag = flag("Secondary files are used again when there are too few.", code="RO")
     useRealNumEvents: Flag = flag(
         "Where the catalogue knows the events of a file, nEventsPerInputFile does not count.", code="UE"
@@ -141,7 +145,12 @@ class TaskParameters(BaseModel):
     inputPreStaging: Flag = flag("Inputs are staged from tape before jobs are made of them.", code="IS")
     noInputPooling: Flag = flag("Jobs as soon as one input is there.", row="J9", code="NI")
     nChunksToWait: Whole = number("Chunks to collect before jobs are made.", row="J9", code="NT")
-    nScouts: Whole = number("How many jobs measure the task first.", row="J20")
+    nScouts: Whole = number(
+        "How many jobs measure the task first; 10 where not given. None do where fewer than twice as many jobs are expected.",
+        low=1,
+        high=1000,
+        code="NU",
+    )
     period: Amount = number("Seconds between two rounds of jobs of a periodic task.", row="J16")
     periodJobs: Whole = number("Jobs a round.", row="J16")
     periodUntil: str = text("When the rounds end.", row="J16")
@@ -180,7 +189,9 @@ class TaskParameters(BaseModel):
     includedSite: Names = parameter("Only these queues.", (), code="LS")
     excludedSite: Names = parameter("None of these queues.", (), code="LS")
     t1Weight: Whole = number("Weight of queues at the nucleus; -1: only those.", low=-1, code="TW")
-    minCpuEfficiency: Whole = number("Percent below which scouts exhaust the task.", row="J20", code="MC")
+    minCpuEfficiency: Whole = number(
+        "CPU efficiency of the scouts, percent, below which the task is exhausted.", high=100, code="MC"
+    )
     ipConnectivity: str = text("full or http, with #IPv4 or #IPv6.", pattern=r"(full|http)(#IPv[46])?")
     allowInputLAN: Literal["use", "only"] | None = parameter("Direct reading in the site; only: not at queues without.")
     allowInputWAN: Flag = flag("Input may be read from other sites, at queues that do so.", code="IW")
@@ -250,8 +261,8 @@ class TaskParameters(BaseModel):
     preproSpec: dict[str, Any] | None = parameter("A job whose result fills in parameters.", row="J26", code="UP")
     hpoWorkflow: Flag = flag("Hyper-parameter optimisation.", row="J27", code="HO")
     hpoRequestData: dict[str, Any] | None = parameter("Its request.", row="J27")
-    skipScout: Flag = flag("No scout jobs.", code="US", note="accepted; scouts are not built yet, so every task runs without")
-    scoutSuccessRate: Amount = number("Tenths of scouts that must succeed.", row="J20", code="SS")
+    skipScout: Flag = flag("No scout jobs.", code="US")
+    scoutSuccessRate: Whole = number("Tenths of the scouts that must succeed.", high=10, code="SS")
     maxNumJobs: Amount = number("Most jobs of an optimisation task.", row="J27", code="MN")
     totNumJobs: Amount = number("Most jobs of the task.", row="J27", code="TJ")
 

@@ -1,0 +1,98 @@
+"""Agent assess. Takes tasks that scout. Leaves them with measured needs, and running, exhausted or to be broken once their scouts
+have ended. Next: generate, for more scouts or all other jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import Run, agent
+from broker_site.foundation.gdpconfig.values import pick
+from brokerage.ledger.scouts import Assessment, make_more, scale_out
+from brokerage.ledger.scouts import assess as write
+from brokerage.queries.scouts import ScoutStanding, figures_of, standings
+from brokerage.rules.facts.needs import BASE_WALLTIME_S, CPU_EFFICIENCY, size_mb
+from workqueues.models import Dataset, Task
+from workqueues.rules.jobs.activity import activity_of
+from workqueues.rules.jobs.measured_needs import JobFigures, TaskNeeds, measure
+from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.task.scouts import LABELLED, ScoutedTask, expected_jobs, verdict
+from workqueues.states import MASTER_TYPES
+
+
+@agent("assess")
+def assess(run: Run) -> int:
+    """Measure what has finished, end what has ended, ask for scouts that are missing: how many tasks moved on."""
+    found = standings()
+    make_more([one.task_id for one in found.values() if one.step.more and one.rests])
+    due = [one for one in found.values() if one.step.end or (one.step.measured and not one.assessed)]
+    moved = write(list(_assessments(due)), run.who)
+    return moved + scale_out(run.who)
+
+
+def _assessments(due: Sequence[ScoutStanding]) -> Iterator[Assessment]:
+    ids = [one.task_id for one in due]
+    tasks, figures = Task.objects.in_bulk(ids), figures_of(ids)
+    masters: dict[int, list[Dataset]] = {}
+    for dataset in Dataset.objects.filter(task_id__in=ids, type__in=MASTER_TYPES, master=None, excluded=False):
+        masters.setdefault(dataset.task_id, []).append(dataset)
+    for one in due:
+        if task := tasks.get(one.task_id):
+            config = gdpconfig.component("dbproxy", vo=task.vo)
+            yield _assessment(task, one, figures.get(task.id, ()), masters.get(task.id, ()), config)
+
+
+def _assessment(
+    task: Task, standing: ScoutStanding, figures: Sequence[JobFigures], masters: Sequence[Dataset], config: Mapping[str, Any]
+) -> Assessment:
+    reads_files = any(dataset.type == "input" for dataset in masters)
+    columns = measure(figures, needs_of(task, reads_files=reads_files), standing.rules, config)
+    if not standing.step.end:
+        return Assessment(task.id, columns)
+    scouted = ScoutedTask(
+        activity=activity_of(task.prod_source_label),
+        rules=standing.rules,
+        counts=standing.counts,
+        figures=figures,
+        expected=sum(jobs_to_come(task, dataset) for dataset in masters),
+        max_attempt=standing.max_attempt,
+        asked_cpu_time=_asked(task, "cpuTime"),
+        cpu_time=columns.get("cpu_time"),
+        asked_ram=_asked(task, "ramCount"),
+        ram=columns.get("ram_count"),
+        io_intensity=columns.get("io_intensity"),
+    )
+    labelled = {name: pick(config, f"{name}_<label>", label=task.prod_source_label) for name in LABELLED}
+    of_label = {name: value for name, value in labelled.items() if value is not None}
+    return Assessment(task.id, columns, verdict(scouted, {**config, **of_label}))
+
+
+def needs_of(task: Task, *, reads_files: bool) -> TaskNeeds:
+    """What the task says now that its jobs need."""
+    return TaskNeeds(
+        ram_unit=task.ram_unit or "MB",
+        base_ram_mb=task.base_ram_count or 0.0,
+        cpu_time_unit=task.cpu_time_unit,
+        cpu_efficiency=CPU_EFFICIENCY if task.cpu_efficiency is None else task.cpu_efficiency,
+        base_walltime_s=BASE_WALLTIME_S if task.base_walltime is None else task.base_walltime,
+        walltime=task.walltime,
+        out_disk_unit=task.out_disk_unit,
+        work_disk_mb=size_mb(task.work_disk_count, task.work_disk_unit),
+        reads_files=reads_files,
+    )
+
+
+def _asked(task: Task, name: str) -> float | None:
+    """A number as the task was submitted with it; what was measured meanwhile is in its columns."""
+    value = task.params.task_params.get(name)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def jobs_to_come(task: Task, dataset: Dataset) -> int:
+    """About how many jobs are still made of a master dataset, by the files and events that are not used."""
+    left = max(dataset.n_files_to_be_used - dataset.n_files_used, 0)
+    events = (dataset.n_events or 0) * left // max(dataset.n_files, 1)
+    max_files = int(gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
+    return expected_jobs(parse(task.split_rule), left, events, 0, max_files, numbered=dataset.type == "pseudo_input")
