@@ -16,7 +16,7 @@ from brokerage.queries.scouts import ScoutStanding, figures_of, standings
 from brokerage.rules.facts.needs import BASE_WALLTIME_S, CPU_EFFICIENCY, size_mb
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
-from workqueues.rules.jobs.measured_needs import JobFigures, TaskNeeds, measure
+from workqueues.rules.jobs.measured_needs import JobFigures, TaskNeeds, credible, measure
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.task.scouts import LABELLED, ScoutedTask, expected_jobs, verdict
 from workqueues.states import MASTER_TYPES
@@ -41,7 +41,7 @@ def _assessments(due: Sequence[ScoutStanding]) -> Iterator[Assessment]:
     for one in due:
         if task := tasks.get(one.task_id):
             config = gdpconfig.component("dbproxy", vo=task.vo)
-            yield _assessment(task, one, figures.get(task.id, ()), masters.get(task.id, ()), config)
+            yield _assessment(task, one, credible(figures.get(task.id, ())), masters.get(task.id, ()), config)
 
 
 def _assessment(

@@ -7,7 +7,7 @@ H3, D23. What was not measured, or cannot be true, says nothing: the task keeps 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, isfinite
 from typing import Any
 
@@ -22,8 +22,10 @@ MOST_OUTPUT_KB = 10_000.0
 """The most output for each event, or MB of input, kB."""
 LEAST_GB, MOST_GB = 1, 100
 """Bounds of the nGBPerJob that follows from outputs."""
-LONGEST_S = 100 * 86_400.0
-"""A run that took longer was measured wrongly."""
+SHORTEST_S, LONGEST_S = 1e-3, 100 * 86_400.0
+"""A run that took less or more was measured wrongly."""
+MOST_BYTES = 1e15
+"""Files of a job are not larger together."""
 KB, MB, GB = 1e3, 1e6, 1e9
 
 
@@ -43,11 +45,6 @@ class JobFigures:
     read_bytes: float | None = None
     written_bytes: float | None = None
     work_mb: float | None = None
-
-    @property
-    def credible(self) -> bool:
-        """Whether it ran at all, and not for ever."""
-        return isfinite(self.exec_s) and 0 < self.exec_s <= LONGEST_S
 
     @property
     def cpu_percent(self) -> float | None:
@@ -116,11 +113,11 @@ def disk_io(read_kb: float, written_kb: float, exec_s: float) -> float:
 
 
 def measure(jobs: Sequence[JobFigures], needs: TaskNeeds, rules: SplitRules, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of a task as its finished jobs show them; `gb_per_job` is the nGBPerJob that follows, no column.
+    """Columns of a task as its finished jobs show them, as far as they are `credible`; `gb_per_job` is the nGBPerJob that
+    follows, no column.
 
     `config`: component dbproxy, with the keys SCOUT_*.
     """
-    jobs = [job for job in jobs if job.credible]
     if not jobs:
         return {}
     return {
@@ -131,8 +128,31 @@ def measure(jobs: Sequence[JobFigures], needs: TaskNeeds, rules: SplitRules, con
     }
 
 
+def credible(jobs: Iterable[JobFigures]) -> list[JobFigures]:
+    """Those jobs that ran at all, and not for ever, without figures that no job has: these were not measured."""
+    return [_credible(job) for job in jobs if isfinite(job.exec_s) and SHORTEST_S <= job.exec_s <= LONGEST_S]
+
+
+def _credible(job: JobFigures) -> JobFigures:
+    return replace(
+        job,
+        cpu_s=_within(job.cpu_s, LONGEST_S * max(job.cores, 1)),
+        max_pss_mb=_within(job.max_pss_mb, MOST_MB),
+        input_bytes=_within(float(int(job.input_bytes)), MOST_BYTES) or 0.0,
+        output_bytes=_within(float(int(job.output_bytes)), MOST_BYTES) or 0.0,
+        largest_output_bytes=_within(float(int(job.largest_output_bytes)), MOST_BYTES) or 0.0,
+        read_bytes=_within(job.read_bytes, MOST_BYTES),
+        written_bytes=_within(job.written_bytes, MOST_BYTES),
+        work_mb=_within(job.work_mb, MOST_MB),
+    )
+
+
+def _within(value: float | None, most: float) -> float | None:
+    return value if value is not None and 0 <= value <= most else None
+
+
 def _memory(jobs: Sequence[JobFigures], needs: TaskNeeds, config: Mapping[str, Any]) -> dict[str, Any]:
-    peaks = [job.max_pss_mb for job in jobs if job.max_pss_mb is not None and 0 < job.max_pss_mb <= MOST_MB]
+    peaks = [job.max_pss_mb for job in jobs if job.max_pss_mb]
     if not peaks or needs.ram_unit.endswith("Fixed"):
         return {}
     cores = max(job.cores for job in jobs) if is_per_core(needs.ram_unit) else 1
@@ -159,7 +179,7 @@ def _cpu(jobs: Sequence[JobFigures], needs: TaskNeeds, config: Mapping[str, Any]
     longest = max((job.cpu_s or 0.0 for job in jobs), default=0.0)
     if needs.reads_files and largest_mb > 0 and longest >= SHORTEST_CPU_S:
         per_mb = longest / largest_mb * WALLTIME_FACTOR
-        columns["walltime"] = ceil(max(per_mb, needs.walltime or 0.0))
+        columns["walltime"] = ceil(min(max(per_mb, needs.walltime or 0.0), LONGEST_S))
     return columns
 
 
@@ -171,7 +191,7 @@ def _traffic(jobs: Sequence[JobFigures], config: Mapping[str, Any]) -> dict[str,
     rates = [
         disk_io(job.read_bytes / KB, job.written_bytes / KB, job.exec_s)
         for job in jobs
-        if job.read_bytes is not None and job.written_bytes is not None and min(job.read_bytes, job.written_bytes) >= 0
+        if job.read_bytes is not None and job.written_bytes is not None
     ]
     if rates:
         mean, most = sum(rates) / len(rates), config["SCOUT_DISK_IO_CAP"]
@@ -201,7 +221,7 @@ def _disk(jobs: Sequence[JobFigures], needs: TaskNeeds, rules: SplitRules) -> di
 
 def _largest_work(jobs: Sequence[JobFigures], needs: TaskNeeds) -> float:
     """MB; what the task says itself where that is more."""
-    return max([needs.work_disk_mb, *(job.work_mb for job in jobs if job.work_mb is not None and 0 <= job.work_mb <= MOST_MB)])
+    return max([needs.work_disk_mb, *(job.work_mb for job in jobs if job.work_mb is not None)])
 
 
 def _gb_per_job(job: JobFigures, target_gb: float, work_mb: float) -> int | None:
