@@ -17,6 +17,8 @@ PENDING_WAIT_PRIO_950 | duration | 10min | 50ms..30d | facts on timeouts 4.4
     The same for production tasks of priority 950 and more.
 PENDING_TIMEOUT_<label> | duration | 7d | 50ms..3650d | facts on gdpconfig 1.2.7
     A task of this source label pending for longer without success becomes exhausted; not while its parent runs.
+EXHAUSTED_TIMEOUT | duration | 10d | 50ms..3650d | seed 001, exhausted tasks; decision A2
+    An exhausted task that nobody retries ends so much later, as its files tell; not with disableAutoFinish.
 
 [pandaserver:dbproxy]
 MAX_ACTIVE_TASKS_PER_USER_<label> | int tasks | unset | 0.. | facts on gdpconfig 1.2.4; facts on task parameters 2.4

@@ -22,6 +22,9 @@ class TaskMachine(Machine):
     judged = generating | ("throttled", "preprocessing")
     """Its inputs may be through (facts on timeouts and endings 5.1)."""
 
+    achieving = Names("running pending")
+    """A goal that is reached ends them early (facts on timeouts and endings 4.4)."""
+
     active = Names("registered defined ready scouting running paused throttled")
     """It counts for the limit of active tasks of its user (facts on commands, answers to a submission)."""
 
@@ -130,7 +133,15 @@ continue     | paused                  | done finished failed
     final="done finished failed aborted broken",
 )
 
-INPUT_DATASET = Machine(
+
+class InputDatasetMachine(Machine):
+    """The states of an input dataset, and the sets of them that matter."""
+
+    unread = Names("defined toupdate")
+    """Its files are to be read from the catalogue."""
+
+
+INPUT_DATASET = InputDatasetMachine(
     "input_dataset",
     """
 register | -                       | defined ready

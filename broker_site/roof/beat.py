@@ -28,7 +28,7 @@ from brokerage.agents import (  # noqa: F401 - declares them
     storage,
     transfer,
 )
-from workqueues.agents import feed, refine, wake  # noqa: F401 - declares them
+from workqueues.agents import achieve, feed, refine, wake  # noqa: F401 - declares them
 from workqueues.states import TASK
 
 for _duty in (
@@ -41,6 +41,7 @@ for _duty in (
     AgentDuty("wake", 30.0, TASK.resting, "lets waiting tasks try again"),
     AgentDuty("reap", 15.0, (), "takes back jobs that nobody works on"),
     AgentDuty("finish", 20.0, TASK.ending, "brings tasks to their end"),
+    AgentDuty("achieve", 3600.0, (), "ends tasks that have reached their goal"),
     AgentDuty("share", OFTEN_S, (), "says which share is served first"),
     AgentDuty("boost", 60.0, (), "lets tasks that are nearly done go first"),
     AgentDuty("free", 5.0, (), "lets waiting tasks go on once there is room for them"),

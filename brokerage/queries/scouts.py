@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.db import connection
+from django.db import connection, connections
 
 from brokerage.rules.facts.job_kind import JobKind
 from workqueues.rules.jobs.measured_needs import JobFigures
@@ -72,10 +72,17 @@ class ScoutStanding(NamedTuple):
         """What they need next."""
         return next_step(self.counts, self.rules, self.max_attempt)
 
+    @property
+    def progress(self) -> str:
+        """How far they are, in words."""
+        live, finished, failed, _ = self.counts
+        ended = f"{finished} of {self.wanted} have finished"
+        return ", ".join([ended, *([f"{live} under way"] if live else []), *([f"{failed} failed"] if failed else [])])
 
-def standings_of(task_ids: Collection[int]) -> dict[int, ScoutStanding]:
+
+def standings_of(task_ids: Collection[int], using: str = "default") -> dict[int, ScoutStanding]:
     """Those of these tasks."""
-    return _standings("WHERE t.id = ANY(%s)", [list(task_ids)]) if task_ids else {}
+    return _standings("WHERE t.id = ANY(%s)", [list(task_ids)], using) if task_ids else {}
 
 
 def standings() -> dict[int, ScoutStanding]:
@@ -83,8 +90,8 @@ def standings() -> dict[int, ScoutStanding]:
     return _standings("WHERE t.status = 'scouting' AND (t.locked_by = '' OR t.locked_time < now())", [])
 
 
-def _standings(which: str, values: list[Any]) -> dict[int, ScoutStanding]:
-    with connection.cursor() as cursor:
+def _standings(which: str, values: list[Any], using: str = "default") -> dict[int, ScoutStanding]:
+    with connections[using].cursor() as cursor:
         cursor.execute(f"{_STANDINGS} {which} ORDER BY t.id", values)
         return {
             id_: ScoutStanding(

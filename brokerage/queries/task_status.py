@@ -12,6 +12,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.duties import AgentDuty, Health, agent_of, health
 from broker_site.foundation.kernel import clock
 from brokerage.queries.job_errors import job_errors
+from brokerage.queries.scouts import standings_of
 from brokerage.rules.explain.task_status_text import ParentTask, PausedFiles, QueueLoad, SuspectFiles, TaskStatus, ThrottleCause
 from brokerage.states import JOB
 from workqueues.models import Task
@@ -33,7 +34,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
     around = surroundings(task.id, task.vo, task.parent_tid or 0, duty.name if duty else "", using)
     return TaskStatus(
         status=task.status,
-        reason=task.error_dialog,
+        reason=_reason(task, using),
         old_status=task.old_status,
         next_look_at=None if task.quarantined_at else task.next_look_at,
         throttled_until=task.throttled_time,
@@ -48,6 +49,13 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         agent=(duty, _health(duty, *around.agent)) if duty else None,
         errors=job_errors(task.id, using),
     )
+
+
+def _reason(task: Task, using: str) -> str:
+    """What the last agent left with it; while it scouts with how far its scouts are."""
+    if task.status != "scouting" or (standing := standings_of([task.id], using).get(task.id)) is None:
+        return task.error_dialog
+    return ": ".join(filter(None, [task.error_dialog, standing.progress]))
 
 
 class Surroundings(NamedTuple):

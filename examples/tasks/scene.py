@@ -128,6 +128,7 @@ def base(name: str, **more: Any) -> Params:
         "coreCount": 1,
         "ramCount": 1_800,
         "ramUnit": "MB",
+        "skipScout": True,
         "log": {"type": "template", "param_type": "log", "dataset": f"{name}.log", "value": f"{name}.log.${{SN}}.tgz"},
     } | more
 

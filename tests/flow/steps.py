@@ -32,6 +32,7 @@ ROUND = (
     "wake",
     "reap",
     "finish",
+    "achieve",
     "share",
     "boost",
     "free",

@@ -29,7 +29,7 @@ from workqueues.models import CatalogueFile, Replica, Task
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).resolve().parents[2]
 EVENTS = 200
-AGENTS = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "storage")
+AGENTS = ("refine", "feed", "assign", "generate", "assess", "command", "wake", "reap", "finish", "storage")
 
 
 @contextmanager

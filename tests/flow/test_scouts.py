@@ -13,7 +13,9 @@ from broker_site.foundation.kernel.machine import NotAllowed
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.models import ComputingQueue, Job, JobResult, JobSpec
 from brokerage.queries.jobs import live_jobs
+from brokerage.queries.task_status import task_status
 from brokerage.rules.dispatch.settlement import Report
+from brokerage.rules.explain.task_status_text import headline
 from brokerage.rules.facts.job_kind import JobKind
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, good, run_agents, run_jobs, take
@@ -62,14 +64,19 @@ def states(task: Task) -> list[str]:
 
 
 def test_ten_scouts_are_made_and_no_more_until_they_have_ended() -> None:
-    task, _ = scouting()
+    task, queue = scouting()
     assert task.status == "scouting"
     assert kinds() == [(JobKind.SCOUT, "activated")] * 10
     run_agents(4)
     assert Job.objects.count() == 10
     assert set(Job.objects.values_list("priority", flat=True)) == {901}, "before the jobs of other tasks"
     task.refresh_from_db()
-    assert "scouts" in task.error_dialog
+    end(take(queue))
+    end(take(queue), BAD)
+    assert headline(task_status(task)) == (
+        "Scouting: its other jobs are made once its first ones, the scouts, have shown what they need: "
+        "1 of 10 have finished, 8 under way, 1 failed"
+    )
 
 
 def test_then_all_others_are_made() -> None:

@@ -1,5 +1,6 @@
-"""Agent wake. Takes pending and throttled tasks whose wait is over, and files picked by generators that died. Leaves the tasks in
-the state before, or exhausted after the time-out of pending ones. Next: whoever works on that state.
+"""Agent wake. Takes pending and throttled tasks whose wait is over, exhausted ones that nobody retried, and files picked by
+generators that died. Leaves the tasks in the state before, exhausted after the time-out of pending ones, or passed. Next: whoever
+works on that state.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.holds import give_up_exhausted
 from workqueues.ledger.holds import wake as wake_task
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
@@ -26,7 +28,13 @@ def wake(run: Run) -> int:
     returned = each(run, claim_tasks(run.id, run.claim_s, TASK.live, BATCH, work="dead claim"), give_back)
     if returned:
         look("generate")
-    return due + returned
+    return due + returned + give_up_exhausted(exhausted_wait_s(), run.who)
+
+
+def exhausted_wait_s() -> dict[str, float]:
+    """How long exhausted tasks wait for somebody, by the VO that has any, s."""
+    vos = Task.objects.filter(status="exhausted").order_by("vo").values_list("vo", flat=True).distinct()
+    return {vo: gdpconfig.value("watchdog", "EXHAUSTED_TIMEOUT", vo=vo) for vo in vos}
 
 
 def wake_one(run: Run, task: Task) -> bool:

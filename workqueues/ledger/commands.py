@@ -76,6 +76,8 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
             raise NotAllowed("task", task.status, row.target)
         if task.status not in row.states:
             return _free(task, who)
+        if row.name == "retry" and task.status == "exhausted" and task.old_status in TASK.outcomes("carry_on"):
+            return _carry_on(task, who, comment)
         if task.status == "throttled":
             forget_causes(task_id)
         before = task.old_status if task.status in TASK.resting else task.status
@@ -95,6 +97,14 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
         )
         look_after_commit("command")
         return task
+
+
+def _carry_on(task: Task, who: str, comment: str) -> Task:
+    """An exhausted task that had not come to its end goes straight back to what it did; no file of it was given up for that."""
+    why = comment or f"retried: it goes on {task.old_status}"
+    move_task(task, task.old_status, who, why, old_status="", frozen_time=None, error_dialog="", **WITHOUT_FAULTS)
+    look_after_commit("generate")
+    return task
 
 
 def _free(task: Task, who: str) -> Task:

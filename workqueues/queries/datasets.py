@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db.models import Count, Q
@@ -23,11 +23,17 @@ COUNTED = (
 
 
 def dataset_counts(task_id: int) -> list[DatasetCounts]:
-    counts = []
-    for master_id, *values in Dataset.objects.filter(task_id=task_id).values_list("master_id", *COUNTED):
+    return counts_by_task([task_id]).get(task_id, [])
+
+
+def counts_by_task(task_ids: Collection[int]) -> dict[int, list[DatasetCounts]]:
+    """The counters of all datasets of these tasks."""
+    by_task: dict[int, list[DatasetCounts]] = defaultdict(list)
+    rows = Dataset.objects.filter(task_id__in=task_ids).order_by("id").values_list("task_id", "master_id", *COUNTED)
+    for task_id, master_id, *values in rows:
         columns: dict[str, Any] = {name: 0 if value is None else value for name, value in zip(COUNTED, values, strict=True)}
-        counts.append(DatasetCounts(**columns, master=master_id is None))
-    return counts
+        by_task[task_id].append(DatasetCounts(**columns, master=master_id is None))
+    return by_task
 
 
 def output_names(task_id: int) -> list[str]:

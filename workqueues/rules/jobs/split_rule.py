@@ -15,6 +15,9 @@ from functools import lru_cache
 NO_SCOUTS, SCOUTS_FIRST, SCOUTS_OVER = 1, 2, 3
 """Values of the code US (facts on task parameters 3.2)."""
 
+NO_AUTO_FINISH = r"\mDF=1"
+"""How the text of a task with disableAutoFinish looks, as the database searches for it."""
+
 _RULE = re.compile(r"([A-Z]{2})=(-?\d+)")
 _FIELDS = re.compile(r"AN=(\d+(?:,\d+)*)")
 

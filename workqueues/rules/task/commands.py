@@ -149,6 +149,7 @@ COMMANDS: Mapping[str, Command] = {
             before="Give the inputs that were given up as many tries more as the task began with.",
             during="being retried",
             after="It goes back to the first step that it had not passed; with nothing left to run it is what it was. "
+            "One that was exhausted while it worked goes on as it did. "
             "One in quarantine, on which an agent failed too often, goes on where it was.",
             notice="Inputs that were given up get more tries; a task in quarantine goes on.",
             confirmed=False,

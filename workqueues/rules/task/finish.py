@@ -100,13 +100,14 @@ def completeness(datasets: Iterable[DatasetCounts]) -> int:
 def goal_reached(goal: int | None, datasets: Sequence[DatasetCounts], *, untried_files: int, output_events: int) -> bool:
     """Whether a running or pending task has reached its goal (per mille) and may be finished softly (decision D10).
 
-    With known input events it is judged by `output_events`, those of the first output, else by finished files. Not while files
-    may still come, nor while `untried_files`, ready files of the masters without a failure, are left.
+    With known input events it is judged by `output_events`, those of the first output; where nobody counted these, by the
+    input that was processed. Not while files may still come, nor while `untried_files`, ready files of the masters without a
+    failure, are left.
     """
     inputs = masters(datasets)
     if goal is None or not inputs or untried_files or any(d.mutable for d in inputs):
         return False
-    if events := sum(d.n_events for d in inputs):
+    if output_events and (events := sum(d.n_events for d in inputs)):
         return 1000 * output_events >= goal * events
     return completeness(datasets) >= goal and any(d.n_files_finished for d in inputs)
 

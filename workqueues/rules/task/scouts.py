@@ -155,7 +155,7 @@ def wrong_cpu_time(measured: float, defined: float, factor: float) -> bool:
 
 def too_short(n_short: int, n_expected: int, config: Mapping[str, Any]) -> bool:
     """Whether so many jobs would come that are as short as these scouts (seed 001: more than 5, and more than 1,000)."""
-    return n_short > config["SCOUT_NUM_SHORT"] and n_expected > config["SCOUT_THR_SHORT"]
+    return bool(n_short > config["SCOUT_NUM_SHORT"] and n_expected > config["SCOUT_THR_SHORT"])
 
 
 def _cpu_time(task: ScoutedTask, config: Mapping[str, Any]) -> str:

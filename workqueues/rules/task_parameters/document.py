@@ -241,7 +241,7 @@ class TaskParameters(BaseModel):
     failWhenGoalUnreached: Flag = flag("A task below its goal fails.", code="FG")
     noAutoPause: Flag = flag("Failures never pause the task; nothing pauses tasks by itself.", code="NP")
     workflowHoldup: Flag = flag("Waits while workflow steps feed its input.", row="J9", code="WH")
-    disableAutoFinish: Flag = flag("No end by time limit.", row="J24", code="DF")
+    disableAutoFinish: Flag = flag("No end by a goal that is reached, nor of an exhausted task by time.", code="DF")
     noThrottle: Flag = flag("Never throttled, however often its files were tried.")
     outputPostProcessing: PostProcessing | None = parameter(
         "What a plugin does with the outputs when the task ends well: its `name`, and what else it wants to know."

@@ -1,0 +1,29 @@
+"""Agent achieve. Takes working tasks with a goal. Leaves those that have reached it finishing. Next: the agent command.
+
+Jobs that run go on to their end; nothing new is made (decision D10).
+"""
+
+from __future__ import annotations
+
+from broker_site.foundation.agency.run import Run, agent
+from broker_site.foundation.kernel.machine import NotAllowed
+from workqueues.ledger.commands import command
+from workqueues.queries.goals import achievements
+from workqueues.rules.task.commands import COMMANDS
+from workqueues.rules.task.finish import goal_reached
+
+
+@agent("achieve")
+def achieve(run: Run) -> int:
+    """Finish what is good enough. Always 0: an agent that handled rows is run again at once, and here nothing is ever left."""
+    for task in achievements():
+        if goal_reached(task.goal, task.datasets, untried_files=0, output_events=task.output_events):
+            _finish(task.task_id, f"its goal of {task.goal / 10:g} % is reached", run.who)
+    return 0
+
+
+def _finish(task_id: int, why: str, who: str) -> None:
+    try:
+        command(task_id, "finish", who, COMMANDS["finish"].kept(why, {"soft": True}))
+    except NotAllowed:
+        return  # somebody else has given it a command meanwhile, or it has ended

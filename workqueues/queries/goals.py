@@ -1,0 +1,49 @@
+"""Tasks whose goal may be reached: what decides it, in two statements for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db import connection
+
+from workqueues.queries.datasets import counts_by_task
+from workqueues.rules.jobs.split_rule import NO_AUTO_FINISH
+from workqueues.rules.task.finish import DatasetCounts
+from workqueues.states import INPUT_DATASET, INPUT_FILE, MASTER_TYPES, TASK
+
+_CANDIDATES = f"""
+SELECT t.id, t.goal, coalesce((
+    SELECT o.n_events FROM workqueues_dataset o WHERE o.task_id = t.id AND o.type = 'output' ORDER BY o.id LIMIT 1), 0)
+FROM workqueues_task t
+WHERE t.status IN ({TASK.achieving.sql}) AND t.goal IS NOT NULL AND t.quarantined_at IS NULL
+    AND t.split_rule !~ '{NO_AUTO_FINISH}'
+    AND NOT EXISTS (
+        SELECT FROM workqueues_task p WHERE p.id = t.parent_tid AND p.id <> t.id AND p.status IN ({TASK.live.sql}))
+    AND NOT EXISTS (
+        SELECT FROM workqueues_dataset d
+        WHERE d.task_id = t.id AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND NOT d.excluded
+            AND (d.status IN ({INPUT_DATASET.unread.sql}) OR EXISTS (
+                SELECT FROM workqueues_file f
+                WHERE f.dataset_id = d.id AND f.status IN ({INPUT_FILE.unused.sql}) AND f.failed_attempt = 0)))
+ORDER BY t.id
+"""
+"""Not while its parent runs, while input is to be read, or while a file is left that was not tried."""
+
+
+class Achievement(NamedTuple):
+    """How far a task with a goal (per mille) is. `output_events`: those of its first output."""
+
+    task_id: int
+    goal: int
+    output_events: int
+    datasets: Sequence[DatasetCounts]
+
+
+def achievements() -> list[Achievement]:
+    """Those of all working tasks with a goal, all files of which were tried."""
+    with connection.cursor() as cursor:
+        cursor.execute(_CANDIDATES)
+        rows = cursor.fetchall()
+    counts = counts_by_task([row[0] for row in rows])
+    return [Achievement(*row, counts.get(row[0], ())) for row in rows]
