@@ -13,6 +13,7 @@ from django.db.models import Count
 
 from brokerage.models import Job, JobChange, JobInput, JobRetryHistory
 from brokerage.rules.dispatch.settlement import JobVersion
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 from workqueues.models import EventRange, File
 
@@ -21,6 +22,11 @@ def live_jobs(task_id: int) -> list[JobVersion]:
     """Every job of the task that is in no final state, by id."""
     rows = Job.objects.filter(task_id=task_id, ended_at=None).order_by("id").values_list("id", "epoch", "status")
     return [JobVersion(*row) for row in rows]
+
+
+def live_merges(task_id: int) -> frozenset[int]:
+    """Those that merge what others of the task made."""
+    return frozenset(Job.objects.filter(task_id=task_id, ended_at=None, kind=JobKind.MERGE).values_list("id", flat=True))
 
 
 def failure_rate(task_id: int) -> int | None:

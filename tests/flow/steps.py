@@ -27,6 +27,7 @@ ROUND = (
     "feed",
     "assign",
     "generate",
+    "merge",
     "command",
     "wake",
     "reap",

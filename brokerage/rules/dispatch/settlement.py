@@ -150,7 +150,7 @@ class ExpectedOutput(NamedTuple):
     """An output that the job was made to write; `optional`: a finished job may leave it out (attribute allowNoOutput).
 
     `goes_to`: storage endpoint to which it is brought once it is made; empty: it stays where the job writes it. `also_to`:
-    further ones.
+    further ones. `premerged`: a later job of the task merges it.
     """
 
     file_id: int
@@ -160,6 +160,7 @@ class ExpectedOutput(NamedTuple):
     is_log: bool = False
     goes_to: str = ""
     also_to: Sequence[str] = ()
+    premerged: bool = False
 
     @property
     def leaves_for(self) -> Sequence[str]:

@@ -32,7 +32,7 @@ class JobKind(IntEnum):
 KIND_NAMES = tuple(kind.label for kind in JobKind)
 """The name of every kind."""
 
-BUILT_KINDS = (JobKind.NORMAL,)
+BUILT_KINDS = (JobKind.NORMAL, JobKind.MERGE)
 """Kinds of which jobs are made; no other one exists in the database before its feature is built."""
 
 MERGING_KINDS = (JobKind.MERGE, JobKind.ES_MERGE)

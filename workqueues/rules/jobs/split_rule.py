@@ -27,6 +27,7 @@ class SplitRules:
     `name_fields`: which fields of the master's name, counted from 1, are `${MIDDLENAME}`; with `fields_of_file` of the first
     file's name. `instantiate`: outputs go to concrete datasets; with `instantiate_per_queue` to one for each computing queue.
     `stay_on_site`, `intermediate`: outputs are not collected at the nucleus.
+    `merge_output`: outputs are merged, so many files, events or GB in a job.
     """
 
     files_per_job: int | None = None
@@ -65,6 +66,11 @@ class SplitRules:
     instantiate_per_queue: bool = False
     stay_on_site: bool = False
     intermediate: bool = False
+    merge_output: bool = False
+    files_per_merge_job: int | None = None
+    max_files_per_merge_job: int | None = None
+    events_per_merge_job: int | None = None
+    gb_per_merge_job: int | None = None
 
     @property
     def output_stays(self) -> bool:
@@ -88,6 +94,10 @@ NUMBERS: Mapping[str, str] = {
     "IL": "input_lan",
     "IP": "ip_connectivity",
     "IK": "ip_stack",
+    "ZF": "files_per_merge_job",
+    "ZM": "max_files_per_merge_job",
+    "ZE": "events_per_merge_job",
+    "ZG": "gb_per_merge_job",
 }
 FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",
@@ -110,6 +120,7 @@ FLAGS: Mapping[str, str] = {
     "IA": "instantiate_per_queue",
     "SO": "stay_on_site",
     "IN": "intermediate",
+    "MO": "merge_output",
 }
 
 

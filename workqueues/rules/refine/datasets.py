@@ -7,14 +7,16 @@ Masters first, then secondary datasets, the numbered sequence and seeds, then ou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
+from workqueues.rules.jobs import premerged
 from workqueues.rules.refine.contradictions import cuts_events
 from workqueues.rules.refine.templates import input_items, output_streams, records_of, sequence_of, uses
 from workqueues.rules.refine.types import DatasetFacts, DatasetPlan, Item, OutputTemplatePlan
 from workqueues.rules.task_parameters import TaskParameters
-from workqueues.states import INPUT_TYPES, OUTPUT_TYPES
+from workqueues.states import INPUT_TYPES, OUTPUT_TYPES, PREMERGED_TYPES
 
 SEED_DATASET = "pseudo_rndmseed"
 PSEUDO_DATASET = "pseudo_dataset"
@@ -29,8 +31,25 @@ def dataset_plans(items: Sequence[Item], task: TaskParameters, known: Mapping[st
     rows += _secondaries(items, task, known, last_master)
     if any(uses(item.value, "RNDMSEED") for item in items):
         rows.append(DatasetPlan(SEED_DATASET, "random_seed", "RNDMSEED", master_index=0, offset=offset_of(items, "RNDMSEED")))
-    rows += _outputs(items, task)
+    outputs = list(_outputs(items, task))
+    rows += outputs
+    if task.mergeOutput:
+        rows += [_premerged(dataset, at_end=task.umNameAtEnd) for dataset in outputs]
     return tuple(rows)
+
+
+def _premerged(dataset: DatasetPlan, *, at_end: bool) -> DatasetPlan:
+    """What jobs write whose outputs are merged into this dataset. It is kept no longer than what is transient."""
+    return replace(
+        dataset,
+        name=premerged.dataset_name(dataset.name, at_end=at_end),
+        type=f"{premerged.TYPE_PREFIX}{dataset.type}",  # type: ignore[arg-type]
+        stream_name=premerged.stream_name(dataset.stream_name),
+        attributes=",".join(filter(None, [dataset.attributes.removesuffix("tr=1").removesuffix(","), "tr=1"])),
+        container="",
+        storage_token="",
+        destination="",
+    )
 
 
 def template_plans(
@@ -38,7 +57,7 @@ def template_plans(
 ) -> tuple[OutputTemplatePlan, ...]:
     """How the files of each output are named."""
     index = {d.name: i for i, d in enumerate(datasets) if d.type not in INPUT_TYPES}
-    return tuple(
+    final = tuple(
         OutputTemplatePlan(
             dataset_index=index[item.names[0]],
             filename_template=item.file_name,
@@ -50,6 +69,24 @@ def template_plans(
         )
         for item in items
         if item.type in OUTPUT_TYPES
+    )
+    before = {d.stream_name: i for i, d in enumerate(datasets) if d.type in PREMERGED_TYPES}
+    if not before:
+        return final
+    return (*(replace(template, source_name="") for template in final), *(_premerged_file(t, datasets, before) for t in final))
+
+
+def _premerged_file(
+    template: OutputTemplatePlan, datasets: Sequence[DatasetPlan], before: Mapping[str, int]
+) -> OutputTemplatePlan:
+    """How the files are named that are merged into those of the template; `before`: their datasets by stream."""
+    return replace(
+        template,
+        dataset_index=before[premerged.stream_name(datasets[template.dataset_index].stream_name)],
+        filename_template=premerged.file_name(template.filename_template),
+        stream_name=premerged.stream_name(template.stream_name),
+        serial_nr=0,
+        out_type=f"{premerged.TYPE_PREFIX}{template.out_type}",  # type: ignore[arg-type]
     )
 
 

@@ -18,6 +18,7 @@ from workqueues.rules.jobs.job_parameters import NAME_DIGITS, NameTemplate, Para
 from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
 from workqueues.rules.refine.attributes import OF_A_MASTER, shown
 from workqueues.rules.refine.contradictions import MOST_RECORDS, cuts_events, n_records
+from workqueues.rules.refine.merge_spec import check_merging
 from workqueues.rules.refine.types import MOST_LISTED, Item
 from workqueues.rules.task_parameters import TaskParameters
 from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
@@ -68,6 +69,7 @@ def check_items(items: Sequence[Item], task: TaskParameters) -> list[Problem]:
         _first_events(items, task),
         _names(items, task),
         _texts(items, task),
+        check_merging(task, items, output_streams(items)),
     )
     return [problem(*fault) for fault in islice(chain.from_iterable(rules), MOST_LISTED + 1)]
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from broker_site.foundation.kernel.verdict import Problem
 from workqueues.rules.task_parameters import TaskParameters
-from workqueues.states import MASTER_TYPES, OUTPUT_TYPES, DatasetType, OutputType
+from workqueues.states import MASTER_TYPES, OUTPUT_TYPES, DatasetType, OutputType, PremergedType
 
 MOST_LISTED = 500
 """Problems that one answer lists; whatever looks for them stops there."""
@@ -159,7 +159,7 @@ class OutputTemplatePlan:
     filename_template: str
     stream_name: str
     serial_nr: int = 0
-    out_type: OutputType = "output"
+    out_type: OutputType | PremergedType = "output"
     source_name: str = ""
     optional: bool = False
 

@@ -1,0 +1,134 @@
+"""Jobs whose outputs wait to be merged, and what they wait for: other jobs of their task at their site, or of their block."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+
+from brokerage.rules.dispatch.stranding import HANDS_OUT
+from brokerage.rules.facts.job_kind import JobKind
+from brokerage.rules.placement.merge_groups import PremergedFile
+from workqueues.models import File, OutputTemplate
+from workqueues.rules.jobs.job_parameters import compiled_name
+from workqueues.rules.jobs.premerged import STREAM_PREFIX
+from workqueues.states import PREMERGED_TYPES
+
+BLOCK = "block"
+MERGE = JobKind.MERGE.value
+
+_TASKS = f"""
+SELECT DISTINCT task_id FROM workqueues_file
+WHERE status = 'prepared' AND type IN ({PREMERGED_TYPES.sql}) AND (retry_due IS NULL OR retry_due <= now())
+"""
+_WAITING = """
+SELECT DISTINCT j.id, j.task_id, j.epoch, j.status_since, q.site_id, q.id, q.name, q.status, q.maxrss, q.maxwdir,
+    coalesce(s.decision_id, 0), s.storage, coalesce(e.root_state, '') = 'down'
+FROM workqueues_file f JOIN brokerage_job j ON j.id = f.out_job_id AND j.status = 'merging'
+    JOIN brokerage_jobspec s ON s.job_id = j.id JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+    LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
+WHERE f.task_id = ANY(%(tasks)s) AND f.status = 'prepared' AND (%(early)s OR f.retry_due IS NULL OR f.retry_due <= now())
+ORDER BY j.id
+"""
+_OTHERS = f"""
+SELECT j.task_id, q.site_id, q.id, coalesce(s.decision_id, 0), count(*)
+FROM brokerage_computingqueue q JOIN brokerage_job j ON j.computing_queue_id = q.id AND j.ended_at IS NULL
+    JOIN brokerage_jobspec s ON s.job_id = j.id
+WHERE q.site_id = ANY(%(sites)s) AND j.task_id = ANY(%(tasks)s) AND j.status <> 'merging' AND j.kind <> {MERGE}
+GROUP BY 1, 2, 3, 4
+"""
+
+
+class WaitingJob(NamedTuple):
+    """A job whose outputs wait to be merged at its queue, and since when; `decision_id`: that of its block.
+
+    `storage_down`: the storage endpoint that has them is not there.
+    """
+
+    id: int
+    task_id: int
+    epoch: int
+    since: datetime
+    site: str
+    queue_id: int
+    queue: str
+    queue_status: str
+    maxrss: float
+    maxwdir: float
+    decision_id: int
+    storage: str
+    storage_down: bool
+
+    @property
+    def served(self) -> bool:
+        """Whether a job can run where the outputs are."""
+        return self.queue_status in HANDS_OUT and not self.storage_down
+
+
+class WaitedFor(NamedTuple):
+    """Jobs of a task at a queue that have not ended."""
+
+    task_id: int
+    site: str
+    queue_id: int
+    decision_id: int
+    n: int
+
+
+def tasks_to_merge() -> list[int]:
+    """Tasks with outputs that wait to be merged."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TASKS)
+        return [task_id for (task_id,) in cursor.fetchall()]
+
+
+def waiting_to_merge(
+    task_ids: Collection[int], *, early: bool = False, using: str = DEFAULT_DB_ALIAS
+) -> tuple[list[WaitingJob], list[WaitedFor]]:
+    """The jobs of these tasks that wait for a merge job, by id, and what else of the tasks lives at their sites.
+
+    `early`: also those that rest after a try to merge them.
+    """
+    if not task_ids:
+        return [], []
+    with connections[using].cursor() as cursor:
+        cursor.execute(_WAITING, {"tasks": list(task_ids), "early": early})
+        waiting = [WaitingJob(*row) for row in cursor.fetchall()]
+        sites = sorted({job.site for job in waiting})
+        if not sites:
+            return [], []
+        cursor.execute(_OTHERS, {"tasks": list(task_ids), "sites": sites})
+        return waiting, [WaitedFor(*row) for row in cursor.fetchall()]
+
+
+def ready_to_merge(waiting: Iterable[WaitingJob], others: Sequence[WaitedFor], scopes: Mapping[int, str]) -> list[WaitingJob]:
+    """Those that wait for no other job of their task at their site, or of their block; `scopes` by task (decision D8)."""
+    sites = {(other.task_id, other.site) for other in others}
+    blocks = {(other.task_id, other.queue_id, other.decision_id) for other in others}
+    return [
+        job
+        for job in waiting
+        if (
+            (job.task_id, job.queue_id, job.decision_id) not in blocks
+            if scopes.get(job.task_id) == BLOCK
+            else (job.task_id, job.site) not in sites
+        )
+    ]
+
+
+def premerged_files(task_id: int, job_ids: Sequence[int]) -> dict[int, list[PremergedFile]]:
+    """The files of these jobs that wait to be merged, by job, with their streams."""
+    templates: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    rows = OutputTemplate.objects.filter(task_id=task_id, out_type__in=PREMERGED_TYPES).order_by("id")
+    for dataset_id, pattern, stream in rows.values_list("dataset_id", "filename_template", "stream_name"):
+        templates[dataset_id].append((pattern, stream.removeprefix(STREAM_PREFIX)))
+    files: dict[int, list[PremergedFile]] = defaultdict(list)
+    prepared = File.objects.filter(out_job_id__in=list(job_ids), status="prepared", type__in=PREMERGED_TYPES).order_by("id")
+    columns = prepared.values_list("out_job_id", "id", "dataset_id", "lfn", "fsize", "n_events", "attempt_nr")
+    for job_id, file_id, dataset_id, lfn, size, events, tries in columns:
+        stream = next(stream for pattern, stream in templates[dataset_id] if compiled_name(pattern).may_be(lfn))
+        files[job_id].append(PremergedFile(file_id, dataset_id, stream, lfn, size or 0, events or 0, tries))
+    return files
