@@ -16,6 +16,7 @@ from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.file_names import bad_middle_name
 from workqueues.rules.jobs.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate, compiled_name
 from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
+from workqueues.rules.jobs.premerged import STREAM_PREFIX
 from workqueues.rules.refine.attributes import OF_A_MASTER, shown
 from workqueues.rules.refine.contradictions import MOST_RECORDS, cuts_events, n_records
 from workqueues.rules.refine.merge_spec import check_merging
@@ -352,6 +353,8 @@ def _texts(items: Sequence[Item], task: TaskParameters) -> Faults:
 def _unknown(name: str, known: Iterable[str]) -> tuple[str, str]:
     if row_of(name):
         return "not_supported_yet", f"the placeholder {name} is not supported yet"
+    if name.startswith(STREAM_PREFIX):
+        return "template", f"{name} stands for files that are merged, which only the jobParameters of mergeSpec know"
     if name == "SEQNUMBER":
         return "template", "SEQNUMBER needs an item for the dataset seq_number"
     near = nearest(name, known)
