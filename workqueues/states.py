@@ -216,6 +216,9 @@ class OutputFileMachine(Machine):
     unmerged = Names("prepared merging")
     """It waits to become part of a merged file, or is just being merged."""
 
+    stored = unmerged | ("finished",)
+    """It was made, and lies on storage."""
+
 
 OUTPUT_FILE = OutputFileMachine(
     "output_file",

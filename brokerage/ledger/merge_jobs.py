@@ -19,6 +19,7 @@ from brokerage.ledger.generate import count_outputs
 from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
 from brokerage.models import Job, JobChange, JobInput, JobRetryHistory, JobSpec
+from brokerage.models.job import MERGE_RELATION
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.placement.merge_groups import PRIORITY, PremergedFile, merge_slot
 from brokerage.rules.placement.new_job import JobOutput
@@ -172,7 +173,7 @@ def _insert(run_id: str, task: Task, jobs: Sequence[_MergeJob], who: str) -> Non
     )
     File.objects.bulk_create(file for job in jobs for file in job.outputs)
     JobRetryHistory.objects.bulk_create(
-        JobRetryHistory(task_id=task.id, old_job_id=id_, new_job_id=job.id, origin_job_id=id_, relation_type="merge")
+        JobRetryHistory(task_id=task.id, old_job_id=id_, new_job_id=job.id, origin_job_id=id_, relation_type=MERGE_RELATION)
         for job in jobs
         for id_ in job.group.merged_ids
     )

@@ -12,6 +12,7 @@ from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Count
 
 from brokerage.models import Job, JobChange, JobInput, JobRetryHistory
+from brokerage.models.job import MERGE_RELATION
 from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
@@ -88,24 +89,29 @@ class InputOfJob:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfJob:
-    """What belongs to a job beside its own rows."""
+    """What belongs to a job beside its own rows. `merges`: jobs whose outputs it merges; `merged_by`: what merges its own."""
 
     job_inputs: list[InputOfJob]
     outputs: list[File]
     history: list[JobChange]
     retry_of: list[int]
     retried_by: list[int]
+    merges: list[int]
+    merged_by: list[int]
 
 
 def parts_of_job(job_id: int) -> PartsOfJob:
     """Read what belongs to a job: seven queries at most, whatever it has."""
-    retries = JobRetryHistory.objects
+    before = list(JobRetryHistory.objects.filter(new_job_id=job_id).values_list("old_job_id", "relation_type"))
+    after = list(JobRetryHistory.objects.filter(old_job_id=job_id).values_list("new_job_id", "relation_type"))
     return PartsOfJob(
         job_inputs=inputs_of_job(job_id),
         outputs=list(File.objects.filter(out_job_id=job_id).order_by("id")),
         history=list(JobChange.objects.filter(job_id=job_id).order_by("id")),
-        retry_of=sorted(set(retries.filter(new_job_id=job_id).values_list("old_job_id", flat=True))),
-        retried_by=sorted(set(retries.filter(old_job_id=job_id).values_list("new_job_id", flat=True))),
+        retry_of=sorted({id_ for id_, relation in before if relation != MERGE_RELATION}),
+        retried_by=sorted({id_ for id_, relation in after if relation != MERGE_RELATION}),
+        merges=sorted({id_ for id_, relation in before if relation == MERGE_RELATION}),
+        merged_by=sorted({id_ for id_, relation in after if relation == MERGE_RELATION}),
     )
 
 

@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
+from broker_site.foundation import gdpconfig
 from brokerage.rules.dispatch.stranding import HANDS_OUT
+from brokerage.rules.explain.task_status_text import SiteMerge
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.placement.merge_groups import PremergedFile
-from workqueues.models import File, OutputTemplate
+from workqueues.models import File, OutputTemplate, Task
 from workqueues.rules.jobs.job_parameters import compiled_name
 from workqueues.rules.jobs.premerged import STREAM_PREFIX
 from workqueues.states import PREMERGED_TYPES
@@ -40,6 +42,19 @@ FROM brokerage_computingqueue q JOIN brokerage_job j ON j.computing_queue_id = q
 WHERE q.site_id = ANY(%(sites)s) AND j.task_id = ANY(%(tasks)s) AND j.status <> 'merging' AND j.kind <> {MERGE}
 GROUP BY 1, 2, 3, 4
 """
+
+
+_SITES = f"""
+SELECT site_id, count(*) FILTER (WHERE waits), count(*) FILTER (WHERE status = 'merging' AND NOT waits),
+    count(*) FILTER (WHERE kind = {MERGE}), count(*) FILTER (WHERE status <> 'merging' AND kind <> {MERGE}), bool_and(served)
+FROM (
+    SELECT q.site_id, j.status, j.kind, q.status = ANY(%(hands_out)s) AS served, j.status = 'merging' AND EXISTS (
+        SELECT FROM workqueues_file f WHERE f.out_job_id = j.id AND f.status = 'prepared') AS waits
+    FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+    WHERE j.task_id = %(task)s AND j.ended_at IS NULL
+) AS live GROUP BY site_id HAVING count(*) FILTER (WHERE status = 'merging') > 0 ORDER BY 2 DESC, 1 LIMIT %(most)s
+"""
+MOST_SITES = 20
 
 
 class WaitingJob(NamedTuple):
@@ -117,6 +132,14 @@ def ready_to_merge(waiting: Iterable[WaitingJob], others: Sequence[WaitedFor], s
             else (job.task_id, job.site) not in sites
         )
     ]
+
+
+def site_merges(task: Task, using: str = DEFAULT_DB_ALIAS) -> list[SiteMerge]:
+    """What of a task waits to be merged or is just being merged, by site; one statement."""
+    block = gdpconfig.value("jobbroker", "MERGE_SCOPE", vo=task.vo) == BLOCK
+    with connections[using].cursor() as cursor:
+        cursor.execute(_SITES, {"task": task.id, "most": MOST_SITES, "hands_out": sorted(HANDS_OUT)})
+        return [SiteMerge(*row[:5], block, row[5]) for row in cursor.fetchall()]
 
 
 def premerged_files(task_id: int, job_ids: Sequence[int]) -> dict[int, list[PremergedFile]]:
