@@ -139,7 +139,11 @@ def site_merges(task: Task, using: str = DEFAULT_DB_ALIAS) -> list[SiteMerge]:
     block = gdpconfig.value("jobbroker", "MERGE_SCOPE", vo=task.vo) == BLOCK
     with connections[using].cursor() as cursor:
         cursor.execute(_SITES, {"task": task.id, "most": MOST_SITES, "hands_out": sorted(HANDS_OUT)})
-        return [SiteMerge(*row[:5], block, row[5]) for row in cursor.fetchall()]
+        rows = cursor.fetchall()
+    return [
+        SiteMerge(site, waiting, merging, merges, others, block, served)
+        for site, waiting, merging, merges, others, served in rows
+    ]
 
 
 def premerged_files(task_id: int, job_ids: Sequence[int]) -> dict[int, list[PremergedFile]]:
@@ -153,5 +157,5 @@ def premerged_files(task_id: int, job_ids: Sequence[int]) -> dict[int, list[Prem
     columns = prepared.values_list("out_job_id", "id", "dataset_id", "lfn", "fsize", "n_events", "attempt_nr")
     for job_id, file_id, dataset_id, lfn, size, events, tries in columns:
         stream = next(stream for pattern, stream in templates[dataset_id] if compiled_name(pattern).may_be(lfn))
-        files[job_id].append(PremergedFile(file_id, dataset_id, stream, lfn, size or 0, events or 0, tries))
+        files[job_id or 0].append(PremergedFile(file_id, dataset_id, stream, lfn, size or 0, events or 0, tries))
     return files

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db.models.functions import Now
 
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.expiry import kill_jobs
-from brokerage.models import ComputingQueue, Job, JobInput, JobRetryHistory
+from brokerage.ledger.transfers.ends import end_unmet, finish
+from brokerage.ledger.transfers.moves import TransferMove, move_transfers
+from brokerage.models import ComputingQueue, Job, JobInput, JobRetryHistory, JobSpec, Transfer
 from brokerage.queries.invariants import look
 from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import JobVersion, Report
 from brokerage.rules.facts.job_kind import JobKind
-from tests.builders import grid, parameters, submitted
-from tests.flow.steps import BAD, end, run_agents, run_jobs, take
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.flow.steps import BAD, end, good, run_agents, run_jobs, take
 from workqueues.ledger.commands import command
 from workqueues.ledger.moves import Stale
 from workqueues.models import CatalogueFile, Dataset, File, Task
+from workqueues.states import OUTPUT_TYPES
 
 pytestmark = pytest.mark.django_db
 
@@ -68,7 +75,7 @@ def test_outputs_are_merged_once_the_jobs_at_the_site_have_ended_and_the_task_is
     assert broken() == []
 
 
-def merging_task(n: int = 2, **more: object) -> Task:
+def merging_task(n: int = 2, **more: Any) -> Task:
     """A task whose `n` jobs, of ten events each, have ended and wait for the merge job that was made."""
     task = submitted(parameters(mergeOutput=True, nEvents=10 * n, **more))
     run_agents()
@@ -279,3 +286,86 @@ def test_what_waits_where_no_job_can_run_for_a_day_is_made_again_elsewhere() -> 
     assert states(task) == ["cancelled", "cancelled"]
     assert set(File.objects.filter(task=task, type="pseudo_input").values_list("status", flat=True)) == {"ready"}
     assert broken() == []
+
+
+def test_a_block_is_merged_while_other_jobs_of_the_task_live() -> None:
+    (queue,) = grid("ALPHA")
+    set_override("jobbroker", "MERGE_SCOPE", "block", who="test", why="a task too large to wait")
+    task = submitted(parameters(mergeOutput=True, nEvents=40))
+    run_agents()
+    first, other = take(queue), take(queue)
+    JobSpec.objects.filter(job_id=other.job_id).update(decision_id=0)
+    end(first)
+    run_agents(1, ("merge",))
+    assert states(task, JobKind.MERGE) == []  # three of its block are left
+    run_jobs(queue)
+    run_agents(1, ("merge",))
+    assert sorted(states(task)) == ["merging", "merging", "merging", "running"]
+    assert states(task, JobKind.MERGE) == ["activated"]
+
+
+def test_a_task_whose_merged_files_travel_is_done_when_they_have_arrived() -> None:
+    alpha, _ = grid("ALPHA", "BETA", path="/data")
+    task = submitted(parameters(mergeOutput=True, nEvents=20, includedSite=["ALPHA"]))
+    run_agents(1, ("refine", "feed", "assign"))
+    Dataset.objects.filter(task=task, type__in=OUTPUT_TYPES).update(collected_at="BETA_DISK")
+    run_agents()
+    run_jobs(alpha)
+    run_agents(1, ("merge",))
+    assert end(take(alpha)) == "transferring"
+    assert states(task) == ["merging", "merging"]
+    assert broken() == []
+    moves = [TransferMove(id_) for id_ in Transfer.objects.values_list("id", flat=True)]
+    assert len(moves) == 2
+    move_transfers([TransferMove(move.id, new_key=uuid4()) for move in moves], "submitting", "test", claim_s=60).run()
+    assert len(finish(moves, "test")) == 2
+    assert (states(task), states(task, JobKind.MERGE)) == (["finished", "finished"], ["finished"])
+    assert broken() == []
+
+
+def test_merged_files_that_do_not_arrive_are_a_try_to_merge_them() -> None:
+    alpha, _ = grid("ALPHA", "BETA", path="/data")
+    task = submitted(parameters(mergeOutput=True, nEvents=20, includedSite=["ALPHA"]))
+    run_agents(1, ("refine", "feed", "assign"))
+    Dataset.objects.filter(task=task, type__in=OUTPUT_TYPES).update(collected_at="BETA_DISK")
+    run_agents()
+    run_jobs(alpha)
+    run_agents(1, ("merge",))
+    end(take(alpha))
+    moves = [TransferMove(id_, "gone", reason="refused") for id_ in Transfer.objects.values_list("id", flat=True)]
+    end_unmet(moves, "failed", "test")
+    assert (states(task), states(task, JobKind.MERGE)) == (["merging", "merging"], ["failed"])
+    assert set(File.objects.filter(type="trn_output").values_list("status", "attempt_nr")) == {("prepared", 1)}
+    assert broken() == []
+
+
+def test_events_of_files_wait_with_the_jobs_that_processed_them() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 2)
+    task = submitted(reading("t3", "in.data", nFilesPerJob=None, nEventsPerJob=5, mergeOutput=True))
+    run_agents()
+    assert run_jobs(queue) == 4
+    assert File.objects.filter(task=task, type="input", status="finished").count() == 0
+    assert broken() == []
+    run_agents(1)
+    assert run_jobs(queue) == 1
+    assert set(File.objects.filter(task=task, type="input").values_list("status", flat=True)) == {"finished"}
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "done"
+    assert broken() == []
+
+
+def test_a_log_alone_is_no_reason_to_wait_and_an_output_that_may_be_left_out_is_merged_where_it_is() -> None:
+    (queue,) = grid("ALPHA")
+    items = parameters()["jobParameters"]
+    items[2]["allowNoOutput"] = True
+    submitted(parameters(mergeOutput=True, nEvents=20, jobParameters=items))
+    run_agents()
+    for _ in range(2):
+        leased = take(queue)
+        report = good(leased.job_id)
+        end(leased, replace(report, outputs=[o for o in report.outputs if ".log." in o.lfn]))
+    run_agents(1, ("merge",))
+    document = job_document(Job.objects.get(kind=JobKind.MERGE).id)
+    assert (document["parameters"].strip(), [o["optional"] for o in document["outputs"]]) == ("", [True, False])

@@ -83,7 +83,7 @@ def claim_tasks(
                 "seconds": seconds,
                 "statuses": list(statuses),
                 "limit": limit,
-                "among": among,
+                "among": list(among or ()),
                 **_groups(only or ()),
             },
         )
