@@ -9,9 +9,16 @@ from datetime import timedelta
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
-from brokerage.ledger.expiry import end_seen
+from brokerage.ledger.expiry import SUB_STATUS, end_seen
 from brokerage.ledger.merge_jobs import MergeGroup, make_merge_jobs
-from brokerage.queries.premerged import WaitingJob, premerged_files, ready_to_merge, tasks_to_merge, waiting_to_merge
+from brokerage.queries.premerged import (
+    WaitingJob,
+    premerged_files,
+    ready_to_merge,
+    stranded_merges,
+    tasks_to_merge,
+    waiting_to_merge,
+)
 from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.placement.merge_groups import MergeLimits, PremergedJob, merge_groups
 from brokerage.states import MERGE_FAILED
@@ -22,11 +29,14 @@ from workqueues.rules.jobs.split_rule import parse
 from workqueues.states import TASK
 
 BATCH = 20
+STRANDED = "for long no job could run where they are"
 
 
 @agent("merge")
 def merge(run: Run) -> int:
     """Make merge jobs wherever nothing is to be waited for: how many."""
+    if stranded := stranded_merges(gdpconfig.value("jobbroker", "MERGE_PREASSIGNMENT")):
+        end_seen(stranded, "closed", run.who, STRANDED, sub_status=SUB_STATUS["closed"])
     candidates = Task.objects.filter(id__in=tasks_to_merge(), status__in=TASK.merging)
     ready = ready_jobs(list(candidates))
     tasks = claim_tasks(run.id, run.claim_s, TASK.merging, BATCH, work="outputs to merge", among=sorted(ready)) if ready else []
@@ -46,12 +56,11 @@ def merge_outputs(run: Run, task: Task) -> int:
     """Make merge jobs for one claimed task, and give it back: how many. What waits where no job can run for long is given up."""
     ready = ready_jobs([task]).get(task.id, [])
     longest = timedelta(seconds=gdpconfig.value("jobbroker", "MERGE_PREASSIGNMENT", vo=task.vo))
-    stranded = [job for job in ready if not job.served and job.since < run.now - longest]
+    stranded = [job for job in ready if job.unserved_since and job.unserved_since < run.now - longest]
     if stranded:
-        why = f"its outputs could not be merged at {stranded[0].queue}, where nothing has run for long"
         seen = [JobVersion(job.id, job.epoch, "merging", task.id) for job in stranded]
-        end_seen(seen, "cancelled", run.who, why, sub_status=MERGE_FAILED)
-    groups = grouped(task, [job for job in ready if job.served])
+        end_seen(seen, "cancelled", run.who, f"its outputs could not be merged: {STRANDED}", sub_status=MERGE_FAILED)
+    groups = grouped(task, [job for job in ready if job.unserved_since is None])
     made = make_merge_jobs(run.id, task, groups, run.who) if groups else 0
     release(task.id, run.id)
     return made

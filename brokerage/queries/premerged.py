@@ -10,6 +10,7 @@ from typing import NamedTuple
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from broker_site.foundation import gdpconfig
+from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.dispatch.stranding import HANDS_OUT
 from brokerage.rules.explain.task_status_text import SiteMerge
 from brokerage.rules.facts.job_kind import JobKind
@@ -27,8 +28,9 @@ SELECT DISTINCT task_id FROM workqueues_file
 WHERE status = 'prepared' AND type IN ({PREMERGED_TYPES.sql}) AND (retry_due IS NULL OR retry_due <= now())
 """
 _WAITING = """
-SELECT DISTINCT j.id, j.task_id, j.epoch, j.status_since, q.site_id, q.id, q.name, q.status, q.maxrss, q.maxwdir,
-    coalesce(s.decision_id, 0), s.storage, coalesce(e.root_state, '') = 'down'
+SELECT DISTINCT j.id, j.task_id, j.epoch, q.site_id, q.id, q.name, q.maxrss, q.maxwdir, coalesce(s.decision_id, 0), s.storage,
+    CASE WHEN q.status <> ALL(%(hands_out)s) THEN q.status_since
+        WHEN e.root_state = 'down' THEN coalesce(e.root_since, now()) END
 FROM workqueues_file f JOIN brokerage_job j ON j.id = f.out_job_id AND j.status = 'merging'
     JOIN brokerage_jobspec s ON s.job_id = j.id JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
@@ -44,6 +46,13 @@ GROUP BY 1, 2, 3, 4
 """
 
 
+_STRANDED = f"""
+SELECT j.id, j.epoch, j.status, j.task_id
+FROM brokerage_computingqueue q JOIN brokerage_job j ON j.computing_queue_id = q.id AND j.ended_at IS NULL
+WHERE q.status <> ALL(%(hands_out)s) AND q.status_since < now() - make_interval(secs => %(unserved_s)s)
+    AND j.kind = {MERGE} AND j.status = 'activated'
+ORDER BY j.id
+"""
 _SITES = f"""
 SELECT site_id, count(*) FILTER (WHERE waits), count(*) FILTER (WHERE status = 'merging' AND NOT waits),
     count(*) FILTER (WHERE kind = {MERGE}), count(*) FILTER (WHERE status <> 'merging' AND kind <> {MERGE}), bool_and(served)
@@ -58,29 +67,22 @@ MOST_SITES = 20
 
 
 class WaitingJob(NamedTuple):
-    """A job whose outputs wait to be merged at its queue, and since when; `decision_id`: that of its block.
+    """A job whose outputs wait to be merged at its queue; `decision_id`: that of its block.
 
-    `storage_down`: the storage endpoint that has them is not there.
+    `unserved_since`: since when no job can run there, or the storage endpoint that has them is not there; None: one can.
     """
 
     id: int
     task_id: int
     epoch: int
-    since: datetime
     site: str
     queue_id: int
     queue: str
-    queue_status: str
     maxrss: float
     maxwdir: float
     decision_id: int
     storage: str
-    storage_down: bool
-
-    @property
-    def served(self) -> bool:
-        """Whether a job can run where the outputs are."""
-        return self.queue_status in HANDS_OUT and not self.storage_down
+    unserved_since: datetime | None
 
 
 class WaitedFor(NamedTuple):
@@ -110,7 +112,7 @@ def waiting_to_merge(
     if not task_ids:
         return [], []
     with connections[using].cursor() as cursor:
-        cursor.execute(_WAITING, {"tasks": list(task_ids), "early": early})
+        cursor.execute(_WAITING, {"tasks": list(task_ids), "early": early, "hands_out": sorted(HANDS_OUT)})
         waiting = [WaitingJob(*row) for row in cursor.fetchall()]
         sites = sorted({job.site for job in waiting})
         if not sites:
@@ -132,6 +134,13 @@ def ready_to_merge(waiting: Iterable[WaitingJob], others: Sequence[WaitedFor], s
             else (job.task_id, job.site) not in sites
         )
     ]
+
+
+def stranded_merges(unserved_s: float) -> list[JobVersion]:
+    """Merge jobs that wait for a pilot where for so many seconds none has got a job."""
+    with connection.cursor() as cursor:
+        cursor.execute(_STRANDED, {"hands_out": sorted(HANDS_OUT), "unserved_s": unserved_s})
+        return [JobVersion(*row) for row in cursor.fetchall()]
 
 
 def site_merges(task: Task, using: str = DEFAULT_DB_ALIAS) -> list[SiteMerge]:

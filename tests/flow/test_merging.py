@@ -278,13 +278,28 @@ def test_what_waits_where_no_job_can_run_for_a_day_is_made_again_elsewhere() -> 
     task = submitted(parameters(mergeOutput=True, nEvents=20, includedSite=["ALPHA"]))
     run_agents()
     run_jobs(alpha)
-    ComputingQueue.objects.filter(id=alpha.id).update(status="offline")
+    ComputingQueue.objects.filter(id=alpha.id).update(status="offline", status_since=Now())
     run_agents(2, ("merge",))
     assert (states(task), states(task, JobKind.MERGE)) == (["merging", "merging"], [])
-    Job.objects.update(status_since=Now() - timedelta(days=2))
+    ComputingQueue.objects.filter(id=alpha.id).update(status_since=Now() - timedelta(days=2))
     run_agents(1, ("merge",))
     assert states(task) == ["cancelled", "cancelled"]
     assert set(File.objects.filter(task=task, type="pseudo_input").values_list("status", flat=True)) == {"ready"}
+    assert broken() == []
+
+
+def test_a_merge_job_that_waits_where_no_job_can_run_for_a_day_is_given_up_with_its_jobs() -> None:
+    alpha, _ = grid("ALPHA", "BETA")
+    task = submitted(parameters(mergeOutput=True, nEvents=20, includedSite=["ALPHA"]))
+    run_agents()
+    run_jobs(alpha)
+    run_agents(1, ("merge",))
+    ComputingQueue.objects.filter(id=alpha.id).update(status="offline", status_since=Now() - timedelta(hours=2))
+    run_agents(1, ("merge",))
+    assert states(task, JobKind.MERGE) == ["activated"]
+    ComputingQueue.objects.filter(id=alpha.id).update(status_since=Now() - timedelta(days=2))
+    run_agents(2, ("merge",))
+    assert (states(task), states(task, JobKind.MERGE)) == (["cancelled", "cancelled"], ["closed"])
     assert broken() == []
 
 
