@@ -35,7 +35,7 @@ _TIES = Prepared(
     UNION
     SELECT i.job_id, j.id FROM brokerage_job j
         JOIN workqueues_file f ON f.out_job_id = j.id AND f.type IN ({PREMERGED_TYPES.sql})
-        JOIN brokerage_jobinput i ON i.file_id = f.id AND i.status = 'live'
+        JOIN brokerage_jobinput i ON i.file_id = f.id AND i.status = 'live' AND i.tracked AND i.event_range_id IS NULL
     WHERE j.id = ANY($1) AND j.status = 'merging'
     """,
 )
