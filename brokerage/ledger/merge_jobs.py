@@ -28,8 +28,8 @@ from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import Stale
 from workqueues.models import Dataset, File, Task
 from workqueues.rules.jobs.job_parameters import JobFill, compiled, compiled_name
-from workqueues.rules.jobs.merge_parameters import DEFAULT, TRANSFORMATION, merge_template
-from workqueues.rules.jobs.premerged import stream_name
+from workqueues.rules.jobs.merge_parameters import DEFAULT, DEFAULT_WITH_LOGS, TRANSFORMATION, merge_template
+from workqueues.rules.jobs.premerged import MERGE_LOG_STREAM, stream_name
 from workqueues.rules.jobs.resource_type import resource_type
 
 PROCESSING_TYPE = "pmerge"
@@ -120,8 +120,9 @@ def _merge_job(
     made = {file.stream for file in group.files}
     for stream in made:
         streams[stream_name(stream)] = [file.lfn for file in group.files if file.stream == stream]
-    text = (task.params.task_params.get("mergeSpec") or {}).get("jobParameters") or DEFAULT
     every = [output.stream_name for output in written]
+    default = DEFAULT_WITH_LOGS if MERGE_LOG_STREAM in every else DEFAULT
+    text = (task.params.task_params.get("mergeSpec") or {}).get("jobParameters") or default
     fill = JobFill(
         task_id=task.id,
         serial=max(output.first_serial + i for output in written),

@@ -384,3 +384,24 @@ def test_a_log_alone_is_no_reason_to_wait_and_an_output_that_may_be_left_out_is_
     run_agents(1, ("merge",))
     document = job_document(Job.objects.get(kind=JobKind.MERGE).id)
     assert (document["parameters"].strip(), [o["optional"] for o in document["outputs"]]) == ("", [True, False])
+
+
+def test_logs_are_merged_where_merge_jobs_have_a_log_of_their_own() -> None:
+    (queue,) = grid("ALPHA")
+    log = {"type": "template", "param_type": "log", "dataset": "t1.mlog", "value": "t1.mlog.${SN}.tgz"}
+    task = submitted(parameters(mergeOutput=True, nEvents=20, log_merge=log))
+    run_agents()
+    assert run_jobs(queue) == 2
+    run_agents(1, ("merge",))
+    document = job_document(Job.objects.get(kind=JobKind.MERGE).id)
+    assert document["parameters"] == (
+        "um.t1.EVT.000001.txt,um.t1.EVT.000002.txt:t1.EVT.000001.txt um.t1.log.000001.tgz,um.t1.log.000002.tgz:t1.log.000001.tgz"
+    )
+    assert [(o["lfn"], o["type"]) for o in document["outputs"]] == [
+        ("t1.EVT.000001.txt", "output"), ("t1.log.000001.tgz", "output"), ("t1.mlog.000001.tgz", "log"),
+    ]  # fmt: skip
+    assert run_jobs(queue) == 1
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "done"
+    assert broken() == []

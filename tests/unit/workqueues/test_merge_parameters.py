@@ -86,11 +86,12 @@ def faults(params: Params) -> set[tuple[str, str]]:
         ({"nFilesPerMergeJob": 1001}, {("nFilesPerMergeJob", "range")}),
         ({"mergeSpec": {"transpath": "x"}}, {("mergeSpec.transpath", "unknown")}),
         ({"mergeSpec": {"transPath": "merge.py"}}, {("mergeSpec.jobParameters", "required")}),
-        ({"mergeSpec": {"transPath": "../m", "jobParameters": "x"}}, {("mergeSpec.transPath", "format")}),
+        ({"mergeSpec": {"transPath": "../m", "jobParameters": "${OUTPUT0}"}}, {("mergeSpec.transPath", "format")}),
         ({"mergeSpec": {"jobParameters": 5}}, {("mergeSpec.jobParameters", "type")}),
         ({"mergeSpec": {"jobParameters": "${IN}"}}, {("mergeSpec.jobParameters", "template")}),
         ({"mergeSpec": {"jobParameters": "${RNDMSEED}"}}, {("mergeSpec.jobParameters", "template")}),
         ({"mergeSpec": {"jobParameters": "${TRN_OUTPUT3:OUTPUT3}"}}, {("mergeSpec.jobParameters", "template")}),
+        ({"mergeSpec": {"jobParameters": "--nothing"}}, {("mergeSpec.jobParameters", "template")}),
         ({"instantiateTmpl": True}, {("instantiateTmpl", "not_supported_yet")}),
     ],
 )
@@ -128,3 +129,55 @@ def test_a_task_that_merges_has_a_hidden_dataset_for_each_output_and_log(at_end:
         (4, "um.mc26.gen.boson.EVT.${SN}.root", "TRN_OUTPUT0", "trn_output"),
         (5, "um.mc26.gen.boson.log.${SN}.tgz", "TRN_LOG0", "trn_log"),
     ]
+
+
+LOG = template("log", "mc26.gen.boson.mlog", "mc26.gen.boson.mlog.${SN}.tgz")
+SUMMARY = {**template("output", "mc26.gen.boson.SUM", "--sum=mc26.gen.boson.SUM.${SN}.txt"), "mergeOnly": True}
+
+
+def with_items(task: Params, *items: Params) -> Params:
+    return {**task, "jobParameters": [*task["jobParameters"], *items]}
+
+
+def test_what_only_merge_jobs_write_has_no_files_before_the_merge_and_is_not_on_the_command_line_of_others() -> None:
+    spec = {"jobParameters": "${TRN_OUTPUT0:OUTPUT0} --sum ${OUTPUT1} ${TRN_LOG:LOG}"}
+    params = with_items(merging(log_merge=LOG, mergeSpec=spec), SUMMARY)
+    assert faults(params) == set()
+    task = plan(read_task(params), task_id=17, user_name="eve", known={})
+    assert isinstance(task, TaskPlan)
+    assert "SUM" not in task.job_parameters
+    assert [(d.name, d.type, d.stream_name) for d in task.datasets[2:]] == [
+        ("mc26.gen.boson.EVT", "output", "OUTPUT0"),
+        ("mc26.gen.boson.SUM", "output", "OUTPUT1"),
+        ("mc26.gen.boson.log", "log", "LOG0"),
+        ("mc26.gen.boson.mlog", "log", "LOG_MERGE"),
+        ("panda.um.mc26.gen.boson.EVT", "trn_output", "TRN_OUTPUT0"),
+        ("panda.um.mc26.gen.boson.log", "trn_log", "TRN_LOG0"),
+    ]
+    assert [(t.stream_name, t.out_type) for t in task.templates] == [
+        ("OUTPUT0", "output"), ("OUTPUT1", "output"), ("LOG0", "output"), ("LOG_MERGE", "log"), ("TRN_OUTPUT0", "trn_output"),
+        ("TRN_LOG0", "trn_log"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        (with_items(merging(), SUMMARY), {("jobParameters[5].mergeOnly", "contradiction")}),
+        (with_items(generation(), SUMMARY), {("jobParameters[5]", "contradiction")}),
+        ({**generation(), "log_merge": LOG}, {("log_merge", "contradiction")}),
+        (merging(log_merge=[LOG]), {("log_merge", "type")}),
+        (merging(log_merge={**LOG, "dataset": ""}), {("log_merge.dataset", "required")}),
+        (merging(log={**LOG, "mergeOnly": True}), {("log.mergeOnly", "contradiction")}),
+        (
+            with_items(merging(mergeSpec={"jobParameters": "${OUTPUT0} ${TRN_OUTPUT1/L} ${OUTPUT1}"}), SUMMARY),
+            {("mergeSpec.jobParameters", "template")},
+        ),
+        (
+            with_items(merging(log_merge=LOG, mergeSpec={"jobParameters": "${OUTPUT0}"})),
+            {("mergeSpec.jobParameters", "template")},
+        ),
+    ],
+)
+def test_what_only_merge_jobs_write_must_be_written_by_them(params: Params, expected: set[tuple[str, str]]) -> None:
+    assert faults(params) == expected

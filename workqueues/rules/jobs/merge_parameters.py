@@ -15,6 +15,9 @@ from workqueues.rules.jobs.premerged import STREAM_PREFIX, stream_name
 DEFAULT = "${TRN_OUTPUT:OUTPUT}"
 """The parameters where the task gives none: those of the pilot's own program."""
 
+DEFAULT_WITH_LOGS = f"{DEFAULT} ${{TRN_LOG:LOG}}"
+"""The same where merge jobs have a log of their own, so that they merge the logs of the others."""
+
 TRANSFORMATION = "gridbroker-merge"
 """The name of the pilot's own program, which joins files; it is no path below the software area of a site."""
 

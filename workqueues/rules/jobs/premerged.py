@@ -7,6 +7,8 @@ them can have them beside what it makes.
 from __future__ import annotations
 
 PREFIX, SUFFIX, FILE_PREFIX, STREAM_PREFIX, TYPE_PREFIX = "panda.um.", ".panda.um", "um.", "TRN_", "trn_"
+MERGE_LOG_STREAM = "LOG_MERGE"
+"""The stream of the logs of merge jobs; without it these are the files of the log dataset."""
 LONGER_DATASET, LONGER_FILE = max(len(PREFIX), len(SUFFIX)), len(FILE_PREFIX)
 """Characters by which the names are longer than those of what is made of them."""
 

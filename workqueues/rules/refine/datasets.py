@@ -6,12 +6,13 @@ Masters first, then secondary datasets, the numbered sequence and seeds, then ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs import premerged
+from workqueues.rules.jobs.premerged import MERGE_LOG_STREAM
 from workqueues.rules.refine.contradictions import cuts_events
 from workqueues.rules.refine.templates import input_items, output_streams, records_of, sequence_of, uses
 from workqueues.rules.refine.types import DatasetFacts, DatasetPlan, Item, OutputTemplatePlan
@@ -34,7 +35,8 @@ def dataset_plans(items: Sequence[Item], task: TaskParameters, known: Mapping[st
     outputs = list(_outputs(items, task))
     rows += outputs
     if task.mergeOutput:
-        rows += [_premerged(dataset, at_end=task.umNameAtEnd) for dataset in outputs]
+        merged = {name for item in items if item.type in OUTPUT_TYPES and not item.merge_only for name in item.names}
+        rows += [_premerged(dataset, at_end=task.umNameAtEnd) for dataset in outputs if dataset.name in merged]
     return tuple(rows)
 
 
@@ -73,7 +75,20 @@ def template_plans(
     before = {d.stream_name: i for i, d in enumerate(datasets) if d.type in PREMERGED_TYPES}
     if not before:
         return final
-    return (*(replace(template, source_name="") for template in final), *(_premerged_file(t, datasets, before) for t in final))
+    only = {streams[item.path] for item in items if item.merge_only}
+    merged = [template for template in final if template.stream_name not in only]
+    return (*(_merged_file(t, only) for t in final), *(_premerged_file(t, datasets, before) for t in merged))
+
+
+def _merged_file(template: OutputTemplatePlan, only: Collection[str]) -> OutputTemplatePlan:
+    """How the files of the template are named by merge jobs, which have streams of their own (`only`).
+
+    What jobs call their files says nothing of these, and the logs are one output more where merge jobs have another log.
+    """
+    if template.stream_name in only:
+        return template
+    merged_log = template.out_type == "log" and MERGE_LOG_STREAM in only
+    return replace(template, source_name="", out_type="output" if merged_log else template.out_type)
 
 
 def _premerged_file(

@@ -12,7 +12,8 @@ from workqueues.rules.jobs.job_parameters import ParametersTemplate, compiled_na
 from workqueues.rules.jobs.lengths import DATASET, LARGEST_NUMBERS, TASK, TEMPLATE
 from workqueues.rules.jobs.merge_parameters import merge_template, merged_streams
 from workqueues.rules.jobs.placeholders import NUMBERS, TASK_ID, MalformedText
-from workqueues.rules.jobs.premerged import LONGER_DATASET, LONGER_FILE, stream_name
+from workqueues.rules.jobs.premerged import LONGER_DATASET, LONGER_FILE, MERGE_LOG_STREAM, stream_name
+from workqueues.rules.refine.items import MERGE_LOG
 from workqueues.rules.refine.types import Item
 from workqueues.rules.task_parameters import TaskParameters
 from workqueues.states import OUTPUT_TYPES
@@ -33,15 +34,21 @@ def check_merging(task: TaskParameters, items: Sequence[Item], streams: Mapping[
         for name in OF_MERGING:
             if getattr(task, name):
                 yield name, "contradiction", f"{name} is about merging outputs, and mergeOutput is not set"
+        for item in items:
+            if item.merge_only:
+                yield item.path, "contradiction", "only merge jobs would write it, and mergeOutput is not set"
         return
     for name in NOT_WITH:
         if getattr(task, name):
             yield name, "not_supported_yet", f"{name} together with mergeOutput is not supported yet"
     written = [item for item in items if item.type in OUTPUT_TYPES]
-    if not any(item.type == "output" for item in written):
+    if not any(item.type == "output" and not item.merge_only for item in written):
         yield "mergeOutput", "contradiction", "the task has no output that could be merged"
     for item in written:
-        yield from _lengths(item)
+        if not item.merge_only:
+            yield from _lengths(item)
+        elif item.type == "log" and item.path != MERGE_LOG:
+            yield f"{item.path}.mergeOnly", "contradiction", f"the log of merge jobs is given as {MERGE_LOG}"
     yield from _spec(task, written, streams)
 
 
@@ -75,6 +82,8 @@ def _spec(task: TaskParameters, written: Sequence[Item], streams: Mapping[str, s
             yield "mergeSpec.jobParameters", "required", "a transformation of the task's own needs its parameters"
     if isinstance(text, str) and text:
         yield from _parameters(text, written, streams)
+    elif own := [item for item in written if item.merge_only and item.type == "output" and not item.optional]:
+        yield f"{own[0].path}.mergeOnly", "contradiction", "nothing would write it: give mergeSpec with jobParameters that do"
 
 
 def _parameters(text: str, written: Sequence[Item], streams: Mapping[str, str]) -> Faults:
@@ -86,7 +95,12 @@ def _parameters(text: str, written: Sequence[Item], streams: Mapping[str, str]) 
     except MalformedText as wrong:
         yield field, "template", str(wrong)
         return
-    known = {*every, *map(stream_name, every), *NUMBERS, TASK_ID} - {"RNDMSEED", "SKIPEVENTS", "FIRSTEVENT"}
+    merged = [streams[item.path] for item in written if not item.merge_only]
+    known = {*every, *map(stream_name, merged), *NUMBERS, TASK_ID} - {"RNDMSEED", "SKIPEVENTS", "FIRSTEVENT"}
+    by_pilot = {MERGE_LOG_STREAM} if MERGE_LOG_STREAM in every else {streams[item.path] for item in written if item.type == "log"}
+    for stream in (streams[item.path] for item in written if not item.optional):
+        if stream not in names | by_pilot:
+            yield field, "template", f"nothing would write {stream}: ${{{stream}}} does not stand there"
     for name in sorted(names - known):
         yield field, "template", f"unknown placeholder {name}; a merge job knows {', '.join(sorted(known))}"
     for stream in sorted(merged_streams(without) & set(optional)):

@@ -91,6 +91,7 @@ class TaskParameters(BaseModel):
     # What the task reads, and how it is cut into jobs.
     jobParameters: JobParameters = parameter("Items of the payload's command line, in order.", required=True)
     log: Logs = parameter("Item, or list of items, for the logs of the jobs.")
+    log_merge: Logs = parameter("Item for the log of merge jobs; then they merge the logs of the others too.")
     noInput: Flag = flag("The task reads no dataset; numbered pseudo files stand for its jobs.")
     nFiles: Whole = number("How many files of the master dataset are used; without input: how many jobs.", low=1)
     nEvents: Whole = number("How many events of the master dataset are used; without input: events in all.", low=1, high=10**12)
