@@ -101,10 +101,13 @@ class _MergedJobs:
 
 def lock_tied(ids: Sequence[int]) -> list[Tie]:
     """Lock these jobs with those that they merge, or that merge them, in the caller's transaction: which belong together."""
+    if not ids:
+        return []
+    locked = {*ids, *_jobs_of(Tie(*row) for row in _TIES.run(list(ids)))}
+    _LOCK.run(sorted(locked))
     ties = [Tie(*row) for row in _TIES.run(list(ids))]
-    _LOCK.run(sorted({*ids, *_jobs_of(ties)}))
-    ties = [Tie(*row) for row in _TIES.run(list(ids))]
-    _LOCK.run(sorted(_jobs_of(ties)))  # a merge job that was made meanwhile comes after all that it merges
+    if made := _jobs_of(ties) - locked:
+        _LOCK.run(sorted(made))  # merge jobs of this moment: they come after all that they merge
     return ties
 
 

@@ -405,3 +405,25 @@ def test_logs_are_merged_where_merge_jobs_have_a_log_of_their_own() -> None:
     task.refresh_from_db()
     assert task.status == "done"
     assert broken() == []
+
+
+def test_a_job_that_waits_for_a_merge_for_too_long_gives_its_inputs_back() -> None:
+    (queue,) = grid("ALPHA")
+    task = merging_task()
+    end(take(queue))
+    Job.objects.filter(status="merging").update(status_since=Now() - timedelta(days=8))
+    run_agents(1, ("reap",))
+    assert states(task) == ["closed", "activated"]
+    assert sorted(File.objects.filter(task=task, type="pseudo_input").values_list("status", flat=True)) == ["ready", "running"]
+    assert broken() == []
+
+
+def test_a_merge_job_waits_longer_at_an_inactive_queue_than_its_priority_says() -> None:
+    (queue,) = grid("ALPHA")
+    task = merging_task()
+    run_jobs(queue)
+    run_agents(1, ("merge",))
+    ComputingQueue.objects.update(last_start=Now() - timedelta(hours=9))
+    Job.objects.filter(kind=JobKind.MERGE).update(status_since=Now() - timedelta(hours=5))
+    run_agents(1, ("reap",))
+    assert states(task, JobKind.MERGE) == ["activated"]
