@@ -323,7 +323,7 @@ class Details(TestCase):
         self.assertIn("mc23.simul.bigmem", page)
         self.assertIn("All 20 agents are well", page)
         Agent.objects.filter(name="reap").update(last_error_at="2100-01-01T00:00:00Z", last_error="OperationalError: gone")
-        self.assertIn("1 of 19 agents need", self.page("/").replace("needs", "need"))
+        self.assertIn("1 of 20 agents need", self.page("/").replace("needs", "need"))
         self.assertIn("OperationalError: gone", self.page("/agents/"))
 
     def test_home_names_a_task_that_no_site_could_take_yet(self) -> None:
