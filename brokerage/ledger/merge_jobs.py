@@ -54,7 +54,7 @@ class MergeGroup:
 
     def slot(self, task: Task) -> Slot:
         """What its job asks of a pilot."""
-        cores, ram = task.merge_core_count or 0, task.merge_ram_count or 0
+        cores, ram = task.merge_core_count or 0, max(task.merge_ram_count or 0, *(file.ram_mb for file in self.files))
         return merge_slot(self.size, cores=cores, ram_mb=ram, maxrss=self.maxrss, maxwdir=self.maxwdir)
 
 

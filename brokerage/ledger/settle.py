@@ -269,7 +269,7 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
     run_together(settling([*(_outcome(end, holds[end.job.id]) for end in staying), *merged]))
     if settlement.ending == "failed" and settlement.error_code in MEMORY_CODES:
         for end in staying:
-            ask_for_more_memory(end.job.id, end.word.report.most_memory_mb)
+            ask_for_more_memory(end.job.id, end.word.report.most_memory_mb, merging=end.job.merges)
     more = {"command": any(end.job.commanded for end in ends), "storage": any(end.settlement.down for end in ends)}
     more["merge"] = any(output.premerged for end in ends for output in end.job.outputs)
     look_after_commit("generate", "finish", *(agent for agent, wanted in more.items() if wanted))

@@ -163,8 +163,8 @@ def premerged_files(task_id: int, job_ids: Sequence[int]) -> dict[int, list[Prem
         templates[dataset_id].append((pattern, stream.removeprefix(STREAM_PREFIX)))
     files: dict[int, list[PremergedFile]] = defaultdict(list)
     prepared = File.objects.filter(out_job_id__in=list(job_ids), status="prepared", type__in=PREMERGED_TYPES).order_by("id")
-    columns = prepared.values_list("out_job_id", "id", "dataset_id", "lfn", "fsize", "n_events", "attempt_nr")
-    for job_id, file_id, dataset_id, lfn, size, events, tries in columns:
+    columns = prepared.values_list("out_job_id", "id", "dataset_id", "lfn", "fsize", "n_events", "attempt_nr", "ram_count")
+    for job_id, file_id, dataset_id, lfn, size, events, tries, ram in columns:
         stream = next(stream for pattern, stream in templates[dataset_id] if compiled_name(pattern).may_be(lfn))
-        files[job_id or 0].append(PremergedFile(file_id, dataset_id, stream, lfn, size or 0, events or 0, tries))
+        files[job_id or 0].append(PremergedFile(file_id, dataset_id, stream, lfn, size or 0, events or 0, tries, ram))
     return files

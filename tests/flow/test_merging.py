@@ -427,3 +427,16 @@ def test_a_merge_job_waits_longer_at_an_inactive_queue_than_its_priority_says() 
     Job.objects.filter(kind=JobKind.MERGE).update(status_since=Now() - timedelta(hours=5))
     run_agents(1, ("reap",))
     assert states(task, JobKind.MERGE) == ["activated"]
+
+
+def test_a_merge_job_that_ran_out_of_memory_is_made_with_more_which_says_nothing_of_the_task() -> None:
+    (queue,) = grid("ALPHA")
+    task = merging_task()
+    run_jobs(queue)
+    run_agents(1, ("merge",))
+    end(take(queue), Report("failed", error_code="PAYLOAD_MEMORY", error_message="killed", metrics={"max_pss_mb": 2500}))
+    run_agents(2, ("merge",))
+    merges = Job.objects.filter(kind=JobKind.MERGE).order_by("id")
+    assert list(merges.values_list("status", "spec__ram_mb")) == [("failed", 2000), ("activated", 3000)]
+    task.refresh_from_db()
+    assert task.ram_count == 500

@@ -23,7 +23,9 @@ PRIORITY = 5000
 
 
 class PremergedFile(NamedTuple):
-    """A file that waits to be merged, with the stream that it goes to; `tries` to merge it before."""
+    """A file that waits to be merged, with the stream that it goes to; `tries` to merge it before, and the memory, MB, that these
+    have shown to be needed.
+    """
 
     id: int
     dataset_id: int
@@ -32,6 +34,7 @@ class PremergedFile(NamedTuple):
     size: int = 0
     n_events: int = 0
     tries: int = 0
+    ram_mb: int = 0
 
 
 class PremergedJob(NamedTuple):
