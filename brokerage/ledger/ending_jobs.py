@@ -47,7 +47,7 @@ _SEE = Prepared(
         coalesce(s.vo, ''), s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
         u.whole, u.cut,
         ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type IN ({LOG_TYPES.sql}), {GOES_TO}, {ALSO_TO},
-                f.type IN ({PREMERGED_TYPES.sql}))
+                f.type IN ({PREMERGED_TYPES.sql}), CASE WHEN f.status = 'running' THEN f.n_events END)
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
         coalesce(s.created_at, j.status_since), now(), j.token_since,
         EXISTS (SELECT FROM workqueues_task WHERE id = j.task_id AND status IN ({TASK.commanded.sql})), j.kind

@@ -113,7 +113,7 @@ def _merge_job(
     outputs = [
         File(
             task_id=task.id, dataset_id=output.dataset_id, type=output.type, lfn=streams[output.stream_name][0], status="running",
-            out_job_id=job_id, optional=output.optional,
+            out_job_id=job_id, optional=output.optional, n_events=_known_events(group, output.stream_name),
         )
         for output in written
     ]  # fmt: skip
@@ -132,6 +132,12 @@ def _merge_job(
     )
     template = merge_template(text, every, [stream for stream in every if stream not in made])
     return _MergeJob(job_id, group, slot, task_queue_id, outputs, compiled(template).fill(fill))
+
+
+def _known_events(group: MergeGroup, stream: str) -> int | None:
+    """Events of what the files of a stream are merged into, where those of all are known."""
+    events = [file.n_events for file in group.files if file.stream == stream]
+    return sum(events) if events and all(events) else None
 
 
 def _events(group: MergeGroup) -> int:

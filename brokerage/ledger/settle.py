@@ -24,7 +24,15 @@ from brokerage.ledger.transfers.departure import LeavingFile, send_off
 from brokerage.models import JobInput
 from brokerage.models.job import NOTES
 from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
-from brokerage.rules.dispatch.settlement import JobOrder, Report, ReportedOutput, Settlement, first_line, settle
+from brokerage.rules.dispatch.settlement import (
+    JobOrder,
+    Report,
+    ReportedOutput,
+    Settlement,
+    first_line,
+    settle,
+    with_known_events,
+)
 from brokerage.states import INPUT_MISSING, JOB
 from workqueues.ledger.files import Hold, JobOutcome, hold_on, settling
 from workqueues.ledger.moves import Stale
@@ -229,7 +237,8 @@ def _judge(job: EndingJob, word: LastWord, known: Registered) -> _End:
     sources = [name for (name,) in _SOURCES.run(job.id)] if word.report.down_storages else ()
     registered = {lfn: (file.fsize, file.checksum) for (_, lfn), file in known.items()}
     order = JobOrder(job.outputs, job.storage, job.space, sources, registered)
-    return _End(job, word, settle(word.report, order, job.kill_requested, job.kill_outcome, word.notes))
+    report = with_known_events(word.report, job.outputs)
+    return _End(job, word, settle(report, order, job.kill_requested, job.kill_outcome, word.notes))
 
 
 def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:

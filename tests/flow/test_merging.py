@@ -440,3 +440,20 @@ def test_a_merge_job_that_ran_out_of_memory_is_made_with_more_which_says_nothing
     assert list(merges.values_list("status", "spec__ram_mb")) == [("failed", 2000), ("activated", 3000)]
     task.refresh_from_db()
     assert task.ram_count == 500
+
+
+def test_the_events_of_merged_files_are_those_of_the_files_before() -> None:
+    (queue,) = grid("ALPHA")
+    task = merging_task()
+    for _ in range(2):
+        leased = take(queue)
+        report = good(leased.job_id)
+        counted = [replace(o, n_events=10) if ".EVT." in o.lfn else o for o in report.outputs]
+        end(leased, replace(report, outputs=counted))
+    run_agents(1, ("merge",))
+    assert run_jobs(queue) == 1
+    assert CatalogueFile.objects.get(dataset__name="t1.EVT").n_events == 20
+    assert File.objects.get(task=task, type="output").n_events == 20
+    assert Dataset.objects.get(task=task, type="output").n_events == 20
+    assert CatalogueFile.objects.get(dataset__name="t1.log").n_events is None
+    assert broken() == []
