@@ -26,6 +26,12 @@ class JobMachine(Machine):
     delivering = Names("holding transferring merging")
     """The payload has ended, the output is on its way: the job neither runs nor waits to."""
 
+    settled = Names("transferring merging")
+    """Its pilot's last word was taken, and what it made is registered; its end comes by others."""
+
+    succeeded = Names("merging finished")
+    """It has made its outputs, where they are wanted; that they are merged is up to other jobs."""
+
     moving = Names("assigned transferring")
     """Files are brought for it: it has wishes for transfers."""
 
@@ -38,8 +44,8 @@ class JobMachine(Machine):
     unsuccessful = Names("failed closed")
     """Ends with an error of their own, of which a task is told."""
 
-    spared = Names("running holding transferring")
-    """A soft finish of the task lets it end by itself (facts on commands)."""
+    spared = Names("running holding transferring merging")
+    """A soft finish of the task lets it end by itself (facts on commands); what waits to be merged is merged."""
 
     ready_or_held = Names("activated throttled")
     """It would be handed out, or is held back from that while its task is paused."""
@@ -124,5 +130,8 @@ PILOT_CLOSED, OUTPUT_EXISTS = "pilot_closed", "output_exists"
 
 TRANSFER_FAILED = "transfer_failed"
 """Sub-status of a job that was closed, or failed, because a file that it needs or made could not be brought to its place."""
+
+MERGE_FAILED, MERGE_GONE = "merge_failed", "merge_gone"
+"""Sub-status of a job whose outputs could not be merged, and of a merge job that ended with a job that it was to merge."""
 
 GUARDED = ((JOB, "brokerage_job", "TRUE"), (TRANSFER, "brokerage_transfer", "TRUE"))

@@ -39,6 +39,9 @@ class TaskMachine(Machine):
     commanded = Names("aborting finishing toretry")
     """A command was accepted and is not yet carried out."""
 
+    merging = generating | ("pending", "scouted", "throttled", "finishing", "exhausted")
+    """What its jobs made is merged, whether or not further jobs are made of its inputs."""
+
     stuck = Names("pending exhausted")
     """It waits for something to pass, or for somebody to act."""
 
@@ -217,7 +220,18 @@ recover  | finished             | ready
     final="finished failed lost missing broken",
 )
 
-OUTPUT_FILE = Machine(
+
+class OutputFileMachine(Machine):
+    """The states of an output file, and the sets of them that matter."""
+
+    unmerged = Names("prepared merging")
+    """It waits to become part of a merged file, or is just being merged."""
+
+    stored = unmerged | ("finished",)
+    """It was made, and lies on storage."""
+
+
+OUTPUT_FILE = OutputFileMachine(
     "output_file",
     """
 define   | -                               | defined running
@@ -271,8 +285,9 @@ corrupt  | done          | corrupted
     final="cancelled discarded failed fatal merged corrupted",
 )
 
-DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log", "tmpl_output", "tmpl_log"]
+DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log", "trn_output", "trn_log", "tmpl_output", "tmpl_log"]
 OutputType = Literal["output", "log"]
+PremergedType = Literal["trn_output", "trn_log"]
 
 TYPES = Names(get_args(DatasetType))
 """Types of datasets and files."""
@@ -284,7 +299,16 @@ MASTER_TYPES = Names("input pseudo_input")
 """Those that a task names as its input, masters and their secondaries; random seeds are made for it."""
 
 OUTPUT_TYPES = Names(get_args(OutputType))
-"""Those that jobs write to; templates only name what is made of them."""
+"""Those that a task names as its outputs; templates only name what is made of them."""
+
+PREMERGED_TYPES = Names(get_args(PremergedType))
+"""Those that jobs write to whose outputs are merged by others of the task: nobody is shown them unasked."""
+
+WRITTEN_TYPES = OUTPUT_TYPES | PREMERGED_TYPES
+"""Those that jobs write to."""
+
+LOG_TYPES = Names("log trn_log")
+"""Those that hold the logs of jobs."""
 
 _OF_INPUTS = f"NEW.type IN ({INPUT_TYPES.sql})"
 _OF_OUTPUTS = f"NEW.type NOT IN ({INPUT_TYPES.sql})"

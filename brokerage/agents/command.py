@@ -8,7 +8,7 @@ from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.paused_tasks import follow_pauses
-from brokerage.queries.jobs import failure_rate, live_jobs
+from brokerage.queries.jobs import failure_rate, live_jobs, live_merges
 from brokerage.states import JOB
 from workqueues.agents.each import each
 from workqueues.catalogue.outputs import close_outputs
@@ -45,7 +45,8 @@ def carry_out(run: Run, task: Task) -> bool:
             carry_out_finish(run.id, task.id, run.who)
         return True
     soft = task.status == "finishing" and COMMANDS["finish"].has("soft", task.command_comment)
-    doomed = [j for j in live if not (soft and j.status in JOB.spared)]
+    merges = live_merges(task.id) if soft else frozenset()
+    doomed = [j for j in live if not (soft and (j.status in JOB.spared or j.id in merges))]
     kill_jobs(doomed, task.command_by or run.who, f"task command {task.command}")
     release(task.id, run.id)
     return False

@@ -99,7 +99,7 @@ class InputShown(serializers.Serializer[Mapping[str, Any]]):
     lfn = serializers.CharField()
     dataset_id = serializers.IntegerField()
     dataset_name = serializers.CharField()
-    type = serializers.CharField(help_text="input, pseudo_input, random_seed")
+    type = serializers.CharField(help_text="input, pseudo_input, random_seed; of a merge job trn_output, trn_log")
     tracked = serializers.BooleanField(help_text="counts for the limit of one use")
     attempt_nr = serializers.IntegerField(help_text="tries that the file, or the events, had before this job")
     use = serializers.CharField(help_text="live, used or returned")
@@ -122,10 +122,14 @@ class JobWhole(JobShown):
     retried_by = serializers.ListField(
         child=serializers.IntegerField(), read_only=True, help_text="jobs that try its inputs again"
     )
+    merges = serializers.ListField(child=serializers.IntegerField(), read_only=True, help_text="jobs whose outputs it merges")
+    merged_by = serializers.ListField(
+        child=serializers.IntegerField(), read_only=True, help_text="jobs made to merge its outputs, the last one after all tries"
+    )
 
     class Meta:
         model = Job
-        fields = (*JOB_LIST, "spec", "inputs", "outputs", "result", "history", "retry_of", "retried_by")
+        fields = (*JOB_LIST, "spec", "inputs", "outputs", "result", "history", "retry_of", "retried_by", "merges", "merged_by")
         read_only_fields = fields
 
 

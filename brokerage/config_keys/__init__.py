@@ -101,6 +101,11 @@ MIN_WEIGHT_<label> | float | unset | 0.. | facts on gdpconfig 1.2.1
     Queues with a lower weight are not taken for tasks of this label (-below_min_weight).
 MIN_WEIGHT_<label>_<gshare> | float | unset | 0.. | facts on gdpconfig 1.2.1
     MIN_WEIGHT for one label and share.
+MERGE_SCOPE | enum site block | site | | decision D8
+    When outputs of jobs are merged: once all jobs of their task at the site have ended or wait for that (site), or all that were
+    made together for their queue (block).
+MERGE_MAX_ATTEMPT | int tries | 3 | 1..100 | seed 001
+    How often outputs of a job are tried to be merged before the job is cancelled and its input tried again.
 MERGE_PREASSIGNMENT | duration | 1d | 50ms..365d | seed 000
     Merge jobs run where their input is, until the queues there have been skipped for this long.
 

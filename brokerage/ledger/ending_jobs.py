@@ -10,10 +10,11 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.sql.prepared import Call, Prepared
 from brokerage.rules.dispatch.settlement import Ending, ExpectedOutput, ReportedOutput
 from brokerage.rules.facts.job_kind import JobKind
+from brokerage.states import JOB
 from workqueues.ledger.files import Hold, JobOutcome, MadeFile
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.retry_pause import RetryPause
-from workqueues.states import TASK
+from workqueues.states import LOG_TYPES, PREMERGED_TYPES, TASK
 
 FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed", "closed": "returned", "cancelled": "returned"}
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
@@ -45,7 +46,8 @@ _SEE = Prepared(
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
         coalesce(s.vo, ''), s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
         u.whole, u.cut,
-        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type = 'log', {GOES_TO}, {ALSO_TO})
+        ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type IN ({LOG_TYPES.sql}), {GOES_TO}, {ALSO_TO},
+                f.type IN ({PREMERGED_TYPES.sql}), CASE WHEN f.status = 'running' THEN f.n_events END)
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
         coalesce(s.created_at, j.status_since), now(), j.token_since,
         EXISTS (SELECT FROM workqueues_task WHERE id = j.task_id AND status IN ({TASK.commanded.sql})), j.kind
@@ -98,6 +100,21 @@ class EndingJob(NamedTuple):
     kind: int = JobKind.NORMAL
 
     @property
+    def merges(self) -> bool:
+        """Whether it merges files that other jobs of its task made, which are its inputs."""
+        return self.kind == JobKind.MERGE
+
+    @property
+    def told(self) -> bool:
+        """Whether its pilot has said its last word, and that was taken."""
+        return self.ended or self.status in JOB.settled
+
+    @property
+    def own_inputs(self) -> Sequence[int]:
+        """Its live tracked whole files that are inputs of the task."""
+        return () if self.merges else self.inputs
+
+    @property
     def delivers(self) -> bool:
         """Whether its outputs are on their way; its pilot has said its last word."""
         return self.status == "transferring"
@@ -117,7 +134,7 @@ def job_outcome(
     return JobOutcome(
         job.id,
         outcome,
-        job.inputs,
+        job.own_inputs,
         [o.file_id for o in job.outputs],
         {file_id: MadeFile(o.size, o.checksum, o.n_events) for file_id, o in outputs.items()},
         holds,

@@ -16,6 +16,7 @@ from django.db import connection
 from broker_site.foundation.agency.batches import LOCKED, code_of, in_halves, in_words
 from brokerage.ledger.unreported_ends import end_jobs
 from brokerage.rules.dispatch.settlement import Ending, JobVersion
+from brokerage.rules.facts.job_kind import MERGING_KINDS
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
@@ -121,7 +122,10 @@ def end_overdue(
     batch: int,
     leave: Leave = log_left,
 ) -> int:
-    """End jobs that stayed in their state for longer than allowed, as `endings` says per state: how many."""
+    """End jobs that stayed in their state for longer than allowed, as `endings` says per state: how many.
+
+    The priority of merge jobs is no reason to end them sooner where a queue is inactive (facts on timeouts 4.1).
+    """
 
     def end(jobs: Sequence[JobVersion]) -> int:
         overdue: dict[str, list[JobVersion]] = defaultdict(list)
@@ -140,6 +144,8 @@ def end_overdue(
         "lows": [x.low_s for x in limits],
         "highs": [x.high_s for x in limits],
         "urgent": high_priority,
+        "inactive": list(JOB.inactive),
+        "merging": [kind.value for kind in MERGING_KINDS],
     }
     return page_by_page(
         """
@@ -147,7 +153,8 @@ def end_overdue(
         FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[])
             AS l(queue, state, low, high)
         JOIN brokerage_job j ON j.computing_queue_id = l.queue AND j.status = l.state AND j.ended_at IS NULL
-        WHERE j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s THEN l.high ELSE l.low END)
+        WHERE j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s
+                AND NOT (j.kind = ANY (%(merging)s) AND l.state = ANY (%(inactive)s)) THEN l.high ELSE l.low END)
             AND j.id > %(after)s
         ORDER BY j.id LIMIT %(limit)s
         """,

@@ -156,7 +156,7 @@ def generate(
             for id_, o in outputs
         )
         copy_lines("workqueues_file", _OUTPUT, lines)
-        _count_outputs(datasets, written, who)
+        count_outputs(datasets, written, who)
         _record_retries(task_id, made)
         if task.status == "ready":
             scouts = made[0].kind is JobKind.SCOUT
@@ -169,7 +169,8 @@ def generate(
             Task.objects.filter(id=task.id).update(frozen_time=None, error_dialog="")
 
 
-def _count_outputs(datasets: Sequence[Dataset], written: Mapping[int, int], who: str) -> None:
+def count_outputs(datasets: Sequence[Dataset], written: Mapping[int, int], who: str) -> None:
+    """Locked datasets get so many more files each, which jobs are to make."""
     for dataset in datasets:
         if n := written.get(dataset.id, 0):
             Dataset.objects.filter(id=dataset.id).update(

@@ -31,11 +31,12 @@ FROM (SELECT id FROM brokerage_job WHERE task_id = %s AND ended_at IS NOT NULL O
 """
 
 
-def ask_for_more_memory(job_id: int, max_pss: float) -> None:
+def ask_for_more_memory(job_id: int, max_pss: float, *, merging: bool = False) -> None:
     """The inputs of a job that ran out of memory get the next step of the ladder, and so does its task where many jobs did.
 
     The task is looked at once the end of the job is committed, since who works on a task locks it before its datasets. A process
-    that is killed between leaves that to the next job that fails so.
+    that is killed between leaves that to the next job that fails so. `merging`: the job merged what others made, which counts by
+    itself, in MB, and says nothing of the task.
     """
     with connection.cursor() as cursor:
         cursor.execute(_JOB, [job_id])
@@ -43,12 +44,14 @@ def ask_for_more_memory(job_id: int, max_pss: float) -> None:
             return
     task_id, vo, of_task, unit, base, cores, ram_mb = row
     compensation = gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=vo)
+    if merging:
+        unit, base, compensation = "MB", 0, 1.0
     asked = asked_for(ram_mb, compensation, unit or "MB", base, cores)
     more = round(next_step(max_pss, asked, unit or "MB", base, cores))
     if more > asked:
         inputs = JobInput.objects.filter(job_id=job_id, tracked=True).values("file_id")
         File.objects.filter(id__in=inputs, ram_count__lt=more).update(ram_count=more)
-        if more > (of_task or 0):
+        if more > (of_task or 0) and not merging:
             transaction.on_commit(partial(_raise_task, task_id, more, compensation))
 
 

@@ -19,8 +19,9 @@ from brokerage.rules.placement.slots import Slot
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.outputs import concrete_datasets
 from workqueues.models import Dataset, File, Task
+from workqueues.rules.jobs.premerged import STREAM_PREFIX
 from workqueues.rules.jobs.pseudo_files import choose_seeds
-from workqueues.states import OUTPUT_TYPES
+from workqueues.states import OUTPUT_TYPES, PREMERGED_TYPES, WRITTEN_TYPES
 
 
 class TaskQueueKey(NamedTuple):
@@ -64,12 +65,15 @@ class Reservation(NamedTuple):
     seeds: Sequence[Seed]
 
 
-def reserve(run_id: str, task_id: int, n: int) -> Reservation:
-    """Reserve ids, serial numbers and, where the task uses them, seeds for `n` jobs. Raises NoPlace where numbers are used up."""
+def reserve(run_id: str, task_id: int, n: int, *, merging: bool = False) -> Reservation:
+    """Reserve ids, serial numbers and, where the task uses them, seeds for `n` jobs. Raises NoPlace where numbers are used up.
+
+    `merging`: they merge what others of the task made, and need no seeds.
+    """
     with transaction.atomic():
         lock_claimed(task_id, run_id)
-        seeds = _take_seeds(task_id, n)
-        outputs = _take_serials(task_id, n)
+        seeds = [] if merging else _take_seeds(task_id, n)
+        outputs = _take_serials(task_id, n, merging=merging)
         return Reservation(take_ids("brokerage_job", n), outputs, seeds)
 
 
@@ -80,16 +84,16 @@ FROM workqueues_outputtemplate t JOIN workqueues_dataset e ON e.id = t.dataset_i
 WHERE t.dataset_id IN (
     SELECT e.id FROM workqueues_outputtemplate m JOIN workqueues_dataset d ON d.id = m.dataset_id
         JOIN workqueues_dataset e ON e.dataset_name = d.dataset_name AND e.vo = d.vo
-            AND (e.id = d.id OR e.type IN ({OUTPUT_TYPES.sql}))
+            AND (e.id = d.id OR e.type IN ({WRITTEN_TYPES.sql}))
     WHERE m.task_id = %s)
 ORDER BY t.id FOR NO KEY UPDATE OF t
 """
 """The templates of a task, and those of other tasks that write to the same datasets."""
 
 
-def _take_serials(task_id: int, n: int) -> list[JobOutput]:
+def _take_serials(task_id: int, n: int, *, merging: bool) -> list[JobOutput]:
     """The outputs of each job, with the first of `n` serial numbers: they count in the dataset, whichever tasks write to it by
-    the same template (decision F7).
+    the same template (decision F7). Where outputs are merged, other jobs write the files that are merged, by the same streams.
     """
     with connection.cursor() as cursor:
         cursor.execute(_TEMPLATES, [task_id])
@@ -99,6 +103,10 @@ def _take_serials(task_id: int, n: int) -> list[JobOutput]:
             key = (t.dataset_name, t.pattern)
             largest[key] = max(largest.get(key, 0), t.serial_nr)
         mine = [t._replace(serial_nr=largest[t.dataset_name, t.pattern]) for t in templates if t.task_id == task_id]
+        if not merging and (before := [t for t in mine if t.type in PREMERGED_TYPES]):
+            mine = [t._replace(stream_name=t.stream_name.removeprefix(STREAM_PREFIX)) for t in before]
+        elif merging:
+            mine = [t for t in mine if t.type in OUTPUT_TYPES]
         _check_serial_numbers(mine, n)
         cursor.execute(
             "UPDATE workqueues_outputtemplate t SET serial_nr = v.nr + %s FROM unnest(%s::bigint[], %s::int[]) AS v(id, nr)"

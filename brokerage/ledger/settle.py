@@ -4,38 +4,43 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 
-from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import concerns_all
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
-from brokerage.ledger.ending_jobs import FILE_OUTCOME, EndingJob, job_outcome, read_jobs, retry_pause, uses
+from brokerage.ledger.ending_jobs import FILE_OUTCOME, EndingJob, job_outcome, read_jobs, uses
+from brokerage.ledger.held_inputs import held_inputs
 from brokerage.ledger.lease import ANY_TOKEN, OVERLAP_S
 from brokerage.ledger.lock_patience import LockPatience
 from brokerage.ledger.memory_retry import ask_for_more_memory
+from brokerage.ledger.merged_jobs import MergeEnd, end_merged, files_beside, lock_tied
 from brokerage.ledger.moves import move_jobs
 from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.departure import LeavingFile, send_off
-from brokerage.models import JobInput
 from brokerage.models.job import NOTES
 from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
-from brokerage.rules.dispatch.settlement import JobOrder, Report, ReportedOutput, Settlement, first_line, settle
+from brokerage.rules.dispatch.settlement import (
+    JobOrder,
+    Report,
+    ReportedOutput,
+    Settlement,
+    first_line,
+    settle,
+    with_known_events,
+)
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import INPUT_MISSING, JOB
-from workqueues.ledger.files import Hold, hold_on, settling
+from workqueues.ledger.files import Hold, JobOutcome, hold_on, settling
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.outputs import CatalogueEntry, add_replica, registered_before, registering
-from workqueues.models import CatalogueFile, File
-from workqueues.queries.datasets import waits_for_storages
+from workqueues.models import CatalogueFile
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.event_ranges import Outcome
-from workqueues.rules.jobs.held_files import REPORTED
 from workqueues.rules.jobs.memory_ladder import MEMORY_CODES
-from workqueues.rules.jobs.retry_pause import RetryPause
 
 Registered = Mapping[tuple[str, str], CatalogueFile]
 """Files that the catalogue has, by dataset and name."""
@@ -95,6 +100,17 @@ class _End(NamedTuple):
     settlement: Settlement
 
     @property
+    def merging(self) -> bool:
+        """Whether what it made is merged by a later job, for whose end it waits."""
+        made = self.settlement.made if self.settlement.ending == "finished" else ()
+        return any(output.premerged and output.file_id in made for output in self.job.outputs)
+
+    @property
+    def target(self) -> str:
+        """The state in which it is then, but for outputs on their way."""
+        return "merging" if self.merging else self.settlement.ending
+
+    @property
     def outcome(self) -> Outcome:
         """What this end is to the job's inputs."""
         return "untried" if self.settlement.down else FILE_OUTCOME[self.settlement.ending]
@@ -143,7 +159,7 @@ def _settle_alone(word: LastWord, patience: LockPatience | None = None) -> str:
     except Stale:
         # The same report at the same time, sent again by a pilot that got no answer: the other one may have settled it meanwhile.
         jobs = read_jobs([word.job_id])
-        if not jobs or not (jobs[0].ended or jobs[0].delivers):
+        if not jobs or not jobs[0].told:
             raise
         return _recorded(jobs[0], word.epoch)
 
@@ -184,18 +200,27 @@ def _settle(words: Sequence[LastWord], *, names_known: bool = False, patience: L
     with transaction.atomic():
         if patience is not None:
             patience.limit()
-        jobs = {job.id: job for job in read_jobs([word.job_id for word in words])}
+        jobs = _read([word.job_id for word in words])
         for word in words:
             if word.job_id not in jobs:
                 raise Stale(f"there is no job {word.job_id}")
-        told = {id_ for id_, job in jobs.items() if job.ended or job.delivers}
+        told = {id_ for id_, job in jobs.items() if job.told}
         recorded = {w.job_id: _recorded(jobs[w.job_id], w.epoch) for w in words if w.job_id in told}
         open_words = [word for word in words if word.job_id not in recorded]
         known = {w.job_id: _known(jobs[w.job_id], w.report) for w in open_words} if names_known else {}
         ends = [_judge(jobs[w.job_id], w, known.get(w.job_id, {})) for w in open_words]
         delivering = _write(ends, known) if ends else set()
-        states = recorded | {e.job.id: "transferring" if e.job.id in delivering else e.settlement.ending for e in ends}
+        states = recorded | {e.job.id: "transferring" if e.job.id in delivering else e.target for e in ends}
         return [states[word.job_id] for word in words]
+
+
+def _read(ids: Sequence[int]) -> dict[int, EndingJob]:
+    """The jobs as they are now; those that merge others are locked, with these."""
+    jobs = {job.id: job for job in read_jobs(ids)}
+    if any(job.merges for job in jobs.values()):
+        lock_tied(ids)
+        jobs = {job.id: job for job in read_jobs(ids)}
+    return jobs
 
 
 def _known(job: EndingJob, report: Report) -> Registered:
@@ -209,7 +234,8 @@ def _judge(job: EndingJob, word: LastWord, known: Registered) -> _End:
     sources = [name for (name,) in _SOURCES.run(job.id)] if word.report.down_storages else ()
     registered = {lfn: (file.fsize, file.checksum) for (_, lfn), file in known.items()}
     order = JobOrder(job.outputs, job.storage, job.space, sources, registered)
-    return _End(job, word, settle(word.report, order, job.kill_requested, job.kill_outcome, word.notes))
+    report = with_known_events(word.report, job.outputs)
+    return _End(job, word, settle(report, order, job.kill_requested, job.kill_outcome, word.notes))
 
 
 def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
@@ -217,7 +243,7 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
     IntegrityError where a file has the name of a new one.
     """
     settlement = ends[0].settlement
-    if any((e.settlement.ending, e.settlement.sub_status) != (settlement.ending, settlement.sub_status) for e in ends):
+    if any((e.target, e.settlement.sub_status) != (ends[0].target, settlement.sub_status) for e in ends):
         raise _Apart
     ids, epochs, who = [e.job.id for e in ends], [e.word.epoch for e in ends], [e.word.who for e in ends]
     departing = [end for end in ends if end.delivers]
@@ -227,7 +253,7 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
         registered = known.get(end.job.id, {})
         fresh = [entry for entry in end.entries() if (entry.dataset_name, entry.lfn) not in registered]
         new_files.setdefault(end.job.vo, []).extend(fresh)
-    holds = {end.job.id: _holds(end.job, end.word.report, end.settlement) for end in ends}
+    holds = {end.job.id: held_inputs(end.job, end.word.report, end.settlement) for end in ends}
     writes = [
         move_jobs(ids, "holding", who, [_told(end.word.report) for end in ends], epochs=epochs),
         *(call for vo, files in new_files.items() for call in registering(vo, files)),
@@ -236,8 +262,8 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
     moved = len(run_together([*writes, _moved(departing, "transferring")])) if departing else 0
     # The datasets come last: while they are locked, the ends of other jobs of the task wait.
     if staying:
-        used = uses([(end.job, end.outcome) for end in staying])
-        moved += len(run_together([*([] if departing else writes), used, _moved(staying, settlement.ending)]))
+        used = [uses([(end.job, end.outcome) for end in staying])] if ends[0].target != "merging" else []
+        moved += len(run_together([*([] if departing else writes), *used, _moved(staying, ends[0].target)]))
     if moved != len(ends):
         raise Stale(f"the lease {epochs[0]} of job {ids[0]} is over" if len(ends) == 1 else "a lease is over")
     for end in ends:
@@ -245,24 +271,32 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
             if file := known.get(end.job.id, {}).get((entry.dataset_name, entry.lfn)):
                 add_replica(file, entry)
     delivering = _depart(ends, departing)
-    run_together(
-        settling([
-            job_outcome(
-                end.job, end.outcome, end.settlement.made, holds[end.job.id], unreadable=settlement.sub_status == INPUT_MISSING
-            )
-            for end in staying
-        ])
-    )  # fmt: skip
+    merged = end_merged([_merge_end(end) for end in staying if end.job.merges], ends[0].word.who)
+    run_together(settling([*(_outcome(end, holds[end.job.id]) for end in staying), *merged]))
     if settlement.ending == "failed" and settlement.error_code in MEMORY_CODES:
         for end in staying:
-            ask_for_more_memory(end.job.id, end.word.report.most_memory_mb)
+            ask_for_more_memory(end.job.id, end.word.report.most_memory_mb, merging=end.job.merges)
     more = {
         "command": any(end.job.commanded for end in ends),
         "storage": any(end.settlement.down for end in ends),
         "assess": any(end.job.kind == JobKind.SCOUT for end in ends),
+        "merge": any(output.premerged for end in ends for output in end.job.outputs),
     }
     look_after_commit("generate", "finish", *(agent for agent, wanted in more.items() if wanted))
     return delivering
+
+
+def _outcome(end: _End, holds: Mapping[int, Hold]) -> JobOutcome:
+    """The end as the job's own files see it; inputs of one whose outputs are to be merged wait with it."""
+    unreadable = end.settlement.sub_status == INPUT_MISSING
+    outcome = job_outcome(end.job, end.outcome, end.settlement.made, holds, unreadable=unreadable)
+    return replace(outcome, inputs=(), cut=(), premerged=True) if end.merging else outcome
+
+
+def _merge_end(end: _End) -> MergeEnd:
+    report, killed = end.word.report, end.settlement.ending == "cancelled"
+    unread = {*report.missing_inputs, *report.corrupt_inputs} if end.settlement.sub_status == INPUT_MISSING else ()
+    return MergeEnd(end.job, end.outcome, unread, killed)
 
 
 def _moved(ends: Sequence[_End], new: str) -> Call:
@@ -279,8 +313,11 @@ def _depart(ends: Sequence[_End], departing: Sequence[_End]) -> set[int]:
         return set()
     waiting = send_off(leaving, ends[0].word.who)
     hold_on(
-        [file_id for end in departing for file_id in (*end.job.inputs, *end.job.cut)],
-        beside=[file_id for end in ends for file_id in (*end.job.inputs, *end.job.cut, *(o.file_id for o in end.job.outputs))],
+        [file_id for end in departing for file_id in (*end.job.own_inputs, *end.job.cut)],
+        beside=[
+            *(file_id for end in ends for file_id in (*end.job.inputs, *end.job.cut, *(o.file_id for o in end.job.outputs))),
+            *files_beside([end.job.id for end in ends if end.job.merges]),
+        ],
     )
     there = finish_delivered([end.job.id for end in departing if end.job.id not in waiting], ends[0].word.who)
     return {end.job.id for end in departing} - set(there)
@@ -308,32 +345,6 @@ def _recorded(job: EndingJob, epoch: int) -> str:
     if job.epoch != epoch:
         raise Stale(f"job {job.id} ended as {job.status} under another lease")
     return job.status
-
-
-def _holds(job: EndingJob, report: Report, settlement: Settlement) -> dict[int, Hold]:
-    """The inputs that are held back, and why: those that the pilot could not read are looked for at once, all of them wait for a
-    storage that is down, longer each time that it was found to be up.
-    """
-    unread = dict.fromkeys(report.missing_inputs, "missing") | dict.fromkeys(report.corrupt_inputs, "corrupt")
-    holds: dict[int, Hold] = {}
-    if settlement.down:
-        first_s = gdpconfig.value("storage", "LOOK_AGAIN")
-        growing = RetryPause(first_s, max(first_s, retry_pause(job.vo).longest_s))
-        why, waiting = f"storage {settlement.down} was down at {job.queue}", [*job.inputs, *job.cut]
-        before = dict.fromkeys(waiting, 0) | waits_for_storages(waiting)
-        holds = {i: Hold(_once_more(why, n), settlement.down, growing.after(n + 1)) for i, n in before.items()}
-    if not unread:
-        return holds
-    ids = JobInput.objects.filter(job_id=job.id).values_list("file_id", flat=True)
-    return holds | {
-        file_id: Hold(f"{REPORTED}{unread[lfn]} at {job.queue}")
-        for file_id, lfn in File.objects.filter(id__in=list(ids), lfn__in=list(unread)).values_list("id", "lfn")
-    }
-
-
-def _once_more(why: str, before: int) -> str:
-    """The word of a pilot; `before`: how often the storage was found well after such a word, about the same file."""
-    return f"{why}, told {before + 1} times, and found up {'once' if before == 1 else f'{before} times'}" if before else why
 
 
 def _result(end: _End) -> tuple[Any, ...]:

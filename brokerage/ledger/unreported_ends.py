@@ -10,18 +10,19 @@ from types import MappingProxyType
 from django.db import transaction
 
 from broker_site.foundation.agency.look import look_after_commit
-from broker_site.foundation.sql.prepared import Prepared, run_together
-from brokerage.ledger.ending_jobs import FILE_OUTCOME, job_outcome, read_jobs, uses
+from broker_site.foundation.sql.prepared import run_together
+from brokerage.ledger.ending_jobs import FILE_OUTCOME, EndingJob, job_outcome, read_jobs, uses
+from brokerage.ledger.merged_jobs import MergeEnd, Tie, end_merged, lock_tied, tell_unmerged
 from brokerage.ledger.moves import move_jobs
 from brokerage.ledger.transfers.releasing import release
 from brokerage.ledger.transfers.withdrawal import withdraw
 from brokerage.models import JobResult
 from brokerage.rules.dispatch.settlement import Ending
-from brokerage.states import INPUT_MISSING, JOB
+from brokerage.states import INPUT_MISSING, JOB, MERGE_GONE
 from workqueues.ledger.files import Hold, settling
 from workqueues.ledger.moves import Stale
 
-_LOCK = Prepared("lock_jobs", "bigint[]", "SELECT id FROM brokerage_job WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE")
+POINTLESS = "a job that it was to merge has ended"
 
 
 def end_jobs(
@@ -42,26 +43,51 @@ def end_jobs(
     what must still hold (`move_jobs`). The epoch goes up, so that whatever a pilot still reports for the old lease is refused.
     """
     with transaction.atomic():
-        _LOCK.run(list(ids))  # what is read of them still holds when they are moved
+        ties = lock_tied(ids)  # what is read of the jobs still holds when they are moved
         seen = read_jobs(ids)
         ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only).run()
         if len(ended) != len(ids):
             raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
         code = (sub_status or ending).upper()
         whys = dict.fromkeys(ids, why) if isinstance(why, str) else dict(zip(ids, why, strict=True))
-        if undelivered := [job for job in seen if job.delivers]:
-            withdraw(undelivered, code, who, whys)
-        if moving := [job.id for job in seen if job.status in JOB.moving]:
-            release(moving)
+        gone = _end_pointless_merges(ties, ids, who)
+        _take_back([*seen, *gone], code, who, {**dict.fromkeys((job.id for job in gone), POINTLESS), **whys})
         outcome = FILE_OUTCOME[ending]
         unreadable = sub_status == INPUT_MISSING
-        given_back = settling([job_outcome(job, outcome, {}, holds.get(job.id, {}), unreadable=unreadable) for job in seen])
-        run_together([uses([(job, outcome) for job in seen]), *given_back])
+        outcomes = [job_outcome(job, outcome, {}, holds.get(job.id, {}), unreadable=unreadable) for job in seen]
+        outcomes += [job_outcome(job, "returned", {}, {}) for job in gone]
+        merges = [MergeEnd(job, outcome, killed=ending == "cancelled") for job in seen if job.merges]
+        merges += [MergeEnd(job, "untried") for job in gone]
+        outcomes += end_merged(merges, who, without=set(ids))
+        run_together([uses([*((job, outcome) for job in seen), *((job, "returned") for job in gone)]), *settling(outcomes)])
+        results = [(job, code, whys[job.id]) for job in seen] + [(job, MERGE_GONE.upper(), POINTLESS) for job in gone]
         JobResult.objects.bulk_create(
             [
-                JobResult(job_id=j.id, pilot_id=j.holder, host=j.host, error_code=code[:40], error_message=whys[j.id][:500])
-                for j in seen
+                JobResult(job_id=j.id, pilot_id=j.holder, host=j.host, error_code=error[:40], error_message=text[:500])
+                for j, error, text in results
             ],
             ignore_conflicts=True,
         )
-        look_after_commit("generate", "finish", "command")
+        look_after_commit("generate", "finish", "command", *(["merge"] if ties else []))
+
+
+def _end_pointless_merges(ties: Sequence[Tie], ids: Sequence[int], who: str) -> list[EndingJob]:
+    """End the merge jobs of which one of these jobs was to be merged: what they make would hold its outputs. The other files that
+    they had are merged later.
+    """
+    merges = sorted({tie.merge_id for tie in ties if tie.merged_id in set(ids)} - set(ids))
+    if not merges:
+        return []
+    jobs = read_jobs(merges)
+    move_jobs(merges, "cancelled", who, POINTLESS, sub_status=MERGE_GONE, bump=1).run()
+    return jobs
+
+
+def _take_back(jobs: Sequence[EndingJob], code: str, who: str, whys: Mapping[int, str]) -> None:
+    """What is on its way for these jobs is not wanted any more; what the others had made is told of in their results."""
+    if undelivered := [job for job in jobs if job.delivers]:
+        withdraw(undelivered, code, who, whys)
+    if moving := [job.id for job in jobs if job.status in JOB.moving]:
+        release(moving)
+    if unmerged := [job.id for job in jobs if job.status == "merging"]:
+        tell_unmerged(unmerged, code, {id_: whys[id_] for id_ in unmerged})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import inspect
 import json
 import os
 import shlex
@@ -14,13 +15,15 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from brokerage.pilot import processes
+from brokerage.pilot import merge_files, processes
 from brokerage.pilot.clocks import Wake, now
 from brokerage.pilot.guardian import PayloadOutcome, Program, fork_guardian
 from brokerage.pilot.job import Failure, Job
 
 MARKER = "GRIDBROKER_PAYLOAD"
 WORK = "GRIDBROKER_WORK"
+MERGING = "gridbroker-merge"
+"""The transformation that every pilot has by itself (`merge_files`)."""
 KILL_GRACE_S = 3.0
 """Between SIGTERM and SIGKILL when the server wants the job ended."""
 STOP_GRACE_S = 1.0
@@ -34,16 +37,15 @@ LEAST_FREE = 1 << 16
 
 
 def command(job: Job, software: Path) -> list[str]:
-    """The argument vector: `*.py` by this interpreter, anything else executed as it is.
+    """The argument vector: `*.py` by this interpreter, the pilot's own program for merging too, anything else executed as it is.
 
     Failure NO_CONTAINER, TRF_NOT_FOUND or BAD_PARAMETERS.
     """
     if job.container:
         raise Failure("NO_CONTAINER", f"this pilot runs no containers, the job wants {job.container[:200]}")
     name = job.transformation
-    parts = name.split("/")
     path = str(software / name)
-    if not name or name.startswith("/") or ".." in parts or "\0" in name or not Path(path).is_file():
+    if name != MERGING and not _is_transformation(name, Path(path)):
         raise Failure("TRF_NOT_FOUND", f"no transformation {name!r} in the software of this site")
     try:
         arguments = shlex.split(job.parameters)
@@ -51,11 +53,18 @@ def command(job: Job, software: Path) -> list[str]:
         raise Failure("BAD_PARAMETERS", f"{problem}: {job.parameters[:200]}") from problem
     if any("\0" in argument for argument in arguments):
         raise Failure("BAD_PARAMETERS", "the parameters hold a NUL")
+    if name == MERGING:  # as a text: payloads may not be able to read the files of the pilot
+        return [sys.executable, "-c", inspect.getsource(merge_files), *arguments]
     if name.endswith(".py"):
         return [sys.executable, path, *arguments]
     if not os.access(path, os.X_OK):
         raise Failure("TRF_NOT_FOUND", f"transformation {name!r} is not executable")
     return [path, *arguments]
+
+
+def _is_transformation(name: str, path: Path) -> bool:
+    """Whether it is a program of the software folder."""
+    return bool(name) and not name.startswith("/") and ".." not in name.split("/") and "\0" not in name and path.is_file()
 
 
 def marker(slot: str) -> str:

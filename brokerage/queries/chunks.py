@@ -15,6 +15,7 @@ from django.db.models import prefetch_related_objects
 
 from broker_site.foundation import gdpconfig
 from brokerage.queries.asks import GB, Input
+from brokerage.rules.facts.job_kind import MERGING_KINDS
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.measurements import NO_JOBS
 from brokerage.rules.world.stored_snapshot import TaskFacts
@@ -153,7 +154,8 @@ def inputs_of(task_ids: Sequence[int]) -> Mapping[int, list[Dataset]]:
 
 
 def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str, Any]]]:
-    """Task and how far back to look (seconds) -> its ended jobs, as the part `jobs` of a grid document has them."""
+    """Task and how far back to look (seconds) -> its ended jobs, as the part `jobs` of a grid document has them; those that
+    merge say nothing of the others."""
     by_task: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     if not within_s:
         return by_task
@@ -164,9 +166,9 @@ def ended_lately(within_s: Mapping[int, float]) -> Mapping[int, list[Mapping[str
             FROM unnest(%s::bigint[], %s::float8[]) AS v(task_id, within_s)
                 JOIN brokerage_job j ON j.task_id = v.task_id AND j.ended_at >= now() - make_interval(secs => v.within_s)
                 JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
-            WHERE j.status = ANY (%s) AND j.sub_status <> ALL (%s) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+            WHERE j.status = ANY (%s) AND j.sub_status <> ALL (%s) AND j.kind <> ALL (%s) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
             """,
-            [list(within_s), list(within_s.values()), list(JOB.tried), [STORAGE_DOWN]],
+            [list(within_s), list(within_s.values()), list(JOB.tried), [STORAGE_DOWN], [kind.value for kind in MERGING_KINDS]],
         )
         for task_id, queue, status, n in cursor:
             by_task[task_id].append({**NO_JOBS, "queue": queue, "status": status, "task_id": task_id, "n": n})

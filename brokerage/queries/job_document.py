@@ -11,6 +11,7 @@ from brokerage.queries.signed_places import Endpoint, Holder, output_place, sour
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.job_parameters import compiled, compiled_name
+from workqueues.states import LOG_TYPES, PREMERGED_TYPES
 
 _COLUMNS = f"""
     SELECT j.id, j.epoch, j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
@@ -24,7 +25,7 @@ _COLUMNS = f"""
             CROSS JOIN LATERAL (
                 SELECT f.id, f.lfn, f.fsize, f.checksum, d.dataset_name, d.attributes, d.vo, d.data_vo
                 FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
-                WHERE f.id = i.file_id AND f.type = 'input' OFFSET 0) AS d
+                WHERE f.id = i.file_id AND f.type IN ('input', {PREMERGED_TYPES.sql}) OFFSET 0) AS d
             LEFT JOIN LATERAL (SELECT c.id FROM workqueues_cataloguedataset c WHERE {INPUT_IN_CATALOGUE} OFFSET 0) AS c ON TRUE
             LEFT JOIN LATERAL (
                 SELECT id FROM workqueues_cataloguefile WHERE dataset_id = c.id AND lfn = d.lfn OFFSET 0) AS t ON TRUE
@@ -39,8 +40,8 @@ _COLUMNS = f"""
                             AND coalesce(e.status ->> 'read_wan', 'ON') NOT IN ('OFF', 'TEST')))
                 OFFSET 0) AS place ON TRUE
             WHERE i.job_id = j.id ORDER BY d.id, place.away, place.name),
-        ARRAY(SELECT json_build_array(f.lfn, c.folder, f.type, f.optional,
-                coalesce(d.template_id, d.id))
+        ARRAY(SELECT json_build_array(f.lfn, c.folder, CASE WHEN f.type IN ({LOG_TYPES.sql}) THEN 'log' ELSE 'output' END,
+                f.optional, coalesce(d.template_id, d.id))
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
             LEFT JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name AND c.vo = d.vo
             WHERE f.out_job_id = j.id ORDER BY f.id),

@@ -12,7 +12,9 @@ from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Count
 
 from brokerage.models import Job, JobChange, JobInput, JobRetryHistory
+from brokerage.models.job import MERGE_RELATION
 from brokerage.rules.dispatch.settlement import JobVersion
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 from workqueues.models import EventRange, File
 
@@ -21,6 +23,11 @@ def live_jobs(task_id: int) -> list[JobVersion]:
     """Every job of the task that is in no final state, by id."""
     rows = Job.objects.filter(task_id=task_id, ended_at=None).order_by("id").values_list("id", "epoch", "status")
     return [JobVersion(*row) for row in rows]
+
+
+def live_merges(task_id: int) -> frozenset[int]:
+    """Those that merge what others of the task made."""
+    return frozenset(Job.objects.filter(task_id=task_id, ended_at=None, kind=JobKind.MERGE).values_list("id", flat=True))
 
 
 def failure_rate(task_id: int) -> int | None:
@@ -82,24 +89,29 @@ class InputOfJob:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfJob:
-    """What belongs to a job beside its own rows."""
+    """What belongs to a job beside its own rows. `merges`: jobs whose outputs it merges; `merged_by`: what merges its own."""
 
     job_inputs: list[InputOfJob]
     outputs: list[File]
     history: list[JobChange]
     retry_of: list[int]
     retried_by: list[int]
+    merges: list[int]
+    merged_by: list[int]
 
 
 def parts_of_job(job_id: int) -> PartsOfJob:
     """Read what belongs to a job: seven queries at most, whatever it has."""
-    retries = JobRetryHistory.objects
+    before = list(JobRetryHistory.objects.filter(new_job_id=job_id).values_list("old_job_id", "relation_type"))
+    after = list(JobRetryHistory.objects.filter(old_job_id=job_id).values_list("new_job_id", "relation_type"))
     return PartsOfJob(
         job_inputs=inputs_of_job(job_id),
         outputs=list(File.objects.filter(out_job_id=job_id).order_by("id")),
         history=list(JobChange.objects.filter(job_id=job_id).order_by("id")),
-        retry_of=sorted(set(retries.filter(new_job_id=job_id).values_list("old_job_id", flat=True))),
-        retried_by=sorted(set(retries.filter(old_job_id=job_id).values_list("new_job_id", flat=True))),
+        retry_of=sorted({id_ for id_, relation in before if relation != MERGE_RELATION}),
+        retried_by=sorted({id_ for id_, relation in after if relation != MERGE_RELATION}),
+        merges=sorted({id_ for id_, relation in before if relation == MERGE_RELATION}),
+        merged_by=sorted({id_ for id_, relation in after if relation == MERGE_RELATION}),
     )
 
 

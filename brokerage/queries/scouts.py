@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from django.db import connection, connections
 
 from brokerage.rules.facts.job_kind import JobKind
+from brokerage.states import JOB
 from workqueues.rules.jobs.measured_needs import JobFigures
 from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.task.scouts import ScoutCounts, ScoutStep, n_scouts, next_step
-from workqueues.states import INPUT_FILE, MASTER_TYPES
+from workqueues.states import INPUT_FILE, LOG_TYPES, MASTER_TYPES, OUTPUT_FILE
 
 MOST_FIGURES = 1000
 """So many finished jobs speak for a task."""
@@ -28,7 +29,8 @@ SELECT t.id, t.vo, t.prod_source_label, t.split_rule, coalesce(p.task_params->>'
         AND EXISTS (SELECT FROM workqueues_file f
             WHERE f.dataset_id = d.id AND f.status IN ({INPUT_FILE.usable.sql}) AND f.held = ''))
 FROM workqueues_task t LEFT JOIN workqueues_taskparams p ON p.task_id = t.id CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE j.ended_at IS NULL) AS live, count(*) FILTER (WHERE j.status = 'finished') AS finished,
+    SELECT count(*) FILTER (WHERE j.ended_at IS NULL AND j.status <> 'merging') AS live,
+        count(*) FILTER (WHERE j.status IN ({JOB.succeeded.sql})) AS finished,
         count(*) FILTER (WHERE j.status = 'failed') AS failed
     FROM brokerage_job j WHERE j.task_id = t.id AND j.kind = {JobKind.SCOUT.value}
         AND (t.attempt_nr = 0 OR (SELECT created_at FROM brokerage_jobspec WHERE job_id = j.id) >= t.start_time)) s
@@ -39,13 +41,14 @@ _FIGURES = f"""
 SELECT j.task_id, extract(epoch FROM r.end_time - r.start_time)::float8, j.core_count, coalesce(q.corepower, 0)::float8,
     s.n_events, r.metrics, s.input_bytes, o.total, o.largest
 FROM unnest(%(tasks)s::bigint[]) AS v(task_id) CROSS JOIN LATERAL (
-    SELECT * FROM brokerage_job WHERE task_id = v.task_id AND status = 'finished' AND kind = {JobKind.SCOUT.value}
+    SELECT * FROM brokerage_job WHERE task_id = v.task_id AND status IN ({JOB.succeeded.sql}) AND kind = {JobKind.SCOUT.value}
     ORDER BY id DESC LIMIT %(most)s) j
 JOIN brokerage_jobresult r ON r.job_id = j.id JOIN brokerage_jobspec s ON s.job_id = j.id
 JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
 CROSS JOIN LATERAL (
-    SELECT coalesce(sum(fsize), 0)::float8 AS total, coalesce(max(fsize) FILTER (WHERE type = 'output'), 0)::float8 AS largest
-    FROM workqueues_file WHERE out_job_id = j.id AND status = 'finished') o
+    SELECT coalesce(sum(fsize), 0)::float8 AS total,
+        coalesce(max(fsize) FILTER (WHERE type NOT IN ({LOG_TYPES.sql})), 0)::float8 AS largest
+    FROM workqueues_file WHERE out_job_id = j.id AND status IN ({OUTPUT_FILE.stored.sql})) o
 WHERE r.start_time IS NOT NULL AND r.end_time IS NOT NULL ORDER BY j.id
 """
 

@@ -12,11 +12,13 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.duties import AgentDuty, Health, agent_of, health
 from broker_site.foundation.kernel import clock
 from brokerage.queries.job_errors import job_errors
+from brokerage.queries.premerged import site_merges
 from brokerage.queries.scouts import standings_of
 from brokerage.rules.explain.task_status_text import ParentTask, PausedFiles, QueueLoad, SuspectFiles, TaskStatus, ThrottleCause
 from brokerage.states import JOB
 from workqueues.models import Task
 from workqueues.queries.units import throttle_reason
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.states import INPUT_FILE, MASTER_TYPES, TASK
 
 PILOT_SEEN_MIN = 10
@@ -48,6 +50,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         loads=queue_loads(task.id, using),
         agent=(duty, _health(duty, *around.agent)) if duty else None,
         errors=job_errors(task.id, using),
+        merges=site_merges(task, using) if parse(task.split_rule).merge_output else (),
     )
 
 

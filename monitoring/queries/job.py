@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import Job, JobRetryHistory, Pilot
+from brokerage.models.job import MERGE_RELATION
 from monitoring.queries.database import alias
 from workqueues.models import CatalogueFile, File, Replica
 
@@ -104,9 +105,17 @@ def pilot_of(job: Job) -> Pilot | None:
     return None if pilot_id is None else Pilot.objects.using(alias()).select_related("queue").filter(id=pilot_id).first()
 
 
+def merges_of(job_id: int) -> tuple[list[int], list[int]]:
+    """Jobs whose outputs this one merges, and those that were made to merge its own, by id."""
+    links = JobRetryHistory.objects.using(alias()).filter(relation_type=MERGE_RELATION)
+    near = links.filter(Q(old_job_id=job_id) | Q(new_job_id=job_id)).values_list("old_job_id", "new_job_id")[:MOST_TRIES]
+    pairs = sorted(set(near))
+    return [old for old, new in pairs if new == job_id], [new for old, new in pairs if old == job_id]
+
+
 def tries_of(job_id: int) -> list[Try]:
     """The job with those that it took inputs over from and that took over from it, by id; empty when it is alone."""
-    history = JobRetryHistory.objects.using(alias())
+    history = JobRetryHistory.objects.using(alias()).exclude(relation_type=MERGE_RELATION)
     near = list(history.filter(Q(old_job_id=job_id) | Q(new_job_id=job_id)).order_by("id")[:MOST_TRIES])
     if not near:
         return []

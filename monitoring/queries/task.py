@@ -15,7 +15,7 @@ from monitoring.queries.database import alias, rows
 from monitoring.queries.tasks import FILE_COUNTERS, Files, files_in, files_of
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
-from workqueues.states import INPUT_TYPES, MASTER_TYPES, OUTPUT_TYPES
+from workqueues.states import INPUT_TYPES, MASTER_TYPES, OUTPUT_TYPES, PREMERGED_TYPES
 
 MOST_JOBS = 100_000
 """Jobs of a task that are counted by state; beyond, numbers are lower bounds."""
@@ -50,6 +50,11 @@ class DatasetRow:
     @property
     def is_input(self) -> bool:
         return self.type in INPUT_TYPES
+
+    @property
+    def premerged(self) -> bool:
+        """Whether its files are merged into those of another dataset."""
+        return self.type in PREMERGED_TYPES
 
     @property
     def outcome(self) -> str:
@@ -107,6 +112,11 @@ class TaskSummary:
     parent: RelatedTask | None
     children: list[RelatedTask]
     jobs: JobCounts
+
+    @property
+    def any_premerged(self) -> bool:
+        """Whether jobs of the task merge what others made."""
+        return any(dataset.premerged for dataset in self.datasets)
 
 
 def find_task(task_id: int, scope: VoScope) -> Task | None:

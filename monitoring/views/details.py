@@ -16,7 +16,7 @@ from monitoring.queries.agents import agent_rows
 from monitoring.queries.changes import job_moves, task_moves
 from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_waiting, task_counts
 from monitoring.queries.database import alias
-from monitoring.queries.job import MOST_FILES, find_job, job_outputs, pilot_of, tries_of
+from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.queues import find_queue, idle_rows, queue_details, queue_rows
 from monitoring.queries.task import find_task, task_facts
@@ -27,7 +27,7 @@ from monitoring.views.page import page, scope_of, show
 from monitoring.wording import WORDS
 from workqueues.models import Task
 from workqueues.rules.task.commands import COMMANDS
-from workqueues.states import TASK
+from workqueues.states import LOG_TYPES, TASK
 
 JOBS_SHOWN = 50
 
@@ -67,6 +67,8 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "facts": task_facts(row, scope),
         "headline": headline(status),
         "errors": status.errors,
+        "merges": status.merges,
+        "premerged": request.GET.get("premerged") == "1",
         "throttled": bool(status.throttle),
         "waits": any(reason.tone in ("wait", "bad") for reason in reasons(status)),
         "word": WORDS["task"][row.status],
@@ -84,7 +86,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
             and may(visitor, command.right.permission, row.vo, row.user_name, row.submitted_by)
         ],
     }
-    return show(request, "task.html", "tasks", context, knows=("cursor", "limit"))
+    return show(request, "task.html", "tasks", context, knows=("cursor", "limit", "premerged"))
 
 
 def visible_task(task_id: int, scope: VoScope) -> Task:
@@ -105,6 +107,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
     list_rows = job_rows(visible_jobs(scope).filter(id=job_id))
     if not list_rows:
         raise Http404(f"Job {job_id} has just been removed.")
+    merges, merged_by = merges_of(job_id)
     outputs, result, spec = job_outputs(job_id), getattr(row, "result", None), getattr(row, "spec", None)
     context = {
         "job": row,
@@ -118,9 +121,11 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "transfers": transfers_of_job(job_id) if row.status in JOB.moving else [],
         "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
         "outputs": outputs,
-        "has_log": (result is not None and result.log_end) or any(o.type == "log" and o.copies for o in outputs),
+        "has_log": (result is not None and result.log_end) or any(o.type in LOG_TYPES and o.copies for o in outputs),
         "pilot": pilot_of(row),
         "tries": tries_of(job_id),
+        "merges": merges,
+        "merged_by": merged_by,
     }
     return show(request, "job.html", "jobs", context)
 

@@ -12,13 +12,14 @@ from brokerage.states import JOB
 from monitoring.queries.job import find_job, job_outputs
 from monitoring.stored_files import Stream, Unreadable, content, log_streams
 from monitoring.views.page import page, scope_of, show
+from workqueues.states import LOG_TYPES, OUTPUT_FILE
 
 
 @page("job:read")
 def job_log(request: HttpRequest, job_id: int) -> HttpResponseBase:
     """What the job and its pilot wrote: from its log on storage, else the end that came with the report."""
     job = _visible_job(request, job_id)
-    logs = [output for output in job_outputs(job_id, type="log", status="finished") if output.copies]
+    logs = [output for output in job_outputs(job_id, type__in=LOG_TYPES, status__in=OUTPUT_FILE.stored) if output.copies]
     log_end = job.result.log_end if hasattr(job, "result") else ""
     streams, fault = list[Stream](), ""
     if logs:

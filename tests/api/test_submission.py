@@ -162,7 +162,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"jobParameters": [{"value": "x"}]}, "jobParameters[0].type", "required"),
     ({"jobParameters": [{"type": "template", "value": "x"}]}, "jobParameters[0].param_type", "required"),
     ({"jobParameters": [{"type": "constant", "value": "${WHAT}"}]}, "jobParameters[0].value", "template"),
-    ({"mergeOutput": True}, "mergeOutput", "not_supported_yet"),
+    ({"useSecrets": True}, "useSecrets", "not_supported_yet"),
     ({"parentTaskName": "nobody"}, "parentTaskName", "parent"),
 ]
 

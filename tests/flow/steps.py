@@ -28,6 +28,7 @@ ROUND = (
     "assign",
     "generate",
     "assess",
+    "merge",
     "command",
     "wake",
     "reap",

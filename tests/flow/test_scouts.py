@@ -249,3 +249,16 @@ def test_scouts_that_were_closed_are_made_again_and_break_nothing() -> None:
     run_agents(3)
     task.refresh_from_db()
     assert task.status == "running"
+
+
+def test_scouts_whose_outputs_are_merged_are_no_longer_waited_for() -> None:
+    (queue,) = grid("ALPHA")
+    task = submitted(parameters("t", **{**MANY, "mergeOutput": True}))
+    run_agents(3)
+    run_scouts(queue, 10)
+    last_run(60)
+    run_agents(4)
+    task.refresh_from_db()
+    assert task.status == "running"
+    assert Job.objects.filter(kind=JobKind.MERGE).exists()
+    assert Job.objects.filter(kind=JobKind.NORMAL).exists()

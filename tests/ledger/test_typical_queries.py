@@ -17,7 +17,7 @@ from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.agency.run import BODIES, new_run
 from broker_site.foundation.sql.prepared import Prepared
-from brokerage.ledger import heartbeats, lease, moves, settle
+from brokerage.ledger import heartbeats, lease, merged_jobs, moves, settle
 from brokerage.ledger.expiry import expire_leases
 from brokerage.ledger.paused_tasks import follow_pauses
 from brokerage.ledger.pilots import note_pilots_at_work
@@ -38,12 +38,13 @@ from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_o
 from brokerage.queries.nearly_done import nearly_done
 from brokerage.queries.pilots import outcomes
 from brokerage.queries.placement_rounds import last_change, recent_starts
+from brokerage.queries.premerged import premerged_files, site_merges, stranded_merges, tasks_to_merge, waiting_to_merge
 from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek, queues_of_failures
 from brokerage.queries.waiting import WaitingWork
 from monitoring.queries.counts import longest_waiting
-from monitoring.queries.job import job_outputs, tries_of
+from monitoring.queries.job import job_outputs, merges_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.task import count_jobs, find_task
 from monitoring.queries.tasks import live_jobs_of, task_rows, visible_tasks
@@ -246,6 +247,10 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("tasks that are nearly done", lambda: nearly_done(95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
     ("a task that is boosted", lambda: raise_tasks([Urgency(7, 900, "Express", "")]), ("job_of_task",)),
     ("jobs of a task that waits or goes on", lambda: (paused_task(), follow_pauses("test")), ("task_commanded", "job_of_task")),
+    ("tasks with outputs to merge", tasks_to_merge, ("file_to_merge",)),
+    ("jobs whose outputs wait to be merged", lambda: waiting_to_merge([7, 8]), ("file_to_merge",)),
+    ("files that wait to be merged", lambda: premerged_files(7, [7, 8]), ("file_to_merge",)),
+    ("merge jobs where no job can run", lambda: stranded_merges(3600), ("job_open",)),
     ("the progress of tasks", note_progress, ("dataset_of_task",)),
     ("numbers and seeds of new jobs", lambda: (claimed(), reserve("run", LARGE_TASK, 10)), ("file_of_task",)),
 )
@@ -277,13 +282,15 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         lambda: surroundings(LARGE_TASK, "demo", 6, "generate"),
         ("file_held", "file_retry_due"),
     ),
+    ("what of a task is merged", lambda: site_merges(Task(id=7, vo="demo")), ("job_of_task",)),
+    ("what merges a job", lambda: merges_of(7), ("brokerage_jobretryhistory_old_job_id",)),
     ("where the jobs of a task are", lambda: queue_loads(7), ("job_of_task",)),
     ("the inputs of a job", lambda: inputs_of_job(7), ("brokerage_jobinput_job_id",)),
     ("the outputs of a job", lambda: job_outputs(7), ("file_out_job",)),
     ("the tries of a job", lambda: tries_of(7), ("brokerage_jobretryhistory_old_job_id",)),
     ("what waits longest", lambda: longest_waiting(ALL), ("task_list_by_state",)),
 )
-PREPARING = (heartbeats, lease, settle, offer, files_ledger, outputs, events, ranges)
+PREPARING = (heartbeats, lease, merged_jobs, settle, offer, files_ledger, outputs, events, ranges)
 """The modules that prepare statements."""
 REST = (
     ("tasks/", "task_list_by_vo"),

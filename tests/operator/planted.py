@@ -21,7 +21,7 @@ OF_DONE = "task_id IN (SELECT id FROM workqueues_task WHERE status = 'done')"
 
 PLANTED: dict[str, str] = {
     "job_kind_known": change(JOB, "kind = 99"),
-    "job_kind_built": change(JOB, "kind = 4"),
+    "job_kind_built": change(JOB, "kind = 2"),
     "task_ended": change(TASK, "ended_at = NULL", "status = 'done'"),
     "task_parameters": "DELETE FROM workqueues_taskparams WHERE task_id = (SELECT min(id) FROM workqueues_task)",
     "task_parent": change(TASK, "parent_tid = 999999"),
@@ -102,6 +102,12 @@ PLANTED: dict[str, str] = {
     "dataset_history_complete": "DELETE FROM workqueues_datasetchange WHERE id = (SELECT max(id) FROM workqueues_datasetchange)",
     "dataset_history_path": change("workqueues_datasetchange", "new = 'prepared'", "new = 'ready'"),
     "dataset_history_end": change(DATASET, "status = 'pending'", f"{INPUTS} AND status = 'ready'"),
+    "merging_job_has_outputs": change(FILE, "status = 'running'", "status = 'merging'"),
+    "merging_job_keeps_its_inputs": change(
+        FILE, "status = 'finished'", f"{INPUTS} AND job_id IN (SELECT id FROM {JOB} WHERE status = 'merging')"
+    ),
+    "merging_file_has_its_job": change(FILE, "job_id = 999999", "status = 'merging'"),
+    "merged_together": change(JOB, "status = 'running'", "status = 'merging'"),
     "job_history_path": f"DELETE FROM {JOB_CHANGE} WHERE id = (SELECT min(id) FROM {JOB_CHANGE} WHERE new = 'running')",
     "job_history_end": change(JOB, "epoch = epoch + 1"),
     "job_epochs_grow": change(JOB_CHANGE, "epoch = 0", "new = 'sent'"),

@@ -16,7 +16,7 @@ from pytest_django import DjangoDbBlocker
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
-from brokerage.models import Job, Site, StorageEndpoint
+from brokerage.models import ComputingQueue, Job, Site, StorageEndpoint
 from brokerage.queries.invariants import INVARIANTS, Invariant, look, look_at
 from brokerage.rules.transfers.wishes import DATASETS, FileWish
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
@@ -50,6 +50,7 @@ def campaign() -> None:
     run_agents()
     command(killed.id, "kill", "user:ada")
     run_agents()
+    merging(queue)
     submitted(parameters("pending", ramCount=64000))
     submitted(parameters("running", nEvents=60))
     run_agents()
@@ -63,6 +64,15 @@ def campaign() -> None:
     end_cut(bad, "failed")
     cut(of, 5, most=1)
     transfers()
+
+
+def merging(queue: ComputingQueue) -> None:
+    """A task with jobs that wait for a merge job, which a pilot has."""
+    submitted(parameters("merging", mergeOutput=True, nEvents=20))
+    run_agents()
+    run_jobs(queue)
+    run_agents(1, ("merge",))
+    taken(queue)
 
 
 def transfers() -> None:
@@ -112,7 +122,9 @@ def undone(cursor: CursorWrapper) -> list[str]:
 
 def test_the_campaign_has_everything_that_the_invariants_speak_of(worked: None) -> None:
     assert set(Task.objects.values_list("status", flat=True)) == {"done", "failed", "aborted", "pending", "running"}
-    assert {"activated", "running", "finished", "failed", "cancelled"} <= set(Job.objects.values_list("status", flat=True))
+    assert {"activated", "running", "merging", "finished", "failed", "cancelled"} <= set(
+        Job.objects.values_list("status", flat=True)
+    )
     assert [f for f in look() if f.violations] == []
 
 

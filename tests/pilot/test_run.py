@@ -276,3 +276,30 @@ def test_a_working_folder_with_rights_taken_away_is_removed(slot: Slot, peer: Pe
     peer.offer("lock")
     slot.run()
     assert not list(slot.work.glob("job-*"))
+
+
+def packed(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def test_every_pilot_can_merge_files_without_any_software_of_the_site(slot: Slot, peer: Peer) -> None:
+    texts = [slot.stored(f"um.{i}.txt", f"{i}\n".encode()) for i in range(3)]
+    archives = [slot.stored(f"um.{i}.tgz", packed({"a/b": f"{i}".encode()})) for i in range(2)]
+    parameters = "um.0.txt,um.1.txt,um.2.txt:all.txt um.0.tgz,um.1.tgz:all.tgz"
+    good = peer.offer("gridbroker-merge", parameters, inputs=texts + archives, out=["all.txt", "all.tgz"])
+    bad = peer.offer("gridbroker-merge", "um.0.txt,um.7.txt:all2.txt", inputs=texts[:1], out=["all2.txt"])
+    nothing = peer.offer("gridbroker-merge", "", out=["all3.txt"])
+    slot.run()
+    assert slot.report(good)["status"] == "finished"
+    assert (slot.storage / "all.txt").read_bytes() == b"0\n1\n2\n"
+    assert unpacked((slot.storage / "all.tgz").read_bytes()) == {"um.0.tgz/a/b": b"0", "um.1.tgz/a/b": b"1"}
+    assert code(slot, bad) == "PAYLOAD_EXIT"
+    assert "um.7.txt" in slot.report(bad)["error"]["message"]
+    assert code(slot, nothing) == "PAYLOAD_EXIT"
+    assert slot.report(nothing)["error"]["message"].startswith("nothing to merge")

@@ -19,7 +19,10 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.agents import evict, transfer, transfer_attempts, transfer_ends
-from brokerage.models import ComputingQueue, Transfer, TransferWish
+from brokerage.ledger.expiry import kill_jobs
+from brokerage.models import ComputingQueue, Job, Transfer, TransferWish
+from brokerage.rules.dispatch.settlement import JobVersion
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.transfers import local
 from brokerage.transfers.commands import cancel_transfers
 from tests.builders import reading, submitted
@@ -56,7 +59,7 @@ AGENT_STEPS: tuple[tuple[str, object, str], ...] = (
 MOVER_STEPS = ("open_folder", "open_part", "write_all", "fsync", "stands", "publish", "keep_names")
 numbers = st.integers(0, 99)
 places = st.sampled_from(NAMES)
-counted: dict[str, int] = {"steps": 0, "transfers": 0}
+counted: dict[str, int] = {"steps": 0, "transfers": 0, "merges": 0}
 
 
 class DataOnTheMove(RuleBasedStateMachine):
@@ -86,11 +89,12 @@ class DataOnTheMove(RuleBasedStateMachine):
     @rule(
         sizes=st.lists(st.sampled_from([0, 1, 1000, 1_200_000]), min_size=1, max_size=5),
         at=st.lists(places, max_size=3, unique=True),
+        merged=st.booleans(),
     )
-    def input_somewhere(self, sizes: list[int], at: list[str]) -> None:
+    def input_somewhere(self, sizes: list[int], at: list[str], merged: bool = False) -> None:
         there = [name for name in at if name in self.now.names] or [self.now.names[0]]
         name = self.now.store(sizes, there)
-        params: dict[str, Any] = reading(f"t{self.now.n}", name, prodSourceLabel="managed")
+        params: dict[str, Any] = reading(f"t{self.now.n}", name, prodSourceLabel="managed", mergeOutput=merged or None)
         submitted(params)
 
     @rule(number=numbers, to=numbers)
@@ -167,6 +171,13 @@ class DataOnTheMove(RuleBasedStateMachine):
             cancel_transfers([ids[number % len(ids)]], "user:op", "not needed")
 
     @rule(number=numbers)
+    def a_job_is_killed(self, number: int) -> None:
+        jobs = list(Job.objects.filter(ended_at=None).order_by("id"))
+        if jobs:
+            job = jobs[number % len(jobs)]
+            kill_jobs([JobVersion(job.id, job.epoch, job.status, job.task_id)], "user:ada", "not needed")
+
+    @rule(number=numbers)
     def a_task_is_killed(self, number: int) -> None:
         ids = list(Task.objects.filter(ended_at=None, status="running").order_by("id").values_list("id", flat=True))
         if ids:
@@ -201,6 +212,7 @@ class DataOnTheMove(RuleBasedStateMachine):
             if self.scene is not None:
                 self._heal()
                 counted["transfers"] += Transfer.objects.count()
+                counted["merges"] += Job.objects.filter(kind=JobKind.MERGE, status="finished").count()
                 holds.in_the_end(self.scene)
         finally:
             transaction.set_rollback(True)
@@ -244,4 +256,6 @@ def test_files_that_move_keep_their_content_and_nobody_waits_for_ever(record_pro
             database=None, derandomize=not THOROUGH, phases=[Phase.generate],
         ),
     )  # fmt: skip
-    record_property("told", f"data on the move: {EXAMPLES} grids, {counted['steps']} steps, {counted['transfers']} transfers")
+    assert counted["merges"] > 0
+    steps, transfers, merges = (counted[name] for name in ("steps", "transfers", "merges"))
+    record_property("told", f"data on the move: {EXAMPLES} grids, {steps} steps, {transfers} transfers, {merges} merges")

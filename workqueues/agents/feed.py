@@ -19,7 +19,7 @@ from workqueues.ledger.holds import set_pending
 from workqueues.ledger.outputs import DatasetOfAnother
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
-from workqueues.queries.datasets import files_to_look_for, output_names, reporting_queues
+from workqueues.queries.datasets import files_to_look_for, reporting_queues, written_names
 from workqueues.queries.tasks import input_writers, parent_facts
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
@@ -52,7 +52,7 @@ def feed_task(run: Run, task: Task) -> bool:
         if not isinstance(planned, TaskPlan):
             set_pending(run.id, task.id, planned.reason, rest_s(task), run.who)
             return True
-        catalogue().register(output_names(task.id), writer_of(task))
+        catalogue().register(written_names(task.id), writer_of(task))
         open_outputs(run.id, task.id, run.who)
         _send_on(run, task, planned, load_inputs(run, task, planned), writers)
     except (CannotFeed, DatasetOfAnother) as error:

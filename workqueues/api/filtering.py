@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import django_filters
+from django.db.models import QuerySet
 
 from broker_site.foundation.rest.filtering import AnyOf, IdFilter, NameFilter, TextFilter
 from workqueues.models.dataset import STATUSES as DATASET_STATUSES
 from workqueues.models.file import STATUSES as FILE_STATUSES
-from workqueues.states import TASK
+from workqueues.states import PREMERGED_TYPES, TASK
 
 
 class TaskFilter(django_filters.FilterSet):
@@ -27,10 +30,27 @@ class TaskFilter(django_filters.FilterSet):
     req_id = IdFilter(help_text="number of the request")
 
 
-class DatasetFilter(django_filters.FilterSet):
+class WithoutPremerged(django_filters.FilterSet):
+    """What jobs of a task merge is not shown unless it is asked for, by its type or at all."""
+
+    premerged = django_filters.BooleanFilter(
+        method="keep", help_text="true: also what jobs of the task merge into its outputs (trn_output, trn_log)"
+    )
+
+    def keep(self, queryset: QuerySet[Any], name: str, value: bool) -> QuerySet[Any]:
+        """`filter_queryset` leaves them out."""
+        return queryset
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        asked = self.form.cleaned_data.get("premerged") or self.form.cleaned_data.get("type") in PREMERGED_TYPES
+        chosen: QuerySet[Any] = super().filter_queryset(queryset)
+        return chosen if asked else chosen.exclude(type__in=PREMERGED_TYPES)
+
+
+class DatasetFilter(WithoutPremerged):
     dataset_name = NameFilter(help_text="name; * and ? are wildcards")
     container_name = TextFilter()
-    type = TextFilter(help_text="input, pseudo_input, random_seed, output, log")
+    type = TextFilter(help_text="input, pseudo_input, random_seed, output, log, trn_output, trn_log")
     status = AnyOf(DATASET_STATUSES)
     vo = TextFilter()
     task = IdFilter(field_name="task_id", help_text="number of the task")
@@ -42,8 +62,8 @@ class ReadGrantFilter(django_filters.FilterSet):
     grantee = TextFilter(help_text="VO or user that may read them")
 
 
-class FileFilter(django_filters.FilterSet):
+class FileFilter(WithoutPremerged):
     dataset = IdFilter(field_name="dataset_id", help_text="number of the dataset")
-    type = TextFilter(help_text="input, pseudo_input, random_seed, output, log")
+    type = TextFilter(help_text="input, pseudo_input, random_seed, output, log, trn_output, trn_log")
     status = AnyOf(FILE_STATUSES)
     lfn = NameFilter(help_text="name of the file; * and ? are wildcards")

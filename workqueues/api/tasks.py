@@ -23,8 +23,9 @@ from workqueues.api.serializers import TaskMove, TaskShown, TaskWhole
 from workqueues.api.submission import submit_task
 from workqueues.api.submission_schema import SUBMIT, parameters_schema
 from workqueues.models import Dataset, Task, TaskChange
+from workqueues.states import PREMERGED_TYPES
 
-DATASETS = Prefetch("datasets", Dataset.objects.order_by("id"))
+DATASETS = Prefetch("datasets", Dataset.objects.exclude(type__in=PREMERGED_TYPES).order_by("id"))
 KEY = OpenApiParameter(
     "Idempotency-Key", str, OpenApiParameter.HEADER, description="names this submission; repeated, it gives the first task"
 )

@@ -43,6 +43,9 @@ JOIN: Mapping[Way, str] = {"priority": "", "share": STANDINGS, "open": OPEN}
 ORDER: Mapping[Way, str] = {"priority": "", "share": f"{TURN},", "open": "o.turn,"}
 """What is joined to the tasks, and by what they are ordered before their priority; `open` where groups are named."""
 
+AMONG: Mapping[bool, str] = {True: "", False: "AND t.id = ANY(%(among)s)"}
+"""Whether all tasks may be claimed -> what is asked of each."""
+
 
 def claim_tasks(
     run_id: str,
@@ -52,11 +55,13 @@ def claim_tasks(
     work: str = "any",
     order: Order = "priority",
     only: Sequence[OpenGroup] | None = None,
+    among: Sequence[int] | None = None,
 ) -> list[Task]:
     """Claim up to `limit` unclaimed tasks in one of `statuses`, the first in `order`, for `seconds`.
 
-    `only`: just tasks of these groups, each named once, in their turn; None: all. Returns the tasks as they are now, in order.
-    Where a claim ran out its run was killed, which counts; a task on which the agent failed again and again is taken alone.
+    `only`: just tasks of these groups, each named once, in their turn; None: all. `among`: just these tasks. Returns the tasks as
+    they are now, in order. Where a claim ran out its run was killed, which counts; a task on which the agent failed again and
+    again is taken alone.
     """
     if only is not None and not only:
         return []
@@ -67,13 +72,20 @@ def claim_tasks(
             WITH chosen AS MATERIALIZED (
                 SELECT t.id, t.locked_by AS holder FROM workqueues_task t {JOIN[way]}
                 WHERE t.status = ANY(%(statuses)s) AND (t.locked_by = '' OR t.locked_time < now())
-                  AND {DUE[work]} AND {WORK[work]}
+                  AND {DUE[work]} AND {WORK[work]} {AMONG[among is None]}
                 ORDER BY {ORDER[way]} t.current_priority DESC, t.modification_time, t.id
                 LIMIT %(limit)s FOR NO KEY UPDATE OF t SKIP LOCKED)
             UPDATE workqueues_task c SET locked_by = %(run)s, locked_time = now() + make_interval(secs => %(seconds)s)
             FROM chosen WHERE c.id = chosen.id RETURNING c.id, chosen.holder
             """,
-            {"run": run_id, "seconds": seconds, "statuses": list(statuses), "limit": limit, **_groups(only or ())},
+            {
+                "run": run_id,
+                "seconds": seconds,
+                "statuses": list(statuses),
+                "limit": limit,
+                "among": list(among or ()),
+                **_groups(only or ()),
+            },
         )
         holders = dict(cursor.fetchall())
         cursor.execute(

@@ -25,7 +25,7 @@ from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picked_files import return_picked
 from workqueues.ledger.throttles import forget_causes
 from workqueues.models import Dataset, Task, TaskChange
-from workqueues.queries.datasets import output_names
+from workqueues.queries.datasets import written_names
 from workqueues.queries.ranges import GIVEN_BACK
 from workqueues.queries.shares import share_anew
 from workqueues.queries.writers import writer_of
@@ -234,7 +234,7 @@ def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
         for other in (d for d in datasets if d.master_id is not None or d.type not in MASTER_TYPES):
             _reopen(other, more, who)
         if fed:
-            register_datasets(output_names(task_id), writer_of(task))
+            register_datasets(written_names(task_id), writer_of(task))
         move_task(
             task, step, who, _WHY[step].format(again), old_status="", start_time=None, frozen_time=None,
             attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), gshare=share_anew(task), **DONE,

@@ -10,7 +10,7 @@ from workqueues.ledger.output_names import claim_outputs
 from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQueue
 from workqueues.rules.jobs.lengths import LARGEST_NUMBERS
 from workqueues.rules.refine import OutputName, TaskPlan
-from workqueues.states import OUTPUT_TYPES
+from workqueues.states import WRITTEN_TYPES
 
 
 def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gshare: str, resource_type: str, who: str) -> None:
@@ -50,7 +50,7 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
 def _outputs(plan: TaskPlan) -> list[OutputName]:
     """What the jobs write to by name; templates of datasets are none."""
     written = [(plan.datasets[t.dataset_index], t.filename_template) for t in plan.templates]
-    return [OutputName(dataset.name, file_name) for dataset, file_name in written if dataset.type in OUTPUT_TYPES]
+    return [OutputName(dataset.name, file_name) for dataset, file_name in written if dataset.type in WRITTEN_TYPES]
 
 
 def _datasets(task_id: int, vo: str, plan: TaskPlan) -> list[Dataset]:

@@ -23,7 +23,7 @@ from workqueues.rules.jobs.feeding import NewFile, index_of
 from workqueues.rules.jobs.held_files import FileVerdict
 from workqueues.rules.jobs.split_rule import NO_SCOUTS, changed, parse
 from workqueues.rules.task.scouts import expected_jobs, worth_while
-from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, OUTPUT_TYPES
+from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, PREMERGED_TYPES, WRITTEN_TYPES
 
 
 def add_files(
@@ -114,7 +114,7 @@ def open_outputs(run_id: str, task_id: int, who: str) -> None:
     """The output datasets of a claimed task are in the catalogue: defined -> ready."""
     with transaction.atomic():
         lock_claimed(task_id, run_id)
-        outputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=OUTPUT_TYPES, status="defined")
+        outputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=WRITTEN_TYPES, status="defined")
         for dataset in outputs.order_by("id"):
             move_dataset(dataset, "ready", who, "registered in the catalogue")
 
@@ -163,7 +163,7 @@ def assign(
     """
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        outputs = Dataset.objects.filter(task_id=task_id).exclude(type__in=INPUT_TYPES)
+        outputs = Dataset.objects.filter(task_id=task_id).exclude(type__in=INPUT_TYPES | PREMERGED_TYPES)
         for token in sorted(set(outputs.values_list("storage_token", flat=True))):
             first, *further = places(token) or [""]
             outputs.filter(storage_token=token).update(collected_at=first, also_at=further)

@@ -16,8 +16,9 @@ from workqueues.ledger.events import end_ranges
 from workqueues.models import FileChange
 from workqueues.queries.ranges import FileEvents
 from workqueues.rules.jobs.event_ranges import Outcome, after_try, file_status
+from workqueues.rules.jobs.merge_tries import MergeVerdict
 from workqueues.rules.jobs.retry_pause import NO_PAUSE, RetryPause
-from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES
+from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, OUTPUT_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class JobOutcome:
     may leave out.
     `holds`: ids of input files that the job could not read, or that wait for a storage. `pause`: how long files of masters wait
     for their next try after one that failed, or that was closed because an input could not be read (`unreadable`). `on_hold`: its
-    outputs were on their way, and its inputs counted as on hold.
+    outputs were on their way, and its inputs counted as on hold. `premerged`: what it made waits to be merged; `merges`: files of
+    others that it was to merge, and what becomes of each.
     """
 
     job_id: int
@@ -62,6 +64,8 @@ class JobOutcome:
     pause: RetryPause = NO_PAUSE
     unreadable: bool = False
     on_hold: bool = False
+    premerged: bool = False
+    merges: Mapping[int, MergeVerdict] = field(default_factory=dict)
 
     def pause_s(self, attempt_nr: int, failed_attempt: int) -> float:
         """How long a file with so many tries and failures, this one included, waits for its next try."""
@@ -175,9 +179,10 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
     by_input = {file_id: o for o in outcomes for file_id in o.inputs}
     by_output = {file_id: o for o in outcomes for file_id in o.outputs}
     by_cut = {file_id: o for o in outcomes for file_id in o.cut}
+    by_merge = {file_id: o for o in outcomes for file_id in o.merges}
     unread = {file_id: o for o in outcomes for file_id in o.holds}
     released = Counter(file_id for o in outcomes if o.on_hold for file_id in (*o.inputs, *o.cut))
-    ids = sorted({*by_input, *by_output, *by_cut, *unread})
+    ids = sorted({*by_input, *by_output, *by_cut, *by_merge, *unread})
     if not ids:
         return []
     deltas: dict[int, _Delta] = defaultdict(_Delta)
@@ -190,6 +195,8 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
         delta.on_hold -= released[file.id]
         if file.id in by_input:
             moved = _settle_input(file, by_input[file.id], delta, notes)
+        elif file.id in by_merge:
+            moved = _settle_premerged(file, by_merge[file.id], delta)
         elif file.id in by_output:
             moved = _settle_output(file, by_output[file.id], delta)
         elif file.id in stands:
@@ -281,11 +288,31 @@ def _hold(file: _File, job: JobOutcome, notes: list[FileChange]) -> bool:
     return True
 
 
+def _settle_premerged(file: _File, job: JobOutcome, delta: _Delta) -> bool:
+    """Whether the end of the merge job moved the file; not when another one has it by now."""
+    if file.status != "merging" or file.job_id != job.job_id:
+        return False
+    verdict = job.merges[file.id]
+    file.attempt_nr += verdict in ("again", "given_up")
+    if verdict == "merged":
+        file.status = "finished"
+        delta.finished += 1
+        delta.events += file.n_events or 0
+    elif verdict == "given_up":
+        file.status = "failed"
+        delta.failed += 1
+    else:
+        file.status, file.pause_s = "prepared", job.pause.after(file.attempt_nr or 1)
+    return True
+
+
 def _settle_output(file: _File, job: JobOutcome, delta: _Delta) -> bool:
-    if file.status != "running" or file.out_job_id != job.job_id:
+    if file.status not in OUTPUT_FILE.live or file.out_job_id != job.job_id:
         return False
     made = job.made.get(file.id)
-    if made is not None:
+    if made is not None and job.premerged:
+        file.status, file.fsize, file.checksum, file.n_events = "prepared", made.size, made.checksum, made.n_events
+    elif made is not None:
         file.status, file.fsize, file.checksum, file.n_events = "finished", made.size, made.checksum, made.n_events
         delta.finished += 1
         delta.events += made.n_events or 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.db import connection
 
-from workqueues.states import OUTPUT_TYPES
+from workqueues.states import WRITTEN_TYPES
 
 _LIMIT = f"""
 UPDATE workqueues_cataloguedataset c SET expires_at = now() + make_interval(secs => %s)
 WHERE c.id IN (
     SELECT c.id FROM workqueues_dataset d JOIN workqueues_cataloguedataset c ON c.name = d.dataset_name AND c.vo = d.vo
-    WHERE d.task_id = %s AND d.type IN ({OUTPUT_TYPES.sql}) AND 'tr=1' = ANY (string_to_array(d.attributes, ','))
+    WHERE d.task_id = %s AND d.type IN ({WRITTEN_TYPES.sql}) AND 'tr=1' = ANY (string_to_array(d.attributes, ','))
     ORDER BY c.id FOR NO KEY UPDATE OF c)
 """
 

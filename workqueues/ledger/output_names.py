@@ -10,7 +10,7 @@ from django.db import connection
 from workqueues.models import OutputTemplate, PlannedOutput, Task
 from workqueues.rules.refine import OutputName
 from workqueues.rules.refine.templates import may_meet
-from workqueues.states import OUTPUT_TYPES
+from workqueues.states import WRITTEN_TYPES
 
 
 class OutputClaim(NamedTuple):
@@ -94,7 +94,7 @@ def _meeting(task: Task, outputs: Sequence[OutputName]) -> Iterable[OutputClaim]
     The same template is none: its serial numbers are dealt to all tasks together.
     """
     templates = OutputTemplate.objects.filter(
-        dataset__vo=task.vo, dataset__dataset_name__in={output.dataset for output in outputs}, dataset__type__in=OUTPUT_TYPES
+        dataset__vo=task.vo, dataset__dataset_name__in={output.dataset for output in outputs}, dataset__type__in=WRITTEN_TYPES
     ).exclude(task_id=task.id)
     others = set(templates.values_list("dataset__dataset_name", "filename_template"))
     for output in outputs:

@@ -98,6 +98,7 @@ class File(models.Model):
                 name="file_often_tried",
                 condition=Q(attempt_nr__gte=EVERY, status__in=sorted(INPUT_FILE.live)),
             ),
+            models.Index(fields=["task"], name="file_to_merge", condition=Q(status="prepared")),
             models.Index(fields=["out_job_id"], name="file_out_job", condition=Q(out_job_id__isnull=False)),
         ]
 

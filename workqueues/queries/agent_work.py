@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from workqueues.queries.ranges import IS_LIVE
 from workqueues.rules.shares.usage import NO_LEAF, NO_TREE
-from workqueues.states import INPUT_DATASET, INPUT_FILE, MASTER_TYPES
+from workqueues.states import INPUT_DATASET, INPUT_FILE, MASTER_TYPES, PREMERGED_TYPES
 
 WORK = {
     "any": "TRUE",
@@ -23,6 +23,8 @@ WORK = {
         AND (d.n_files_to_be_used > d.n_files_finished + d.n_files_failed
             OR d.n_files_missing > 0 AND EXISTS (SELECT 1 FROM workqueues_file f JOIN workqueues_eventrange r ON r.file_id = f.id
                 WHERE f.dataset_id = d.id AND f.status IN ({INPUT_FILE.gone.sql}) AND {IS_LIVE})))""",
+    "outputs to merge": f"""EXISTS (SELECT 1 FROM workqueues_file f WHERE f.task_id = t.id AND f.status = 'prepared'
+        AND f.type IN ({PREMERGED_TYPES.sql}))""",
     "dead claim": "t.locked_by <> '' AND t.locked_time < now()",
 }
 """What a task must have for a claim to be worth it: many that have nothing to do would keep others out of every batch."""
@@ -30,9 +32,9 @@ WORK = {
 
 FREE = "t.quarantined_at IS NULL"
 RESTED = f"{FREE} AND (t.next_look_at IS NULL OR t.next_look_at <= now())"
-DUE = {**dict.fromkeys(WORK, RESTED), "inputs to look for": FREE}
-"""When a task is due for a work: once it has rested, but files that are looked for have times of their own. Never while it
-is in quarantine.
+DUE = {**dict.fromkeys(WORK, RESTED), "inputs to look for": FREE, "outputs to merge": FREE}
+"""When a task is due for a work: once it has rested, but files that are looked for or merged have times of their own. Never
+while it is in quarantine.
 """
 
 STANDINGS = """LEFT JOIN workqueues_sharestanding s ON s.share_id = t.gshare

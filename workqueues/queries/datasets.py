@@ -14,7 +14,7 @@ from workqueues.rules.jobs.held_files import REPORTED, STORAGE_IS_BACK, HeldFile
 from workqueues.rules.refine import DatasetKey, dataset_key
 from workqueues.rules.task.finish import DatasetCounts
 from workqueues.splitters.protocol import SecondaryRow
-from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES
+from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES, WRITTEN_TYPES
 
 COUNTED = (
     "type", "status", "n_files", "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_files_missing",
@@ -37,7 +37,13 @@ def counts_by_task(task_ids: Collection[int]) -> dict[int, list[DatasetCounts]]:
 
 
 def output_names(task_id: int) -> list[str]:
+    """The datasets that the task makes for its users."""
     return list(Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES).values_list("dataset_name", flat=True))
+
+
+def written_names(task_id: int) -> list[str]:
+    """All datasets that its jobs write to, with those of files that are merged later."""
+    return list(Dataset.objects.filter(task_id=task_id, type__in=WRITTEN_TYPES).values_list("dataset_name", flat=True))
 
 
 def files_to_look_for(task_id: int) -> dict[DatasetKey, list[HeldFile]]:

@@ -46,4 +46,4 @@ def achievements() -> list[Achievement]:
         cursor.execute(_CANDIDATES)
         rows = cursor.fetchall()
     counts = counts_by_task([row[0] for row in rows])
-    return [Achievement(*row, counts.get(row[0], ())) for row in rows]
+    return [Achievement(id_, goal, events, counts.get(id_, ())) for id_, goal, events in rows]

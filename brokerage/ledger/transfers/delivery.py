@@ -9,6 +9,7 @@ from django.db import connection
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import run_together
 from brokerage.ledger.ending_jobs import EndingJob, job_outcome, read_jobs, uses
+from brokerage.ledger.merged_jobs import MergeEnd, end_merged
 from brokerage.ledger.moves import move_jobs
 from brokerage.rules.dispatch.settlement import ReportedOutput
 from brokerage.rules.transfers.wishes import OUTPUT_ROLES
@@ -70,7 +71,8 @@ def finish_delivered(job_ids: Sequence[int], who: str, transfers: Sequence[int] 
     why = [_why(job) for job in jobs]
     moved = move_jobs([job.id for job in jobs], "finished", who, why, sources=["transferring"])
     run_together([moved, uses([(job, "finished") for job in jobs])])
-    run_together(settling([job_outcome(job, "finished", made, {}) for job in jobs]))
+    merged = end_merged([MergeEnd(job, "finished") for job in jobs if job.merges], who)
+    run_together(settling([*(job_outcome(job, "finished", made, {}) for job in jobs), *merged]))
     look_after_commit("generate", "finish", *(["command"] if any(job.commanded for job in jobs) else []))
     return complete
 

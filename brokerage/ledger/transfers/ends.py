@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
+from brokerage.ledger.merged_jobs import lock_tied
 from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.job_inputs import activate_complete, close_lacking
 from brokerage.ledger.transfers.job_outputs import fail_undelivered
@@ -65,7 +66,6 @@ _WISHERS = """
 SELECT w.job_id, w.role FROM brokerage_transferwish w
 WHERE w.transfer_id = ANY(%s) AND w.closed_at IS NULL AND w.job_id IS NOT NULL GROUP BY 1, 2
 """
-_LOCK_JOBS = "SELECT id FROM brokerage_job WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 _LOCK = "SELECT id FROM brokerage_transfer WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 _THERE = """
 SELECT t.id FROM brokerage_transfer t JOIN workqueues_replica r ON r.file_id = t.file_id AND r.storage = t.destination
@@ -155,7 +155,7 @@ def _lock_jobs(transfers: Sequence[int]) -> dict[str, list[int]]:
         cursor.execute(_WISHERS, [list(transfers)])
         for job_id, role in cursor.fetchall():
             jobs["input" if role in INPUT_ROLES else "output"].append(job_id)
-        cursor.execute(_LOCK_JOBS, [sorted({job for of_role in jobs.values() for job in of_role})])
+    lock_tied(sorted({job for of_role in jobs.values() for job in of_role}))
     return jobs
 
 

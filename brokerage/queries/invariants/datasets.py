@@ -29,14 +29,16 @@ INVARIANTS = (
     ),
     Invariant(
         "on_hold_counter",
-        "The files of an input that are on hold are those that jobs have whose outputs are on their way, once for each job.",
+        "The files of an input that are on hold are those that jobs have whose outputs are on their way, once for each job; "
+        "what is merged is none.",
         """
         SELECT 'dataset ' || d.id || ': on hold ' || d.n_files_on_hold || ' for ' || coalesce(u.n, 0)
         FROM workqueues_dataset d LEFT JOIN (
             SELECT f.dataset_id, count(DISTINCT (i.job_id, i.file_id)) AS n
             FROM brokerage_job j JOIN brokerage_jobinput i ON i.job_id = j.id AND i.status = 'live' AND i.tracked
                 JOIN workqueues_file f ON f.id = i.file_id
-            WHERE j.status = 'transferring' AND j.ended_at IS NULL GROUP BY 1) u ON u.dataset_id = d.id
+            WHERE j.status = 'transferring' AND j.ended_at IS NULL AND j.kind <> %(merge_kind)s
+            GROUP BY 1) u ON u.dataset_id = d.id
         WHERE d.n_files_on_hold <> coalesce(u.n, 0)
         """,
     ),

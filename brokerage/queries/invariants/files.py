@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
 from brokerage.states import STORAGE_DOWN
-from workqueues.states import INPUT_FILE, MASTER_TYPES, TASK
+from workqueues.states import INPUT_FILE, LOG_TYPES, MASTER_TYPES, OUTPUT_FILE, PREMERGED_TYPES, TASK
 
 WHOLE = "NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id)"
 """Whether jobs have the file whole; what holds of files of which they have event ranges stands in `events`."""
@@ -34,8 +34,8 @@ INVARIANTS = (
                         'job ' || u.job_id || ' has file ' || u.file_id || ', which is not running for it')
         FROM (SELECT id, coalesce(job_id, 0) AS job_id FROM workqueues_file f
               WHERE status = 'running' AND type = ANY(%(input_types)s) AND keep_track AND {WHOLE}) f
-        FULL JOIN (SELECT DISTINCT file_id, job_id FROM brokerage_jobinput
-                   WHERE tracked AND status = 'live' AND event_range_id IS NULL) u
+        FULL JOIN (SELECT DISTINCT i.file_id, i.job_id FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
+                   WHERE i.tracked AND i.status = 'live' AND i.event_range_id IS NULL AND j.kind <> %(merge_kind)s) u
           ON u.file_id = f.id AND u.job_id = f.job_id
         WHERE f.id IS NULL OR u.file_id IS NULL
         """,
@@ -48,7 +48,8 @@ INVARIANTS = (
                         'file ' || u.file_id || ' was used, it is not finished')
         FROM (SELECT id FROM workqueues_file f
               WHERE status = 'finished' AND type = ANY(%(input_types)s) AND keep_track AND {WHOLE}) f
-        FULL JOIN (SELECT DISTINCT file_id FROM brokerage_jobinput WHERE tracked AND status = 'used' AND event_range_id IS NULL) u
+        FULL JOIN (SELECT DISTINCT i.file_id FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
+                   WHERE i.tracked AND i.status = 'used' AND i.event_range_id IS NULL AND j.kind <> %(merge_kind)s) u
           ON u.file_id = f.id
         WHERE f.id IS NULL OR u.file_id IS NULL
         """,
@@ -117,11 +118,13 @@ INVARIANTS = (
     ),
     Invariant(
         "output_follows_its_job",
-        "An output file is running while its job lives, finished when the job finished, else failed; a log may be finished too.",
-        """
+        "An output file is running while its job lives, finished when the job finished, else failed; a log may be finished too, "
+        "and what is to be merged waits.",
+        f"""
         SELECT 'file ' || f.id || ' is ' || f.status || ', job ' || f.out_job_id || ' is ' || coalesce(j.status, 'not there')
         FROM workqueues_file f LEFT JOIN brokerage_job j ON j.id = f.out_job_id
-        WHERE f.out_job_id IS NOT NULL AND NOT (f.type = 'log' AND f.status = 'finished' AND j.ended_at IS NOT NULL)
+        WHERE f.out_job_id IS NOT NULL AND NOT (f.type IN ({LOG_TYPES.sql}) AND f.status = 'finished' AND j.ended_at IS NOT NULL)
+          AND NOT (j.status = 'merging' AND (f.status IN ({OUTPUT_FILE.unmerged.sql}) OR f.no_output))
           AND f.status IS DISTINCT FROM
             CASE WHEN j.status = 'finished' THEN 'finished' WHEN j.ended_at IS NOT NULL THEN 'failed'
                  WHEN j.id IS NOT NULL THEN 'running' END
@@ -153,13 +156,14 @@ INVARIANTS = (
     Invariant(
         "failed_output_not_registered",
         "An output that was not made, or is on its way, is not in the catalogue for readers, but for files that were registered "
-        "under its name by others.",
-        """
+        "under its name by others, and for those that were to be merged.",
+        f"""
         SELECT 'file ' || f.id || ' ' || f.lfn || ' is ' || f.status
         FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
         JOIN workqueues_cataloguedataset cd ON cd.name = d.dataset_name AND cd.vo = d.vo
         JOIN workqueues_cataloguefile c ON c.dataset_id = cd.id AND c.lfn = f.lfn
-        WHERE f.out_job_id IS NOT NULL AND NOT c.moving AND (f.status <> 'finished' OR f.no_output) AND NOT EXISTS (
+        WHERE f.out_job_id IS NOT NULL AND NOT c.moving AND (f.status <> 'finished' OR f.no_output)
+            AND f.type NOT IN ({PREMERGED_TYPES.sql}) AND NOT EXISTS (
             SELECT 1 FROM brokerage_jobresult r WHERE r.job_id = f.out_job_id AND r.error_code = 'OUTPUT_REGISTERED')
         """,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
+from brokerage.states import JOB
 from workqueues.states import MASTER_TYPES
 
 INVARIANTS = (
@@ -103,20 +104,20 @@ INVARIANTS = (
     ),
     Invariant(
         "job_result",
-        "A job has a result exactly when it has ended, or when its outputs are on their way.",
-        """
+        "A job has a result exactly when it has ended, or when its outputs are on their way or wait to be merged.",
+        f"""
         SELECT 'job ' || j.id || ' is ' || j.status || CASE WHEN r.job_id IS NULL THEN ' without' ELSE ' with' END || ' a result'
         FROM brokerage_job j LEFT JOIN brokerage_jobresult r ON r.job_id = j.id
-        WHERE (r.job_id IS NOT NULL) <> (j.ended_at IS NOT NULL OR j.status = 'transferring')
+        WHERE (r.job_id IS NOT NULL) <> (j.ended_at IS NOT NULL OR j.status IN ({JOB.settled.sql}))
         """,
     ),
     Invariant(
         "job_decided",
-        "Every job was placed by a stored decision to assign, taken for its task.",
+        "Every job was placed by a stored decision to assign, taken for its task; merge jobs run where their input is.",
         """
         SELECT 'job ' || s.job_id || ', decision ' || coalesce(s.decision_id::text, 'none')
         FROM brokerage_jobspec s JOIN brokerage_job j ON j.id = s.job_id LEFT JOIN brokerage_decision d ON d.id = s.decision_id
-        WHERE (d.task_id, d.outcome) IS DISTINCT FROM (j.task_id, 'assign'::varchar)
+        WHERE j.kind <> %(merge_kind)s AND (d.task_id, d.outcome) IS DISTINCT FROM (j.task_id, 'assign'::varchar)
         """,
     ),
     Invariant(
@@ -132,12 +133,14 @@ INVARIANTS = (
     ),
     Invariant(
         "retries_lead_forward",
-        "A retry leads from an ended job to a later one of the same task, and its origin is not later than either.",
+        "A retry leads from an ended job to a later one of the same task, and its origin is not later than either; what is "
+        "merged need not have ended.",
         """
         SELECT 'retry ' || h.id || ': ' || h.old_job_id || ' to ' || h.new_job_id || ' from ' || h.origin_job_id
         FROM brokerage_jobretryhistory h
         LEFT JOIN brokerage_job o ON o.id = h.old_job_id LEFT JOIN brokerage_job n ON n.id = h.new_job_id
-        WHERE h.old_job_id >= h.new_job_id OR h.origin_job_id > h.old_job_id OR o.ended_at IS NULL
+        WHERE h.old_job_id >= h.new_job_id OR h.origin_job_id > h.old_job_id
+           OR o.ended_at IS NULL AND h.relation_type <> 'merge'
            OR (o.task_id, n.task_id) IS DISTINCT FROM (h.task_id, h.task_id)
         """,
     ),

@@ -31,6 +31,7 @@ PARAMETERS: Mapping[str, Any] = {
     "job_final": sorted(JOB.final),
     "leased": list(JOB.leased),
     "known_kinds": [kind.value for kind in JobKind],
+    "merge_kind": JobKind.MERGE.value,
     "ready_or_held": list(JOB.ready_or_held),
     "built_kinds": [kind.value for kind in BUILT_KINDS],
     "input_types": list(INPUT_TYPES),

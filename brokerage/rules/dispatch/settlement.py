@@ -150,7 +150,8 @@ class ExpectedOutput(NamedTuple):
     """An output that the job was made to write; `optional`: a finished job may leave it out (attribute allowNoOutput).
 
     `goes_to`: storage endpoint to which it is brought once it is made; empty: it stays where the job writes it. `also_to`:
-    further ones.
+    further ones. `premerged`: a later job of the task merges it. `n_events`: what is known to be in it, before it is
+    made.
     """
 
     file_id: int
@@ -160,6 +161,8 @@ class ExpectedOutput(NamedTuple):
     is_log: bool = False
     goes_to: str = ""
     also_to: Sequence[str] = ()
+    premerged: bool = False
+    n_events: int | None = None
 
     @property
     def leaves_for(self) -> Sequence[str]:
@@ -210,6 +213,15 @@ def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: 
     if report.status == "finished":
         return _finished(report, order, notes)
     return replace(_not_finished(report, order, kill_requested, kill_outcome), made=_logs(report, order))
+
+
+def with_known_events(report: Report, expected: Sequence[ExpectedOutput]) -> Report:
+    """The report with the events of outputs of which it says nothing, where they are known before."""
+    known = {output.lfn: output.n_events for output in expected if output.n_events is not None}
+    if not any(output.n_events is None and output.lfn in known for output in report.outputs):
+        return report
+    outputs = [o if o.n_events is not None else replace(o, n_events=known.get(o.lfn)) for o in report.outputs]
+    return replace(report, outputs=outputs)
 
 
 def _logs(report: Report, order: JobOrder) -> dict[int, ReportedOutput]:

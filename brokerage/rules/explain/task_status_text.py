@@ -5,7 +5,7 @@ The command line, REST and the pages say these same sentences. Pure: the facts c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -83,6 +83,37 @@ class QueueLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteMerge:
+    """Merging at one site: jobs whose outputs wait for it or are just being merged, live merge jobs, and other live jobs of the
+    task there, which the waiting ones wait for. `block`: only those that were made together are waited for; `served`: whether a
+    job can run there now.
+    """
+
+    site: str
+    waiting: int
+    merging: int = 0
+    merges: int = 0
+    others: int = 0
+    block: bool = False
+    served: bool = True
+
+    def reasons(self) -> Iterator[Reason]:
+        """What is waited for."""
+        jobs = _count(self.waiting, "job waits", "jobs wait")
+        if self.waiting and not self.served:
+            yield Reason("merge", f"{jobs} to be merged at {self.site}, where no job can run now.", "bad")
+        elif self.waiting and self.others:
+            ends = "other job ends" if self.others == 1 else f"{self.others:,} other jobs end"
+            until = f"those that were made with {'it' if self.waiting == 1 else 'them'} end" if self.block else f"its {ends}"
+            yield Reason("merge", f"{jobs} to be merged at {self.site} until {until}.", "idle")
+        elif self.waiting:
+            yield Reason("merge", f"{jobs} to be merged at {self.site}; the merge job is made next.", "idle")
+        if self.merging:
+            merged = _count(self.merging, "job is", "jobs are")
+            yield Reason("merge", f"{merged} being merged at {self.site}, by {_count(self.merges, 'job', 'jobs')}.", "idle")
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorGroup:
     """Jobs of a task that ended with one error code: how many, the commonest line of their messages, and the newest of them."""
 
@@ -110,7 +141,8 @@ class JobErrors:
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
     """What is known of where a task stands. `reason`: what the last agent left with it; `throttle`: why no jobs are made for its
-    share or work queue, where that is so; `agent`: who works on it next, with that agent's health; `errors` of its jobs.
+    share or work queue, where that is so; `agent`: who works on it next, with that agent's health; `errors` of its jobs;
+    `merges`: what waits to be merged, by site.
     """
 
     status: str
@@ -128,6 +160,7 @@ class TaskStatus:
     loads: Sequence[QueueLoad] = ()
     agent: tuple[AgentDuty, Health] | None = None
     errors: JobErrors = JobErrors()
+    merges: Sequence[SiteMerge] = ()
 
     def to_document(self) -> dict[str, Any]:
         """As JSON: the line, and what the task waits for."""
@@ -226,11 +259,12 @@ def _paused(task: TaskStatus) -> list[Reason]:
 
 
 def _jobs(task: TaskStatus) -> list[Reason]:
-    """Jobs that wait for pilots, queue by queue."""
+    """Jobs that wait to be merged, site by site, and for pilots, queue by queue."""
     if task.status in COMMANDED:
         return []
-    lines = []
-    if delivering := sum(load.delivering for load in task.loads):
+    lines = [reason for merge in task.merges for reason in merge.reasons()]
+    unmerged = sum(merge.waiting + merge.merging for merge in task.merges)
+    if delivering := sum(load.delivering for load in task.loads) - unmerged:
         jobs = _count(delivering, "job has ended and waits", "jobs have ended and wait")
         lines.append(Reason("jobs", f"{jobs} until the outputs are where they are collected.", "idle"))
     for load in task.loads:

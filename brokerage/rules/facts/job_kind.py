@@ -32,7 +32,7 @@ class JobKind(IntEnum):
 KIND_NAMES = tuple(kind.label for kind in JobKind)
 """The name of every kind."""
 
-BUILT_KINDS = (JobKind.NORMAL, JobKind.SCOUT)
+BUILT_KINDS = (JobKind.NORMAL, JobKind.MERGE, JobKind.SCOUT)
 """Kinds of which jobs are made; no other one exists in the database before its feature is built."""
 
 LEAST_SCOUT_PRIORITY = 901

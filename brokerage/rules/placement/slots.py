@@ -153,7 +153,7 @@ class SlotsAt:
         cores = slot_cores(ask, queues.corecount[at_row])
         self._ask = ask
         self._cores = int(cores[0]) if ask.core_count == 0 else max(ask.core_count or 1, 1)
-        self._ram = _up(float(memory_mb(ask, cores)[0]) * compensation, RAM_STEP_MB, float(queues.maxrss[row]))
+        self._ram = rounded_up(float(memory_mb(ask, cores)[0]) * compensation, RAM_STEP_MB, float(queues.maxrss[row]))
         self._most_disk, self._most_time = float(queues.maxwdir[row]), float(queues.maxtime[row])
         self._work_mb = size_mb(ask.work_disk_count, ask.work_disk_unit)
         self._power = float(slot_power(ask, queues)[row])
@@ -172,8 +172,8 @@ class SlotsAt:
         return Slot(
             self._cores,
             self._ram,
-            _up(min(disk, self._most_disk) if self._most_disk else disk, DISK_STEP_MB, self._most_disk),
-            _up(self._walltime_s(input_bytes, n_events), WALLTIME_STEP_S, self._most_time),
+            rounded_up(min(disk, self._most_disk) if self._most_disk else disk, DISK_STEP_MB, self._most_disk),
+            rounded_up(self._walltime_s(input_bytes, n_events), WALLTIME_STEP_S, self._most_time),
         )
 
     def _walltime_s(self, input_bytes: int, n_events: int) -> float:
@@ -185,6 +185,6 @@ class SlotsAt:
         return job_walltime_s(self._ask, n_events, self._power) or 0.0
 
 
-def _up(need: float, step: int, limit: float) -> int:
+def rounded_up(need: float, step: int, limit: float) -> int:
     rounded = -(-int(-(-min(need, LARGEST_NEED) // 1)) // step) * step
     return int(min(rounded, limit)) if 0 < limit < rounded and need <= limit else rounded

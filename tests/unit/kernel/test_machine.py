@@ -15,12 +15,15 @@ from workqueues.states import (
     INPUT_DATASET,
     INPUT_FILE,
     INPUT_TYPES,
+    LOG_TYPES,
     MASTER_TYPES,
     OUTPUT_DATASET,
     OUTPUT_FILE,
     OUTPUT_TYPES,
+    PREMERGED_TYPES,
     TASK,
     TYPES,
+    WRITTEN_TYPES,
 )
 
 MACHINES = [TASK, INPUT_DATASET, OUTPUT_DATASET, INPUT_FILE, OUTPUT_FILE, EVENT, JOB]
@@ -150,7 +153,8 @@ def test_every_set_of_states_of_the_machines_is_one() -> None:
             name for kind in type(machine).__mro__ for name, of in vars(kind).items() if isinstance(of, Names | property)
         ):
             assert set() < set(getattr(machine, name)) < set(machine.states), f"{machine.name}.{name}"
-    assert INPUT_TYPES | OUTPUT_TYPES | ("tmpl_output", "tmpl_log") == TYPES
+    assert INPUT_TYPES | WRITTEN_TYPES | ("tmpl_output", "tmpl_log") == TYPES
+    assert set(OUTPUT_TYPES) | set(PREMERGED_TYPES) == set(WRITTEN_TYPES) > set(LOG_TYPES)
     assert set(MASTER_TYPES) < set(INPUT_TYPES)
 
 

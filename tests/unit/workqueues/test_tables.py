@@ -49,7 +49,7 @@ def test_every_supported_split_rule_can_be_read_back() -> None:
         "UE",
         "EI",
         "RO",
-    }  # done anyway, or when feeding
+    }  # done anyway, when feeding, or read by statements
     assert written - stored_only <= {*NUMBERS, *FLAGS}
 
 

@@ -41,13 +41,13 @@ def test_each_required_parameter_is_named_when_it_is_missing() -> None:
 
 def test_all_faults_come_at_once() -> None:
     task = generation()
-    task |= {"nFilesPerJobs": 2, "maxAttempt": "five", "ramCount": -1, "mergeOutput": True, "taskName": "x" * 300, "vo": "a\0b"}
+    task |= {"nFilesPerJobs": 2, "maxAttempt": "five", "ramCount": -1, "useSecrets": True, "taskName": "x" * 300, "vo": "a\0b"}
     with_item(task, 4, dataset="")
     assert faults(task) == {
         ("nFilesPerJobs", "unknown"),
         ("maxAttempt", "type"),
         ("ramCount", "range"),
-        ("mergeOutput", "not_supported_yet"),
+        ("useSecrets", "not_supported_yet"),
         ("taskName", "length"),
         ("vo", "characters"),
         ("jobParameters[4].dataset", "required"),
@@ -220,7 +220,7 @@ def test_a_fault_in_a_task_without_input(changes: Params, fault: tuple[str, str]
         (0, {"value": "--in ${IN} ${SN/M[__import__('os')]}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN} ${SN/M}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN/L[0]}"}, ("jobParameters[0].value", "template")),
-        (0, {"value": "--in ${IN} -l ${TRN_LOG0}"}, ("jobParameters[0].value", "not_supported_yet")),
+        (0, {"value": "--in ${IN} -l ${TRN_LOG0}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN} ${MAXEVENTS[0:1]}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${OUTPUT0}"}, ("jobParameters[0].value", "template")),
         (0, {"value": 5}, ("jobParameters[0].value", "type")),
@@ -365,7 +365,7 @@ def test_analysis_says_what_is_not_there_yet() -> None:
     found = faults(analysis())
     assert found == {
         ("transPath", "required"),
-        *((name, "not_supported_yet") for name in ("sourceURL", "mergeOutput", "buildSpec", "mergeSpec")),
+        *((name, "not_supported_yet") for name in ("sourceURL", "buildSpec")),
         ("jobParameters[0].value", "not_supported_yet"),
         ("jobParameters[4].expand", "not_supported_yet"),
         ("jobParameters[4].exclude", "not_supported_yet"),

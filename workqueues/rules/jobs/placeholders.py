@@ -34,7 +34,7 @@ LATER: Mapping[str, str] = MappingProxyType(
         "ORIGINPANDAID": "J23",
     }
 )
-"""Known placeholders that nothing fills yet, with the row that builds them; those that begin with TRN_ are of row J8."""
+"""Known placeholders that nothing fills yet, with the row that builds them."""
 
 
 class MalformedText(ValueError):
@@ -85,7 +85,7 @@ def placeholders(text: str) -> tuple[Placeholder, ...]:
 
 def row_of(name: str) -> str:
     """The row that builds the placeholder `name`; empty when it works or is unknown."""
-    return "J8" if name.startswith("TRN_") else LATER.get(name, "")
+    return LATER.get(name, "")
 
 
 def _literal(text: str) -> str:

@@ -36,6 +36,7 @@ class SplitRules:
     `stay_on_site`, `intermediate`: outputs are not collected at the nucleus. `use_scouts`: whether a few first jobs measure the
     task, or have done so; `n_scouts` of them, of which `scout_success_rate` tenths must succeed with `min_cpu_efficiency`
     percent; `target_output_gb`: nGBPerJob is then set so that the largest output of a job gets this size.
+    `merge_output`: outputs are merged, so many files, events or GB in a job.
     """
 
     files_per_job: int | None = None
@@ -80,6 +81,11 @@ class SplitRules:
     min_cpu_efficiency: int = 0
     scout_success_rate: int = 0
     target_output_gb: int | None = None
+    merge_output: bool = False
+    files_per_merge_job: int | None = None
+    max_files_per_merge_job: int | None = None
+    events_per_merge_job: int | None = None
+    gb_per_merge_job: int | None = None
 
     @property
     def scouting(self) -> bool:
@@ -127,6 +133,10 @@ NUMBERS: Mapping[str, str] = {
     "MC": "min_cpu_efficiency",
     "SS": "scout_success_rate",
     "TN": "target_output_gb",
+    "ZF": "files_per_merge_job",
+    "ZM": "max_files_per_merge_job",
+    "ZE": "events_per_merge_job",
+    "ZG": "gb_per_merge_job",
 }
 FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",
@@ -150,6 +160,7 @@ FLAGS: Mapping[str, str] = {
     "SO": "stay_on_site",
     "IN": "intermediate",
     "RR": "respect_split_rule",
+    "MO": "merge_output",
 }
 
 

@@ -6,15 +6,18 @@ Masters first, then secondary datasets, the numbered sequence and seeds, then ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
+from workqueues.rules.jobs import premerged
+from workqueues.rules.jobs.premerged import MERGE_LOG_STREAM
 from workqueues.rules.refine.contradictions import cuts_events
 from workqueues.rules.refine.templates import input_items, output_streams, records_of, sequence_of, uses
 from workqueues.rules.refine.types import DatasetFacts, DatasetPlan, Item, OutputTemplatePlan
 from workqueues.rules.task_parameters import TaskParameters
-from workqueues.states import INPUT_TYPES, OUTPUT_TYPES
+from workqueues.states import INPUT_TYPES, OUTPUT_TYPES, PREMERGED_TYPES
 
 SEED_DATASET = "pseudo_rndmseed"
 PSEUDO_DATASET = "pseudo_dataset"
@@ -29,8 +32,26 @@ def dataset_plans(items: Sequence[Item], task: TaskParameters, known: Mapping[st
     rows += _secondaries(items, task, known, last_master)
     if any(uses(item.value, "RNDMSEED") for item in items):
         rows.append(DatasetPlan(SEED_DATASET, "random_seed", "RNDMSEED", master_index=0, offset=offset_of(items, "RNDMSEED")))
-    rows += _outputs(items, task)
+    outputs = list(_outputs(items, task))
+    rows += outputs
+    if task.mergeOutput:
+        merged = {name for item in items if item.type in OUTPUT_TYPES and not item.merge_only for name in item.names}
+        rows += [_premerged(dataset, at_end=task.umNameAtEnd) for dataset in outputs if dataset.name in merged]
     return tuple(rows)
+
+
+def _premerged(dataset: DatasetPlan, *, at_end: bool) -> DatasetPlan:
+    """What jobs write whose outputs are merged into this dataset. It is kept no longer than what is transient."""
+    return replace(
+        dataset,
+        name=premerged.dataset_name(dataset.name, at_end=at_end),
+        type=f"{premerged.TYPE_PREFIX}{dataset.type}",  # type: ignore[arg-type]
+        stream_name=premerged.stream_name(dataset.stream_name),
+        attributes=",".join(filter(None, [dataset.attributes.removesuffix("tr=1").removesuffix(","), "tr=1"])),
+        container="",
+        storage_token="",
+        destination="",
+    )
 
 
 def template_plans(
@@ -38,7 +59,7 @@ def template_plans(
 ) -> tuple[OutputTemplatePlan, ...]:
     """How the files of each output are named."""
     index = {d.name: i for i, d in enumerate(datasets) if d.type not in INPUT_TYPES}
-    return tuple(
+    final = tuple(
         OutputTemplatePlan(
             dataset_index=index[item.names[0]],
             filename_template=item.file_name,
@@ -50,6 +71,37 @@ def template_plans(
         )
         for item in items
         if item.type in OUTPUT_TYPES
+    )
+    before = {d.stream_name: i for i, d in enumerate(datasets) if d.type in PREMERGED_TYPES}
+    if not before:
+        return final
+    only = {streams[item.path] for item in items if item.merge_only}
+    merged = [template for template in final if template.stream_name not in only]
+    return (*(_merged_file(t, only) for t in final), *(_premerged_file(t, datasets, before) for t in merged))
+
+
+def _merged_file(template: OutputTemplatePlan, only: Collection[str]) -> OutputTemplatePlan:
+    """How the files of the template are named by merge jobs, which have streams of their own (`only`).
+
+    What jobs call their files says nothing of these, and the logs are one output more where merge jobs have another log.
+    """
+    if template.stream_name in only:
+        return template
+    merged_log = template.out_type == "log" and MERGE_LOG_STREAM in only
+    return replace(template, source_name="", out_type="output" if merged_log else template.out_type)
+
+
+def _premerged_file(
+    template: OutputTemplatePlan, datasets: Sequence[DatasetPlan], before: Mapping[str, int]
+) -> OutputTemplatePlan:
+    """How the files are named that are merged into those of the template; `before`: their datasets by stream."""
+    return replace(
+        template,
+        dataset_index=before[premerged.stream_name(datasets[template.dataset_index].stream_name)],
+        filename_template=premerged.file_name(template.filename_template),
+        stream_name=premerged.stream_name(template.stream_name),
+        serial_nr=0,
+        out_type=f"{premerged.TYPE_PREFIX}{template.out_type}",  # type: ignore[arg-type]
     )
 
 

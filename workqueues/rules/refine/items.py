@@ -25,6 +25,8 @@ from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
 
 PSEUDO_NAMES = ("seq_number", "pseudo_dataset")
 """Dataset names that stand for numbered records, not for files."""
+MERGE_LOG = "log_merge"
+"""The parameter that is the item of the log of merge jobs."""
 MOST_ITEMS = 1000
 """Most items in one list, and most datasets in one item."""
 MOST_DATASETS = 10_000
@@ -45,15 +47,20 @@ KEYS = {key: parameter for model in MODELS.values() for key, parameter in parame
 
 
 def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Problem]]:
-    """All items that can be read, in order, those of `log` last, and what is wrong with the others."""
+    """All items that can be read, in order, those of `log` and `log_merge` last, and what is wrong with the others."""
     items: list[Item] = []
     problems: list[Problem] = []
     vo = params.get("vo")
     own = f"{vo}:" if vo and isinstance(vo, str) else ""
     names = text = 0
-    for field, several in (("jobParameters", _listed(params.get("jobParameters"))), ("log", _logs(params.get("log")))):
+    lists = (
+        ("jobParameters", _listed(params.get("jobParameters"))),
+        ("log", _logs(params.get("log"))),
+        (MERGE_LOG, _merge_log(params.get(MERGE_LOG))),
+    )
+    for field, several in lists:
         if several is None:
-            wanted = "a list of items" if field == "jobParameters" else "an item or a list of items"
+            wanted = {"jobParameters": "a list of items", MERGE_LOG: "an item"}.get(field, "an item or a list of items")
             problems.append(problem(field, "type", f"expected {wanted}, found {found(params.get(field))}"))
             continue
         if len(several) > MOST_ITEMS:
@@ -61,7 +68,7 @@ def read_items(params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Pro
         for path, raw in several[:MOST_ITEMS]:
             if len(problems) >= MOST_PROBLEMS:
                 return _with_streams(items), [*problems, problem(path, "more", "further items were not looked at")]
-            item, wrong = _item(path, raw, own, in_log=field == "log")
+            item, wrong = _item(path, raw, own, in_log=field != "jobParameters")
             problems += wrong
             names += len(item.names) if item else 0
             text += len(item.value) if item else 0
@@ -102,6 +109,10 @@ def _logs(raw: object) -> list[tuple[str, object]] | None:
     if raw is None or isinstance(raw, Mapping):
         return [("log", raw)] if raw else []
     return [(f"log[{i}]", item) for i, item in enumerate(raw)] if isinstance(raw, list | tuple) else None
+
+
+def _merge_log(raw: object) -> list[tuple[str, object]] | None:
+    return [(MERGE_LOG, raw)] if isinstance(raw, Mapping) and raw else [] if not raw else None
 
 
 def _item(path: str, raw: object, own: str, in_log: bool) -> tuple[Item | None, list[Problem]]:
@@ -149,6 +160,7 @@ def _item(path: str, raw: object, own: str, in_log: bool) -> tuple[Item | None, 
         source_name=keys.get("sourceName", ""),
         destination=keys.get("destination", ""),
         transient=keys.get("transient", False),
+        merge_only=path == MERGE_LOG or keys.get("mergeOnly", False),
     )
     return item, [*problems, *wrong, *more]
 
@@ -260,7 +272,7 @@ def command_line(items: Sequence[Item], stream_of: Mapping[str, str]) -> str:
     """All visible texts in order, joined by blanks; `stream_of` maps the path of an output to its placeholder's name."""
     text = ""
     for item in items:
-        if item.hidden or not item.on_command_line:
+        if item.hidden or item.merge_only or not item.on_command_line:
             continue
         value = item.value
         if item.type in OUTPUT_TYPES:

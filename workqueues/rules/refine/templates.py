@@ -16,8 +16,11 @@ from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.file_names import bad_middle_name
 from workqueues.rules.jobs.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate, compiled_name
 from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
+from workqueues.rules.jobs.premerged import MERGE_LOG_STREAM, STREAM_PREFIX
 from workqueues.rules.refine.attributes import OF_A_MASTER, shown
 from workqueues.rules.refine.contradictions import MOST_RECORDS, cuts_events, n_records
+from workqueues.rules.refine.items import MERGE_LOG
+from workqueues.rules.refine.merge_spec import check_merging
 from workqueues.rules.refine.types import MOST_LISTED, Item
 from workqueues.rules.task_parameters import TaskParameters
 from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
@@ -31,11 +34,13 @@ Faults = Iterator[tuple[str, str, str]]
 
 
 def output_streams(items: Iterable[Item]) -> Mapping[str, str]:
-    """Path of each output and log to its stream: OUTPUT0, OUTPUT1, ..., LOG0, ... in the order of definition."""
+    """Path of each output and log to its stream: OUTPUT0, OUTPUT1, ..., LOG0, ... in the order of definition, and LOG_MERGE."""
     streams: dict[str, str] = {}
     counts = dict.fromkeys(OUTPUT_TYPES, 0)
     for item in items:
-        if item.type in OUTPUT_TYPES:
+        if item.path == MERGE_LOG:
+            streams[item.path] = MERGE_LOG_STREAM
+        elif item.type in OUTPUT_TYPES:
             streams[item.path] = f"{item.type.upper()}{counts[item.type]}"
             counts[item.type] += 1
     return streams
@@ -68,6 +73,7 @@ def check_items(items: Sequence[Item], task: TaskParameters) -> list[Problem]:
         _first_events(items, task),
         _names(items, task),
         _texts(items, task),
+        check_merging(task, items, output_streams(items)),
     )
     return [problem(*fault) for fault in islice(chain.from_iterable(rules), MOST_LISTED + 1)]
 
@@ -319,7 +325,8 @@ def _texts(items: Sequence[Item], task: TaskParameters) -> Faults:
     """Every placeholder on the command line can be filled."""
     numbers = {*NUMBERS, *(item.stream for item in items if item.type == "pseudo_input")}
     streams = {item.stream for item in items if item.type == "input"}
-    known = {*streams, *numbers, *output_streams(items).values(), TASK_ID, MIDDLE_NAME}
+    written = output_streams(item for item in items if not item.merge_only).values()
+    known = {*streams, *numbers, *written, TASK_ID, MIDDLE_NAME}
     strange: set[str] = set()
     for item in items:
         text = item.value.rpartition("=")[0] if item.type in OUTPUT_TYPES else item.value
@@ -350,6 +357,8 @@ def _texts(items: Sequence[Item], task: TaskParameters) -> Faults:
 def _unknown(name: str, known: Iterable[str]) -> tuple[str, str]:
     if row_of(name):
         return "not_supported_yet", f"the placeholder {name} is not supported yet"
+    if name.startswith(STREAM_PREFIX):
+        return "template", f"{name} stands for files that are merged, which only the jobParameters of mergeSpec know"
     if name == "SEQNUMBER":
         return "template", "SEQNUMBER needs an item for the dataset seq_number"
     near = nearest(name, known)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from broker_site.foundation.kernel.verdict import Problem
 from workqueues.rules.task_parameters import TaskParameters
-from workqueues.states import MASTER_TYPES, OUTPUT_TYPES, DatasetType, OutputType
+from workqueues.states import MASTER_TYPES, OUTPUT_TYPES, DatasetType, OutputType, PremergedType
 
 MOST_LISTED = 500
 """Problems that one answer lists; whatever looks for them stops there."""
@@ -24,7 +24,7 @@ class Item:
     template of an output's or log's names. `offset` counts serials, seeds, records or events, by type. `on_command_line` is
     false in `log`. `attributes`: of an input, as the dataset's row has them; `n_records`: length of a sequence; `source_name`:
     what the payload calls an output; `destination`: where its dataset goes when the task has ended;
-    `transient`: it is removed a while later.
+    `transient`: it is removed a while later; `merge_only`: only jobs that merge outputs write it.
     """
 
     path: str
@@ -45,6 +45,7 @@ class Item:
     source_name: str = ""
     destination: str = ""
     transient: bool = False
+    merge_only: bool = False
 
 
 class OutputName(NamedTuple):
@@ -159,7 +160,7 @@ class OutputTemplatePlan:
     filename_template: str
     stream_name: str
     serial_nr: int = 0
-    out_type: OutputType = "output"
+    out_type: OutputType | PremergedType = "output"
     source_name: str = ""
     optional: bool = False
 

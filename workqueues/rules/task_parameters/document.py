@@ -91,6 +91,7 @@ class TaskParameters(BaseModel):
     # What the task reads, and how it is cut into jobs.
     jobParameters: JobParameters = parameter("Items of the payload's command line, in order.", required=True)
     log: Logs = parameter("Item, or list of items, for the logs of the jobs.")
+    log_merge: Logs = parameter("Item for the log of merge jobs; then they merge the logs of the others too.")
     noInput: Flag = flag("The task reads no dataset; numbered pseudo files stand for its jobs.")
     nFiles: Whole = number("How many files of the master dataset are used; without input: how many jobs.", low=1)
     nEvents: Whole = number("How many events of the master dataset are used; without input: events in all.", low=1, high=10**12)
@@ -176,8 +177,8 @@ class TaskParameters(BaseModel):
     workDiskUnit: str = text("kB, MB or GB.", "work_disk_unit", pattern=SIZE_UNIT)
     ioIntensity: Amount = number("Input and output for each second and core, in ioIntensityUnit.", column="io_intensity")
     ioIntensityUnit: str = text("Unit of ioIntensity.", "io_intensity_unit", pattern=r"kBPerS")
-    mergeCoreCount: Whole = number("Cores of a merge job.", row="J8")
-    mergeRamCount: Whole = number("Memory of a merge job.", row="J8")
+    mergeCoreCount: Whole = number("Cores of a merge job; one when absent.", column="merge_core_count", high=1000)
+    mergeRamCount: Whole = number("Memory of a merge job, MB; 2000 when absent, and at least.", column="merge_ram_count")
     retryRamOffset: Whole = number("Memory after a failure: at least this.", row="J21", code="RX")
     retryRamStep: Whole = number("Memory after a failure: in steps of this.", row="J21", code="RY")
     retryRamMax: Whole = number("Memory after a failure: at most this.", row="J21", code="RZ")
@@ -248,13 +249,17 @@ class TaskParameters(BaseModel):
     )
 
     # Merging.
-    mergeOutput: Flag = flag("Outputs are merged by jobs of the task itself.", row="J8", code="MO")
-    mergeSpec: dict[str, Any] | None = parameter("How merge jobs run.", row="J8")
-    umNameAtEnd: Flag = flag("Names of unmerged datasets.", row="J8")
-    nFilesPerMergeJob: Amount = number("Files a merge job.", row="J8", code="ZF")
-    nEventsPerMergeJob: Amount = number("Events a merge job.", row="J8", code="ZE")
-    nGBPerMergeJob: Amount = number("GB a merge job.", row="J8", code="ZG")
-    nMaxFilesPerMergeJob: Amount = number("Most files a merge job.", row="J8", code="ZM")
+    mergeOutput: Flag = flag("Outputs are merged by jobs of the task itself, where they were made.", code="MO")
+    mergeSpec: dict[str, Any] | None = parameter("How merge jobs run: `transPath`, `jobParameters`; without it files are joined.")
+    umNameAtEnd: Flag = flag("Datasets of unmerged files end in .panda.um, and do not begin with panda.um.")
+    nFilesPerMergeJob: Whole = number("Files of an output that a merge job joins.", low=1, high=1000, code="ZF")
+    nEventsPerMergeJob: Whole = number("Events that a merge job joins, one unmerged file at least.", low=1, code="ZE")
+    nGBPerMergeJob: Whole = number(
+        "GB of the largest output that a merge job joins; 5 when absent.", low=1, high=10_000, code="ZG"
+    )
+    nMaxFilesPerMergeJob: Whole = number(
+        "Most files of an output that a merge job joins; 50 when absent.", low=1, high=1000, code="ZM"
+    )
 
     # Builds, pre-processing, scouts.
     buildSpec: dict[str, Any] | None = parameter("A job that compiles the user's sources first.", row="J26", code="UB")

@@ -42,7 +42,6 @@ class Item(BaseModel):
     include: str = text("Only files whose names match.", row="J26")
     exclude: str = text("No files whose names match.", row="J26")
     check: Flag = flag("The dataset is checked for consistency.", row="J9")
-    mergeOnly: Flag = flag("Output of merge jobs only.", row="J8")
     es_only: Flag = flag("Only on the command line of event-service jobs.", row="J13")
 
 
@@ -101,6 +100,7 @@ class Written(Template):
     dataset: Given = text("Name of the dataset.", required=True)
     offset: Whole = number("Serial numbers begin at 1 + offset.", high=2_000_000_000)
     allowNoOutput: Flag = flag("A missing output is no error.")
+    mergeOnly: Flag = flag("Only merge jobs write it, of mergeOutput; their log is log_merge.")
     transient: Flag = flag("The dataset is removed a while after the end of the task.")
     destination: str = text(
         "Storage endpoint to which the dataset is copied when the task has ended.", length=DATASET["destination"]
