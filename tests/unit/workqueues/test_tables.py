@@ -41,6 +41,7 @@ def test_every_supported_split_rule_can_be_read_back() -> None:
     written = {p.code for p in TASK_PARAMETERS.values() if p.code and p.supported}
     stored_only = {
         "US",
+        "DF",
         "SO",
         "LC",
         "MD",
