@@ -18,17 +18,31 @@ from typing import Any
 from django.db.models import Q
 
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.roof.demo_life import Hand, shown, unshown, wanted
 from broker_site.roof.supervisor.sites_apart import mirrored
 from brokerage.models import Job, JobRetryHistory, StorageEndpoint
-from examples.demo.campaign import FILES_OF_EVENTS, prefix, tasks
-from examples.demo.check import Registered, check_histogram, check_storage
+from examples.demo.campaign import FILES_OF_EVENTS, LINES_TO_MERGE, life_tasks, prefix, tasks
+from examples.demo.check import Registered, check_histogram, check_lines, check_storage
 from workqueues.models import CatalogueFile, Task
 from workqueues.states import MASTER_TYPES, TASK
 
 PACE: Mapping[tuple[str, str, str], float] = {
     **{
         ("agents", f"PERIOD_{name}", "jedi"): 1.0
-        for name in ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "storage", "transfer")
+        for name in (
+            "refine",
+            "feed",
+            "assign",
+            "generate",
+            "command",
+            "wake",
+            "reap",
+            "finish",
+            "storage",
+            "transfer",
+            "assess",
+            "merge",
+        )
     },
     ("transfers", "BACKOFF", "jedi"): 2.0,
     ("transfers", "BACKOFF_MAX", "jedi"): 20.0,
@@ -82,6 +96,8 @@ class Verdict:
     lost: int
     retried: int
     queues: Mapping[str, int]
+    shown: Mapping[str, str]
+    """What each task beside the campaign shows, by name."""
     problems: Sequence[str] = field(default=())
 
 
@@ -116,22 +132,27 @@ class Client:
 
 
 def submit(client: Client, run: str) -> list[int]:
-    """Submit the three tasks, each a child of the one before: their ids."""
-    return [int(client.call("tasks/", task, key=f"{prefix(run)}{n}")["id"]) for n, task in enumerate(tasks(run))]
+    """Submit the three tasks, each a child of the one before, and those beside them: their ids."""
+    documents = [*tasks(run), *life_tasks(run)]
+    return [int(client.call("tasks/", task, key=f"{prefix(run)}{n}")["id"]) for n, task in enumerate(documents)]
 
 
 def follow(client: Client, ids: Sequence[int], show: Callable[[list[Progress]], None], limit_s: float) -> None:
-    """Look until every task has ended. CampaignFailed when one does not end done, or not in time."""
-    end = time.monotonic() + limit_s
+    """Look until every task has ended, and give commands meanwhile. CampaignFailed when one ends otherwise than it should, or not
+    in time.
+    """
+    end, hand = time.monotonic() + limit_s, Hand(client)
     while True:
         progress = [_progress(client.call(f"tasks/{task_id}/")) for task_id in ids]
         show(progress)
+        for one in progress:
+            hand.act(one.task_id, one.name, one.status)
         if all(p.status in TASK.final for p in progress):
             break
         if time.monotonic() > end:
             raise CampaignFailed("not done in time: " + ", ".join(f"{p.name} is {p.status}" for p in progress))
         time.sleep(LOOK_S)
-    if bad := [f"{p.name} ended {p.status}" for p in progress if p.status != "done"]:
+    if bad := [f"{p.name} ended {p.status}" for p in progress if p.status != wanted(p.name)]:
         raise CampaignFailed("; ".join(bad))
 
 
@@ -153,7 +174,7 @@ def verdict(ids: Sequence[int], run: str) -> Verdict:
     directories = {name: Path(path) for name, path in StorageEndpoint.objects.exclude(path="").values_list("name", "path")}
     with mirrored(prefix(run)) as mirrors:
         folders = {**directories, **mirrors}
-        lost = [*check_storage(registered, folders, prefix(run)), *_histogram(registered, folders)]
+        lost = [*check_storage(registered, folders, prefix(run)), *_histogram(registered, folders), *_lines(registered, folders)]
     jobs = Job.objects.filter(task_id__in=ids)
     queues = Counter(jobs.filter(status="finished").values_list("computing_queue__name", flat=True))
     retried = JobRetryHistory.objects.filter(task_id__in=ids).count()
@@ -166,7 +187,8 @@ def verdict(ids: Sequence[int], run: str) -> Verdict:
         lost=len(lost),
         retried=retried,
         queues=dict(sorted(queues.items())),
-        problems=[*lost, *broken],
+        shown=shown(ids),
+        problems=[*lost, *broken, *unshown(ids)],
     )
 
 
@@ -177,6 +199,13 @@ def _registered(run: str) -> Iterator[Registered]:
     columns = ("lfn", "fsize", "checksum", "replicas__storage", "replicas__path", "dataset__name")
     for lfn, size, checksum, storage, path, dataset in copies.values_list(*columns):
         yield Registered(lfn, size, checksum, storage, path or "", dataset)
+
+
+def _lines(registered: Sequence[Registered], folders: Mapping[str, Path]) -> list[str]:
+    try:
+        return check_lines([entry for entry in registered if ".MERGED." in entry.lfn], folders, LINES_TO_MERGE)
+    except (OSError, KeyError, ValueError) as error:
+        return [f"the merged lines cannot be read: {error}"]
 
 
 def _histogram(registered: Sequence[Registered], folders: Mapping[str, Path]) -> list[str]:

@@ -122,7 +122,7 @@ def _ended(claim: JobClaim, end: str | Exception) -> Answer:
         raise _over(claim)
     if isinstance(end, Exception):
         raise end
-    if end == "transferring":
+    if end in JOB.settled:
         end = "finished"  # for its pilot the job is over: its outputs have been taken over
     if end == "finished":
         ask_back(claim.pilot)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from broker_site.foundation.kernel.registry import nearest
 from brokerage.models import ComputingQueue, Job, Pilot, QueueStorage, StorageEndpoint
@@ -16,7 +16,9 @@ from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import StorageRoot
 from brokerage.queries.signed_places import storage_key
 from brokerage.rules.dispatch.stranding import HANDS_OUT
+from brokerage.states import JOB
 from workqueues.models import File
+from workqueues.states import PREMERGED_TYPES
 
 FRESH_S = 1.0
 """How old the kept facts of queues may be: a queue taken offline hands out jobs no longer than this."""
@@ -119,13 +121,14 @@ def storage_roots() -> dict[str, StorageRoot | RemoteRoot]:
 
 
 def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, object]]:
-    """For each (job, epoch) of the queue: finished, if what was reported under that epoch is registered, be it only the log; live
-    while that lease runs; else gone.
+    """For each (job, epoch) of the queue: finished, if what was reported under that epoch is registered, be it only the log, or
+    outputs that could not be merged; live while that lease runs; else gone.
     """
     jobs = Job.objects.filter(id__in=[job_id for job_id, _ in pairs], computing_queue__name=queue)
     by_id = {j.id: j for j in jobs.only("id", "epoch", "status", "ended_at")}
     ended = [job_id for job_id, job in by_id.items() if job.ended_at and job.status != "finished"]
-    with_log = set(File.objects.filter(out_job_id__in=ended, status="finished").values_list("out_job_id", flat=True))
+    registered = Q(status="finished") | Q(type__in=PREMERGED_TYPES, checksum__gt="")
+    with_log = set(File.objects.filter(registered, out_job_id__in=ended).values_list("out_job_id", flat=True))
     return [
         {"job_id": job_id, "epoch": epoch, "outcome": _outcome(by_id[job_id], epoch, job_id in with_log)}
         for job_id, epoch in pairs
@@ -136,7 +139,7 @@ def outcomes(pairs: Sequence[tuple[int, int]], queue: str) -> list[dict[str, obj
 def _outcome(job: Job, epoch: int, log_registered: bool) -> str:
     if job.epoch != epoch:
         return "gone"
-    if job.status == "transferring":
+    if job.status in JOB.settled:
         return "finished"
     if job.ended_at is None:
         return "live"

@@ -10,11 +10,22 @@ FOLDER = Path(__file__).resolve().parent
 SOFTWARE = FOLDER / "software"
 FILES_OF_EVENTS = 20
 """Jobs of the first task, each with one file."""
+LINES_TO_MERGE = 12
+"""Jobs of the task that merges its outputs, each with one line."""
 
 
 def tasks(run: str) -> list[dict[str, Any]]:
     """The three task documents in order, every `{run}` in them replaced: names of tasks, datasets and files of this run only."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted((FOLDER / "tasks").glob("*.json"))]
+    return _documents("tasks", run)
+
+
+def life_tasks(run: str) -> list[dict[str, Any]]:
+    """Four more, by themselves: one hungry for memory, one that merges, one to be paused and one to be aborted."""
+    return _documents("life", run)
+
+
+def _documents(folder: str, run: str) -> list[dict[str, Any]]:
+    texts = [path.read_text(encoding="utf-8") for path in sorted((FOLDER / folder).glob("*.json"))]
     return [json.loads(text.replace("{run}", run)) for text in texts]
 
 

@@ -68,6 +68,19 @@ def check_histogram(merged: Mapping[str, Any], files: int, events_per_file: int 
     return problems
 
 
+def check_lines(merged: Sequence[Registered], folders: Mapping[str, Path], n: int) -> list[str]:
+    """Problems of the files that merge the outputs of `n` jobs, each a line with its number: missing, doubled or unknown."""
+    found: Counter[str] = Counter()
+    for entry in {entry.lfn: entry for entry in merged}.values():  # of each one copy
+        found.update((folders[entry.storage] / entry.place).read_text("ascii").splitlines())
+    wanted = {str(number) for number in range(1, n + 1)}
+    problems = [f"line {number} of the merged files is missing" for number in sorted(wanted - set(found), key=int)]
+    problems += [f"line {number} of the merged files was never written" for number in sorted(set(found) - wanted)]
+    return problems + [
+        f"line {number} of the merged files is there {times} times" for number, times in found.items() if times > 1
+    ]
+
+
 def check_storage(registered: Sequence[Registered], folders: Mapping[str, Path], prefix: str) -> list[str]:
     """Problems of the files of one run, whose names begin with `prefix`: missing, doubled, wrong or unknown to the register.
 

@@ -17,6 +17,7 @@ from brokerage.ledger.transfers.moves import TransferMove, move_transfers
 from brokerage.models import ComputingQueue, Job, JobInput, JobRetryHistory, JobSpec, Transfer
 from brokerage.queries.invariants import look
 from brokerage.queries.job_document import job_document
+from brokerage.queries.pilots import outcomes
 from brokerage.rules.dispatch.settlement import JobVersion, Report
 from brokerage.rules.facts.job_kind import JobKind
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
@@ -95,6 +96,8 @@ def test_a_merge_job_that_fails_three_times_costs_its_jobs_and_their_inputs_run_
     assert set(Job.objects.filter(status="cancelled").values_list("sub_status", flat=True)) == {"merge_failed"}
     reason = Job.objects.filter(status="cancelled").values_list("result__error_code", flat=True)
     assert set(reason) == {"MERGE_FAILED"}
+    pairs = list(Job.objects.filter(status="cancelled").values_list("id", "epoch"))
+    assert {o["outcome"] for o in outcomes(pairs, "ALPHA")} == {"finished"}, "no pilot takes away what is registered"
     assert set(File.objects.filter(type__startswith="trn_").values_list("status", "attempt_nr")) == {("failed", 3)}
     assert set(File.objects.filter(task=task, type="pseudo_input").values_list("status", "attempt_nr", "failed_attempt")) == {
         ("ready", 1, 0)

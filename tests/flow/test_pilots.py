@@ -17,10 +17,11 @@ from pytest_django.live_server_helper import LiveServer
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.roof.demo_life import unshown
 from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint
 from brokerage.queries.signed_places import storage_key
-from examples.demo.campaign import FILES_OF_EVENTS, SOFTWARE, prefix, tasks
-from examples.demo.check import Registered, check_histogram, check_storage
+from examples.demo.campaign import FILES_OF_EVENTS, LINES_TO_MERGE, SOFTWARE, life_tasks, prefix, tasks
+from examples.demo.check import Registered, check_histogram, check_lines, check_storage
 from tests.builders import grid, submitted
 from tests.flow.steps import mark_storages
 from tests.storage_server.serving import Serving
@@ -29,7 +30,7 @@ from workqueues.models import CatalogueFile, Replica, Task
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).resolve().parents[2]
 EVENTS = 200
-AGENTS = ("refine", "feed", "assign", "generate", "assess", "command", "wake", "reap", "finish", "storage")
+AGENTS = ("refine", "feed", "assign", "generate", "assess", "merge", "command", "wake", "reap", "finish", "storage")
 
 
 @contextmanager
@@ -128,3 +129,20 @@ def test_the_demo_campaign_ends_done_with_every_file_where_it_is_registered(
     histogram = json.loads((folders[merged.storage] / merged.place).read_bytes())
     assert check_histogram(histogram, FILES_OF_EVENTS, EVENTS) == []
     assert all(job.computing_queue.name == "BETA" for job in failed)
+
+
+def test_real_pilots_climb_the_memory_ladder_and_merge_what_they_made(
+    live_server: LiveServer, tmp_path: Path, queues: list[ComputingQueue]
+) -> None:
+    set_override("jobbroker", "RETRY_PAUSE", 0.1, who="test", why="scouts run out of memory")
+    documents = [document for document in life_tasks("t2") if document["taskName"].endswith((".hungry", ".merged"))]
+    hungry, merged = (submitted(document) for document in documents)
+    with pilots(live_server.url, queues, tmp_path):
+        found = run_until_ended([str(document["taskName"]) for document in documents], 90)
+    why = list(Task.objects.values_list("task_name", "status", "error_dialog"))
+    assert set(found.values()) == {"done"}, (why, (tmp_path / "ALPHA.log").read_text()[-2000:])
+    assert unshown([hungry.id, merged.id]) == []
+    folders = {"ALPHA_DISK": tmp_path / "storage" / "ALPHA"}
+    files = registered("t2")
+    assert check_storage(files, folders, prefix("t2")) == []
+    assert check_lines([entry for entry in files if ".MERGED." in entry.lfn], folders, LINES_TO_MERGE) == []

@@ -74,6 +74,8 @@ class Command(BaseCommand):
     def _tell(self, verdict: demo.Verdict, seconds: float) -> None:
         for problem in verdict.problems:
             self.stdout.write(f"problem: {problem}")
+        for name, sentence in verdict.shown.items():
+            self.stdout.write(f"{name}: {sentence}")
         work = ", ".join(f"{name} {n}" for name, n in verdict.queues.items())
         self.stdout.write(f"jobs finished at {work}; {verdict.retried} retries")
         self.stdout.write(f"{seconds:.1f} s in all")
