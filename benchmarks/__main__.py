@@ -9,7 +9,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 
-from benchmarks import brokerage, cycle, dispatch, flow, generation, reports, transfers
+from benchmarks import agents, brokerage, cycle, dispatch, flow, generation, reports, transfers
 from benchmarks.server import shared_tables
 
 NAMES: dict[str, ModuleType] = {
@@ -17,6 +17,7 @@ NAMES: dict[str, ModuleType] = {
     "reports": reports,
     "brokerage": brokerage,
     "cycle": cycle,
+    "agents": agents,
     "generation": generation,
     "flow": flow,
     "transfers": transfers,
@@ -30,6 +31,7 @@ ALL = (
     ("reports", "--http"),
     ("brokerage",),
     ("cycle",),
+    ("agents",),
     ("generation",),
     ("flow",),
     ("transfers",),

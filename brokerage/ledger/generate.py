@@ -22,8 +22,10 @@ from broker_site.foundation.kernel.machine import NEW
 from broker_site.foundation.sql.copying import cell, copy_lines, escaped
 from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
+from brokerage.ledger.retry_history import record_followers
 from brokerage.ledger.transfers.incomplete_logs import clean_logs
 from brokerage.ledger.transfers.new_jobs import AwaitedInput, ask_for_input
+from brokerage.models.job import RETRY_RELATION
 from brokerage.queries.usable_input import max_files_of, usable_input
 from brokerage.rules.facts.job_kind import JobKind, priority_of
 from brokerage.rules.placement.input_ways import InputWay
@@ -157,7 +159,7 @@ def generate(
         )
         copy_lines("workqueues_file", _OUTPUT, lines)
         count_outputs(datasets, written, who)
-        _record_retries(task_id, made)
+        record_followers(task_id, ((old, job.id) for job in made for old in job.previous_jobs), RETRY_RELATION)
         if task.status == "ready":
             scouts = made[0].kind is JobKind.SCOUT
             started = task.start_time or Now()
@@ -297,23 +299,3 @@ def _use_inputs(task_id: int, jobs: Sequence[NewJob]) -> None:
             cursor.execute(_USE, values)
         if cursor.rowcount != len(tracked):
             raise Stale(f"{len(tracked) - cursor.rowcount} of {len(tracked)} files are no longer picked")
-
-
-def _record_retries(task_id: int, jobs: Sequence[NewJob]) -> None:
-    """Old job -> new job for every master file that an earlier job gave back.
-
-    The origin is the smallest one recorded for the old job.
-    """
-    pairs = sorted({(previous, j.id) for j in jobs for previous in j.previous_jobs})
-    if not pairs:
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO brokerage_jobretryhistory (task_id, old_job_id, new_job_id, origin_job_id, relation_type)
-            SELECT %s, v.old, v.new, COALESCE(
-                (SELECT min(h.origin_job_id) FROM brokerage_jobretryhistory h WHERE h.new_job_id = v.old), v.old), 'retry'
-            FROM unnest(%s::bigint[], %s::bigint[]) AS v(old, new) ON CONFLICT DO NOTHING
-            """,
-            [task_id, [p[0] for p in pairs], [p[1] for p in pairs]],
-        )

@@ -18,7 +18,8 @@ from broker_site.foundation.kernel.machine import NEW
 from brokerage.ledger.generate import count_outputs
 from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
-from brokerage.models import Job, JobChange, JobInput, JobRetryHistory, JobSpec
+from brokerage.ledger.retry_history import record_followers
+from brokerage.models import Job, JobChange, JobInput, JobSpec
 from brokerage.models.job import MERGE_RELATION
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.placement.merge_groups import PRIORITY, PremergedFile, merge_slot
@@ -179,11 +180,7 @@ def _insert(run_id: str, task: Task, jobs: Sequence[_MergeJob], who: str) -> Non
         JobChange(job_id=job.id, old=NEW, new="activated", epoch=0, who=who[:128], why=_why(job)) for job in jobs
     )
     File.objects.bulk_create(file for job in jobs for file in job.outputs)
-    JobRetryHistory.objects.bulk_create(
-        JobRetryHistory(task_id=task.id, old_job_id=id_, new_job_id=job.id, origin_job_id=id_, relation_type=MERGE_RELATION)
-        for job in jobs
-        for id_ in job.group.merged_ids
-    )
+    record_followers(task.id, [(id_, job.id) for job in jobs for id_ in job.group.merged_ids], MERGE_RELATION)
     count_outputs(datasets, written, who)
     tell_after_commit(Counter(job.group.queue_id for job in jobs))
 

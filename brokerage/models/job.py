@@ -16,7 +16,7 @@ from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 
 NOTES = 1000
-MERGE_RELATION = "merge"
+MERGE_RELATION, RETRY_RELATION = "merge", "retry"
 """Relation of a job to the one that merges its outputs; others are those of tries."""
 READABLE = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC))
 """Times that every reader can hold, in every time zone."""

@@ -17,7 +17,7 @@ from benchmarks.server import Bench
 from broker_site.roof.embedded import Services, attached
 
 ROOT = Path(__file__).resolve().parents[2]
-WITHOUT_REFERENCE = {"cycle"}
+WITHOUT_REFERENCE = {"cycle", "agents"}
 
 TINY = [
     run.split()
@@ -27,6 +27,7 @@ TINY = [
         "reports --jobs 40 --clients 2 --rounds 1",
         "reports --jobs 40 --http --together 4 --rounds 1",
         "cycle --tasks 5 --queues 8 --jobs 50",
+        "agents --tasks 40 --jobs 400",
         "generation --files 50 --rounds 1",
         "brokerage --queues 20 --rounds 1",
         "flow --tasks 2 --jobs 8 --pilots 4 --run 0.01 --finished 20 --rounds 1",

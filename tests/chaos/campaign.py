@@ -17,6 +17,8 @@ from typing import Any
 VO = "demo"
 QUEUES: Mapping[str, int] = {"ALPHA": 3, "BETA": 2, "GAMMA": 2, "DELTA": 1}
 """Computing queue -> pilots there."""
+MERGING, FAILING = 1, 2
+"""Tasks by number: one merges its outputs; in one the first try of every file fails, as `sort` merges two files at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,23 @@ def _write(campaign: Campaign, lfn: str, storage: str, dice: random.Random) -> I
 
 def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]:
     """Compressed time, and the policy: (app, component, key, value)."""
-    agents = ("refine", "feed", "assign", "generate", "command", "wake", "reap", "finish", "storage", "transfer", "evict")
+    agents = (
+        "refine",
+        "feed",
+        "assign",
+        "generate",
+        "assess",
+        "merge",
+        "command",
+        "wake",
+        "reap",
+        "finish",
+        "storage",
+        "transfer",
+        "evict",
+    )
     yield "jedi", "agents", "CLAIM", campaign.claim_s
-    for agent in agents:
+    for agent in (*agents, "transfer", "evict"):
         yield "jedi", "agents", f"PERIOD_{agent}", 0.5
     # Lost jobs make other policies avoid a queue for hours; what is tested here is that nothing is lost, not where it goes.
     for activity in ("production", "analysis"):
@@ -126,7 +142,9 @@ def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]
 def task_parameters(campaign: Campaign, task: int) -> dict[str, Any]:
     """What is submitted for the n-th task: every second one is production, the others are a user's."""
     name = f"chaos{task}"
-    return {
+    options = "--batch-size=${ATTEMPTNR} " if task == FAILING else ""
+    more = {"mergeOutput": True, "nFilesPerMergeJob": 10} if task == MERGING else {}
+    return more | {
         "taskName": name,
         "userName": "demo",
         "vo": VO,
@@ -145,6 +163,6 @@ def task_parameters(campaign: Campaign, task: int) -> dict[str, Any]:
         "log": {"type": "template", "param_type": "log", "dataset": f"{name}.log", "value": f"{name}.log.${{SN}}.tgz"},
         "jobParameters": [
             {"type": "template", "param_type": "output", "dataset": f"{name}.out", "value": f"--output={name}.out.${{SN}}.txt"},
-            {"type": "template", "param_type": "input", "dataset": dataset(task), "value": "${IN/S}"},
+            {"type": "template", "param_type": "input", "dataset": dataset(task), "value": f"{options}${{IN/S}}"},
         ],
     }

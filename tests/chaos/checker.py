@@ -37,6 +37,8 @@ MARKER = ".gridbroker-storage"
 """What marks the root of a storage."""
 COLLECTED = {"transferring": ("transferring", "finished", "failed")}
 """What becomes of a job whose outputs were on their way when it was settled."""
+UNMERGED = ("merging", "cancelled", "closed")
+"""What becomes of a job whose outputs others merge, until they have, and where they cannot."""
 TRANSACTION_S = 10.0
 """Times written by one transaction are those of its beginning or of its statements: at most so far apart."""
 REFUSED = (401, 409)
@@ -189,6 +191,7 @@ def check_reports(database: Database, findings: Findings, history: Sequence[dict
         "SELECT out_job_id, lfn, fsize, checksum FROM workqueues_file WHERE out_job_id IS NOT NULL AND status = 'finished'"
     ):
         outputs[job].add(tuple(facts))
+    merged = {row[0] for row in database.rows("SELECT out_job_id FROM workqueues_file WHERE type LIKE 'trn_%'")}
     taken: dict[int, set[int]] = defaultdict(set)
     for line in history:
         job, epoch, answer = line["job"], line["epoch"], line["answer"]
@@ -197,7 +200,8 @@ def check_reports(database: Database, findings: Findings, history: Sequence[dict
         if answer == 200:
             taken[job].add(epoch)
             now_epoch, now = jobs.get(job, (None, None))
-            if now_epoch != epoch or now not in COLLECTED.get(line["recorded"], (line["recorded"],)):
+            later = (*COLLECTED.get(line["recorded"], (line["recorded"],)), *(UNMERGED if job in merged else ()))
+            if now_epoch != epoch or now not in later:
                 findings.add("e", "an acknowledged settlement is not in the database", [name])
             told = {(o["lfn"], o["size"], o["checksum"]) for o in line["outputs"]}
             if (now == "finished" or line.get("status") == "failed") and told != outputs[job]:

@@ -144,7 +144,8 @@ WHERE t.ended_at IS NOT NULL AND j.ended_at IS NULL;
 
 -- i: a job without a decision of its task to assign it
 SELECT j.id FROM brokerage_job j LEFT JOIN brokerage_jobspec s ON s.job_id = j.id
-LEFT JOIN brokerage_decision x ON x.id = s.decision_id AND x.task_id = j.task_id AND x.outcome = 'assign' WHERE x.id IS NULL;
+LEFT JOIN brokerage_decision x ON x.id = s.decision_id AND x.task_id = j.task_id AND x.outcome = 'assign'
+WHERE x.id IS NULL AND j.kind <> 4;  -- a job that merges runs where the others ran
 
 -- k: counters of a dataset are not those of its files
 SELECT d.id FROM workqueues_dataset d LEFT JOIN workqueues_file f ON f.dataset_id = d.id GROUP BY d.id
