@@ -68,7 +68,8 @@ WHERE f.out_job_id IS NOT NULL AND f.status = 'finished' AND NOT f.no_output
 SELECT c.id FROM workqueues_cataloguefile c JOIN workqueues_cataloguedataset cd ON cd.id = c.dataset_id
 JOIN workqueues_dataset d ON d.dataset_name = cd.name AND d.type IN ('output', 'log')
 JOIN workqueues_file f ON f.dataset_id = d.id AND f.lfn = c.lfn JOIN brokerage_job j ON j.id = f.out_job_id
-WHERE c.moving <> (j.status = 'transferring');
+WHERE c.moving <> (j.status = 'transferring')
+  AND EXISTS (SELECT FROM workqueues_replica r WHERE r.file_id = c.id);  -- one that was withdrawn has no copy left
 
 -- e: a wish is open whose transfer is over
 SELECT w.id FROM brokerage_transferwish w JOIN brokerage_transfer t ON t.id = w.transfer_id
@@ -86,7 +87,8 @@ SELECT min(id) FROM brokerage_transfer WHERE ended_at IS NULL GROUP BY file_id, 
 -- e: the catalogue has a file of an output dataset that no finished job made
 SELECT DISTINCT c.id FROM workqueues_cataloguefile c JOIN workqueues_cataloguedataset cd ON cd.id = c.dataset_id
 JOIN workqueues_dataset d ON d.dataset_name = cd.name AND d.type IN ('output', 'log')
-WHERE NOT EXISTS (SELECT 1 FROM workqueues_file f WHERE f.dataset_id = d.id AND f.lfn = c.lfn AND f.status = 'finished');
+WHERE NOT EXISTS (SELECT 1 FROM workqueues_file f WHERE f.dataset_id = d.id AND f.lfn = c.lfn AND f.status = 'finished')
+  AND EXISTS (SELECT FROM workqueues_replica r WHERE r.file_id = c.id);
 
 -- f: a final job with a lease, or a holder without an end of lease
 SELECT id FROM brokerage_job

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from django.contrib.postgres.functions import TransactionNow
 from django.db.models import F
 
 from broker_site.foundation import gdpconfig
@@ -28,9 +29,9 @@ from brokerage.mover.bandwidth import Bandwidth
 from brokerage.mover.process import Mover
 from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
-from tests.flow.steps import BAD, end, try_take
+from tests.flow.steps import BAD, end, let_confirm, try_take
 from tests.moving import marked_grid, stored_files
-from workqueues.models import Replica
+from workqueues.models import Replica, Task, TaskThrottle
 from workqueues.rules.jobs.file_names import copy_path
 
 NAMES = ("ALPHA", "BETA", "GAMMA", "DELTA")
@@ -188,7 +189,11 @@ class Scene:
                     end_copies(mover.name, ends)
 
     def pass_time(self) -> None:
-        """What rests is due, and claims of the dead are over."""
+        """What rests is due, files that are looked for too, and claims of the dead are over."""
+        Task.objects.filter(next_look_at__isnull=False).update(next_look_at=F("next_look_at") - AN_HOUR * 24)
+        Task.objects.exclude(locked_by="").update(locked_time=TransactionNow() - timedelta(seconds=1))
+        TaskThrottle.objects.filter(until__isnull=False).update(until=F("until") - AN_HOUR * 24)
+        let_confirm()
         Transfer.objects.filter(next_at__isnull=False).update(next_at=F("next_at") - AN_HOUR * 24)
         Transfer.objects.filter(claimed_until__isnull=False).update(claimed_until=F("claimed_until") - AN_HOUR)
         LocalCopy.objects.filter(claimed_until__isnull=False).update(claimed_until=F("claimed_until") - AN_HOUR)

@@ -210,17 +210,21 @@ class DataOnTheMove(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             if self.scene is not None:
-                self._heal()
+                self.heal()
                 counted["transfers"] += Transfer.objects.count()
                 counted["merges"] += Job.objects.filter(kind=JobKind.MERGE, status="finished").count()
                 holds.in_the_end(self.scene)
+                self.look_in_the_end()
         finally:
             transaction.set_rollback(True)
             self._undone.__exit__(None, None, None)
             gdpconfig.reading.forget()
             self._folder.cleanup()
 
-    def _heal(self) -> None:
+    def look_in_the_end(self) -> None:
+        """For machines that know more that must hold then."""
+
+    def heal(self) -> None:
         """Everything is back, and everybody works until nothing is left to do."""
         scene = self.now
         for name in scene.names:
@@ -238,10 +242,10 @@ class DataOnTheMove(RuleBasedStateMachine):
             for name in scene.names:
                 while scene.take(name):
                     scene.settle(scene.leases[-1], well=True)
-            if self._quiet():
+            if self.quiet():
                 return
 
-    def _quiet(self) -> bool:
+    def quiet(self) -> bool:
         waiting = Task.objects.filter(ended_at=None).exists() or TransferWish.objects.filter(closed_at=None).exists()
         waiting = waiting or Replica.objects.filter(state="deleting").exists()
         return not waiting and not Transfer.objects.filter(ended_at=None).exists()
