@@ -79,7 +79,7 @@ class TaskParameters(BaseModel):
     transPath: Given = text("The transformation: a path below the site's software area.", "trans_path", required=True)
     container_name: str = text("Image in which the payload runs; our own pilot has none.", "container_name")
     sourceURL: str = text("Where the user's sources are.", row="J26")
-    fixedSandbox: str = text("Archive of the sources, at resubmission.", row="J23")
+    fixedSandbox: str = text("Archive of the sources, at resubmission.", row="J26")
     multiStepExec: dict[str, Any] | None = parameter("Payload in several steps.", row="U5")
     osInfo: str = text("Operating system of the submitting host; informative.", length=200)
 
