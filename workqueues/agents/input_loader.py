@@ -37,7 +37,9 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
     empty = []
     rows = Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, excluded=False)
     for dataset in sorted(rows, key=lambda d: (d.master_id is not None, d.id)):
-        p = plans[dataset.dataset_name, dataset.type]
+        p = plans.get((dataset.dataset_name, dataset.type))
+        if p is None:
+            continue  # all of it was processed before it was no input any more
         files = input_files.of(p)
         if p.type == "input" and not (p.master or files):
             empty.append(p.name)

@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.guards import page_requires
+from broker_site.foundation.access.jsonbody import decode
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
@@ -54,12 +55,14 @@ CHANGES = "parameters of the task with their new values; null takes one away"
 
 
 def _of_changes(command: Command) -> list[str]:
+    """What the interface's description says of the changes that a command takes."""
     names = ", ".join(f"`{name}`" for name in CHANGEABLE if name not in not_yet())
-    return [
-        "With `changes` it runs on with other parameters, and its inputs are read again as by incexec. These may change: "
-        f"{names}, and `dsForXXX`, a list of further datasets for the stream XXX. Any other, or one that breaks a rule, is answered "
-        "with 422, and nothing changes."
-    ] * command.changeable
+    text = (
+        "With `changes` it goes on with other parameters, and its inputs are read again as by incexec. These may change: "
+        f"{names}, and `dsForXXX`, further datasets for the stream XXX. Any other, or one that breaks a rule, is answered with "
+        "422, and nothing changes."
+    )
+    return [text] if command.changeable else []
 
 
 def rest_view(command: Command) -> Callable[..., HttpResponseBase]:
@@ -90,7 +93,7 @@ def _typed(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        changes = read_body(text.encode())
+        changes = decode(text.encode())
     except Refused as wrong:
         raise Refused(422, "Changes not readable", f"changes: {wrong.detail}") from None
     if not isinstance(changes, dict):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from broker_site.foundation.agency.look import look_after_commit
@@ -25,9 +24,11 @@ def retry_children(parent: Task, who: str) -> int:
     with what is new, and so are its own children then. One that only follows its parent is defined anew if it has ended. Those
     that ended badly are left alone.
     """
-    inferred = InputWriter.objects.filter(writer_id=parent.id).values("task_id")
-    children = Task.objects.select_for_update(no_key=True).filter(Q(parent_tid=parent.id) | Q(id__in=inferred))
-    tasks = list(children.exclude(id=parent.id).exclude(status__in=TASK.spoilt).order_by("id"))
+    named = Task.objects.filter(parent_tid=parent.id).values_list("id", flat=True)
+    inferred = InputWriter.objects.filter(writer_id=parent.id).values_list("task_id", flat=True)
+    ids = {*named, *inferred} - {parent.id}
+    children = Task.objects.select_for_update(no_key=True).filter(id__in=ids)
+    tasks = list(children.exclude(status__in=TASK.spoilt).order_by("id"))
     reads = _reading(parent, tasks)
     n = 0
     for child in tasks:

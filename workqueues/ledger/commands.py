@@ -90,7 +90,7 @@ def command(task_id: int, name: str, who: str, comment: str = "", changes: Mappi
         task = Task.objects.select_for_update(no_key=True).get(id=task_id)
         row = COMMANDS[name]
         asked = looked_at(task, changes) if changes else NOTHING
-        if not asked.differences and (task.status == row.target or changes and task.status == COMMANDS["incexec"].target):
+        if not asked.differences and (task.status == row.target or (changes and task.status == COMMANDS["incexec"].target)):
             return task
         if not row.suits(task.status, quarantined=task.quarantined_at is not None):
             raise NotAllowed("task", task.status, row.target)

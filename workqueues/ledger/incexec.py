@@ -12,13 +12,14 @@ from django.db.models import F
 from workqueues.ledger.children import retry_children
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.commands import DONE, refuse_retry, reopen, standing
-from workqueues.ledger.moves import move_dataset, move_task
+from workqueues.ledger.define import insert_dataset
+from workqueues.ledger.moves import datasets_born, move_dataset, move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picked_files import return_picked
 from workqueues.models import Dataset, File, Task
 from workqueues.queries.datasets import written_names
 from workqueues.queries.writers import writer_of
-from workqueues.rules.refine import TaskPlan
+from workqueues.rules.refine import DatasetPlan, TaskPlan
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import INPUT_DATASET, INPUT_FILE, INPUT_TYPES, MUTABLE, TASK
 
@@ -67,13 +68,39 @@ def refine_again(run_id: str, task_id: int, plan: TaskPlan, who: str) -> None:
     """Bring the input datasets of a claimed task up to its plan: defined, to be fed. What it reads no more is left out."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        rows = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES).order_by("id")
+        rows = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id")
         known = {(row.dataset_name, row.type): row for row in rows}
+        datasets: list[Dataset] = []
         for planned in plan.datasets:
-            row = known.get((planned.name, planned.type))
-            if row is not None and row.n_files_wanted != planned.n_files:
-                Dataset.objects.filter(id=row.id).update(n_files_wanted=planned.n_files)
+            row = known.pop((planned.name, planned.type), None)
+            if row is None:
+                row = insert_dataset(task_id, task.vo, planned, datasets)
+                datasets_born([row], who, "an input of the task now")
+            elif planned.type in INPUT_TYPES:
+                _follow(row, planned, who)
+            datasets.append(row)
+        for row in known.values():
+            if row.type in INPUT_TYPES and not row.excluded:
+                _leave_out(row, who)
         move_task(task, "defined", who, "refined again", error_dialog="")
+
+
+def _follow(row: Dataset, planned: DatasetPlan, who: str) -> None:
+    """An input is one of the plan: as much of it as that says; one that was left out comes back."""
+    back = row.excluded
+    if back or row.n_files_wanted != planned.n_files:
+        Dataset.objects.filter(id=row.id).update(n_files_wanted=planned.n_files, excluded=False)
+    if back:
+        row.refresh_from_db()
+        move_dataset(row, "toupdate", who, "an input of the task again")
+
+
+def _leave_out(row: Dataset, who: str) -> None:
+    """An input is none of the plan: what was not processed of it does not count any more."""
+    if row.status in INPUT_DATASET.accepting("close"):
+        move_dataset(row, "done", who, "no input of the task any more")
+    if row.n_files_finished < row.n_files or not row.n_files:
+        Dataset.objects.filter(id=row.id).update(excluded=True)
 
 
 def read_again(run_id: str, task_id: int, who: str, why: str) -> None:

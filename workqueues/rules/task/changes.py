@@ -17,7 +17,7 @@ from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.jobs.split_rule import rewritten
 from workqueues.rules.refine import TaskDocument, planned_columns, read_task
-from workqueues.rules.task_parameters import TASK_PARAMETERS
+from workqueues.rules.task_parameters import TASK_PARAMETERS, stream_of
 
 CHANGEABLE = (
     "site", "cloud", "includedSite", "excludedSite", "nFilesPerJob", "nGBPerJob", "nFiles", "nEvents", "ignoreMissingInDS",
@@ -25,7 +25,9 @@ CHANGEABLE = (
     "nEsConsumers", "nMaxFilesPerJob", "noInputPooling", "nEventsPerWorker", "nJumboJobs", "avoidVP", "allowInputLAN",
     "useLocalIO", "noLoopingCheck", "maxCoreCount", "onlyTagsForFC", "useZipToPin", "noAutoPause",
 )  # fmt: skip
-"""Those of the document first, then those of practice. One that does not work yet is refused as at a submission."""
+"""Those of the document first, then those of practice; dsFor with a stream may change too. One that does not work yet is refused
+as at a submission.
+"""
 
 FREE = ("uniqueTaskName", "allowTaskDuplication")
 """What a submission says of itself and not of the work: it may differ in a repeated one."""
@@ -123,7 +125,7 @@ def change(params: Mapping[str, Any], changes: Mapping[str, Any], split_rule: st
 
 
 def _refusals(differences: tuple[ParameterChange, ...], path: str) -> Iterator[Problem]:
-    for name in (d.name for d in differences if d.name not in CHANGEABLE):
+    for name in (d.name for d in differences if not (d.name in CHANGEABLE or stream_of(d.name))):
         near = "" if name in TASK_PARAMETERS else nearest(name, CHANGEABLE)
         hint = f"; the nearest that may is {near}" if near else "; submit a new task"
         yield problem(path + name[:100], "unchangeable", f"may not change when a task is run again{hint}")

@@ -189,7 +189,7 @@ COMMANDS: Mapping[str, Command] = {
             event="extend",
             title="Run a task again on what is new in its input",
             before="Read the inputs again and run what is new in them, with what was given up, lost or not used.",
-            during="being run again with what is new in its input",
+            during="being run again with new input",
             after="What was processed stays as it is; outputs go to the same datasets, and their numbers go on. "
             "With nothing new and nothing left it ends as it was.",
             notice="The inputs are read again: new files are added, and those that were given up or lost are tried again.",
@@ -205,7 +205,7 @@ COMMANDS: Mapping[str, Command] = {
             event="extend",
             title="Read the input of a task again",
             before="Read the inputs again, as they are in the catalogue now, and run what is new in them or left.",
-            during="being run again with what is new in its input",
+            during="being run again with new input",
             after="It is an incremental execution without changes; priority, share and children follow as they do there.",
             notice="New files of the inputs are added, and those that were given up or lost are tried again.",
             confirmed=False,
