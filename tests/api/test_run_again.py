@@ -44,6 +44,7 @@ def test_incexec_with_changes_is_accepted_and_audited(ada: Person, state: str) -
         "user:ada", 'sole incexec: more; changed: nEvents 80 (was 40), includedSite ["ALPHA"]'
     )  # fmt: skip
     row = Audit.objects.get(act="task.incexec")
+    assert row.before is not None and row.after is not None
     assert row.before["parameters"] == {"nEvents": 40, "includedSite": None, "nFilesPerJob": None}
     assert row.after["parameters"] == {"nEvents": 80, "includedSite": ["ALPHA"], "nFilesPerJob": None}
 

@@ -17,7 +17,7 @@ from workqueues.ledger.submit import note_key
 from workqueues.models import Task
 from workqueues.queries.tasks import newest_named
 from workqueues.rules.jobs.activity import activity_of
-from workqueues.rules.task.changes import change, differing
+from workqueues.rules.refine.changes import change, differing
 from workqueues.rules.task.commands import COMMANDS
 
 AGAIN = COMMANDS["incexec"]

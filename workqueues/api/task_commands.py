@@ -28,7 +28,7 @@ from workqueues.api.serializers import CommandAsked, TaskShown
 from workqueues.api.tasks import visible_task
 from workqueues.ledger.commands import check_right, command_task
 from workqueues.models import Task
-from workqueues.rules.task.changes import CHANGEABLE
+from workqueues.rules.refine.changes import CHANGEABLE
 from workqueues.rules.task.commands import Command
 from workqueues.rules.task_parameters import not_yet
 

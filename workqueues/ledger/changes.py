@@ -13,7 +13,7 @@ from broker_site.foundation.outside_data import problem
 from workqueues.models import Task, TaskParams
 from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.refine import production_wishes, read_task
-from workqueues.rules.task.changes import Changed, change
+from workqueues.rules.refine.changes import Changed, change
 
 
 def looked_at(task: Task, changes: Mapping[str, Any], path: str = "changes.") -> Changed:

@@ -33,7 +33,7 @@ from workqueues.queries.ranges import GIVEN_BACK
 from workqueues.queries.shares import share_anew
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
-from workqueues.rules.task.changes import NOTHING, Changed
+from workqueues.rules.refine.changes import NOTHING, Changed
 from workqueues.rules.task.commands import COMMANDS, Command, Right
 from workqueues.rules.task.retry import Step, first_open_step
 from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, TASK

@@ -16,7 +16,9 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.jobs.split_rule import rewritten
-from workqueues.rules.refine import TaskDocument, planned_columns, read_task
+from workqueues.rules.refine.plan import planned_columns
+from workqueues.rules.refine.types import TaskDocument
+from workqueues.rules.refine.validate import read_task
 from workqueues.rules.task_parameters import TASK_PARAMETERS, stream_of
 
 CHANGEABLE = (
