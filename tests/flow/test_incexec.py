@@ -12,7 +12,10 @@ from broker_site.foundation.kernel.verdict import Problem
 from brokerage.models import ComputingQueue, Job
 from tests.builders import catalogue_dataset, grid, more_files, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
+from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.commands import command
+from workqueues.ledger.incexec import carry_out_incexec
+from workqueues.ledger.moves import Stale
 from workqueues.models import CatalogueDataset, Dataset, DatasetChange, File, Task, TaskChange
 
 pytestmark = pytest.mark.django_db
@@ -305,3 +308,92 @@ def test_every_move_of_an_input_dataset_says_why() -> None:
     assert [new for new, _ in moves] == ["defined", "ready", "done", "toupdate", "ready", "done"]
     assert ("toupdate", "its files are to be read again") in moves
     assert status(task) == "done"
+
+
+def test_a_production_task_keeps_its_place() -> None:
+    (queue,) = grid("ALPHA")
+    task = ended_task(queue, prodSourceLabel="managed")
+    assert status(task) == "done"
+    more_files("in.data", "in.data.9")
+    command(task.id, "incexec", "user:ada")
+    run_agents()
+    assert run_jobs(queue) == 1
+    run_agents()
+    assert status(task) == "done"
+    assert TaskChange.objects.filter(task_id=task.id, new="assigning").count() == 1
+
+
+def test_jobs_of_an_exhausted_task_go_on_while_its_input_is_read_again() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    task = submitted(reading("t", "in.data"))
+    run_agents()
+    held = take(queue)
+    Task.objects.filter(id=task.id).update(status="exhausted", old_status="running")
+    more_files("in.data", "in.data.9")
+    command(task.id, "incexec", "user:ada", changes={"nFilesPerJob": 1})
+    run_agents(1, names=["command", "refine"])
+    end(held)
+    run_agents()
+    run_jobs(queue)
+    run_agents()
+    assert status(task) == "done"
+    assert Job.objects.filter(status="finished").count() == 3, "two that were there, and one for the new file"
+    assert set(File.objects.filter(type="input").values_list("status", "attempt_nr")) == {("finished", 1)}
+
+
+def test_two_agents_at_once_carry_it_out_once() -> None:
+    (queue,) = grid("ALPHA")
+    task = ended_task(queue)
+    command(task.id, "incexec", "user:ada")
+    assert len(claim_tasks("command:first", 60, ["toincexec"], 5)) == 1
+    run_agents(1, names=["command"])
+    assert status(task) == "toincexec", "somebody has it"
+    carry_out_incexec("command:first", task.id, 3, "agent:command")
+    with pytest.raises(Stale):
+        carry_out_incexec("command:first", task.id, 3, "agent:command")
+    assert (status(task), task.attempt_nr) == ("rerefine", 1)
+
+
+def test_a_parent_that_ended_badly_must_be_retried_first() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 2)
+    parent = submitted(reading("a", "in.data"))
+    child = submitted(reading("b", "a.OUT", parentTaskName="a"))
+    run_agents()
+    command(parent.id, "kill", "user:ada")
+    run_agents(3)
+    assert (status(parent), status(child)) == ("aborted", "aborted")
+    command(child.id, "incexec", "user:ada")
+    run_agents(1)
+    assert status(child) == "aborted"
+    assert child.error_dialog == f"not retried: its parent, task {parent.id}, is aborted; retry that first"
+
+
+def test_a_dataset_that_somebody_else_has_by_now_leaves_the_task_as_it_was() -> None:
+    (queue,) = grid("ALPHA")
+    task = ended_task(queue)
+    CatalogueDataset.objects.filter(name="t.OUT").update(owner="eve")
+    command(task.id, "incexec", "user:ada")
+    run_agents(1)
+    assert (status(task), "belongs to another user" in task.error_dialog) == ("done", True)
+    assert set(Dataset.objects.values_list("status", flat=True)) == {"done"}
+
+
+def test_what_was_recorded_of_a_merge_holds_when_it_goes_on() -> None:
+    (queue,) = grid("ALPHA")
+    task = ended_task(queue, mergeOutput=True, nFilesPerMergeJob=2)
+    for _ in range(3):
+        run_agents()
+        run_jobs(queue)
+    run_agents()
+    assert status(task) == "done"
+    before = outputs()
+    more_files("in.data", "in.data.8", "in.data.9")
+    command(task.id, "incexec", "user:ada")
+    for _ in range(4):
+        run_agents()
+        run_jobs(queue)
+    run_agents()
+    assert status(task) == "done"
+    assert set(outputs()) > set(before)
