@@ -9,7 +9,10 @@ import pytest
 from brokerage.models import ComputingQueue, Job
 from tests.builders import catalogue_dataset, grid, more_files, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
+from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.commands import command
+from workqueues.ledger.feed import finish_feeding
+from workqueues.ledger.moves import Stale
 from workqueues.models import Dataset, File, Task
 
 pytestmark = pytest.mark.django_db
@@ -130,6 +133,21 @@ def test_a_child_that_still_runs_reads_again_when_all_else_is_through() -> None:
     settle(queue)
     assert [status(t) for t in (first, child)] == ["done", "done"]
     assert finished_inputs(child) == 2
+
+
+def test_a_child_that_is_just_being_fed_waits_for_its_parent_instead() -> None:
+    (queue,) = grid("ALPHA")
+    first, child, _ = chain(queue, bad=1)
+    run_agents(1, names=["command"])
+    command(child.id, "incexec", "user:ada", "sole incexec")
+    run_agents(1, names=["command", "refine"])
+    assert len(claim_tasks("feed:early", 60, ["defined"], 5)) == 1, "it saw that the parent had ended"
+    command(first.id, "retry", "user:ada")
+    run_agents(1, names=["command"])
+    with pytest.raises(Stale):
+        finish_feeding("feed:early", child.id, "ready", "agent:feed")
+    settle(queue)
+    assert (status(first), status(child), finished_inputs(child)) == ("done", "done", 2)
 
 
 def test_a_child_that_only_follows_its_parent_is_judged_anew() -> None:

@@ -35,7 +35,11 @@ def retry_children(parent: Task, who: str) -> int:
         why = f"its parent, task {parent.id}, is run again"
         if child.id in reads:
             n += _mark(reads[child.id])
-            n += child.status in TASK.accepting("extend") and _extend(child, who, why)
+            if child.status in TASK.accepting("extend"):
+                _extend(child, who, why)
+                n += 1
+            elif child.status == "defined":
+                _interrupt(child)
         elif child.status in TASK.accepting("restart") and child.parent_tid == parent.id:
             move_task(child, "registered", who, why, old_status="", start_time=None, frozen_time=None, error_dialog="")
             n += 1
@@ -62,7 +66,12 @@ def _mark(dataset_ids: Iterable[int]) -> int:
     return Dataset.objects.filter(id__in=dataset_ids).exclude(state=MUTABLE).update(state=MUTABLE)
 
 
-def _extend(child: Task, who: str, why: str) -> bool:
+def _interrupt(child: Task) -> None:
+    """Whoever feeds the child may have found its parent at its end: it is looked at anew."""
+    Task.objects.filter(id=child.id).update(locked_by="", locked_time=None)
+
+
+def _extend(child: Task, who: str, why: str) -> None:
     command = COMMANDS["incexec"]
     move_task(
         child,
@@ -77,4 +86,3 @@ def _extend(child: Task, who: str, why: str) -> bool:
         error_dialog=why,
     )
     look_after_commit("command")
-    return True

@@ -71,7 +71,7 @@ def test_a_rule_that_came_after_the_task_does_not_refuse_its_changes() -> None:
         ({"nEvents": 80}, {"nEvents": 80}),
         ({"ramCount": None}, {"ramCount": None}),
         ({"nFiles": None, "noEmail": False}, {}),
-        ({"uniqueTaskName": True, "allowTaskDuplication": True}, {}),
+        ({"uniqueTaskName": True, "allowTaskDuplication": True, "userName": None}, {}),
         ({"architecture": None}, {}),
         ({"jobParameters": []}, {"jobParameters": []}),
     ],

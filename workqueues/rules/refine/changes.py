@@ -31,8 +31,8 @@ CHANGEABLE = (
 as at a submission.
 """
 
-FREE = ("uniqueTaskName", "allowTaskDuplication")
-"""What a submission says of itself and not of the work: it may differ in a repeated one."""
+FREE = ("uniqueTaskName", "allowTaskDuplication", "userName")
+"""What a submission says of itself and not of the work: it may differ in a repeated one, whose owner is the same."""
 
 LONGEST_VALUE = 60
 
