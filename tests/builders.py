@@ -56,6 +56,14 @@ def catalogue_dataset(
     return dataset
 
 
+def more_files(dataset: str, *lfns: str, events: int = 10) -> None:
+    """New files of a dataset of the catalogue."""
+    row = CatalogueDataset.objects.get(name=dataset)
+    for lfn in lfns:
+        file = CatalogueFile.objects.create(dataset=row, lfn=lfn, fsize=1000, checksum="00000001", n_events=events)
+        Replica.objects.create(file=file, storage="ALPHA_DISK")
+
+
 def parameters(name: str = "t1", **more: Any) -> dict[str, Any]:
     """Valid parameters of a task without input; more parameters replace or, when None, remove these."""
     params: dict[str, Any] = {

@@ -19,6 +19,12 @@ class TaskMachine(Machine):
     working = generating | ("pending",)
     """It has work left that counts at its nucleus (facts on tasks 1.1.1, on the brokerage 5)."""
 
+    unread = Names("registered rerefine")
+    """Its parameters are to be read, for the first time or again."""
+
+    spoilt = Names("aborted aborting broken tobroken failed")
+    """It is not run again with its parent (facts on commands 3.2, children)."""
+
     judged = generating | ("throttled", "preprocessing")
     """Its inputs may be through (facts on timeouts and endings 5.1)."""
 
@@ -36,7 +42,7 @@ class TaskMachine(Machine):
         """No site or queue passed when it was last looked at; the next look has a time."""
         return self.brokered | ("pending",)
 
-    commanded = Names("aborting finishing toretry")
+    commanded = Names("aborting finishing toretry toincexec")
     """A command was accepted and is not yet carried out."""
 
     merging = generating | ("pending", "scouted", "throttled", "finishing", "exhausted")
@@ -306,6 +312,9 @@ PREMERGED_TYPES = Names(get_args(PremergedType))
 
 WRITTEN_TYPES = OUTPUT_TYPES | PREMERGED_TYPES
 """Those that jobs write to."""
+
+MUTABLE = "mutable"
+"""The word for an input to which files may still come, as its writer is run again; in place of the catalogue's (`state`)."""
 
 LOG_TYPES = Names("log trn_log")
 """Those that hold the logs of jobs."""

@@ -33,7 +33,7 @@ from workqueues.agents import achieve, feed, refine, wake  # noqa: F401 - declar
 from workqueues.states import TASK
 
 for _duty in (
-    AgentDuty("refine", OFTEN_S, ("registered",), "turns parameters into datasets, templates and needs"),
+    AgentDuty("refine", OFTEN_S, TASK.unread, "turns parameters into datasets, templates and needs"),
     AgentDuty("feed", OFTEN_S, ("defined",), "brings the files of the inputs in"),
     AgentDuty("assign", OFTEN_S, ("assigning",), "chooses the nucleus that collects the outputs"),
     AgentDuty("generate", OFTEN_S, TASK.generating, "chooses queues and makes jobs"),

@@ -15,6 +15,7 @@ from workqueues.catalogue.outputs import close_outputs
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import carry_out_finish, carry_out_kill, carry_out_retry, kill_children
 from workqueues.ledger.holds import kick_children
+from workqueues.ledger.incexec import carry_out_incexec
 from workqueues.models import Task
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import TASK
@@ -32,6 +33,9 @@ def carry_out(run: Run, task: Task) -> bool:
     """Do what can be done of one claimed task's command: whether it is done."""
     if task.status == "toretry":
         carry_out_retry(run.id, task.id, task.params.task_params.get("maxAttempt") or 3, run.who)
+        return True
+    if task.status == "toincexec":
+        carry_out_incexec(run.id, task.id, task.params.task_params.get("maxAttempt") or 3, run.who)
         return True
     live = live_jobs(task.id)
     if not live:

@@ -18,6 +18,7 @@ from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import kill_children
 from workqueues.ledger.finish import end_task, note_progress, prepare_task
 from workqueues.ledger.holds import kick_children
+from workqueues.ledger.incexec import read_again
 from workqueues.ledger.lifetimes import limit_lifetimes
 from workqueues.ledger.validation import lose_absent_outputs
 from workqueues.models import Task
@@ -45,6 +46,9 @@ def finish(run: Run) -> int:
 def prepare(run: Run, task: Task) -> bool:
     """Close the inputs of one claimed task if it is through and no job of it lives: whether it was."""
     readiness = ready_to_finish(task.status, dataset_counts(task.id))
+    if readiness.target == "defined" and not live_jobs(task.id):
+        read_again(run.id, task.id, run.who, readiness.reason)
+        return True
     if readiness.target != "prepared" or live_jobs(task.id):
         release(task.id, run.id)
         return False

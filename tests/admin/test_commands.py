@@ -44,6 +44,16 @@ def status(task: Task) -> str:
     return task.status
 
 
+def test_selected_tasks_are_run_again_on_what_is_new(root: Client) -> None:
+    ended, live = (submitted(parameters(f"t{n}")) for n in range(2))
+    Task.objects.filter(id=ended.id).update(status="aborting")
+    Task.objects.filter(id=ended.id).update(status="aborted", ended_at="2026-01-01T00:00:00Z")
+    said = act(root, "incexec", ended, live)
+    assert said[0] == "1 tasks are being run again with new input."
+    assert "incexec is accepted in" in said[1]
+    assert (status(ended), status(live)) == ("toincexec", "registered")
+
+
 def test_kill_finish_and_retry_go_through_the_ledger(root: Client) -> None:
     killed, finished, retried = (submitted(parameters(f"t{n}")) for n in range(3))
     Task.objects.filter(id=retried.id).update(status="aborting")

@@ -237,14 +237,6 @@ def test_a_unique_name_is_taken_once(ada: Person, olga: Person) -> None:
     assert ada.submit(parameters("four", uniqueTaskName=True, prodSourceLabel="test") | one).status_code == 201, "another label's"
 
 
-def test_a_unique_name_of_an_ended_task_would_be_run_again_which_is_not_built(ada: Person) -> None:
-    unique = parameters("one", uniqueTaskName=True)
-    first = ada.submit(unique).json()["id"]
-    Task.objects.filter(id=first).update(status="aborting")
-    Task.objects.filter(id=first).update(status="aborted", ended_at="2026-01-01T00:00:00Z")
-    assert faults(ada.submit(unique)) == {("uniqueTaskName", "not_supported_yet")}
-
-
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [

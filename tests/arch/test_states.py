@@ -37,7 +37,7 @@ MOVES = {
         "_WRITE",
     ): "the moves to starting and running, in one statement with the lease: the hot path",
     ("workqueues/ledger/submit.py", "submit"): "a task is born",
-    ("workqueues/ledger/define.py", "_datasets"): "datasets are born",
+    ("workqueues/ledger/define.py", "insert_dataset"): "datasets are born",
     ("workqueues/ledger/outputs.py", "_make_concrete"): "concrete datasets are born",
     ("workqueues/ledger/feed.py", "add_files"): "input files are born, by COPY",
     ("brokerage/ledger/reservation.py", "_pick_seeds"): f"ready -> picked; {_FILES}",

@@ -227,7 +227,8 @@ def test_a_lost_file_that_reappears_is_found_again(queue: ComputingQueue, tmp_pa
     assert FileChange.objects.get(old="lost").why == "it is there again"
 
 
-def test_a_retry_of_the_task_looks_for_lost_files(queue: ComputingQueue, tmp_path: Path) -> None:
+@pytest.mark.parametrize("again", ["retry", "incexec"])
+def test_a_task_that_is_run_again_looks_for_lost_files(queue: ComputingQueue, tmp_path: Path, again: str) -> None:
     task = submitted(reading("t", "in.data", **PRODUCTION, maxAttempt=1))
     run_agents()
     (tmp_path / "ALPHA" / FIRST).rename(tmp_path / FIRST)
@@ -238,12 +239,12 @@ def test_a_retry_of_the_task_looks_for_lost_files(queue: ComputingQueue, tmp_pat
     end(take(queue), BAD)
     finish(queue, task)
     assert (task.status, File.objects.get(lfn=FIRST).status) == ("failed", "lost")
-    command(task.id, "retry", "user:ada", "")
+    command(task.id, again, "user:ada", "")
     run_agents(3)
     assert File.objects.get(lfn=FIRST).status == "lost", "it still is"
     assert finish(queue, task) == "finished"
     (tmp_path / FIRST).rename(tmp_path / "ALPHA" / FIRST)
-    command(task.id, "retry", "user:ada", "")
+    command(task.id, again, "user:ada", "")
     assert finish(queue, task) == "done"
 
 

@@ -294,8 +294,8 @@ class Details(TestCase):
             ("grace", "submitter", self.scene.running, {"finish", "kill", "pause"}),
             ("bob", "submitter", self.scene.running, set()),
             ("carl", "auditor", self.scene.running, set()),
-            ("ada", "operator", self.scene.failed, {"retry"}),
-            ("ada", "operator", self.scene.done, set()),
+            ("ada", "operator", self.scene.failed, {"retry", "incexec", "reload_input"}),
+            ("ada", "operator", self.scene.done, {"incexec", "reload_input"}),
         ):
             self.client.force_login(visitor(name, role))
             found = re.findall(rf'action="/tasks/{task.id}/command/(\w+)/"', self.page(f"/tasks/{task.id}/"))

@@ -20,7 +20,7 @@ from workqueues.ledger.outputs import DatasetOfAnother
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
 from workqueues.queries.datasets import files_to_look_for, reporting_queues, written_names
-from workqueues.queries.tasks import input_writers, parent_facts
+from workqueues.queries.tasks import input_writers, parent_facts, was_assigned
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.feeding import LoadedInputs, after_feeding
@@ -56,7 +56,7 @@ def feed_task(run: Run, task: Task) -> bool:
         open_outputs(run.id, task.id, run.who)
         _send_on(run, task, planned, load_inputs(run, task, planned), writers)
     except (CannotFeed, DatasetOfAnother) as error:
-        break_task(run.id, task.id, str(error), run.who)
+        _give_up(run, task, str(error))
     except CatalogueUnavailable as error:
         set_pending(run.id, task.id, f"the catalogue does not answer: {error}", rest_s(task), run.who)
     return True
@@ -67,7 +67,8 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs, writ
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)
     match after.way:
         case "go":
-            target = "assigning" if activity_of(task.prod_source_label) == "production" else "ready"
+            placed = activity_of(task.prod_source_label) != "production" or was_assigned(task.id)
+            target = "ready" if placed else "assigning"
             finish_feeding(run.id, task.id, target, run.who)
         case "wait":
             set_pending(run.id, task.id, after.lack, rest_s(task), run.who)
@@ -77,7 +78,15 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs, writ
             if gone := next((writer for writer in writers if writer.status in TASK.corrupted), None):
                 set_pending(run.id, task.id, f"{after.lack}: {ended_writer(gone)}", rest_s(task), run.who)
             else:
-                break_task(run.id, task.id, after.lack, run.who)
+                _give_up(run, task, after.lack)
+
+
+def _give_up(run: Run, task: Task, why: str) -> None:
+    """It cannot be fed: broken, unless it ran before; then somebody may mend its input, or finish it with what is done."""
+    if task.attempt_nr:
+        set_pending(run.id, task.id, why, rest_s(task), run.who)
+    else:
+        break_task(run.id, task.id, why, run.who)
 
 
 def look_for_inputs(run: Run, task: Task) -> bool:

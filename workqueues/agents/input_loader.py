@@ -8,6 +8,7 @@ from broker_site.foundation.agency.run import Run
 from workqueues.catalogue import catalogue
 from workqueues.ledger.feed import add_files, bind_by_number
 from workqueues.models import Dataset, OutputTemplate, Task
+from workqueues.queries.datasets import files_of_masters
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import LoadedInputs
 from workqueues.rules.jobs.split_rule import SplitRules, parse
@@ -31,10 +32,14 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
     catalogued = usable_files({p.name: catalogue().files(dataset_key(task.vo, p.name, p.data_vo)) for p in inputs}, inputs)
     rules, templates = parse(task.split_rule), OutputTemplate.objects.filter(task_id=task.id).order_by("id")
     patterns = list(templates.values_list("filename_template", flat=True)) if rules.fields_of_file else []
-    input_files = InputFiles(task.id, rules, catalogued, patterns)
+    known, events = files_of_masters(task.id)
+    input_files = InputFiles(task.id, rules, catalogued, patterns, known, events)
     empty = []
-    for dataset in Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES).order_by("id"):
-        p = plans[dataset.dataset_name, dataset.type]
+    rows = Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, excluded=False)
+    for dataset in sorted(rows, key=lambda d: (d.master_id is not None, d.id)):
+        p = plans.get((dataset.dataset_name, dataset.type))
+        if p is None:
+            continue  # all of it was processed before it was no input any more
         files = input_files.of(p)
         if p.type == "input" and not (p.master or files):
             empty.append(p.name)

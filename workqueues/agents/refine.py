@@ -1,4 +1,6 @@
-"""Agent refine. Takes tasks registered. Leaves them defined, pending (parent or input not there yet) or tobroken. Next: feed."""
+"""Agent refine. Takes tasks registered, and those to be refined again. Leaves them defined, pending (parent or input not there
+yet) or tobroken. Next: feed.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from workqueues.agents.input_loader import look_up_inputs
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.define import break_task, define
 from workqueues.ledger.holds import set_pending
+from workqueues.ledger.incexec import refine_again
 from workqueues.ledger.output_names import OutputConflict
 from workqueues.models import Task
 from workqueues.queries.shares import Tree, trees
@@ -19,6 +22,7 @@ from workqueues.queries.tasks import input_writers, parent_facts
 from workqueues.queries.work_queues import WorkQueues
 from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.refine import TaskFaults, TaskPlan, TaskWait, plan, read_task
+from workqueues.states import TASK
 
 BATCH = 50
 
@@ -32,7 +36,7 @@ class Divisions(NamedTuple):
 
 @agent("refine")
 def refine(run: Run) -> int:
-    tasks = claim_tasks(run.id, run.claim_s, ["registered"], BATCH)
+    tasks = claim_tasks(run.id, run.claim_s, TASK.unread, BATCH)
     if not tasks:
         return 0
     divisions = Divisions(WorkQueues.load(), trees())
@@ -49,8 +53,12 @@ def refine_task(run: Run, task: Task, divisions: Divisions) -> bool:
     match refined:
         case TaskWait(reason, clock):
             set_pending(run.id, task.id, reason, rest_s(task), run.who, clock=clock)
+        case TaskFaults() if task.status == "rerefine":  # it ran before: somebody may mend its input, or finish it
+            set_pending(run.id, task.id, refined.reason, rest_s(task), run.who)
         case TaskFaults():
             break_task(run.id, task.id, refined.reason, run.who)
+        case _ if task.datasets.exists():
+            refine_again(run.id, task.id, refined, run.who)
         case _:
             _place(run, task, refined, divisions)
     return True

@@ -60,7 +60,9 @@ class TaskWhole(serializers.ModelSerializer[Task]):
     """A task with its datasets and the parameters it was submitted with."""
 
     datasets = DatasetShown(many=True, read_only=True)
-    task_params = serializers.JSONField(source="params.task_params", read_only=True, help_text="as submitted")
+    task_params = serializers.JSONField(
+        source="params.task_params", read_only=True, help_text="as submitted, with what was changed since"
+    )
     parents = serializers.SerializerMethodField(
         help_text="the tasks that it waits for: its parent, and those that write its inputs"
     )

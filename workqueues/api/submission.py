@@ -20,6 +20,7 @@ from broker_site.foundation.access.principal import PRODUCTION, Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
+from workqueues.api.resubmission import namesake, run_again
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.output_names import OutputConflict, claim_outputs
 from workqueues.ledger.submit import KeyConflict, first_columns, hold_name, submit, submitted_before
@@ -46,7 +47,7 @@ RULES = "The task breaks rules"
 
 
 def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool]:
-    """Register the task that the body describes: the task, and whether it is new.
+    """Register the task that the body describes, or run it again: the task, and whether it is new.
 
     Refused: 400 for a body that is no object or a key that is none, 403 without the right in the task's VO, or without the role
     production for what needs it, 422 with every problem, or for a key that was used with another body, 429 while the owner has
@@ -127,7 +128,7 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
             *check_inputs(document, facts, known, writers),
             *check_outputs(document, writer, owners),
             *check_places(document),
-            *_twin(params, owner),
+            *(twin.problems if (twin := namesake(params, owner)) else ()),
         ]
     )
     if not problems:
@@ -160,23 +161,6 @@ def _parent(params: Mapping[str, Any], owner: str) -> tuple[Task | None, list[Pr
     return parent, []
 
 
-def _twin(params: Mapping[str, Any], owner: str) -> list[Problem]:
-    """uniqueTaskName: the newest task of the same name must not be there (facts on task parameters 2.4).
-
-    One that has ended would be run again with what is new, which is not built yet; a broken one is as none.
-    """
-    vo, label, name = (params.get(n) for n in ("vo", "prodSourceLabel", "taskName"))
-    if params.get("uniqueTaskName") is not True or not all(isinstance(v, str) and v for v in (vo, label, name)):
-        return []
-    twin = newest_named(str(vo), owner, str(name), prod_source_label=str(label))
-    if twin is None or twin.status == "broken":
-        return []
-    if twin.status in TASK.final or twin.status == "exhausted":
-        message = f"task {twin.id} of this name is {twin.status}; running it again with new input is not supported yet"
-        return [problem("uniqueTaskName", "not_supported_yet", message)]
-    return [problem("uniqueTaskName", "unique", f"task {twin.id} of this name is {twin.status}")]
-
-
 def _register(
     params: Mapping[str, Any], owner: str, chain: Chain, principal: Principal, key: str, digest: str
 ) -> tuple[Task, bool]:
@@ -187,8 +171,10 @@ def _register(
             hold_name(params["vo"], owner, params["taskName"])
             if key and (first := submitted_before(principal.name, key, digest)) is not None:
                 return first, False
-            if twin := _twin(params, owner):
-                raise _broken(twin)
+            if twin := namesake(params, owner):
+                if twin.problems:
+                    raise _broken(twin.problems)
+                return run_again(twin, principal, key, digest), False
         who, (_, document, writers) = f"user:{principal.name}", chain
         task, new = submit(params, columns, principal.name, who, key, digest, writers=writers)
         if new:

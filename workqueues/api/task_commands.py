@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.guards import page_requires
+from broker_site.foundation.access.jsonbody import decode
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
@@ -27,7 +28,9 @@ from workqueues.api.serializers import CommandAsked, TaskShown
 from workqueues.api.tasks import visible_task
 from workqueues.ledger.commands import check_right, command_task
 from workqueues.models import Task
+from workqueues.rules.refine.changes import CHANGEABLE
 from workqueues.rules.task.commands import Command
+from workqueues.rules.task_parameters import not_yet
 
 
 class TaskCommand(APIView):
@@ -43,27 +46,60 @@ class TaskCommand(APIView):
         body = self.body(data=request.data)
         body.is_valid(raise_exception=True)
         options = dict(body.validated_data)
-        task = command_task(caller, task, self.command, options.pop("comment"), options)
+        comment, changes = options.pop("comment"), options.pop("changes", None)
+        task = command_task(caller, task, self.command, comment, options, changes)
         return Response(TaskShown(task).data, status.HTTP_202_ACCEPTED)
+
+
+CHANGES = "parameters of the task with their new values; null takes one away"
+
+
+def _of_changes(command: Command) -> list[str]:
+    """What the interface's description says of the changes that a command takes."""
+    names = ", ".join(f"`{name}`" for name in CHANGEABLE if name not in not_yet())
+    text = (
+        "With `changes` it goes on with other parameters, and its inputs are read again as by incexec. These may change: "
+        f"{names}, and `dsForXXX`, further datasets for the stream XXX. Any other, or one that breaks a rule, is answered with "
+        "422, and nothing changes."
+    )
+    return [text] if command.changeable else []
 
 
 def rest_view(command: Command) -> Callable[..., HttpResponseBase]:
     """The REST view of a command, with its permission and its part of the OpenAPI document."""
-    name = command.name.capitalize()
+    name = command.name.title().replace("_", "")
     body: Any = CommandAsked
-    if command.options:
-        fields = {o.name: serializers.BooleanField(default=o.default, help_text=o.field_help) for o in command.options}
+    if command.options or command.changeable:
+        fields: dict[str, Any] = {
+            o.name: serializers.BooleanField(default=o.default, help_text=o.field_help) for o in command.options
+        }
+        if command.changeable:
+            fields["changes"] = serializers.DictField(default=dict, help_text=CHANGES)
         body = type(f"{name}Asked", (CommandAsked,), {"__doc__": f"The body of {command.name}.", **fields})
     members = {"command": command, "body": body, "permissions": {"post": command.right.permission}}
     operation = extend_schema(
         tags=["tasks"],
         summary=command.title,
-        description=" ".join([command.before, *(o.sentence for o in command.options), command.after]),
+        description=" ".join([command.before, *(o.sentence for o in command.options), command.after, *_of_changes(command)]),
         request=body,
         responses={202: TaskShown, **refusals(400, 404, 409, 422)},
     )
     view: type[APIView] = extend_schema_view(post=operation)(type(f"{name}Task", (TaskCommand,), members))
     return view.as_view()
+
+
+def _typed(text: str) -> dict[str, Any]:
+    """The changes that somebody typed into the page. Refused(422) for what is no JSON object."""
+    if not text.strip():
+        return {}
+    try:
+        changes = decode(text.encode())
+    except Refused as wrong:
+        raise Refused(422, "Changes not readable", f"changes: {wrong.detail}") from None
+    if not isinstance(changes, dict):
+        message = 'changes: expected an object, as in {"nFilesPerJob": 5}'
+        raise Refused(422, "Changes not readable", message)
+    return changes
 
 
 def button_view(command: Command) -> Callable[..., HttpResponseBase]:
@@ -77,7 +113,8 @@ def button_view(command: Command) -> Callable[..., HttpResponseBase]:
         task = one_of(Task.objects.filter(visible_vos(caller).q("vo")), task_id, "task")
         options = {o.name: o.default != bool(request.POST.get(o.box)) for o in command.options}
         try:
-            command_task(caller, task, command, request.POST.get("comment", "")[:200], options)
+            changes = _typed(request.POST.get("changes", "")) if command.changeable else {}
+            command_task(caller, task, command, request.POST.get("comment", "")[:200], options, changes)
         except Refused as refused:
             if refused.status == 403:
                 raise PermissionDenied(refused.detail) from None

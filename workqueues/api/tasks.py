@@ -67,7 +67,9 @@ class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
         request={"application/json": parameters_schema()},
         responses={
             201: TaskWhole,
-            200: OpenApiResponse(TaskWhole, "The task that this key submitted before."),
+            200: OpenApiResponse(
+                TaskWhole, "The task that this key submitted before, or one of a unique name that had ended and is run again."
+            ),
             **refusals(400, 415, 422, 429, 503),
         },
     )

@@ -6,6 +6,7 @@ Accepted at once in the states that allow them (first half), carried out by the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -17,6 +18,8 @@ from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel.machine import NotAllowed
+from workqueues.ledger.changes import looked_at, may_change, store_changes
+from workqueues.ledger.children import retry_children
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.finish import close_datasets, progress_of
 from workqueues.ledger.holds import WITHOUT_FAULTS
@@ -24,36 +27,51 @@ from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picked_files import return_picked
 from workqueues.ledger.throttles import forget_causes
-from workqueues.models import Dataset, Task, TaskChange
+from workqueues.models import Dataset, Task, TaskChange, TaskParams
 from workqueues.queries.datasets import written_names
 from workqueues.queries.ranges import GIVEN_BACK
 from workqueues.queries.shares import share_anew
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
+from workqueues.rules.refine.changes import NOTHING, Changed
 from workqueues.rules.task.commands import COMMANDS, Command, Right
 from workqueues.rules.task.retry import Step, first_open_step
 from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, TASK
 
 
 def command_task(
-    principal: Principal, task: Task, row: Command, comment: str = "", options: Mapping[str, bool] | None = None
+    principal: Principal,
+    task: Task,
+    row: Command,
+    comment: str = "",
+    options: Mapping[str, bool] | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> Task:
     """Give a command in somebody's name, with an audit row: the task as it is then. REST, pages and admin come here.
 
-    Refused: 403 without the command's right to this task, 409 in a state that does not take the command.
+    Refused: 403 without the command's right to this task or for changes that need a role, 409 in a state that does not take the
+    command, 422 for changes that may not be.
     """
     check_right(principal, task, row.right)
+    if changes:
+        may_change(principal, task, changes)
     kept = row.kept(comment, options or {})
-    before = task.status
+    before = {"status": task.status, **_parameters(task, changes or {})}
     try:
         with transaction.atomic():
-            task = command(task.id, row.name, f"user:{principal.name}", kept)
-            after = {"status": task.status, "comment": kept, "user_name": task.user_name}
-            audit(f"task.{row.name}", principal, f"task {task.id}", vo=task.vo, before={"status": before}, after=after)
+            task = command(task.id, row.name, f"user:{principal.name}", kept, changes)
+            after = {"status": task.status, "comment": kept, "user_name": task.user_name, **_parameters(task, changes or {})}
+            audit(f"task.{row.name}", principal, f"task {task.id}", vo=task.vo, before=before, after=after)
     except NotAllowed as refused:
         detail = f"Task {task.id} is {refused.old}; {row.name} is accepted in {', '.join(row.states)}."
         raise Refused(409, "The state forbids it", detail) from None
     return task
+
+
+def _parameters(task: Task, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a task says now of the parameters that are to change."""
+    said = TaskParams.objects.get(task_id=task.id).task_params if changes else {}
+    return {"parameters": {name: said.get(name) for name in changes}} if changes else {}
 
 
 def check_right(principal: Principal, task: Task, right: Right) -> None:
@@ -62,41 +80,57 @@ def check_right(principal: Principal, task: Task, right: Right) -> None:
         raise Refused(403, "Not permitted", f"{principal.name} is {right.refusal.format(id=task.id, vo=task.vo)}.")
 
 
-def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
-    """Accept a command: the task as it is then. Raises NotAllowed in a state that does not take it.
+def command(task_id: int, name: str, who: str, comment: str = "", changes: Mapping[str, Any] | None = None) -> Task:
+    """Accept a command, with changed parameters where it may have some: the task as it is then. Raises NotAllowed in a state
+    that does not take it, Refused for changes that may not be.
 
     A command that is already being carried out is accepted again and changes nothing. It ends the claim on the task.
     """
     with transaction.atomic():
         task = Task.objects.select_for_update(no_key=True).get(id=task_id)
         row = COMMANDS[name]
-        if task.status == row.target:
+        asked = looked_at(task, changes) if changes else NOTHING
+        if not asked.differences and (task.status == row.target or (changes and task.status == COMMANDS["incexec"].target)):
             return task
         if not row.suits(task.status, quarantined=task.quarantined_at is not None):
             raise NotAllowed("task", task.status, row.target)
         if task.status not in row.states:
+            if asked.differences:
+                raise NotAllowed("task", task.status, row.target)
             return _free(task, who)
-        if row.name == "retry" and task.status == "exhausted" and task.old_status in TASK.outcomes("carry_on"):
+        if asked == NOTHING and row.name == "retry" and _rests_at_work(task):
             return _carry_on(task, who, comment)
-        if task.status == "throttled":
-            forget_causes(task_id)
-        before = task.old_status if task.status in TASK.resting else task.status
-        new, old_status = (row.target, before) if row.target else (task.old_status, "")
-        move_task(
-            task,
-            new,
-            who,
-            comment or name,
-            old_status=old_status,
-            command=name,
-            command_by=who[:128],
-            command_comment=comment[:255],
-            command_time=Now(),
-            error_dialog=comment[:510],
-            **WITHOUT_FAULTS,
-        )
-        look_after_commit("command")
-        return task
+        return _accept(task, row, who, comment, asked)
+
+
+def _accept(task: Task, row: Command, who: str, comment: str, asked: Changed) -> Task:
+    """A locked task takes a command; with other parameters it is an incremental execution, as its inputs are looked at anew."""
+    if task.status == "throttled":
+        forget_causes(task.id)
+    before = task.old_status if task.status in TASK.resting else task.status
+    target = COMMANDS["incexec"].target if asked.differences else row.target
+    new, old_status = (target, before) if target else (task.old_status, "")
+    columns = store_changes(task, asked) if asked.differences else {}
+    move_task(
+        task,
+        new,
+        who,
+        "; ".join(filter(None, [comment or row.name, asked.sentence()])),
+        old_status=old_status,
+        command=row.name,
+        command_by=who[:128],
+        command_comment=comment[:255],
+        command_time=Now(),
+        error_dialog=comment[:510],
+        **columns,
+        **WITHOUT_FAULTS,
+    )
+    look_after_commit("command")
+    return task
+
+
+def _rests_at_work(task: Task) -> bool:
+    return task.status == "exhausted" and task.old_status in TASK.outcomes("carry_on")
 
 
 def _carry_on(task: Task, who: str, comment: str) -> Task:
@@ -183,6 +217,14 @@ def _changed(statement: str, dataset: Dataset, who: str, **values: int) -> int:
         return int(cursor.rowcount)
 
 
+def standing(task: Task) -> dict[str, Any]:
+    """Priority and share of a task that is run again by a command: those that its parameters ask for, unless it keeps its own."""
+    if COMMANDS[task.command or "retry"].has("keep", task.command_comment):
+        return {}
+    asked = task.params.task_params.get("currentPriority")
+    return {"current_priority": F("task_priority") if asked is None else asked, "gshare": share_anew(task)}
+
+
 _WHY: Mapping[Step, str] = {
     "registered": "its parameters were not read yet",
     "defined": "its inputs were not read yet",
@@ -208,10 +250,10 @@ def carry_out_retry(run_id: str, task_id: int, more: int, who: str) -> None:
         with transaction.atomic():
             task = lock_claimed(task_id, run_id)
             return_picked(task_id)
-            _refuse_retry(task, str(error), who)
+            refuse_retry(task, str(error), who)
 
 
-def _refuse_retry(task: Task, reason: str, who: str) -> None:
+def refuse_retry(task: Task, reason: str, who: str) -> None:
     """A claimed task is what it was before the command."""
     stay = f"not retried: {reason}"
     move_task(task, task.old_status, who, stay, old_status="", error_dialog=stay[:510], **DONE)
@@ -227,22 +269,25 @@ def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
     step = first_open_step(defined=bool(datasets), fed=fed, assigned=assigned)
     parent = Task.objects.filter(id=task.parent_tid or task_id, status__in=TASK.corrupted).exclude(id=task_id).first()
     if step == "registered" and parent is not None:
-        _refuse_retry(task, f"its parent, task {parent.id}, is {parent.status}; retry that first", who)
+        refuse_retry(task, f"its parent, task {parent.id}, is {parent.status}; retry that first", who)
         return
-    again = sum(_reopen(d, more, who) for d in datasets if d.master_id is None and d.type in MASTER_TYPES)
+    before, sole = task.old_status, COMMANDS["retry"].has("sole", task.command_comment)
+    again = sum(reopen(d, more, who) for d in datasets if d.master_id is None and d.type in MASTER_TYPES)
     if again or not fed or task.old_status not in TASK.settled:
         for other in (d for d in datasets if d.master_id is not None or d.type not in MASTER_TYPES):
-            _reopen(other, more, who)
+            reopen(other, more, who)
         if fed:
             register_datasets(written_names(task_id), writer_of(task))
         move_task(
             task, step, who, _WHY[step].format(again), old_status="", start_time=None, frozen_time=None,
-            attempt_nr=F("attempt_nr") + 1, current_priority=F("task_priority"), gshare=share_anew(task), **DONE,
+            attempt_nr=F("attempt_nr") + 1, **standing(task), **DONE,
         )  # fmt: skip
+        if not sole and before != "exhausted":
+            retry_children(task, who)
         look_after_commit("feed", "finish")  # lost files are to be looked for; nothing may be left to run
     else:
-        before = TaskChange.objects.filter(task_id=task_id, new=task.old_status).latest("id").why
-        why = _NOTHING + before.removeprefix(_NOTHING)
+        last = TaskChange.objects.filter(task_id=task_id, new=task.old_status).latest("id").why
+        why = _NOTHING + last.removeprefix(_NOTHING)
         move_task(task, task.old_status, who, why, old_status="", error_dialog=why[:510], **DONE)
 
 
@@ -284,7 +329,8 @@ FROM gone WHERE f.id = gone.id
 """Held until somebody has looked for them; what is absent for as long as it takes is lost again at once."""
 
 
-def _reopen(dataset: Dataset, more: int, who: str) -> int:
+def reopen(dataset: Dataset, more: int, who: str) -> int:
+    """Make usable again what was given up of a locked dataset, or is gone: how many of its files are left to run."""
     n = _changed(_AGAIN, dataset, who, more=more)
     _changed(_DUE, dataset, who)
     found = _changed(_GONE, dataset, who)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 
 from workqueues.ledger.claims import lock_claimed
@@ -9,7 +11,7 @@ from workqueues.ledger.moves import datasets_born, move_task
 from workqueues.ledger.output_names import claim_outputs
 from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQueue
 from workqueues.rules.jobs.lengths import LARGEST_NUMBERS
-from workqueues.rules.refine import OutputName, TaskPlan
+from workqueues.rules.refine import DatasetPlan, OutputName, TaskPlan
 from workqueues.states import WRITTEN_TYPES
 
 
@@ -57,25 +59,28 @@ def _datasets(task_id: int, vo: str, plan: TaskPlan) -> list[Dataset]:
     """Insert the datasets in the plan's order; one refers only to datasets that stand before it."""
     datasets: list[Dataset] = []
     for p in plan.datasets:
-        datasets.append(
-            Dataset.objects.create(
-                task_id=task_id,
-                vo=vo,
-                dataset_name=p.name,
-                type=p.type,
-                stream_name=p.stream_name,
-                attributes=p.attributes,
-                container_name=p.container,
-                storage_token=p.storage_token,
-                destination=p.destination,
-                state=p.state,
-                status="defined",
-                n_files_wanted=p.n_files,
-                master=None if p.master_index is None else datasets[p.master_index],
-                provenance=None if p.provenance_index is None else datasets[p.provenance_index],
-            )
-        )
+        datasets.append(insert_dataset(task_id, vo, p, datasets))
     return datasets
+
+
+def insert_dataset(task_id: int, vo: str, p: DatasetPlan, before: Sequence[Dataset]) -> Dataset:
+    """Insert one dataset of a plan; `before`: the rows of those that stand before it, in the plan's order."""
+    return Dataset.objects.create(
+        task_id=task_id,
+        vo=vo,
+        dataset_name=p.name,
+        type=p.type,
+        stream_name=p.stream_name,
+        attributes=p.attributes,
+        container_name=p.container,
+        storage_token=p.storage_token,
+        destination=p.destination,
+        state=p.state,
+        status="defined",
+        n_files_wanted=p.n_files,
+        master=None if p.master_index is None else before[p.master_index],
+        provenance=None if p.provenance_index is None else before[p.provenance_index],
+    )
 
 
 def break_task(run_id: str, task_id: int, reason: str, who: str) -> None:

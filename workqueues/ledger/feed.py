@@ -23,7 +23,7 @@ from workqueues.rules.jobs.feeding import NewFile, index_of
 from workqueues.rules.jobs.held_files import FileVerdict
 from workqueues.rules.jobs.split_rule import NO_SCOUTS, changed, parse
 from workqueues.rules.task.scouts import expected_jobs, worth_while
-from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, PREMERGED_TYPES, WRITTEN_TYPES
+from workqueues.states import INPUT_DATASET, INPUT_FILE, INPUT_TYPES, MASTER_TYPES, PREMERGED_TYPES, WRITTEN_TYPES
 
 
 def add_files(
@@ -47,6 +47,8 @@ def add_files(
         lock_claimed(seen, run_id)
         dataset = Dataset.objects.select_for_update(no_key=True).get(id=dataset_id)
         if dataset.n_files and dataset.data_vo != data_vo:
+            if dataset.status in INPUT_DATASET.unread:
+                move_dataset(dataset, "ready", who, "no new files: the dataset of this name belongs to another VO now")
             return 0
         known = set(File.objects.filter(dataset_id=dataset_id).values_list("lfn", flat=True)) if dataset.n_files else set()
         room = None if dataset.n_files_wanted is None else max(dataset.n_files_wanted - dataset.n_files, 0)
@@ -63,7 +65,7 @@ def add_files(
         n_files = dataset.n_files + new.files
         counts = {
             "n_files": n_files,
-            "n_files_to_be_used": n_files,
+            "n_files_to_be_used": dataset.n_files_to_be_used + new.files,
             "n_events": (dataset.n_events or 0) + new.events or None,
             "state": "closed",
             "state_check_time": Now(),

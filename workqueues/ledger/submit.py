@@ -55,7 +55,7 @@ def submit(
                 InputWriter(task=task, writer_id=writer.task_id, dataset_name=writer.dataset_name) for writer in writers
             )
             if key:
-                Submission.objects.create(user_name=submitter, key=key, body_sha256=body_sha256, task_id=task.id)
+                note_key(submitter, key, body_sha256, task.id)
             task_born(task, who, "submitted")
             look_after_commit("refine")
             return task, True
@@ -63,6 +63,11 @@ def submit(
         if key and (first := submitted_before(submitter, key, body_sha256)) is not None:
             return first, False  # the same submission at the same time: the other one was first
         raise
+
+
+def note_key(submitter: str, key: str, body_sha256: str, task_id: int) -> None:
+    """The key stands for this task from now on."""
+    Submission.objects.create(user_name=submitter, key=key, body_sha256=body_sha256, task_id=task_id)
 
 
 def hold_name(vo: str, user_name: str, task_name: str) -> None:

@@ -157,7 +157,7 @@ class Task(models.Model):
 
 
 class TaskParams(models.Model):
-    """The parameters a task was submitted with, as they came (JEDI_TaskParams)."""
+    """The parameters a task was submitted with, as they came, with what was changed when it was run again (JEDI_TaskParams)."""
 
     task = models.OneToOneField(Task, models.CASCADE, primary_key=True, related_name="params")
     task_params = models.JSONField(help_text="PanDA's task parameters")

@@ -10,11 +10,12 @@ from django.db.models import Count, Q
 from django.db.models.functions import Now
 
 from workqueues.models import Dataset, File, FileChange
+from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.held_files import REPORTED, STORAGE_IS_BACK, HeldFile
 from workqueues.rules.refine import DatasetKey, dataset_key
 from workqueues.rules.task.finish import DatasetCounts
 from workqueues.splitters.protocol import SecondaryRow
-from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES, WRITTEN_TYPES
+from workqueues.states import INPUT_FILE, MASTER_TYPES, MUTABLE, OUTPUT_TYPES, WRITTEN_TYPES
 
 COUNTED = (
     "type", "status", "n_files", "n_files_to_be_used", "n_files_used", "n_files_finished", "n_files_failed", "n_files_missing",
@@ -29,10 +30,10 @@ def dataset_counts(task_id: int) -> list[DatasetCounts]:
 def counts_by_task(task_ids: Collection[int]) -> dict[int, list[DatasetCounts]]:
     """The counters of all datasets of these tasks."""
     by_task: dict[int, list[DatasetCounts]] = defaultdict(list)
-    rows = Dataset.objects.filter(task_id__in=task_ids).order_by("id").values_list("task_id", "master_id", *COUNTED)
-    for task_id, master_id, *values in rows:
+    rows = Dataset.objects.filter(task_id__in=task_ids).order_by("id").values_list("task_id", "master_id", "state", *COUNTED)
+    for task_id, master_id, state, *values in rows:
         columns: dict[str, Any] = {name: 0 if value is None else value for name, value in zip(COUNTED, values, strict=True)}
-        by_task[task_id].append(DatasetCounts(**columns, master=master_id is None))
+        by_task[task_id].append(DatasetCounts(**columns, master=master_id is None, mutable=state == MUTABLE))
     return by_task
 
 
@@ -73,6 +74,23 @@ def waits_for_storages(file_ids: Sequence[int]) -> dict[int, int]:
     """File -> how often it has waited for a storage that was then found to be up; files that never did are left out."""
     waits = FileChange.objects.filter(file_id__in=file_ids, old="held", new="ready", why__endswith=STORAGE_IS_BACK)
     return dict(waits.values_list("file_id").annotate(n=Count("id")).order_by())
+
+
+def files_of_masters(task_id: int) -> tuple[dict[str, list[NewFile]], int | None]:
+    """Dataset -> the files of it that a task has as a master, in the order of their use; and the number of the last event in
+    them, None where one is not known.
+    """
+    rows = File.objects.filter(task_id=task_id, type="input", dataset__master=None).order_by("dataset_id", "id")
+    files: dict[str, list[NewFile]] = defaultdict(list)
+    last: int | None = 0
+    columns = ("lfn", "fsize", "checksum", "guid", "n_events", "boundary_id", "lumi_block_nr", "first_event")
+    for name, *values in rows.values_list("dataset__dataset_name", *columns).iterator():
+        file = NewFile(*values)
+        files[name].append(file)
+        if last is not None:
+            counted = file.first_event is not None and file.n_events is not None
+            last = max(last, (file.first_event or 0) + (file.n_events or 0) - 1) if counted else None
+    return files, last
 
 
 def secondaries_of(master: Dataset) -> list[Dataset]:

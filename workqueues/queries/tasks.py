@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from django.db import connection
 from django.db.models import Q
 
-from workqueues.models import PlannedOutput, Task
+from workqueues.models import PlannedOutput, Task, TaskChange
 from workqueues.rules.refine import InputWriterFacts, ParentFacts, read_task
 from workqueues.states import TASK
 
@@ -66,6 +66,11 @@ def parent_of(parent: Task | None) -> ParentFacts | None:
     if parent is None:
         return None
     return ParentFacts(parent.id, parent.status, frozenset(read_task(parent.params.task_params).output_names))
+
+
+def was_assigned(task_id: int) -> bool:
+    """Whether the brokerage has chosen where the outputs of a task are collected, in a run before."""
+    return TaskChange.objects.filter(task_id=task_id, old="assigning", new="ready").exists()
 
 
 def shortest_rest_s(statuses: Collection[str], most_s: float) -> float | None:

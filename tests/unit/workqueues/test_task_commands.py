@@ -35,6 +35,8 @@ def test_the_states_that_take_a_command_are_those_of_the_facts() -> None:
     assert set(COMMANDS["pause"].states) == set(TASK.states) - {*TASK.final, *TASK.commanded, "paused"}
     assert set(COMMANDS["resume"].states) == {"paused", "throttled"}
     assert set(COMMANDS["retry"].states) == {"finished", "failed", "aborted", "exhausted"}
+    for name in ("incexec", "reload_input"):
+        assert set(COMMANDS[name].states) == {"finished", "failed", "aborted", "exhausted", "done"}
 
 
 def test_names_of_admin_actions_are_given_once() -> None:

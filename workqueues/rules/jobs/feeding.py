@@ -51,10 +51,15 @@ def ordered(files: Sequence[NewFile], rules: SplitRules, shuffle: Random | None 
     return sorted(files, key=lambda f: (_last(f.boundary_id) if by_boundary else (), _last(f.lumi_block_nr) if by_lumi else ()))
 
 
-def by_name_fields(files: Sequence[NewFile], rules: SplitRules) -> list[NewFile]:
-    """The files with a boundary for each middle name that they give, so that a job keeps to one (addNthFieldToLFN of files)."""
+def by_name_fields(files: Sequence[NewFile], rules: SplitRules, known: Sequence[NewFile] = ()) -> list[NewFile]:
+    """The files with a boundary for each middle name that they give, so that a job keeps to one (addNthFieldToLFN of files).
+
+    Files that are `known` have theirs, which stand for the same names.
+    """
     names = [fields_of(f.lfn, rules.name_fields) for f in files]
-    numbers = {name: i for i, name in enumerate(sorted(set(names)), start=1)}
+    numbers = {fields_of(f.lfn, rules.name_fields): f.boundary_id or 0 for f in known}
+    fresh = sorted({name for name in names if name not in numbers})
+    numbers |= {name: i for i, name in enumerate(fresh, start=1 + max(numbers.values(), default=0))}
     return [f._replace(boundary_id=numbers[name]) for f, name in zip(files, names, strict=True)]
 
 

@@ -176,6 +176,17 @@ def changed(text: str, code: str, value: int) -> str:
     return ",".join(filter(None, [text, f"{code}={value}"]))
 
 
+def rewritten(text: str, before: str, after: str) -> str:
+    """The text with what differs between two others: everything else in it stays, whoever wrote that."""
+    old, new = dict(_RULE.findall(before)), dict(_RULE.findall(after))
+    for code in dict.fromkeys([*old, *new]):
+        if code not in new:
+            text = ",".join(part for part in text.split(",") if not part.startswith(f"{code}="))
+        elif old.get(code) != new[code]:
+            text = changed(text, code, int(new[code]))
+    return text
+
+
 @lru_cache(maxsize=4096)
 def parse(text: str) -> SplitRules:
     """Read a split rule; codes without a meaning here are passed over."""

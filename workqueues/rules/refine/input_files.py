@@ -5,8 +5,8 @@ Here: what each kind of dataset gives. Not here: asking the catalogue, the rows,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 from broker_site.foundation.kernel.dice import dice
@@ -40,7 +40,8 @@ class InputFiles:
     """The inputs of one task, asked for one after the other, masters first.
 
     `catalogued`: files of inputs that were not asked for yet: there may be a million in each. `patterns`: of the names of
-    outputs. `events`, `jobs`: what the masters so far come to: events (None: not known), and the most jobs of them at one time.
+    outputs. `known`: files that the task has of its masters from a reading before; new ones come behind them. `events`, `jobs`:
+    what the masters so far come to: events (None: not known), and the most jobs of them at one time.
     `without_events`: files of masters that are left out, because nothing can be cut of them.
     """
 
@@ -48,6 +49,7 @@ class InputFiles:
     rules: SplitRules
     catalogued: dict[str, Files]
     patterns: Sequence[str] = ()
+    known: Mapping[str, Files] = field(default_factory=dict)
     events: int | None = 0
     jobs: int = 0
     without_events: int = 0
@@ -66,18 +68,21 @@ class InputFiles:
             files = self._of_master(p) if p.master else self._of_secondary(p)
         if not p.master:
             return files
-        before = self.events
-        self.events = feeding.events_after(files, before)
         self.jobs += feeding.most_jobs(files, self.rules)
-        return feeding.numbered(files, before) if p.type == "input" else files
+        if p.type != "input":
+            return files
+        before, new = self.events, self._new(p, files)
+        self.events = feeding.events_after(new, before)
+        return feeding.numbered(new, before)
 
     def _of_master(self, p: DatasetPlan) -> list[NewFile]:
         """The part of the dataset that the task asked for, in the order of its use, with the events that count."""
-        files = feeding.counted(self.catalogued.pop(p.name), p.events_per_file, p.real_events)
+        known = self.known.get(p.name, ())
+        files = self._new(p, feeding.counted(self.catalogued.pop(p.name), p.events_per_file, p.real_events))
         if self.rules.fields_of_file:
             self._check_names(files)
-            files = feeding.by_name_fields(files, self.rules)
-        files = feeding.ordered(files, self.rules, self._shuffle(p))
+            files = feeding.by_name_fields(files, self.rules, known)
+        files = [*known, *feeding.ordered(files, self.rules, self._shuffle(p))]
         used = feeding.used_part([f.n_events for f in files], p.n_files, p.n_events)
         if used is None:
             raise CannotFeed(f"nEvents is asked for, but the events of some files of {p.name} are not known")
@@ -90,6 +95,11 @@ class InputFiles:
         if self.rules.skip_short_input and self.rules.events_per_job:
             files = feeding.whole_jobs(files, self.rules.events_per_job)
         return files
+
+    def _new(self, p: DatasetPlan, files: Files) -> Files:
+        """Those of the files that the task does not have yet."""
+        known = {f.lfn for f in self.known.get(p.name, ())}
+        return [f for f in files if f.lfn not in known] if known else files
 
     def _of_secondary(self, p: DatasetPlan) -> list[NewFile]:
         """All files; boundaries of the catalogue mean nothing where those of the master are fields of names."""

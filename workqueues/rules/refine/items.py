@@ -20,6 +20,7 @@ from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, Ma
 from workqueues.rules.refine.attributes import input_attributes
 from workqueues.rules.refine.types import Item, ItemType
 from workqueues.rules.task_parameters import items as documents
+from workqueues.rules.task_parameters import stream_of
 from workqueues.rules.task_parameters.declaration import parameters, read
 from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
 
@@ -97,6 +98,20 @@ def _with_streams(items: Sequence[Item]) -> tuple[Item, ...]:
             stream = stream or "SEQNUMBER"
         complete.append(replace(item, stream=stream))
     return tuple(complete)
+
+
+def with_further_datasets(items: Sequence[Item], params: Mapping[str, object]) -> tuple[tuple[Item, ...], list[Problem]]:
+    """The items, with the datasets that dsFor and a stream name besides for the first input of that stream; what is wrong."""
+    own, problems, further = f"{params.get('vo')}:", list[Problem](), dict[str, tuple[str, ...]]()
+    for name, text in params.items():
+        if (stream := stream_of(name)) and isinstance(text, str) and text.strip():
+            further[stream] = _datasets(name, "input", text, own, problems)
+    complete = []
+    for item in items:
+        names = further.pop(item.stream, ()) if item.type == "input" else ()
+        complete.append(replace(item, names=tuple(dict.fromkeys([*item.names, *names]))))
+    problems += [problem(f"dsFor{stream}", "exists", f"no input of the task has the stream {stream}") for stream in further]
+    return tuple(complete), problems
 
 
 def _listed(raw: object) -> list[tuple[str, object]] | None:

@@ -123,6 +123,12 @@ def plan(
     )
 
 
+def planned_columns(document: TaskDocument) -> dict[str, object]:
+    """The columns that the parameters alone give to a task, its split rule among them."""
+    task = document.parameters
+    return _columns(task, 0, "", None, _split_rule(document.items, task))
+
+
 def _parent(task: TaskParameters, parent: ParentFacts | None) -> TaskWait | TaskFaults | None:
     name = task.parentTaskName
     if not name:

@@ -12,7 +12,7 @@ from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.command_length import too_long
 from workqueues.rules.refine.characters import check_characters
 from workqueues.rules.refine.contradictions import check_together
-from workqueues.rules.refine.items import command_line, read_items
+from workqueues.rules.refine.items import command_line, read_items, with_further_datasets
 from workqueues.rules.refine.templates import check_items, output_streams
 from workqueues.rules.refine.types import MOST_LISTED, TaskDocument
 from workqueues.rules.task_parameters import TaskParameters, read_parameters
@@ -30,7 +30,8 @@ def read_task(params: Mapping[str, object]) -> TaskDocument:
         return TaskDocument(TaskParameters(), (), tuple(deep))
     task, problems = read_parameters(params)
     items, faulty = read_items(params)
-    problems += faulty
+    items, strange = with_further_datasets(items, params)
+    problems += [*faulty, *strange]
     if not params.get("jobParameters") and not any(p.field == "jobParameters" for p in problems):
         problems.append(problem("jobParameters", "required", "the task needs at least one item"))
     if wrong := too_long(command_line(items, output_streams(items))):

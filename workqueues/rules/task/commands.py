@@ -84,12 +84,19 @@ class Command:
     """Whether the page shows the notice and asks for a comment first; otherwise the notice is the hint of the button."""
     actions: tuple[Action, ...]
     options: tuple[Option, ...] = ()
+    changeable: bool = False
+    """Whether parameters of the task may change with it; then it is carried out as an incremental execution."""
     frees: bool = False
     """Whether a task in quarantine takes it too, whatever state it is in, and goes on from there."""
 
     def suits(self, status: str, *, quarantined: bool) -> bool:
         """Whether a task in this state takes it."""
         return status in self.states or (self.frees and quarantined)
+
+    @property
+    def words(self) -> str:
+        """Its name in a sentence."""
+        return self.name.replace("_", " ")
 
     @property
     def target(self) -> str:
@@ -110,6 +117,23 @@ class Command:
         words = kept.partition(":")[0].split()
         return self.name in words and option in words[: words.index(self.name)]
 
+
+SOLE = Option(
+    "sole",
+    default=False,
+    field_help="leave the task's children alone",
+    sentence="Sole leaves the children of the task alone; otherwise those that read its outputs, or wait for it, go on with it.",
+    box="sole",
+    box_label="Leave its children alone",
+)
+KEEP = Option(
+    "keep",
+    default=False,
+    field_help="keep the priority and the share that the task has now",
+    sentence="Keep lets it have the priority and the share that it has now; otherwise it gets those of its parameters.",
+    box="keep",
+    box_label="Keep priority and share",
+)
 
 COMMANDS: Mapping[str, Command] = {
     command.name: command
@@ -154,7 +178,38 @@ COMMANDS: Mapping[str, Command] = {
             notice="Inputs that were given up get more tries; a task in quarantine goes on.",
             confirmed=False,
             actions=(Action("retry", "Retry selected tasks"),),
+            options=(SOLE, KEEP),
+            changeable=True,
             frees=True,
+        ),
+        Command(
+            "incexec",
+            OWN_OR_OPERATED,
+            states=TASK.accepting("extend"),
+            event="extend",
+            title="Run a task again on what is new in its input",
+            before="Read the inputs again and run what is new in them, with what was given up, lost or not used.",
+            during="being run again with new input",
+            after="What was processed stays as it is; outputs go to the same datasets, and their numbers go on. "
+            "With nothing new and nothing left it ends as it was.",
+            notice="The inputs are read again: new files are added, and those that were given up or lost are tried again.",
+            confirmed=True,
+            actions=(Action("incexec", "Run selected tasks again on what is new in their input"),),
+            options=(SOLE, KEEP),
+            changeable=True,
+        ),
+        Command(
+            "reload_input",
+            OWN_OR_OPERATED,
+            states=TASK.accepting("extend"),
+            event="extend",
+            title="Read the input of a task again",
+            before="Read the inputs again, as they are in the catalogue now, and run what is new in them or left.",
+            during="being run again with new input",
+            after="It is an incremental execution without changes; priority, share and children follow as they do there.",
+            notice="New files of the inputs are added, and those that were given up or lost are tried again.",
+            confirmed=False,
+            actions=(Action("reload_input", "Read the input of selected tasks again"),),
         ),
         Command(
             "pause",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, PlainValidator
@@ -60,7 +59,7 @@ class TaskParameters(BaseModel):
     workingGroup: str = text("Group that owns the task.", "working_group")
     countryGroup: str = text("Country group of the user.", "country_group")
     official: Flag = flag("The task belongs to a group, not to a user.", row="J26")
-    uniqueTaskName: Flag = flag("The owner may have one task of this name.")
+    uniqueTaskName: Flag = flag("The owner may have one task of this name; an analysis that has ended is run again.")
     allowTaskDuplication: Flag = flag("Tasks of the same owner that say this too may write to the same datasets.")
     parentTaskName: str = text("Task of the same user whose outputs this one reads.", length=TASK["task_name"])
     reqID: Count | None = parameter("Number of the request; the task's id when absent.", column="req_id")
@@ -79,7 +78,7 @@ class TaskParameters(BaseModel):
     transPath: Given = text("The transformation: a path below the site's software area.", "trans_path", required=True)
     container_name: str = text("Image in which the payload runs; our own pilot has none.", "container_name")
     sourceURL: str = text("Where the user's sources are.", row="J26")
-    fixedSandbox: str = text("Archive of the sources, at resubmission.", row="J23")
+    fixedSandbox: str = text("Archive of the sources, at resubmission.", row="J26")
     multiStepExec: dict[str, Any] | None = parameter("Payload in several steps.", row="U5")
     osInfo: str = text("Operating system of the submitting host; informative.", length=200)
 
@@ -307,7 +306,12 @@ TASK_PARAMETERS: Mapping[str, Parameter] = parameters(TaskParameters)
 """All known parameters by name, in the order of the document."""
 
 _EXTRA = re.compile(r"dsFor\w{1,20}")
-EXTRA_DATASETS = Parameter("dsForXXX", "Comma list of further datasets for the stream XXX, at resubmission.", row="J23")
+EXTRA_DATASETS = Parameter("dsForXXX", "Further datasets for the input of the stream XXX, with commas.")
+
+
+def stream_of(name: str) -> str:
+    """The stream for which a parameter of this name gives further datasets; empty for other names."""
+    return name.removeprefix("dsFor") if _EXTRA.fullmatch(name) else ""
 
 
 def find(name: str) -> Parameter | None:
@@ -327,6 +331,4 @@ def read_parameters(params: Mapping[str, object]) -> tuple[TaskParameters, list[
     for name in extra:
         if not isinstance(params[name], str | None):
             problems.append(problem(name, "type", f"expected a text, found {found(params[name])}"))
-        if params[name]:
-            problems.append(replace(EXTRA_DATASETS, name=name).refusal(""))
     return task, problems

@@ -1,0 +1,50 @@
+"""Changed parameters of a task that is run again: stored with everything that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.principal import PRODUCTION, Principal
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.outside_data import problem
+from workqueues.models import Task, TaskParams
+from workqueues.rules.jobs.resource_type import resource_type
+from workqueues.rules.refine import production_wishes, read_task
+from workqueues.rules.refine.changes import Changed, change
+
+
+def looked_at(task: Task, changes: Mapping[str, Any], path: str = "changes.") -> Changed:
+    """What the changes come to for the task as it is. Refused(422) with every problem; `path` stands before their fields."""
+    asked = change(task.params.task_params, changes, task.split_rule, path=path)
+    if asked.problems:
+        detail = "; ".join(f"{p.field}: {p.message}" for p in asked.problems[:3])[:1000]
+        raise Refused(422, "The changes break rules", detail, asked.problems)
+    return asked
+
+
+def may_change(principal: Principal, task: Task, changes: Mapping[str, Any]) -> None:
+    """Refused(403) where these values need the role production in the task's VO, which the caller does not have."""
+    wishes = production_wishes(read_task({**task.params.task_params, **changes}).parameters)
+    wrong = [
+        problem(f"changes.{w.field}", w.rule, f"{w.message} needs the role {PRODUCTION}") for w in wishes if w.field in changes
+    ]
+    if wrong and not may(principal, "task:produce", task.vo):
+        raise Refused(403, "Not permitted", wrong[0].message, wrong)
+
+
+def store_changes(task: Task, asked: Changed) -> dict[str, Any]:
+    """Store the parameters of a locked task: the columns that are to be written with its move."""
+    TaskParams.objects.filter(task_id=task.id).update(task_params=dict(asked.params))
+    columns = dict(asked.columns)
+    if {"ram_count", "core_count"} & columns.keys():
+        columns["resource_type"] = resource_type(
+            columns.get("core_count", task.core_count),
+            columns.get("ram_count", task.ram_count),
+            task.ram_unit or "MB",
+            task.base_ram_count,
+            compensation=gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=task.vo),
+        )
+    return columns
