@@ -15,8 +15,9 @@ class WorkqueuesConfig(AppConfig):
 
         from broker_site.foundation.access.permissions import PERMISSIONS, Permission
         from workqueues.queries.place_faults import check_places
+        from workqueues.rules.task.changes import CHANGES
         from workqueues.rules.task.commands import COMMANDS
 
-        for name, right in {command.right.permission: command.right for command in COMMANDS.values()}.items():
+        for name, right in {row.right.permission: row.right for row in (*COMMANDS.values(), *CHANGES.values())}.items():
             PERMISSIONS.add(name, Permission(name, frozenset({"user"}), right.roles, audited=True, superuser=True, own=False))
         register(check_places, Tags.database)

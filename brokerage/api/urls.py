@@ -12,10 +12,12 @@ from brokerage.api.jobs import JobsView, TaskJobsView
 from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
+from brokerage.api.task_changes import form_view, rest_view
 from brokerage.api.task_status import TaskStatusView
 from brokerage.api.transfer_commands import CancelTransfer, RetryTransfer
 from brokerage.api.transfers import Transfers, WhyNotHere
 from brokerage.api.what_if import WhatIfView, WhyEmptyView
+from workqueues.rules.task.changes import CHANGES
 
 pilot_urlpatterns = [
     path("pilots/", pilots.register_pilot, name="pilot-register"),
@@ -32,6 +34,7 @@ urlpatterns = [
     path("tasks/<int:task_id>/jobs/", TaskJobsView.as_view({"get": "list"}), name="task-jobs"),
     path("tasks/<int:task_id>/decisions/", TaskDecisionsView.as_view({"get": "list"}), name="task-decisions"),
     path("tasks/<int:task_id>/waiting/", TaskStatusView.as_view({"get": "retrieve"}), name="task-waiting"),
+    *(path(f"tasks/<int:task_id>/{name}/", rest_view(change), name=f"task-{name}") for name, change in CHANGES.items()),
     path("tasks/<int:task_id>/places/", TaskPlacesView.as_view({"get": "retrieve"}), name="task-places"),
     path("tasks/<int:task_id>/what-if/", WhatIfView.as_view({"post": "ask"}), name="task-what-if"),
     path("decisions/<int:decision_id>/", DecisionsView.as_view({"get": "retrieve"}), name="decision-detail"),
@@ -57,6 +60,10 @@ urlpatterns = [
 ]
 
 page_urlpatterns = [
+    *(
+        path(f"tasks/<int:task_id>/change/{name}/", form_view(change), name=f"page-task-change-{name}")
+        for name, change in CHANGES.items()
+    ),
     path("tasks/<int:task_id>/look/", task_button, name="page-task-look"),
     path("queues/<str:name>/look/", queue_button, name="page-queue-look"),
     path("shares/<str:name>/look/", share_button, name="page-share-look"),

@@ -176,6 +176,11 @@ def changed(text: str, code: str, value: int) -> str:
     return ",".join(filter(None, [text, f"{code}={value}"]))
 
 
+def without(text: str, code: str) -> str:
+    """The text without one code."""
+    return re.sub(rf"^{code}=-?\d+(?:,|$)|,{code}=-?\d+\b", "", text)
+
+
 @lru_cache(maxsize=4096)
 def parse(text: str) -> SplitRules:
     """Read a split rule; codes without a meaning here are passed over."""
