@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.contrib.postgres.functions import TransactionNow
 from django.db import transaction
 from django.db.models import Value
 from django.db.models.functions import Now
@@ -115,7 +116,7 @@ def _go_on(task_id: int, given: datetime | None) -> bool:
         task = Task.objects.select_for_update(no_key=True).filter(id=task_id, command="reassign", command_time=given).first()
         if task is None:
             return False  # it was commanded otherwise meanwhile
-        due = {"next_look_at": Now()} if task.status == "pending" else {}
+        due = {"next_look_at": TransactionNow()} if task.status == "pending" else {}
         Task.objects.filter(id=task_id).update(**due, **DONE)
         look_after_commit("wake")
         return True

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.principal import Principal
 from brokerage.ledger.task_changes import change_task
 from brokerage.models import ComputingQueue, Job, TaskQueue
@@ -24,9 +25,11 @@ PETRA = Principal("user", "petra", roles={"demo": frozenset({"production"})})
 
 @pytest.fixture
 def queue() -> ComputingQueue:
+    gdpconfig.set_override("jobbroker", "NQUEUELIMITSITE", 100_000, who="ada", why="never full")
+    gdpconfig.set_override("core", "POLICY_analysis", "generic", who="ada", why="test")
     (made,) = grid("ALPHA")
     for name, label in (("Work", ".*"), ("Express", "none")):
-        GlobalShare.objects.create(name=name, vo="demo", value=50, prod_source_label=label)
+        GlobalShare.objects.create(name=name, vo="demo", value=50, prod_source_label=label, throttled=False)
     return made
 
 
@@ -120,7 +123,7 @@ def test_other_needs_are_those_of_new_jobs_and_the_class_of_resources_follows(qu
     run_jobs(queue, BAD)
     run_agents(1)
     new = Job.objects.select_related("spec").get(ended_at=None)
-    assert (new.spec.ram_mb, new.resource_type) == (3600, "SCORE_HIMEM")
+    assert (new.spec.ram_mb, new.resource_type) == (4000, "SCORE_HIMEM")
 
 
 def test_inputs_that_were_given_up_get_more_tries_while_the_task_lives(queue: ComputingQueue) -> None:
@@ -172,4 +175,5 @@ def test_a_pending_task_is_looked_at_when_it_is_released(queue: ComputingQueue) 
     Task.objects.update(next_look_at="2100-01-01T00:00:00Z")
     change(task, "release")
     run_agents(1, ("wake", "generate"))
+    task.refresh_from_db()
     assert try_take(queue) is not None

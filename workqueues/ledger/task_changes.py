@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from django.contrib.postgres.functions import TransactionNow
 from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
@@ -106,15 +107,15 @@ UPDATE workqueues_file f SET held = '', retry_due = NULL FROM waiting WHERE f.id
 def release_inputs(task: Task, asked: ReleaseAsked, who: str) -> Changed:
     """Inputs that wait to be staged or for another try are given to jobs as they are, and the task is looked at now."""
     n = _on_inputs(task, _RELEASED, who, staged=STAGED_FIRST)
-    rewritten(task, next_look_at=Now() if task.status == "pending" else None)
+    rewritten(task, next_look_at=TransactionNow() if task.status == "pending" else None)
     look_after_commit("wake", "generate")
     files = f"{n} input file{'' if n == 1 else 's'}"
     return Changed({}, {"files": n}, f"{files} of task {task.id} {'waits' if n == 1 else 'wait'} no longer; it is looked at now.")
 
 
 _TRIES = """
-    max_attempt = least(f.max_attempt + greatest(f.attempt_nr - f.max_attempt, 0) + %(more)s, 30000),
-    max_failure = least(f.max_failure + greatest(f.failed_attempt - f.max_failure, 0) + %(more)s, 30000)"""
+    max_attempt = CASE WHEN f.max_attempt IS NOT NULL THEN least(greatest(f.max_attempt, f.attempt_nr) + %(more)s, 30000) END,
+    max_failure = CASE WHEN f.max_failure IS NOT NULL THEN least(greatest(f.max_failure, f.failed_attempt) + %(more)s, 30000) END"""
 """What has no limit (NULL) gets none; none is larger than its column holds."""
 
 _MORE = f"""
@@ -162,7 +163,7 @@ def revive_files(task: Task, more: int, who: str, files: Sequence[int] | None = 
         if dataset.status == "done":
             dataset.refresh_from_db()
             move_dataset(dataset, "ready", who, f"{n} files to run again")
-    rewritten(task, next_look_at=Now() if task.status == "pending" else task.next_look_at)
+    rewritten(task, next_look_at=TransactionNow() if task.status == "pending" else task.next_look_at)
     look_after_commit("generate", "wake")
     return sum(revived.values())
 
