@@ -59,7 +59,9 @@ class TaskMachine(Machine):
     resumable = Names("paused throttled")
     """It does nothing, and goes back to the state before when it is told to."""
 
-    steered = Names("defined assigning ready pending scouting scouted running prepared passed finishing paused throttled exhausted")
+    steered = Names(
+        "defined assigning ready pending scouting scouted running prepared passed finishing paused throttled exhausted"
+    )
     """Its priority and its share are known, and its jobs and its turn go by them until it ends."""
 
     @property

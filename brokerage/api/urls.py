@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from brokerage.api import pilots, rebrokering, reports, transfer_commands
+from brokerage.api import job_commands, pilots, rebrokering, reports, transfer_commands
 from brokerage.api.dataset_places import TaskPlacesView
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
@@ -45,6 +45,10 @@ urlpatterns = [
     path("shares/<str:name>/look/", LookAtShare.as_view(), name="share-look"),
     path("queues/<str:name>/rebroker/", RebrokerAtQueue.as_view(), name="queue-rebroker"),
     path("tasks/<int:task_id>/rebroker/", RebrokerTask.as_view(), name="task-rebroker"),
+    path("jobs/kill/", job_commands.KillJobs.as_view(), name="job-kill-many"),
+    path("jobs/<int:job_id>/kill/", job_commands.KillJob.as_view(), name="job-kill"),
+    path("jobs/<int:job_id>/retry/", job_commands.RetryJob.as_view(), name="job-retry"),
+    path("tasks/<int:task_id>/kill-jobs/", job_commands.KillJobsOfTask.as_view(), name="task-kill-jobs"),
     path("jobs/<int:job_id>/rebroker/", RebrokerJob.as_view(), name="job-rebroker"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
@@ -70,6 +74,9 @@ page_urlpatterns = [
     path("queues/<str:name>/rebroker/", rebrokering.queue_button, name="page-queue-rebroker"),
     path("tasks/<int:task_id>/rebroker/", rebrokering.task_button, name="page-task-rebroker"),
     path("jobs/<int:job_id>/rebroker/", rebrokering.job_button, name="page-job-rebroker"),
+    path("jobs/<int:job_id>/kill/", job_commands.kill_button, name="page-job-kill"),
+    path("jobs/<int:job_id>/retry/", job_commands.retry_button, name="page-job-retry"),
+    path("tasks/<int:task_id>/kill-jobs/", job_commands.kill_all_button, name="page-task-kill-jobs"),
     path("transfers/<int:transfer_id>/retry/", transfer_commands.retry_button, name="page-transfer-retry"),
     path("transfers/<int:transfer_id>/cancel/", transfer_commands.cancel_button, name="page-transfer-cancel"),
     path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),

@@ -23,29 +23,35 @@ class FormField:
 
 
 _CHOICES: Mapping[str, Sequence[str]] = {"jobs": ("kill", "soft", "nokill")}
-_EMPTY_SAYS = ("site", "nucleus")
-"""Texts that mean something when they are empty: a form names which one it is for."""
+_PLACES = ("site", "nucleus")
+"""Of these one is given, which may be empty; a form asks for its name and which of them it is."""
+_WHICH = (
+    FormField("place", "Whether the name is that of a site or of a nucleus.", _PLACES),
+    FormField("name", "Queues or sites with commas, or a nucleus; empty: chosen again."),
+)
 
 
 def form_fields(change: Change) -> Sequence[FormField]:
     """What the form of a change asks for, beside the comment."""
-    declared = parameters(change.asked).values()
-    return [FormField(p.name, p.doc, _CHOICES.get(p.name, ())) for p in declared if p.name != "comment"]
+    declared = [p for p in parameters(change.asked).values() if p.name != "comment"]
+    fields = [FormField(p.name, p.doc, _CHOICES.get(p.name, ())) for p in declared if p.name not in _PLACES]
+    return [*_WHICH, *fields] if len(fields) < len(declared) else fields
 
 
 def values_of_form(change: Change, written: Mapping[str, str]) -> dict[str, object]:
-    """The values of the texts of a form; what is left empty is not asked for, but a site or nucleus that `where` names."""
+    """The values of the texts of a form; what is left empty is not asked for, but for the name of a place."""
     values: dict[str, object] = {}
     for name in (*(field.name for field in form_fields(change)), "comment"):
-        text = written.get(name, "").strip()
-        if text or (name in _EMPTY_SAYS and written.get("where") == name):
+        if (text := written.get(name, "").strip()) and name in change.asked.model_fields:
             values[name] = _value(change, name, text)
+    if (place := written.get("place", "")) in _PLACES and place in change.asked.model_fields:
+        values[place] = written.get("name", "").strip()
     return values
 
 
 def values_of_text(change: Change, text: str) -> dict[str, object]:
     """The same of one line: `name=value` with blanks between, or the value alone where there is one field."""
-    names = [field.name for field in form_fields(change)]
+    names = [name for name in change.asked.model_fields if name != "comment"]
     if len(names) == 1 and "=" not in text:
         return {names[0]: _value(change, names[0], text.strip())} if text.strip() else {}
     pairs = [part.partition("=") for part in text.split()]
