@@ -18,6 +18,7 @@ class WorkqueuesConfig(AppConfig):
         from workqueues.rules.task.changes import CHANGES
         from workqueues.rules.task.commands import COMMANDS
 
-        for name, right in {row.right.permission: row.right for row in (*COMMANDS.values(), *CHANGES.values())}.items():
+        rights = [*(row.right for row in COMMANDS.values()), *(row.right for row in CHANGES.values())]
+        for name, right in {right.permission: right for right in rights}.items():
             PERMISSIONS.add(name, Permission(name, frozenset({"user"}), right.roles, audited=True, superuser=True, own=False))
         register(check_places, Tags.database)

@@ -98,7 +98,7 @@ class KillJob(APIView):
     def post(self, request: Request, job_id: int) -> Response:
         """404, then 403, then 422, then 409."""
         caller = principal(request)
-        job, task = _job(caller, job_id, KILL)
+        job, _ = _job(caller, job_id, KILL)
         (answer,) = answers = kill_listed(caller, [job.id], _comment(request))
         if answer.outcome == "refused":
             raise Refused(409, "The job stays", f"Job {job_id} is not killed: {answer.why}. A job is killed until it has ended.")

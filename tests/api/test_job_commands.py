@@ -12,7 +12,7 @@ from broker_site.foundation.access.models import Audit
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.models import ComputingQueue, Job, JobChange
 from brokerage.rules.dispatch.settlement import Report
-from tests.api.people import Person, faults, person
+from tests.api.people import Person, faults
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.models import File, FileChange, Task

@@ -13,8 +13,8 @@ from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.routes import permission_of
 from brokerage.models import Job
 from tests.api.people import Person, faults, person
-from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
-from tests.flow.steps import run_agents, take
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents
 from workqueues.models import GlobalShare, Task
 from workqueues.rules.task.changes import CHANGES, Change
 
@@ -142,3 +142,46 @@ def test_a_priority_above_1000_needs_the_role_production(olga: Person, task: Tas
 def test_route_and_form_of_a_change_ask_for_its_right(change: Change) -> None:
     for name in (f"task-{change.name}", f"page-task-change-{change.name}"):
         assert permission_of(resolve(reverse(name, args=[7])).func, "POST") == change.right.permission
+
+
+def page(name: str, *roles: tuple[str, str]) -> Client:
+    """Somebody in a browser; unsafe requests need the CSRF token."""
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(ensure_user(name, roles=list(roles)))
+    client.cookies["csrftoken"] = "t" * 32
+    return client
+
+
+def press(client: Client, address: str, **form: str) -> Any:
+    return client.post(address, form, headers={"X-CSRFToken": "t" * 32})
+
+
+def test_the_page_has_forms_of_what_somebody_may_change_now(task: Task) -> None:
+    operator, owner, visitor = (
+        page("op", ("demo", "operator")),
+        page("ada", ("demo", "submitter")),
+        page("eve", ("demo", "auditor")),
+    )
+    shown = {who: {n for n in CHANGES if f"change/{n}/" in client.get(f"/tasks/{task.id}/").text} for who, client in (
+        ("operator", operator), ("owner", owner), ("visitor", visitor),
+    )}  # fmt: skip
+    assert shown == {"operator": set(CHANGES), "owner": OWNED, "visitor": set()}
+    address = f"/tasks/{task.id}/change/priority/"
+    assert press(visitor, address, priority="900").status_code == 403
+    assert operator.post(address, {"priority": "900"}).status_code == 403, "without the CSRF token"
+    answer = press(operator, address, priority="900", comment="they wait")
+    assert (answer.status_code, answer["Location"]) == (302, f"/tasks/{task.id}/")
+    assert "has the priority 900" in operator.get(answer["Location"]).text
+    task.refresh_from_db()
+    assert task.current_priority == 900
+    assert Audit.objects.get(act="task.priority").reason == "they wait"
+
+
+def test_a_form_that_is_not_understood_says_why(task: Task) -> None:
+    operator = page("op", ("demo", "operator"))
+    answer = press(operator, f"/tasks/{task.id}/change/attributes/", ramCount="much")
+    assert "ramCount: expected a whole number" in operator.get(answer["Location"]).text
+    Task.objects.filter(id=task.id).update(status="aborting")
+    answer = press(operator, f"/tasks/{task.id}/change/share/", share="Express")
+    assert "is aborting; share is accepted in" in operator.get(answer["Location"]).text
+    assert page("op", ("demo", "operator")).get(f"/tasks/{task.id}/").text.count("/change/") == 0

@@ -39,7 +39,8 @@ class Changed(NamedTuple):
 
 def unusable(problems: Sequence[Problem]) -> Refused:
     """The refusal of a wish that cannot be carried out."""
-    return Refused(422, "Not usable", "; ".join(f"{p.field}: {p.message}" for p in problems[:3])[:1000], problems)
+    said = "; ".join(": ".join(filter(None, [p.field, p.message])) for p in problems[:3])
+    return Refused(422, "Not usable", said[:1000], problems)
 
 
 def opened(task_id: int, row: Change) -> Task:
@@ -115,7 +116,8 @@ def release_inputs(task: Task, asked: ReleaseAsked, who: str) -> Changed:
 
 _TRIES = """
     max_attempt = CASE WHEN f.max_attempt IS NOT NULL THEN least(greatest(f.max_attempt, f.attempt_nr) + %(more)s, 30000) END,
-    max_failure = CASE WHEN f.max_failure IS NOT NULL THEN least(greatest(f.max_failure, f.failed_attempt) + %(more)s, 30000) END"""
+    max_failure = CASE WHEN f.max_failure IS NOT NULL
+        THEN least(greatest(f.max_failure, f.failed_attempt) + %(more)s, 30000) END"""
 """What has no limit (NULL) gets none; none is larger than its column holds."""
 
 _MORE = f"""
@@ -152,7 +154,9 @@ def give_tries(task: Task, asked: TriesAsked, who: str) -> Changed:
 def revive_files(task: Task, more: int, who: str, files: Sequence[int] | None = None) -> int:
     """Inputs of a locked task that were given up, all or these, are ready with so many more tries: how many."""
     ids = _locked_inputs(task.id)
-    values = {"task": task.id, "who": who[:128], "datasets": ids, "more": more, "files": None if files is None else list(files)}
+    values: dict[str, int | str | list[int] | None] = {
+        "task": task.id, "who": who[:128], "datasets": ids, "more": more, "files": None if files is None else list(files)
+    }  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(_REVIVED, values)
         revived = dict(cursor.fetchall())

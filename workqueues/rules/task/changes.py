@@ -1,7 +1,7 @@
 """What somebody may change of a task that lives on: who may, in which states, what is asked for, and the words about it.
 
 Permissions, REST routes with their OpenAPI, forms of the pages and actions of the admin are made from CHANGES. Unlike a command
-(`commands`) a change leads to no end of the task. What it does stands in the ledgers. Source: facts on task commands 2.3, 2.4, 2.6.
+(`commands`) a change leads to no end of the task. What it does stands in the ledgers. Source: facts on task commands 2.3 to 2.6.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class TriesAsked(Asked):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`name` in addresses and acts of the audit; `states` take it, those of `TASK.interrupted` where the state before does too."""
+    """`name` stands in addresses and acts of the audit. `states` take it, one of `TASK.interrupted` if the state before does."""
 
     name: str
     right: Right
@@ -134,7 +134,7 @@ CHANGES: Mapping[str, Change] = {
             TASK.releasable,
             ReleaseAsked,
             "Release the inputs of a task",
-            "Input files that wait to be staged, or for another try, are given to jobs as they are, and the task is looked at now.",
+            "Input files that wait to be staged or for another try are given to jobs as they are, and the task is looked at now.",
             "Release",
         ),
         Change(

@@ -1,4 +1,4 @@
-"""Which rules of the split rule of a task may change while it lives, and how its text looks then. Source: facts on commands 2.6."""
+"""Which rules of the split rule of a task may change while it lives, and its text then. Source: facts on commands 2.6."""
 
 from __future__ import annotations
 
