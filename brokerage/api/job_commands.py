@@ -76,12 +76,13 @@ class RetryShown(serializers.Serializer[Any]):
     files = serializers.IntegerField(help_text="inputs that have more tries")
 
 
-def _answers(summary: str, description: str, shown: Any, body: Any = CommandAsked) -> Any:
+def _answers(summary: str, description: str, shown: Any, body: Any = CommandAsked, name: str | None = None) -> Any:
     return extend_schema(
         tags=["jobs"],
         summary=summary,
         description=description,
         request=body,
+        operation_id=name,
         responses={202: shown, **refusals(400, 404, 409, 422)},
     )
 
@@ -113,6 +114,7 @@ class KillJobs(APIView):
         f"Each as if it was alone; the answer says for each what became of it. {_TRY}",
         KillsShown,
         JobsAsked,
+        "jobs_kill_many",
     )
     def post(self, request: Request) -> Response:
         """422 for a body that is not understood."""

@@ -118,8 +118,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         raise Http404(f"Job {job_id} has just been removed.")
     merges, merged_by = merges_of(job_id)
     outputs, result, spec = job_outputs(job_id), getattr(row, "result", None), getattr(row, "spec", None)
-    visitor, owner = authenticate(request), find_task(row.task_id, scope)
-    owned = (owner.vo, owner.user_name, owner.submitted_by) if owner else None
+    visitor, owned = authenticate(request), (spec.vo, spec.user_name, vars(row)["submitted_by"]) if spec else ("", None, None)
     context = {
         "job": row,
         "row": list_rows[0],
@@ -128,8 +127,8 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "result": result,
         "final": row.status in JOB.final,
         "may_rebroker": row.status in JOB.waiting and spec is not None and may(visitor, "job:rebroker", spec.vo),
-        "may_kill": row.status not in JOB.final and not row.kill_requested and owned and may(visitor, "job:kill", *owned),
-        "may_retry": row.status in JOB.unsuccessful and owned and may(visitor, "job:retry", *owned),
+        "may_kill": row.status not in JOB.final and not row.kill_requested and may(visitor, "job:kill", *owned),
+        "may_retry": row.status in JOB.unsuccessful and may(visitor, "job:retry", *owned),
         "moves": job_moves(job_id),
         "transfers": transfers_of_job(job_id) if row.status in JOB.moving else [],
         "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),

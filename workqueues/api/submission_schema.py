@@ -46,7 +46,8 @@ def _openapi(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, 
         document["default"] = default
     if "properties" in schema:
         document["properties"] = {name: _openapi(p, models) for name, p in schema["properties"].items() if "row" not in p}
-        document["required"] = [name for name, p in schema["properties"].items() if p.get("required")]
+        if required := [name for name, p in schema["properties"].items() if p.get("required")]:
+            document["required"] = required
     return document
 
 
