@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Value
 from django.db.models.functions import Now
 
+from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.ledger.expiry import kill_jobs
@@ -29,21 +30,28 @@ from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.task.changes import ReassignAsked
 from workqueues.states import TASK
 
-REST = timedelta(hours=1)
-"""So long a task would rest if the agent did not end that; it does as soon as the jobs are gone."""
+REST = timedelta(minutes=10)
+"""So long a task rests after each look of the agent; that ends as soon as the jobs are gone."""
+_WAITS = ", waiting for "
 
 
 def reassign(task: Task, asked: ReassignAsked, who: str) -> Changed:
-    """A locked task gets another site or nucleus, and waits for the jobs that are to go. Refused(422)."""
+    """A locked task gets another site or nucleus, and waits for the jobs that are to go. Refused: 409 while another command is
+    carried out, 422 for a place that is not there.
+    """
+    if task.command and task.command != "reassign":
+        detail = f"Task {task.id} is just being carried on with: {task.command}; ask again in a moment."
+        raise Refused(409, "Another command is carried out", detail)
     by_site = "site" in asked.model_fields_set
     if problems := _problems(task, asked, by_site=by_site):
         raise unusable(problems)
     column, name = ("site", asked.site) if by_site else ("nucleus", asked.nucleus)
     target = f"{column} {name}" if name else f"another {column}"
     why = f"reassigned to {target}" + (f": {asked.comment}" if asked.comment else "")
+    n = len(doomed_jobs(task.id, asked.jobs))
     columns = {
         column: name, "command": "reassign", "command_by": who[:128], "command_comment": asked.jobs, "command_time": Now(),
-        "error_dialog": why[:510], "next_look_at": Now() + Value(REST), "frozen_time": None,
+        "error_dialog": _reason(why, n), "next_look_at": Now() + Value(REST), "frozen_time": None,
         "old_status": _next_status(task, by_site=by_site),
     }  # fmt: skip
     before = {column: getattr(task, column)}
@@ -54,10 +62,14 @@ def reassign(task: Task, asked: ReassignAsked, who: str) -> Changed:
             return_picked(task.id)
         move_task(task, "pending", who, why, **columns)
     look_after_commit("command")
-    n = len(doomed_jobs(task.id, asked.jobs))
     jobs = f"once {n} job{' has' if n == 1 else 's have'} ended" if n else "at once"
     step = f"goes on as {columns['old_status']}" if columns["old_status"] != "assigning" else "gets a nucleus"
     return Changed(before, {column: name, "jobs": asked.jobs}, f"Task {task.id} is reassigned to {target}: it {step} {jobs}.")
+
+
+def _reason(why: str, n: int) -> str:
+    """Why the task is pending: what was asked for, and how many jobs it waits for."""
+    return why[:450] + (f"{_WAITS}{n} job{'' if n == 1 else 's'}" if n else "")
 
 
 def _problems(task: Task, asked: ReassignAsked, *, by_site: bool) -> list[Problem]:
@@ -103,10 +115,13 @@ def follow_reassigned(who: str) -> int:
 
 def _follow(task: Task, who: str) -> bool:
     if task.status == "pending" and (doomed := doomed_jobs(task.id, task.command_comment)):
-        asker, why = task.command_by or who, f"its task is {task.error_dialog}"
+        asker, reason = task.command_by or who, task.error_dialog.rpartition(_WAITS)[0] or task.error_dialog
+        why = f"its task is {reason}"
         kill_jobs([job for job in doomed if job.status != "transferring"], asker, why, "closed")
         kill_jobs([job for job in doomed if job.status == "transferring"], asker, why)
-        if doomed_jobs(task.id, task.command_comment):
+        if n := len(doomed_jobs(task.id, task.command_comment)):
+            waiting = Task.objects.filter(id=task.id, command="reassign", command_time=task.command_time, status="pending")
+            waiting.update(error_dialog=_reason(reason, n), next_look_at=Now() + Value(REST))
             return False
     return _go_on(task.id, task.command_time)
 

@@ -11,6 +11,7 @@ from django.db import connection, connections
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.agency.run import run_agent
+from brokerage.ledger.job_commands import kill_listed
 from brokerage.ledger.task_changes import change_task
 from brokerage.models import ComputingQueue, Job
 from tests.builders import grid, parameters, submitted
@@ -22,7 +23,7 @@ from workqueues.rules.task.changes import CHANGES
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PETRA = Principal("user", "petra", roles={"demo": frozenset({"production"})})
+PETRA = Principal("user", "petra", roles={"demo": frozenset({"production", "operator"})})
 
 
 def change(task: Task, name: str, **wish: object) -> None:
@@ -101,3 +102,39 @@ def test_a_change_waits_for_jobs_that_are_just_being_written(task: Task) -> None
     task.refresh_from_db()
     assert (task.status, task.gshare) == ("running", "Express")
     assert set(Job.objects.values_list("task_queue__gshare", flat=True)) == {"Express"}
+
+
+def _kill(ids: list[int], olga: Principal) -> None:
+    for at in range(0, len(ids), 40):
+        kill_listed(olga, ids[at : at + 40], "wrong")
+
+
+def test_jobs_that_pilots_take_while_they_are_killed_are_cancelled_or_their_pilots_are_asked(task: Task) -> None:
+    run_agent("generate", looked=True)
+    run_agent("generate", looked=True)
+    ids = list(Job.objects.order_by("id").values_list("id", flat=True))
+    assert len(ids) == 400
+    olga = Principal("user", "olga", roles={"demo": frozenset({"operator"})})
+    start(_take, lambda: _kill(ids, olga), _take)()
+    ends = set(Job.objects.filter(id__in=ids).values_list("status", "kill_requested"))
+    assert ends <= {("cancelled", False), ("running", True), ("sent", True)}
+    assert ("cancelled", False) in ends
+    assert faults() == []
+
+
+def _reassign(task: Task) -> None:
+    change(task, "reassign", site="BETA")
+    for _ in range(3):
+        run_agent("command", looked=True)
+
+
+def test_no_job_is_made_at_the_old_site_once_its_task_is_reassigned(task: Task) -> None:
+    grid("BETA")
+    Task.objects.update(site="ALPHA")
+    start(_generate, _generate, lambda: _reassign(task))()
+    for agent in ("command", "wake", "generate", "generate", "generate"):
+        run_agent(agent, looked=True)
+    live = Job.objects.filter(ended_at=None)
+    assert set(live.values_list("computing_queue__name", flat=True)) == {"BETA"}
+    assert live.count() == 400
+    assert faults() == []

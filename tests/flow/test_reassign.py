@@ -7,6 +7,7 @@ import pytest
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.problems import Refused
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.ledger.task_changes import change_task
 from brokerage.models import ComputingQueue, Job, JobChange, Site, StorageEndpoint
@@ -65,7 +66,7 @@ def test_jobs_of_a_reassigned_task_are_closed_and_made_at_the_other_site(queues:
     changed = reassign(task, site="BETA", comment="ALPHA is slow")
     assert changed.told == f"Task {task.id} is reassigned to site BETA: it goes on as running once 3 jobs have ended."
     assert (task.status, task.old_status, task.site) == ("pending", "running", "BETA")
-    assert task.error_dialog == "reassigned to site BETA: ALPHA is slow"
+    assert task.error_dialog == "reassigned to site BETA: ALPHA is slow, waiting for 3 jobs"
     run_agents(1, PLACE)
     assert at() == {"ALPHA": ["running"]}
     (renewed,) = beat([SignOfLife(held.job_id, held.epoch)])
@@ -73,6 +74,7 @@ def test_jobs_of_a_reassigned_task_are_closed_and_made_at_the_other_site(queues:
     assert renewed.kill
     task.refresh_from_db()
     assert task.status == "pending", "it waits for the pilot"
+    assert task.error_dialog == "reassigned to site BETA: ALPHA is slow, waiting for 1 job"
     assert end(held, KILLED) == "closed"
     run_agents(2, PLACE)
     task.refresh_from_db()
@@ -152,6 +154,19 @@ def test_an_exhausted_task_is_tried_at_the_other_site(queues: list[ComputingQueu
     task.refresh_from_db()
     assert task.status == "running"
     assert at() == {"BETA": ["activated"] * 3}
+
+
+def test_a_task_that_is_just_being_resumed_is_reassigned_once_its_jobs_are_let_go(queues: list[ComputingQueue]) -> None:
+    task = running()
+    command(task.id, "pause", "user:ada")
+    run_agents(1, ["command"])
+    command(task.id, "resume", "user:ada")
+    with pytest.raises(Refused, match="resume; ask again"):
+        reassign(task, site="BETA", jobs="nokill")
+    run_agents(1, ["command"])
+    reassign(task, site="BETA", jobs="nokill")
+    run_agents(1, PLACE)
+    assert at() == {"ALPHA": ["activated"] * 3}
 
 
 @pytest.mark.parametrize(("name", "then"), [("kill", "aborted"), ("pause", "paused")])
