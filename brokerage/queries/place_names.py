@@ -22,9 +22,12 @@ def destination_fault(name: str) -> str:
 
 
 def site_faults(names: str) -> list[str]:
-    """What is wrong with each name of a list with commas that should be those of queues or sites; names with `*` are patterns."""
+    """What is wrong with each name of a list with commas that should be those of queues or sites. With `*` it is a pattern, and
+    a queue has parts behind a slash.
+    """
     known = {name for row in ComputingQueue.objects.values_list("name", "site_id") for name in row}
-    return [_unknown("queue or site", name, sorted(known)) for name in names_in(names) if "*" not in name and name not in known]
+    unknown = [name for name in names_in(names) if "*" not in name and not known & {name, name.rpartition("/")[0]}]
+    return [_unknown("queue or site", name, sorted(known)) for name in unknown]
 
 
 def _unknown(what: str, name: str, known: list[str]) -> str:

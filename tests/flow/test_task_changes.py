@@ -126,6 +126,29 @@ def test_other_needs_are_those_of_new_jobs_and_the_class_of_resources_follows(qu
     assert (new.spec.ram_mb, new.resource_type) == (4000, "SCORE_HIMEM")
 
 
+def test_a_task_that_waits_for_memory_goes_on_once_it_asks_for_less(queue: ComputingQueue) -> None:
+    gdpconfig.set_override("core", "POLICY_analysis", "analysis", who="ada", why="test")
+    task = running(files=1, ramCount=20_000)
+    assert (task.status, Job.objects.count()) == ("pending", 0)
+    changed = change(task, "attributes", ramCount=1000)
+    assert (changed.before["ram_count"], changed.after["ram_count"]) == (20_000, 1000)
+    run_agents(1, ("wake", "generate"))
+    assert Job.objects.get().status == "activated"
+
+
+def test_what_is_changed_of_a_paused_task_holds_once_it_is_resumed(queue: ComputingQueue) -> None:
+    task = running()
+    command(task.id, "pause", "user:ada")
+    run_agents(1)
+    change(task, "share", share="Express")
+    change(task, "priority", priority=700)
+    assert set(Job.objects.values_list("status", "ready_priority")) == {("throttled", None)}
+    command(task.id, "resume", "user:ada")
+    run_agents(1)
+    jobs = Job.objects.values_list("status", "ready_priority", "task_queue__gshare")
+    assert set(jobs) == {("activated", -700, "Express")}
+
+
 def test_inputs_that_were_given_up_get_more_tries_while_the_task_lives(queue: ComputingQueue) -> None:
     task = running(files=3, maxAttempt=1)
     for _ in range(2):

@@ -54,12 +54,22 @@ def opened(task_id: int, row: Change) -> Task:
 
 
 def rewritten(task: Task, **columns: Any) -> None:
-    """Write columns of a locked task. The claim on it ends: whoever works on it by what it was before changes nothing more."""
+    """Write columns of a locked task, which is looked at now. The claim on it ends: whoever works on it by what it was before
+    changes nothing more.
+    """
     if task.locked_by:
         return_picked(task.id)
+    columns.setdefault("next_look_at", _next_look(task))
     Task.objects.filter(id=task.id).update(locked_by="", locked_time=None, modification_time=Now(), **columns)
     if (duty := agent_of(task.status)) is not None:
         look_after_commit(duty.name)
+
+
+def _next_look(task: Task) -> Any:
+    """Now, unless it does nothing until it is resumed, or waits for its jobs as it is sent elsewhere."""
+    if task.status in TASK.resumable or task.command == "reassign":
+        return task.next_look_at
+    return TransactionNow() if task.status == "pending" else None
 
 
 def set_split_rule(task: Task, asked: SplitRuleAsked, who: str) -> Changed:
@@ -108,7 +118,7 @@ UPDATE workqueues_file f SET held = '', retry_due = NULL FROM waiting WHERE f.id
 def release_inputs(task: Task, asked: ReleaseAsked, who: str) -> Changed:
     """Inputs that wait to be staged or for another try are given to jobs as they are, and the task is looked at now."""
     n = _on_inputs(task, _RELEASED, who, staged=STAGED_FIRST)
-    rewritten(task, next_look_at=TransactionNow() if task.status == "pending" else None)
+    rewritten(task)
     look_after_commit("wake", "generate")
     files = f"{n} input file{'' if n == 1 else 's'}"
     return Changed({}, {"files": n}, f"{files} of task {task.id} {'waits' if n == 1 else 'wait'} no longer; it is looked at now.")
@@ -167,7 +177,7 @@ def revive_files(task: Task, more: int, who: str, files: Sequence[int] | None = 
         if dataset.status == "done":
             dataset.refresh_from_db()
             move_dataset(dataset, "ready", who, f"{n} files to run again")
-    rewritten(task, next_look_at=TransactionNow() if task.status == "pending" else task.next_look_at)
+    rewritten(task)
     look_after_commit("generate", "wake")
     return sum(revived.values())
 
