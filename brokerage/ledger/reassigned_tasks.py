@@ -20,6 +20,7 @@ from brokerage.models import Job
 from brokerage.queries.place_names import nucleus_fault, site_faults
 from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.facts.job_kind import MERGING_KINDS
+from brokerage.rules.facts.queue_names import names_in
 from brokerage.states import JOB
 from workqueues.ledger.commands import DONE
 from workqueues.ledger.moves import move_task
@@ -45,7 +46,7 @@ def reassign(task: Task, asked: ReassignAsked, who: str) -> Changed:
     by_site = "site" in asked.model_fields_set
     if problems := _problems(task, asked, by_site=by_site):
         raise unusable(problems)
-    column, name = ("site", asked.site) if by_site else ("nucleus", asked.nucleus)
+    column, name = ("site", ",".join(names_in(asked.site))) if by_site else ("nucleus", asked.nucleus)
     target = f"{column} {name}" if name else f"another {column}"
     why = f"reassigned to {target}" + (f": {asked.comment}" if asked.comment else "")
     n = len(doomed_jobs(task.id, asked.jobs))

@@ -114,6 +114,7 @@ def test_a_task_that_rests_is_what_it_was_before(olga: Person, task: Task, name:
         ("split-rule", {"rule": "MF", "value": -3}, ("value", "range")),
         ("split-rule", {"rule": "nGBPerJob", "value": [1]}, ("value", "type")),
         ("split-rule", {"value": 3}, ("rule", "required")),
+        ("split-rule", {"rule": "MF"}, ("value", "required")),
         ("attributes", {}, ("", "required")),
         ("attributes", {"coreCount": 5000}, ("coreCount", "range")),
         ("attributes", {"ramCount": 2.5}, ("ramCount", "type")),

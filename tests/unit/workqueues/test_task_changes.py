@@ -99,7 +99,7 @@ def test_only_what_works_may_change_and_the_letters_are_those_of_a_submission() 
         ("reassign", {"place": "site", "name": "", "jobs": "soft"}, {"site": "", "jobs": "soft"}),
         ("reassign", {"place": "nucleus", "name": "CERN"}, {"nucleus": "CERN"}),
         ("split-rule", {"rule": "avoidVP", "value": "true"}, {"rule": "avoidVP", "value": True}),
-        ("split-rule", {"rule": "NF", "value": ""}, {"rule": "NF"}),
+        ("split-rule", {"rule": "NF", "value": ""}, {"rule": "NF", "value": None}),
     ],
 )
 def test_what_stands_in_a_form_is_read(name: str, form: dict[str, str], values: dict[str, object]) -> None:

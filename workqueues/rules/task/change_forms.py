@@ -39,11 +39,13 @@ def form_fields(change: Change) -> Sequence[FormField]:
 
 
 def values_of_form(change: Change, written: Mapping[str, str]) -> dict[str, object]:
-    """The values of the texts of a form; what is left empty is not asked for, but for the name of a place."""
+    """The values of the texts of a form; what is left empty is not asked for, but the name of a place, and a rule that goes."""
     values: dict[str, object] = {}
     for name in (*(field.name for field in form_fields(change)), "comment"):
         if (text := written.get(name, "").strip()) and name in change.asked.model_fields:
             values[name] = _value(change, name, text)
+    if "rule" in values:
+        values.setdefault("value", None)
     if (place := written.get("place", "")) in _PLACES and place in change.asked.model_fields:
         values[place] = written.get("name", "").strip()
     return values

@@ -89,7 +89,10 @@ class Change:
 
     def read(self, data: Mapping[str, object]) -> tuple[Asked, list[Problem]]:
         """What is asked for, and what is wrong with it; what is not well typed is left out."""
-        return declaration.read(self.asked, data)
+        asked, problems = declaration.read(self.asked, data)
+        if self.asked is SplitRuleAsked and "value" not in data:  # null says something here
+            problems.append(Problem("value", "required", "must be given; null takes the rule away"))
+        return asked, problems
 
 
 _OPERATED = "neither an operator of {vo}, nor has the role production there, as it takes to change this of task {id}"
