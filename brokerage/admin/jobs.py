@@ -13,7 +13,7 @@ from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, pretty, row
-from brokerage.ledger.job_commands import KILL, RETRY, kill_listed, retry_job, told_of_kills
+from brokerage.ledger.job_commands import KILL, MOST_AT_ONCE, RETRY, kill_listed, retry_job, told_of_kills
 from brokerage.models import (
     IdleHour,
     IdleSlot,
@@ -41,10 +41,6 @@ class OfJob(ReadOnlyAdmin):
     @admin.display(description="job", ordering="job_id")
     def job_link(self, obj: Any) -> SafeString | str:
         return row("brokerage_job", obj.job_id)
-
-
-MOST_AT_ONCE = 1000
-"""Jobs that one action is for."""
 
 
 @admin.action(description="Kill selected jobs")

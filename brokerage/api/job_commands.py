@@ -25,6 +25,7 @@ from broker_site.foundation.rest.openapi import refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, one_of
 from brokerage.ledger.job_commands import (
     KILL,
+    MOST_AT_ONCE,
     RETRY,
     Killed,
     check_task,
@@ -37,9 +38,6 @@ from brokerage.models import Job
 from workqueues.api.serializers import CommandAsked
 from workqueues.models import Task
 
-MOST = 1000
-"""Jobs that one call kills."""
-
 
 class JobsAsked(CommandAsked):
     """Which jobs, and why."""
@@ -47,7 +45,7 @@ class JobsAsked(CommandAsked):
     jobs = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID),
         min_length=1,
-        max_length=MOST,
+        max_length=MOST_AT_ONCE,
         help_text="numbers of the jobs",
     )
 
@@ -126,7 +124,7 @@ class KillJobs(APIView):
 class KillJobsOfTask(APIView):
     permissions = {"post": KILL}
 
-    @_answers("Kill all jobs of a task", f"The task itself goes on. {_TRY}", KillsShown)
+    @_answers("Kill all jobs of a task", f"At most {MOST_AT_ONCE} at once; the task itself goes on. {_TRY}", KillsShown)
     def post(self, request: Request, task_id: int) -> Response:
         """404, then 403."""
         caller = principal(request)

@@ -28,6 +28,8 @@ from workqueues.rules.task.changes import CHANGES, MORE_TRIES
 KILL, RETRY = "job:kill", "job:retry"
 ATTEMPTS = 3
 """How often a job that moves meanwhile is looked at again."""
+MOST_AT_ONCE = 1000
+"""Jobs that one call kills."""
 MOST_NAMED = 100
 """Jobs that an audit row names."""
 
@@ -74,10 +76,11 @@ def kill_listed(caller: Principal, ids: Sequence[int], comment: str = "") -> lis
 
 
 def kill_all_of(caller: Principal, task: Task, comment: str = "") -> list[Killed]:
-    """Kill every live job of a task; the task makes others."""
+    """Kill the live jobs of a task, the first MOST_AT_ONCE of those that nobody asked to end yet; the task makes others."""
     check_task(caller, KILL, task)
-    live = Job.objects.filter(task_id=task.id, ended_at=None).order_by("id").values_list("id", flat=True)
-    return list(_kill(caller, task, list(live), comment).values())
+    live = Job.objects.filter(task_id=task.id, ended_at=None, kill_requested=False).order_by("id").values_list("id", flat=True)
+    ids = list(live[:MOST_AT_ONCE])
+    return list(_kill(caller, task, ids, comment).values()) if ids else []
 
 
 def _kill(caller: Principal, task: Task, ids: Sequence[int], comment: str) -> Mapping[int, Killed]:
@@ -115,7 +118,9 @@ def told_of_kills(answers: Iterable[Killed]) -> str:
         )
     if refused := by_outcome["refused"]:
         said.append(f"{len(refused)} stay{'s' if len(refused) == 1 else ''}: job {refused[0].job}, {refused[0].why}.")
-    return " ".join(said) or "No job lives."
+    if sum(map(len, by_outcome.values())) >= MOST_AT_ONCE:
+        said.append(f"These are the first {MOST_AT_ONCE}; ask again for more.")
+    return " ".join(said) or "There is no job to kill."
 
 
 def retry_job(caller: Principal, job: Job, task: Task, comment: str = "", more: int = MORE_TRIES) -> int:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from django.contrib.postgres.functions import TransactionNow
 from django.db import transaction
-from django.db.models import Value
+from django.db.models import QuerySet, Value
 from django.db.models.functions import Now
 
 from broker_site.foundation.access.problems import Refused
@@ -49,7 +49,7 @@ def reassign(task: Task, asked: ReassignAsked, who: str) -> Changed:
     column, name = ("site", ",".join(names_in(asked.site))) if by_site else ("nucleus", asked.nucleus)
     target = f"{column} {name}" if name else f"another {column}"
     why = f"reassigned to {target}" + (f": {asked.comment}" if asked.comment else "")
-    n = len(doomed_jobs(task.id, asked.jobs))
+    n = doomed_jobs(task.id, asked.jobs).count()
     columns = {
         column: name, "command": "reassign", "command_by": who[:128], "command_comment": asked.jobs, "command_time": Now(),
         "error_dialog": _reason(why, n), "next_look_at": Now() + Value(REST), "frozen_time": None,
@@ -96,16 +96,14 @@ def _next_status(task: Task, *, by_site: bool) -> str:
     return "running" if before == "scouted" else before
 
 
-def doomed_jobs(task_id: int, mode: str) -> list[JobVersion]:
+def doomed_jobs(task_id: int, mode: str) -> QuerySet[Job]:
     """Live jobs of the task that are to go for it: all, those that do not run yet (soft), or none (nokill). Jobs that merge stay
     where the files are, and end with what they merge.
     """
     if mode == "nokill":
-        return []
+        return Job.objects.none()
     jobs = Job.objects.filter(task_id=task_id, ended_at=None).exclude(kind__in=[kind.value for kind in MERGING_KINDS])
-    if mode == "soft":
-        jobs = jobs.exclude(status__in=JOB.spared)
-    return [JobVersion(*row) for row in jobs.order_by("id").values_list("id", "epoch", "status", "task_id")]
+    return jobs.exclude(status__in=JOB.spared) if mode == "soft" else jobs
 
 
 def follow_reassigned(who: str) -> int:
@@ -115,12 +113,13 @@ def follow_reassigned(who: str) -> int:
 
 
 def _follow(task: Task, who: str) -> bool:
-    if task.status == "pending" and (doomed := doomed_jobs(task.id, task.command_comment)):
+    rows = doomed_jobs(task.id, task.command_comment).order_by("id").values_list("id", "epoch", "status", "task_id")
+    if task.status == "pending" and (doomed := [JobVersion(*row) for row in rows]):
         asker, reason = task.command_by or who, task.error_dialog.rpartition(_WAITS)[0] or task.error_dialog
         why = f"its task is {reason}"
         kill_jobs([job for job in doomed if job.status != "transferring"], asker, why, "closed")
         kill_jobs([job for job in doomed if job.status == "transferring"], asker, why)
-        if n := len(doomed_jobs(task.id, task.command_comment)):
+        if n := doomed_jobs(task.id, task.command_comment).count():
             waiting = Task.objects.filter(id=task.id, command="reassign", command_time=task.command_time, status="pending")
             waiting.update(error_dialog=_reason(reason, n), next_look_at=Now() + Value(REST))
             return False

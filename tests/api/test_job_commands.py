@@ -88,6 +88,7 @@ def test_many_jobs_are_killed_at_once_and_each_gets_its_answer(ada: Person, queu
 def test_all_jobs_of_a_task_are_killed_and_the_task_goes_on(olga: Person, queue: ComputingQueue) -> None:
     answer = olga.post(f"tasks/{task().id}/kill-jobs/", {"comment": "bad node"})
     assert answer.json()["detail"].startswith("3 jobs are cancelled")
+    assert olga.post(f"tasks/{task().id}/kill-jobs/").json() == {"detail": "There is no job to kill.", "jobs": []}
     run_agents(1)
     assert task().status == "running"
     assert len(ids()) == 3
