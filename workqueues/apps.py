@@ -15,8 +15,10 @@ class WorkqueuesConfig(AppConfig):
 
         from broker_site.foundation.access.permissions import PERMISSIONS, Permission
         from workqueues.queries.place_faults import check_places
+        from workqueues.rules.task.changes import CHANGES
         from workqueues.rules.task.commands import COMMANDS
 
-        for name, right in {command.right.permission: command.right for command in COMMANDS.values()}.items():
+        rights = [*(row.right for row in COMMANDS.values()), *(row.right for row in CHANGES.values())]
+        for name, right in {right.permission: right for right in rights}.items():
             PERMISSIONS.add(name, Permission(name, frozenset({"user"}), right.roles, audited=True, superuser=True, own=False))
         register(check_places, Tags.database)

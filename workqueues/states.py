@@ -65,6 +65,33 @@ class TaskMachine(Machine):
     resumable = Names("paused throttled")
     """It does nothing, and goes back to the state before when it is told to."""
 
+    steered = Names(
+        "defined assigning ready pending scouting scouted running prepared passed finishing paused throttled exhausted"
+    )
+    """Its priority and its share are known, and its jobs and its turn go by them until it ends."""
+
+    @property
+    def adjustable(self) -> Names:
+        """Jobs are made of it by what its row says, now or after a retry."""
+        return self.steered - ("passed", "finishing") | ("finished", "failed", "aborted")
+
+    reassignable = Names("defined assigning ready pending scouting scouted running exhausted")
+    """It can be sent to another site or nucleus (facts on task commands 2.3)."""
+
+    unplaced = Names("defined assigning")
+    """Its nucleus is yet to be chosen, by itself."""
+
+    releasable = Names("defined assigning ready pending scouting running")
+    """What its inputs wait for can be passed over (facts on task commands 2.3)."""
+
+    @property
+    def persevering(self) -> Names:
+        """Its inputs can have more tries while it lives, also where it rests and was so before (facts on task commands 2.4)."""
+        return self.generating | self.interrupted
+
+    interrupted = Names("pending paused throttled")
+    """The state that it had before says what it is at."""
+
     @property
     def resting(self) -> Names:
         """It goes back to the state before by itself, once its time has come."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, pretty, row
+from brokerage.ledger.job_commands import KILL, MOST_AT_ONCE, RETRY, kill_listed, retry_job, told_of_kills
 from brokerage.models import (
     IdleHour,
     IdleSlot,
@@ -24,6 +29,7 @@ from brokerage.models import (
 )
 from brokerage.queries.command_lines import command_line
 from brokerage.rules.dispatch.settlement import first_line
+from workqueues.models import Task
 
 
 class OfJob(ReadOnlyAdmin):
@@ -37,10 +43,33 @@ class OfJob(ReadOnlyAdmin):
         return row("brokerage_job", obj.job_id)
 
 
+@admin.action(description="Kill selected jobs")
+def kill_selected(model_admin: admin.ModelAdmin[Job], request: HttpRequest, queryset: QuerySet[Job]) -> None:
+    """Say what became of them."""
+    ids = list(queryset.order_by("id").values_list("id", flat=True)[:MOST_AT_ONCE])
+    model_admin.message_user(request, told_of_kills(kill_listed(authenticate(request), ids, "from the admin")))
+
+
+@admin.action(description="Retry selected jobs whose inputs were given up")
+def retry_selected(model_admin: admin.ModelAdmin[Job], request: HttpRequest, queryset: QuerySet[Job]) -> None:
+    """How many inputs have more tries, and why others have not."""
+    jobs = list(queryset.order_by("id")[:MOST_AT_ONCE])
+    caller, tasks, n, refused = authenticate(request), Task.objects.in_bulk({job.task_id for job in jobs}), 0, dict[str, int]()
+    for job in jobs:
+        try:
+            n += retry_job(caller, job, tasks[job.task_id], "from the admin")
+        except Refused as no:
+            refused[no.detail] = job.id
+    model_admin.message_user(request, f"{n} inputs have more tries.")
+    for detail in list(refused)[:10]:
+        model_admin.message_user(request, detail, messages.WARNING)
+
+
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
-    """Jobs: the row that scheduling touches, with links to the rest."""
+    """Jobs: the row that scheduling touches, with links to the rest; kill and retry through the ledger."""
 
+    actions = (kill_selected, retry_selected)
     list_display = (
         "id", "kind", "status", "sub_status", "task", "computing_queue", "attempt_nr", "priority", "status_since", "ended_at",
     )  # fmt: skip
@@ -57,6 +86,12 @@ class JobAdmin(ReadOnlyAdmin):
         ("history", "brokerage_jobchange", "job_id"),
         ("retries of it", "brokerage_jobretryhistory", "old_job_id"),
     )
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Those whose right the caller has for some jobs; for which ones is asked job by job."""
+        rights = {"kill_selected": KILL, "retry_selected": RETRY}
+        caller = authenticate(request)
+        return {name: action for name, action in super().get_actions(request).items() if may(caller, rights[name])}
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """The lists that belong to it, then all columns."""

@@ -1,5 +1,6 @@
 """Agent command. Takes tasks with an accepted command. Leaves them aborted, passed or ready once no job is in the way, and the
-waiting jobs of those that were paused or resumed held back or let go. Next: finish or generate.
+waiting jobs of those that were paused or resumed held back or let go; those that were reassigned go on once their jobs are gone.
+Next: finish or generate.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.paused_tasks import follow_pauses
+from brokerage.ledger.reassigned_tasks import follow_reassigned
 from brokerage.queries.jobs import failure_rate, live_jobs, live_merges
 from brokerage.states import JOB
 from workqueues.agents.each import each
@@ -26,7 +28,8 @@ BATCH = 50
 @agent("command")
 def command(run: Run) -> int:
     """Carry on with every accepted command: how many tasks were done with."""
-    return follow_pauses(run.who) + each(run, claim_tasks(run.id, run.claim_s, TASK.commanded, BATCH), carry_out)
+    followed = follow_pauses(run.who) + follow_reassigned(run.who)
+    return followed + each(run, claim_tasks(run.id, run.claim_s, TASK.commanded, BATCH), carry_out)
 
 
 def carry_out(run: Run, task: Task) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from brokerage.api import pilots, rebrokering, reports, transfer_commands
+from brokerage.api import job_commands, pilots, rebrokering, reports, transfer_commands
 from brokerage.api.dataset_places import TaskPlacesView
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
@@ -12,10 +12,12 @@ from brokerage.api.jobs import JobsView, TaskJobsView
 from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
+from brokerage.api.task_changes import form_view, rest_view
 from brokerage.api.task_status import TaskStatusView
 from brokerage.api.transfer_commands import CancelTransfer, RetryTransfer
 from brokerage.api.transfers import Transfers, WhyNotHere
 from brokerage.api.what_if import WhatIfView, WhyEmptyView
+from workqueues.rules.task.changes import CHANGES
 
 pilot_urlpatterns = [
     path("pilots/", pilots.register_pilot, name="pilot-register"),
@@ -32,6 +34,7 @@ urlpatterns = [
     path("tasks/<int:task_id>/jobs/", TaskJobsView.as_view({"get": "list"}), name="task-jobs"),
     path("tasks/<int:task_id>/decisions/", TaskDecisionsView.as_view({"get": "list"}), name="task-decisions"),
     path("tasks/<int:task_id>/waiting/", TaskStatusView.as_view({"get": "retrieve"}), name="task-waiting"),
+    *(path(f"tasks/<int:task_id>/{name}/", rest_view(change), name=f"task-{name}") for name, change in CHANGES.items()),
     path("tasks/<int:task_id>/places/", TaskPlacesView.as_view({"get": "retrieve"}), name="task-places"),
     path("tasks/<int:task_id>/what-if/", WhatIfView.as_view({"post": "ask"}), name="task-what-if"),
     path("decisions/<int:decision_id>/", DecisionsView.as_view({"get": "retrieve"}), name="decision-detail"),
@@ -42,6 +45,10 @@ urlpatterns = [
     path("shares/<str:name>/look/", LookAtShare.as_view(), name="share-look"),
     path("queues/<str:name>/rebroker/", RebrokerAtQueue.as_view(), name="queue-rebroker"),
     path("tasks/<int:task_id>/rebroker/", RebrokerTask.as_view(), name="task-rebroker"),
+    path("jobs/kill/", job_commands.KillJobs.as_view(), name="job-kill-many"),
+    path("jobs/<int:job_id>/kill/", job_commands.KillJob.as_view(), name="job-kill"),
+    path("jobs/<int:job_id>/retry/", job_commands.RetryJob.as_view(), name="job-retry"),
+    path("tasks/<int:task_id>/kill-jobs/", job_commands.KillJobsOfTask.as_view(), name="task-kill-jobs"),
     path("jobs/<int:job_id>/rebroker/", RebrokerJob.as_view(), name="job-rebroker"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
@@ -57,12 +64,19 @@ urlpatterns = [
 ]
 
 page_urlpatterns = [
+    *(
+        path(f"tasks/<int:task_id>/change/{name}/", form_view(change), name=f"page-task-change-{name}")
+        for name, change in CHANGES.items()
+    ),
     path("tasks/<int:task_id>/look/", task_button, name="page-task-look"),
     path("queues/<str:name>/look/", queue_button, name="page-queue-look"),
     path("shares/<str:name>/look/", share_button, name="page-share-look"),
     path("queues/<str:name>/rebroker/", rebrokering.queue_button, name="page-queue-rebroker"),
     path("tasks/<int:task_id>/rebroker/", rebrokering.task_button, name="page-task-rebroker"),
     path("jobs/<int:job_id>/rebroker/", rebrokering.job_button, name="page-job-rebroker"),
+    path("jobs/<int:job_id>/kill/", job_commands.kill_button, name="page-job-kill"),
+    path("jobs/<int:job_id>/retry/", job_commands.retry_button, name="page-job-retry"),
+    path("tasks/<int:task_id>/kill-jobs/", job_commands.kill_all_button, name="page-task-kill-jobs"),
     path("transfers/<int:transfer_id>/retry/", transfer_commands.retry_button, name="page-transfer-retry"),
     path("transfers/<int:transfer_id>/cancel/", transfer_commands.cancel_button, name="page-transfer-cancel"),
     path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),

@@ -182,4 +182,4 @@ def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = 
             [outcome, held],
         )
         requested = int(cursor.rowcount)
-    return requested + end_seen(waiting, outcome, who, why)
+    return requested + end_seen(waiting, outcome, who, why, sub_status=SUB_STATUS[outcome])

@@ -19,11 +19,11 @@ from brokerage.ledger.reservation import TaskQueueKey
 from workqueues.models import Task
 from workqueues.states import TASK
 
-_SAME = " AND ".join(f"n.{name} = q.{name}" for name in TaskQueueKey._fields if name != "gshare")
+SAME = " AND ".join(f"n.{name} = q.{name}" for name in TaskQueueKey._fields if name != "gshare")
 _COLUMNS = ", ".join(TaskQueueKey._fields)
 _WITH_NEW_SHARE = ", ".join("t.gshare" if name == "gshare" else f"q.{name}" for name in TaskQueueKey._fields)
 
-_NEW_QUEUES = f"""
+NEW_QUEUES = f"""
 INSERT INTO brokerage_taskqueue ({_COLUMNS})
 SELECT DISTINCT {_WITH_NEW_SHARE}
 FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id JOIN brokerage_taskqueue q ON q.id = j.task_queue_id
@@ -39,7 +39,7 @@ WITH mine AS (
 UPDATE brokerage_job j SET priority = greatest(j.priority, t.current_priority), task_queue_id = n.id,
     ready_priority = CASE WHEN j.status = 'activated' THEN -greatest(j.priority, t.current_priority) END
 FROM mine, workqueues_task t, brokerage_taskqueue q, brokerage_taskqueue n
-WHERE j.id = mine.id AND t.id = j.task_id AND q.id = j.task_queue_id AND n.gshare = t.gshare AND {_SAME}
+WHERE j.id = mine.id AND t.id = j.task_id AND q.id = j.task_queue_id AND n.gshare = t.gshare AND {SAME}
 """
 
 
@@ -68,6 +68,6 @@ def raise_tasks(wanted: Sequence[Urgency]) -> int:
         Task.objects.bulk_update(tasks, ["current_priority", "gshare"])
         values = {"tasks": [task.id for task in tasks]}
         with connection.cursor() as cursor:
-            cursor.execute(_NEW_QUEUES, values)
+            cursor.execute(NEW_QUEUES, values)
             cursor.execute(_MOVE_JOBS, values)
     return len(tasks)

@@ -1,9 +1,10 @@
-"""Whether the grid has a nucleus, or a storage endpoint, of a name."""
+"""Whether the grid has a nucleus, a storage endpoint, or queues and sites of a name."""
 
 from __future__ import annotations
 
 from broker_site.foundation.kernel.registry import nearest
-from brokerage.models import Site, StorageEndpoint
+from brokerage.models import ComputingQueue, Site, StorageEndpoint
+from brokerage.rules.facts.queue_names import names_in
 
 
 def nucleus_fault(name: str) -> str:
@@ -18,6 +19,15 @@ def destination_fault(name: str) -> str:
     """What is wrong with the name of a storage endpoint, with the nearest one; empty where it is one, or while there are none."""
     storages = list(StorageEndpoint.objects.values_list("name", flat=True))
     return "" if not storages or name in storages else _unknown("storage endpoint", name, storages)
+
+
+def site_faults(names: str) -> list[str]:
+    """What is wrong with each name of a list with commas that should be those of queues or sites. With `*` it is a pattern, and
+    a queue has parts behind a slash.
+    """
+    known = {name for row in ComputingQueue.objects.values_list("name", "site_id") for name in row}
+    unknown = [name for name in names_in(names) if "*" not in name and not known & {name, name.rpartition("/")[0]}]
+    return [_unknown("queue or site", name, sorted(known)) for name in unknown]
 
 
 def _unknown(what: str, name: str, known: list[str]) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import Job, JobRetryHistory, Pilot
 from brokerage.models.job import MERGE_RELATION
 from monitoring.queries.database import alias
-from workqueues.models import CatalogueFile, File, Replica
+from workqueues.models import CatalogueFile, File, Replica, Task
 
 MOST_FILES = 500
 """Inputs, and outputs, that a page shows."""
@@ -61,9 +61,11 @@ SAME = ("lfn", "type", "status", "fsize", "checksum", "n_events", "no_output", "
 
 
 def find_job(job_id: int, scope: VoScope) -> Job | None:
-    """The job with its specification and result, if there is one in the scope."""
+    """The job with its specification and result, and who submitted its task, if there is one in the scope."""
     related = ("spec", "result", "computing_queue", "task_queue")
-    return Job.objects.using(alias()).select_related(*related).filter(scope.q("task_queue__vo"), id=job_id).first()
+    submitter = Task.objects.filter(id=OuterRef("task_id")).values("submitted_by")
+    jobs = Job.objects.using(alias()).select_related(*related).annotate(submitted_by=Subquery(submitter))
+    return jobs.filter(scope.q("task_queue__vo"), id=job_id).first()
 
 
 def job_outputs(job_id: int, **only: Any) -> list[OutputRow]:

@@ -26,6 +26,8 @@ from monitoring.tables.selection import read
 from monitoring.views.page import page, scope_of, show
 from monitoring.wording import WORDS
 from workqueues.models import Task
+from workqueues.rules.task.change_forms import form_fields
+from workqueues.rules.task.changes import CHANGES
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import LOG_TYPES, TASK
 
@@ -79,6 +81,13 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "moving": [] if row.status in TASK.final else files_moving(task_id),
         "may_look": row.next_look_at is not None and may(visitor, "task:look", row.vo, row.user_name, row.submitted_by),
         "may_rebroker": may(visitor, "job:rebroker", row.vo),
+        "may_kill_jobs": may(visitor, "job:kill", row.vo, row.user_name, row.submitted_by),
+        "changes": [
+            (change, form_fields(change))
+            for change in CHANGES.values()
+            if change.suits(row.status, row.old_status)
+            and may(visitor, change.right.permission, row.vo, row.user_name, row.submitted_by)
+        ],
         "commands": [
             command
             for command in COMMANDS.values()
@@ -109,6 +118,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         raise Http404(f"Job {job_id} has just been removed.")
     merges, merged_by = merges_of(job_id)
     outputs, result, spec = job_outputs(job_id), getattr(row, "result", None), getattr(row, "spec", None)
+    visitor, owned = authenticate(request), (spec.vo, spec.user_name, vars(row)["submitted_by"]) if spec else ("", None, None)
     context = {
         "job": row,
         "row": list_rows[0],
@@ -116,7 +126,9 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "parameters": command_line(spec, alias()) if spec else "",
         "result": result,
         "final": row.status in JOB.final,
-        "may_rebroker": row.status in JOB.waiting and spec is not None and may(authenticate(request), "job:rebroker", spec.vo),
+        "may_rebroker": row.status in JOB.waiting and spec is not None and may(visitor, "job:rebroker", spec.vo),
+        "may_kill": row.status not in JOB.final and not row.kill_requested and may(visitor, "job:kill", *owned),
+        "may_retry": row.status in JOB.unsuccessful and may(visitor, "job:retry", *owned),
         "moves": job_moves(job_id),
         "transfers": transfers_of_job(job_id) if row.status in JOB.moving else [],
         "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),

@@ -107,3 +107,61 @@ def test_too_many_at_once_are_refused_whole(root: Client, monkeypatch: pytest.Mo
     tasks = [submitted(parameters(f"t{n}")) for n in range(2)]
     assert act(root, "kill", *tasks) == ["At most 1 tasks at once; nothing was done."]
     assert {status(t) for t in tasks} == {"registered"}
+
+
+def change(client: Client, action: str, value: str, *tasks: Task) -> list[str]:
+    """Choose the tasks and the action, with a value: the messages that follow."""
+    form = {"action": action, "value": value, "comment": "sooner", "_selected_action": [t.pk for t in tasks]}
+    answer: Any = client.post(LIST, form, follow=True)
+    assert answer.status_code == 200
+    return [str(m) for m in answer.context["messages"]]
+
+
+@pytest.mark.parametrize(
+    ("action", "value", "column", "now"),
+    [
+        ("change_priority", "900", "current_priority", 900),
+        ("change_split_rule", "rule=nMaxFilesPerJob value=7", "split_rule", "NE=10,RS=0,US=1,MF=7"),
+        ("change_attributes", "ramCount=4000 walltime=3", "ram_count", 4000),
+        ("change_reassign", "site= jobs=nokill", "status", "pending"),
+        ("change_release", "", "status", "running"),
+        ("change_tries", "3", "status", "running"),
+    ],
+)
+def test_tasks_are_changed_from_the_list(root: Client, worked: Task, action: str, value: str, column: str, now: object) -> None:
+    assert change(root, action, value, worked) == ["1 tasks are changed."]
+    worked.refresh_from_db()
+    assert getattr(worked, column) == now
+    row = Audit.objects.latest("id")
+    assert (row.who, row.reason) == ("root", "sooner")
+
+
+def test_a_value_that_is_not_understood_is_told_and_changes_nothing(root: Client, worked: Task) -> None:
+    assert change(root, "change_priority", "soon", worked)[0].startswith("priority: ")
+    assert change(root, "change_share", "Nowhere", worked)[0].startswith("share: the VO demo has no leaf share 'Nowhere'")
+    assert change(root, "change_attributes", "", worked)[0].startswith("name at least one of ramCount")
+    before = worked.current_priority
+    worked.refresh_from_db()
+    assert worked.current_priority == before
+    assert change(staff("ada", ("demo", "submitter")), "change_priority", "900", worked) != ["1 tasks are changed."]
+    worked.refresh_from_db()
+    assert worked.current_priority == before
+
+
+def test_the_jobs_of_a_task_are_killed_from_the_list(root: Client, worked: Task) -> None:
+    assert change(root, "kill_jobs", "", worked) == ["1 tasks are rid of their jobs."]
+    assert not Job.objects.filter(status="activated").exists()
+    assert Audit.objects.get(act="job.kill").reason == "sooner"
+
+
+def test_jobs_are_killed_and_retried_from_their_list(root: Client, worked: Task) -> None:
+    job = Job.objects.filter(status="activated").earliest("id")
+    for action, said in (
+        ("kill_selected", "1 job is cancelled; inputs with tries left get other jobs."),
+        ("retry_selected", "0 inputs have more tries."),
+    ):
+        form = {"action": action, "_selected_action": [job.id]}
+        answer: Any = root.post("/admin/brokerage/job/", form, follow=True)
+        assert next(str(m) for m in answer.context["messages"]) == said
+    job.refresh_from_db()
+    assert job.status == "cancelled"

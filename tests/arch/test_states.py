@@ -72,6 +72,8 @@ MOVES = {
     ("workqueues/ledger/commands.py", "_AGAIN"): f"failed -> ready; {_FILES}",
     ("workqueues/ledger/commands.py", "_GONE"): f"lost, missing, broken -> ready, held until looked for; {_FILES}",
     ("workqueues/ledger/commands.py", "_PARTIAL"): f"ready -> partial; {_FILES}",
+    ("workqueues/ledger/task_changes.py", "_REVIVED"): f"failed -> ready; {_FILES}",
+    ("workqueues/ledger/task_changes.py", "_PARTIAL"): f"ready -> partial; {_FILES}",
 }
 """(file, function or constant) -> why it may write a status."""
 

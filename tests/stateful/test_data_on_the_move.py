@@ -5,6 +5,7 @@ content, nobody waits for ever, and what nobody can bring again stays.
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.agents import evict, transfer, transfer_attempts, transfer_ends
 from brokerage.ledger.expiry import kill_jobs
+from brokerage.ledger.task_changes import change_task
 from brokerage.models import ComputingQueue, Job, Transfer, TransferWish
 from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.facts.job_kind import JobKind
@@ -32,6 +36,7 @@ from tests.stateful import holds
 from tests.stateful.scene import AN_HOUR, NAMES, Scene, killed_at
 from workqueues.ledger.commands import command
 from workqueues.models import CatalogueFile, Replica, Task
+from workqueues.rules.task.changes import CHANGES
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import TASK
 
@@ -39,6 +44,7 @@ THOROUGH = settings.get_current_profile_name() == "thorough"
 EXAMPLES, STEPS = (400, 60) if THOROUGH else (8, 20)
 """A usual run is short, `make soak` has the long form."""
 HEALING_ROUNDS = 40
+OPERATOR = Principal("user", "op", roles={"demo": frozenset({"operator"})})
 
 pytestmark = [pytest.mark.django_db, *([pytest.mark.long] if THOROUGH else [])]
 
@@ -191,6 +197,19 @@ class DataOnTheMove(RuleBasedStateMachine):
             paused = task.status == "paused"
             if paused or task.status in COMMANDS["pause"].states:
                 command(task.id, "resume" if paused else "pause", "user:ada", "for a while")
+        if swept:
+            self.now.run("command")
+
+    @precondition(lambda _: THOROUGH)
+    @rule(number=numbers, name=st.sampled_from(["priority", "release", "tries", "kill", "soft", "nokill"]), swept=st.booleans())
+    def a_task_is_changed(self, number: int, name: str, swept: bool) -> None:
+        wishes = {"priority": {"priority": number}, "release": {}, "tries": {"n": 1}}
+        row = CHANGES[name if name in wishes else "reassign"]
+        tasks = [task for task in Task.objects.order_by("id") if row.suits(task.status, task.old_status)]
+        if tasks:
+            wish, _ = row.read(wishes.get(name, {"site": "", "jobs": name}))
+            with suppress(Refused):  # another command is carried out
+                change_task(OPERATOR, tasks[number % len(tasks)], row, wish)
         if swept:
             self.now.run("command")
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ActionForm
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter, cut, pretty
+from broker_site.foundation.kernel.registry import Registry
 from workqueues.ledger.commands import command_task
 from workqueues.models import JobParamsTemplate, Task, TaskParams, TaskThrottle
 from workqueues.rules.task.commands import COMMANDS, Action, Command
@@ -39,31 +45,66 @@ _PLACE = ("cloud", "site", "nucleus", "split_rule", "event_service", "use_jumbo"
 _SOFTWARE = ("architecture", "trans_uses", "trans_home", "trans_path", "container_name")
 
 
-def _admin_action(command: Command, action: Action) -> Any:
-    """An action of the list: the command on each selected task, then how many took it and why the others did not."""
+@dataclass(frozen=True, slots=True)
+class TaskAction:
+    """An action of the list of tasks: what it does with each, given what stands in the fields behind the choice of actions."""
 
-    @admin.action(description=action.label)
-    def command_selected(model_admin: admin.ModelAdmin[Task], request: HttpRequest, queryset: QuerySet[Task]) -> None:
+    name: str
+    label: str
+    permission: str
+    act: Callable[[Principal, Task, str, str], object]
+    """Caller, task, value, comment."""
+    done: str
+    """Follows "5 tasks are"."""
+
+
+ACTIONS: Registry[TaskAction] = Registry("action on tasks")
+"""Those of the commands, and those that apps above add."""
+
+
+def _command_action(command: Command, action: Action) -> TaskAction:
+    def act(caller: Principal, task: Task, _value: str, comment: str) -> None:
+        command_task(caller, task, command, comment or "from the admin", action.options)
+
+    return TaskAction(action.name, action.label, command.right.permission, act, command.during)
+
+
+for _command in COMMANDS.values():
+    for _action in _command.actions:
+        ACTIONS.add(_action.name, _command_action(_command, _action))
+
+
+class ActionFields(ActionForm):
+    """What some actions ask for."""
+
+    value = forms.CharField(required=False, max_length=255, label="Value", help_text="of what is changed")
+    comment = forms.CharField(required=False, max_length=200, label="Comment")
+
+
+def _admin_action(action: TaskAction) -> Callable[[admin.ModelAdmin[Task], HttpRequest, QuerySet[Task]], None]:
+    """The action on each selected task, then how many took it and why the others did not."""
+
+    def act_on_selected(model_admin: admin.ModelAdmin[Task], request: HttpRequest, queryset: QuerySet[Task]) -> None:
         tasks = list(queryset.order_by("id")[: MOST_AT_ONCE + 1])
         if len(tasks) > MOST_AT_ONCE:
             model_admin.message_user(request, f"At most {MOST_AT_ONCE} tasks at once; nothing was done.", messages.ERROR)
             return
-        caller, n_commanded, refused = authenticate(request), 0, Counter[str]()
+        caller, n_done, refused = authenticate(request), 0, Counter[str]()
+        value, comment = (request.POST.get(name, "")[:most] for name, most in (("value", 255), ("comment", 200)))
         for task in tasks:
             try:
-                command_task(caller, task, command, "from the admin", action.options)
-                n_commanded += 1
+                action.act(caller, task, value, comment)
+                n_done += 1
             except Refused as no:
                 refused[no.detail] += 1
-        if n_commanded:
-            model_admin.message_user(request, f"{n_commanded} tasks are {command.during}.", messages.SUCCESS)
+        if n_done:
+            model_admin.message_user(request, f"{n_done} tasks are {action.done}.", messages.SUCCESS)
         for detail in list(refused)[:10]:
             model_admin.message_user(request, detail, messages.WARNING)
         if len(refused) > 10:
             model_admin.message_user(request, f"and {len(refused) - 10} more were refused.", messages.WARNING)
 
-    command_selected.__name__ = action.name
-    return command_selected
+    return act_on_selected
 
 
 @admin.register(Task)
@@ -86,7 +127,7 @@ class TaskAdmin(ReadOnlyAdmin):
         ("decisions", "brokerage_decision", "task_id"),
         ("children", "workqueues_task", "parent_tid"),
     )
-    actions = tuple(_admin_action(command, action) for command in COMMANDS.values() for action in command.actions)
+    action_form = ActionFields
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         named = {*_IDENTITY, *_STATE, *_TIMES, *_PLACE, *_SOFTWARE}
@@ -107,8 +148,8 @@ class TaskAdmin(ReadOnlyAdmin):
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """The commands whose right the caller has for some tasks; for which ones is asked task by task."""
         caller = authenticate(request)
-        rights = {action.name: command.right.permission for command in COMMANDS.values() for action in command.actions}
-        return {name: action for name, action in super().get_actions(request).items() if may(caller, rights[name])}
+        allowed = [action for action in ACTIONS.values() if may(caller, action.permission)]
+        return {action.name: (_admin_action(action), action.name, action.label) for action in allowed}
 
 
 @admin.register(TaskParams)

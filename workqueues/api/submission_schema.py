@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args
 
+from pydantic import BaseModel
+
 from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters, not_yet
 from workqueues.rules.task_parameters.declaration import parameters
 from workqueues.rules.task_parameters.items import AnyItem
@@ -18,6 +20,12 @@ def parameters_schema() -> dict[str, Any]:
     """JSON schema of a task's parameters: those that work today."""
     schema = TaskParameters.model_json_schema()
     return _openapi(schema, schema["$defs"])
+
+
+def model_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """JSON schema of a body that a model declares."""
+    schema = model.model_json_schema()
+    return _openapi(schema, schema.get("$defs", {}))
 
 
 def _openapi(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,7 +46,8 @@ def _openapi(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, 
         document["default"] = default
     if "properties" in schema:
         document["properties"] = {name: _openapi(p, models) for name, p in schema["properties"].items() if "row" not in p}
-        document["required"] = [name for name, p in schema["properties"].items() if p.get("required")]
+        if required := [name for name, p in schema["properties"].items() if p.get("required")]:
+            document["required"] = required
     return document
 
 

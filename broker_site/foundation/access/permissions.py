@@ -31,6 +31,8 @@ share:look      | user      | operator share-editor | audited
 task:read       | user      | {READERS}             |
 job:read        | user      | {READERS}             |
 job:rebroker    | user      | operator              | audited
+job:kill        | user      | owner operator        | audited
+job:retry       | user      | owner operator        | audited
 transfer:read   | user      | {READERS}             |
 transfer:retry  | user      | operator              | audited
 transfer:cancel | user      | operator              | audited

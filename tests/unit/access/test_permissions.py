@@ -33,6 +33,8 @@ READS = {p for p in PERMISSIONS if ":read" in p}
 OPERATES = {
     *("task:command", "task:pause", "task:avalanche", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"),
     *("transfer:retry", "transfer:cancel", "link:edit"),
+    *("task:priority", "task:share", "task:release", "task:split", "task:attributes", "task:reassign", "task:tries"),
+    *("job:kill", "job:retry"),
 }
 
 
@@ -43,7 +45,12 @@ OPERATES = {
         (PILOT, {"pilot:match", "pilot:report", "pilot:settled"}),
         (JOB, {"job:report"}),
         (SUPERUSER, READS | OPERATES),
-        (user(atlas="submitter"), READS | {"task:command", "task:pause", "task:submit", "dataset:grant", "task:look"}),
+        (
+            user(atlas="submitter"),
+            READS
+            | {"task:command", "task:pause", "task:submit", "dataset:grant", "task:look"}
+            | {"task:reassign", "task:tries", "job:kill", "job:retry"},
+        ),
         (user(atlas="operator"), READS | OPERATES),
         (user(atlas="auditor"), READS),
         (user(atlas="share-editor"), READS | {"share:look"}),

@@ -176,12 +176,17 @@ def changed(text: str, code: str, value: int) -> str:
     return ",".join(filter(None, [text, f"{code}={value}"]))
 
 
+def without(text: str, code: str) -> str:
+    """The text without one code."""
+    return re.sub(rf"^{code}=-?\d+(?:,|$)|,{code}=-?\d+\b", "", text)
+
+
 def rewritten(text: str, before: str, after: str) -> str:
     """The text with what differs between two others: everything else in it stays, whoever wrote that."""
     old, new = dict(_RULE.findall(before)), dict(_RULE.findall(after))
     for code in dict.fromkeys([*old, *new]):
         if code not in new:
-            text = ",".join(part for part in text.split(",") if not part.startswith(f"{code}="))
+            text = without(text, code)
         elif old.get(code) != new[code]:
             text = changed(text, code, int(new[code]))
     return text
