@@ -19,6 +19,7 @@ from brokerage.agents import (  # noqa: F401 - declares them
     finish,
     free,
     generate,
+    limit,
     links,
     merge,
     reap,
@@ -54,6 +55,7 @@ for _duty in (
     AgentDuty("links", 60.0, (), "counts what waits on the links and how fast it goes"),
     AgentDuty("evict", 30.0, (), "removes copies that nobody needs"),
     AgentDuty("stage", OFTEN_S, (), "looks for input that jobs wait for, and limits what is brought for each user"),
+    AgentDuty("limit", 60.0, (), "keeps users and groups to what they may have running"),
     AgentDuty("seal", 60.0, (), "seals the audit"),
 ):
     AGENTS.add(_duty.name, _duty)

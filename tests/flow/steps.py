@@ -44,6 +44,7 @@ ROUND = (
     "links",
     "evict",
     "stage",
+    "limit",
     "seal",
 )
 

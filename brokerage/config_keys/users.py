@@ -1,0 +1,15 @@
+"""Configuration keys of what users and groups may have at once."""
+
+from __future__ import annotations
+
+from broker_site.foundation.gdpconfig.table import declare_table
+
+declare_table("""
+[pandaserver:prio_mgr]
+CAP_JOBS_RELEASE | float | 0.9 | 0..1 | facts on users 7
+    Jobs that are held back since their user has more running than his cap are let go below this part of it.
+CAP_TASKS_THROTTLE | float | 0.95 | 0..1 | facts on users 7
+    Tasks of a user make no more jobs from this part of his cap on, by what runs, or of twice the cap, by what waits.
+CAP_TASKS_RELEASE | float | 0.85 | 0..1 | facts on users 7
+    They go on below this part of both.
+""")
