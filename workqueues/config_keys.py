@@ -60,6 +60,11 @@ SCOUT_CPU_ABUSE | float | 2 | 0.. | facts on workflows 7.8
 SCOUT_MIN_OK_RATE_EXHAUSTED | float | unset | 0..1 zero_is_unset | facts on gdpconfig 1.2.5
     Where at least this part of the scouts succeeds, but less than the task wants, it is exhausted instead of broken.
 
+MEASURE_FROM | int jobs | 5 | 0.. | facts on the brokerage 9
+    What the jobs of a task need is measured once so many have finished, also where it had no scouts. 0 = only by scouts.
+MEASURE_AGAIN | int jobs | 100 | 0.. | facts on the brokerage 9
+    It is measured again once so many have finished. 0 = never.
+
 # The same for one source label.
 SCOUT_SHORT_EXECTIME_<label> | duration | unset | 0s..30d | facts on gdpconfig 1.2.5
     SCOUT_SHORT_EXECTIME for tasks of one source label.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from broker_site.foundation.gdpconfig.table import declare_table
+from brokerage.rules.placement.user_priority import bad_boosts
 
-declare_table("""
+declare_table(
+    """
 [pandaserver:prio_mgr]
 CAP_JOBS_RELEASE | float | 0.9 | 0..1 | facts on users 7
     Jobs that are held back since their user has more running than his cap are let go below this part of it.
@@ -12,4 +14,15 @@ CAP_TASKS_THROTTLE | float | 0.95 | 0..1 | facts on users 7
     Tasks of a user make no more jobs from this part of his cap on, by what runs, or of twice the cap, by what waits.
 CAP_TASKS_RELEASE | float | 0.85 | 0..1 | facts on users 7
     They go on below this part of both.
-""")
+
+[pandaserver:dbproxy]
+USER_JOB_PRIO_BOOST_DICTS | json | [] | | facts on gdpconfig 1.2.8
+    Users and groups whose new jobs get another priority: a list of {"name": ..., "type": "user" or "group", "prio": ...,
+    "expire": "YYYYMMDD", the last day, or null}.
+
+[jobgen]
+USER_JOBS_PER_POINT | float jobs | 5 | 0.. | facts on the brokerage 10
+    For so many jobs that a user, or group, has already the next one gets a priority that is lower by one. 0 = never.
+""",
+    {"USER_JOB_PRIO_BOOST_DICTS": {"check": bad_boosts}},
+)

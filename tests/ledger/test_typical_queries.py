@@ -18,6 +18,7 @@ from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.agency.run import BODIES, new_run
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger import heartbeats, lease, merged_jobs, moves, settle
+from brokerage.ledger.capped_jobs import hold_back, let_go
 from brokerage.ledger.expiry import expire_leases
 from brokerage.ledger.paused_tasks import follow_pauses
 from brokerage.ledger.pilots import note_pilots_at_work
@@ -35,7 +36,9 @@ from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.decisions import latest
 from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
+from brokerage.queries.measurable_tasks import tasks_to_measure
 from brokerage.queries.nearly_done import nearly_done
+from brokerage.queries.owner_jobs import jobs_of_owners, tasks_to_throttle, throttled_tasks
 from brokerage.queries.pilots import outcomes
 from brokerage.queries.placement_rounds import last_change, recent_starts
 from brokerage.queries.premerged import premerged_files, site_merges, stranded_merges, tasks_to_merge, waiting_to_merge
@@ -245,6 +248,11 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ),
     ("tasks whose files were tried often", often_tried, ("file_often_tried",)),
     ("tasks that are nearly done", lambda: nearly_done(95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
+    ("running tasks to measure", lambda: tasks_to_measure(5, 100), ("dataset_of_task", "job_of_task")),
+    ("what users have at once", jobs_of_owners, ("job_open",)),
+    ("tasks of users over their cap", lambda: tasks_to_throttle([("demo", "user7"), ("demo", "group:group1")], 500), ()),
+    ("tasks that a cap holds", throttled_tasks, ("task_throttle_by_cause",)),
+    ("jobs of users over their cap", lambda: (hold_back([7, LARGE_TASK], "t", "w"), let_go([7], "t")), ("job_of_task",)),
     ("a task that is boosted", lambda: raise_tasks([Urgency(7, 900, "Express", "")]), ("job_of_task",)),
     ("jobs of a task that waits or goes on", lambda: (paused_task(), follow_pauses("test")), ("task_commanded", "job_of_task")),
     ("tasks with outputs to merge", tasks_to_merge, ("file_to_merge",)),
