@@ -20,6 +20,16 @@ PENDING_TIMEOUT_<label> | duration | 7d | 50ms..3650d | facts on gdpconfig 1.2.7
 EXHAUSTED_TIMEOUT | duration | 10d | 50ms..3650d | seed 001, exhausted tasks; decision A2
     An exhausted task that nobody retries ends so much later, as its files tell; not with disableAutoFinish.
 
+MAX_JOB_FAILURE_RATE_TO_PAUSE_<label> | float | unset | 0..1 zero_is_unset | facts on gdpconfig 1.2.7; decision D25
+    A running production task of this source label of whose jobs this part failed, or more, makes no more of them until it is
+    resumed; not with noAutoPause. Counted from its start on, or since somebody last resumed it.
+MAX_JOB_FAILURE_RATE_TO_PAUSE_<label>_<queue> | float | unset | 0..1 | facts on gdpconfig 1.2.7
+    The same for one share or work queue. 0 = never.
+MIN_JOBS_TO_PAUSE_<label> | int jobs | 1000 | 1.. | facts on gdpconfig 1.2.7
+    Not before so many of its jobs have ended.
+MIN_REMAINING_JOBS_TO_PAUSE_<label> | int jobs | 100 | 0.. | facts on gdpconfig 1.2.7
+    Not with fewer jobs left to come.
+
 [pandaserver:dbproxy]
 MAX_ACTIVE_TASKS_PER_USER_<label> | int tasks | unset | 0.. | facts on gdpconfig 1.2.4; facts on task parameters 2.4
     A new task of this source label is refused while its owner has more active ones than this; unset: no limit.

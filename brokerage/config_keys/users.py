@@ -15,6 +15,14 @@ CAP_TASKS_THROTTLE | float | 0.95 | 0..1 | facts on users 7
 CAP_TASKS_RELEASE | float | 0.85 | 0..1 | facts on users 7
     They go on below this part of both.
 
+[pandaserver:rebroker]
+ANALY_TIMEOUT | duration | 12h | 0s..365d | seed 001, input data transfer
+    Jobs of a user that wait at a queue for longer are brokered anew, where no other job of their task got on there lately.
+ANALY_TIMEOUT_<group> | duration | unset | 0s..365d zero_is_unset | facts on timeouts 4.6
+    The same for jobs of a working group.
+ANALY_QUIET | duration | 3h | 50ms..30d | facts on timeouts 4.6
+    Lately means in this time, which they wait in any case; at a queue that is offline or in test no longer than this.
+
 [pandaserver:dbproxy]
 USER_JOB_PRIO_BOOST_DICTS | json | [] | | facts on gdpconfig 1.2.8
     Users and groups whose new jobs get another priority: a list of {"name": ..., "type": "user" or "group", "prio": ...,

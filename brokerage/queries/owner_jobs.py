@@ -26,10 +26,12 @@ WITH counted AS MATERIALIZED (
     WHERE ended_at IS NULL AND kind <> ALL (%(merging)s) AND status NOT IN ({JOB.delivering.sql}) GROUP BY 1, 2, 3
 )
 SELECT t.vo, {OWNER}, c.task_id, t.status = 'paused', c.status, c.held, c.n::int, c.cores::int
-FROM counted c JOIN workqueues_task t ON t.id = c.task_id WHERE t.prod_source_label = ANY (%(labels)s)
-ORDER BY c.task_id
+FROM counted c JOIN workqueues_task t ON t.id = c.task_id
+WHERE t.id = ANY (ARRAY(SELECT task_id FROM counted)) AND t.prod_source_label = ANY (%(labels)s)
 """
-"""Live jobs only, so it does not grow with history; jobs that merge are bound by no cap."""
+"""Live jobs only, so it does not grow with history; jobs that merge are bound by no cap. The tasks are named once more, else the
+planner may leaf through all that there ever were.
+"""
 
 _TASKS = f"""
 SELECT t.vo, {OWNER}, t.id

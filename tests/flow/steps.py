@@ -45,6 +45,7 @@ ROUND = (
     "evict",
     "stage",
     "limit",
+    "watch",
     "seal",
 )
 

@@ -34,6 +34,8 @@ from brokerage.queries import job_document as offer
 from brokerage.queries import movable_jobs
 from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.decisions import latest
+from brokerage.queries.failing_tasks import ended_jobs
+from brokerage.queries.idle_jobs import idle_jobs
 from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
 from brokerage.queries.measurable_tasks import tasks_to_measure
@@ -248,10 +250,12 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ),
     ("tasks whose files were tried often", often_tried, ("file_often_tried",)),
     ("tasks that are nearly done", lambda: nearly_done(95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
+    ("jobs of tasks that may fail", lambda: ended_jobs(["user"], 5), ("job_ended_lately", "task_change_once")),
+    ("jobs of users that wait in vain", lambda: idle_jobs(10800.0), ("job_open", "job_ended_lately")),
     ("running tasks to measure", lambda: tasks_to_measure(5, 100), ("dataset_of_task", "job_of_task")),
     ("what users have at once", jobs_of_owners, ("job_open",)),
     ("tasks of users over their cap", lambda: tasks_to_throttle([("demo", "user7"), ("demo", "group:group1")], 500), ()),
-    ("tasks that a cap holds", throttled_tasks, ("task_throttle_by_cause",)),
+    ("tasks that a cap holds", throttled_tasks, ("workqueues_task_pkey",)),
     ("jobs of users over their cap", lambda: (hold_back([7, LARGE_TASK], "t", "w"), let_go([7], "t")), ("job_of_task",)),
     ("a task that is boosted", lambda: raise_tasks([Urgency(7, 900, "Express", "")]), ("job_of_task",)),
     ("jobs of a task that waits or goes on", lambda: (paused_task(), follow_pauses("test")), ("task_commanded", "job_of_task")),
