@@ -121,6 +121,25 @@ BOOST_PRIORITY | int | 900 | | seed 001, automatic priority boosting
 EXPRESS_SHARE | str | Express | | seed 001, automatic priority boosting; decision D22
     The leaf share that a boosted task moves to, with its jobs that wait, where the share tree of its VO has it.
 
+BOOST_PRIORITY_ANALYSIS | int | 1000 | | facts on the brokerage 10
+    The priority that a task of a user and its waiting jobs get when it is nearly done, unless theirs is higher.
+EXPRESS_SHARE_ANALYSIS | str | Express Analysis | | facts on the brokerage 10; decision D22
+    The leaf share that such a task moves to, with its jobs that wait, where the share tree of its VO has it.
+
+[pandaserver:analy_eval]
+USER_USAGE_THRESHOLD_A | int slots | 1000 | 0.. | facts on gdpconfig 1.2.8
+    Users and groups with no more running cores than this are of class A.
+USER_USAGE_THRESHOLD_B | int slots | 10000 | 0.. | facts on gdpconfig 1.2.8
+    With no more than this of class B, with more of class C.
+PROGRESS_TO_BOOST_A | float % | 90 | 0..100 | facts on gdpconfig 1.2.8
+    A task of a user of class A of whose input files so many are through is nearly done, when few jobs are left.
+PROGRESS_TO_BOOST_B | float % | 95 | 0..100 | facts on gdpconfig 1.2.8
+    The same for class B. Tasks of class C are not boosted.
+MAX_REM_JOBS_TO_BOOST_A | int jobs | 500 | 0.. | facts on gdpconfig 1.2.8
+    Few, for class A: no more than this.
+MAX_REM_JOBS_TO_BOOST_B | int jobs | 200 | 0.. | facts on gdpconfig 1.2.8
+    Few, for class B.
+
 [jobgen]
 JOB_SUBMISSION | bool | true | | facts on gdpconfig 1.2.4
     Whether jobs are made for the VO.

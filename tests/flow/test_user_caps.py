@@ -48,8 +48,9 @@ def limit() -> None:
 
 
 def test_with_more_running_than_the_cap_waiting_jobs_are_held_back_and_the_slots_are_for_others(queue: ComputingQueue) -> None:
-    held, other = task(), task("o", 2, userName="bob")
+    held = task()
     leased = [take(queue) for _ in range(3)]
+    other = task("o", 2, userName="bob")
     cap("CAP_RUNNING_USER_JOBS", 2)
     limit()
     assert {j.status for j in Job.objects.filter(task_id=other.id)} == {"activated"}

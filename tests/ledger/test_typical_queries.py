@@ -249,7 +249,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         ("brokerage_jobchange_pkey",),
     ),
     ("tasks whose files were tried often", often_tried, ("file_often_tried",)),
-    ("tasks that are nearly done", lambda: nearly_done(95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
+    ("tasks that are nearly done", lambda: nearly_done(["user"], 95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
     ("jobs of tasks that may fail", lambda: ended_jobs(["user"], 5), ("job_ended_lately", "task_change_once")),
     ("jobs of users that wait in vain", lambda: idle_jobs(10800.0), ("job_open", "job_ended_lately")),
     ("running tasks to measure", lambda: tasks_to_measure(5, 100), ("dataset_of_task", "job_of_task")),
