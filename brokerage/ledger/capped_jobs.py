@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -48,7 +49,7 @@ def _move(tasks: Collection[int], source: str, new: str, who: str, why: str) -> 
 
 def _move_batch(tasks: Collection[int], source: str, new: str, who: str, why: str) -> int:
     held = new == "throttled"
-    values = {
+    values: dict[str, Any] = {
         "tasks": sorted(tasks),
         "status": source,
         "sub_status": "" if held else CAUSE,

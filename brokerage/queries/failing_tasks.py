@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -58,7 +58,7 @@ def ended_jobs(labels: Collection[str], least: int) -> list[EndedJobs]:
     """Of tasks of these labels with at least so many ended jobs, that may rest for it and do not yet."""
     if not labels:
         return []
-    values = {"labels": list(labels), "never": NO_AUTO_PAUSE, "cause": CAUSE, "least": max(1, least)}
+    values: dict[str, Any] = {"labels": list(labels), "never": NO_AUTO_PAUSE, "cause": CAUSE, "least": max(1, least)}
     with connection.cursor() as cursor:
         cursor.execute(_ENDED, {**values, "merging": [kind.value for kind in MERGING_KINDS]})
         return [EndedJobs(*row) for row in cursor.fetchall()]

@@ -44,7 +44,7 @@ class IdleJobs(NamedTuple):
 
 def idle_jobs(quiet_s: float) -> list[IdleJobs]:
     """Those that have waited for so long; `quiet_s` is also what lately means."""
-    values = {"quiet": quiet_s, "labels": list(ANALYSIS_LABELS), "merging": [kind.value for kind in MERGING_KINDS]}
+    merging, labels = [kind.value for kind in MERGING_KINDS], list(ANALYSIS_LABELS)
     with connection.cursor() as cursor:
-        cursor.execute(_IDLE, values)
+        cursor.execute(_IDLE, {"quiet": quiet_s, "labels": labels, "merging": merging})
         return [IdleJobs(*row) for row in cursor.fetchall()]

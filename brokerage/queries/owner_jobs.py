@@ -80,8 +80,8 @@ def jobs_of_owners() -> dict[Owner, OwnerJobs]:
     """All that have any; one statement."""
     found: dict[Owner, OwnerJobs] = defaultdict(OwnerJobs)
     with connection.cursor() as cursor:
-        values = {"cause": CAUSE, "merging": [kind.value for kind in MERGING_KINDS], "labels": list(ANALYSIS_LABELS)}
-        cursor.execute(_JOBS, values)
+        merging, labels = [kind.value for kind in MERGING_KINDS], list(ANALYSIS_LABELS)
+        cursor.execute(_JOBS, {"cause": CAUSE, "merging": merging, "labels": labels})
         for vo, owner, task_id, paused, status, held, n, cores in cursor:
             jobs = found[vo, owner]
             jobs.add(status, n, cores)

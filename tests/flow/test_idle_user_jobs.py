@@ -83,7 +83,7 @@ def test_at_a_queue_in_test_they_do_not_wait_so_long() -> None:
 
 @pytest.mark.parametrize("case", ["production", "named", "suspended"])
 def test_these_stay(case: str) -> None:
-    more = {"production": {"prodSourceLabel": "managed"}, "named": {"site": "ALPHA"}, "suspended": {}}[case]
+    more: dict[str, Any] = {"production": {"prodSourceLabel": "managed"}, "named": {"site": "ALPHA"}, "suspended": {}}[case]
     waiting(**more)
     if case == "suspended":
         ComputingQueue.objects.update(catchall="disableReassign")

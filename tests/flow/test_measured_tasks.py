@@ -51,6 +51,7 @@ def test_a_task_without_scouts_is_measured_by_its_first_five_jobs_and_later_ones
     assert task.cpu_time == pytest.approx((3600 - 600) * 10 * 0.9 / 10 * 1.5, rel=0.01)
     assert task.assessment_time is not None
     row = Audit.objects.get(act="task.measured")
+    assert row.before and row.after
     assert (row.object, row.before["ram_count"], row.after["ram_count"]) == (f"task {task.id}", 2000, 1300)
     before = set(Job.objects.values_list("id", flat=True))
     run_agents(3)
