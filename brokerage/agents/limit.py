@@ -14,8 +14,10 @@ from brokerage.queries.owner_jobs import Owner, OwnerJobs, jobs_of_owners, tasks
 from workqueues.ledger.throttles import Cause, throttle_while
 from workqueues.rules.throttle.user_caps import CAUSE, CapVerdict, Used, caps_of, on_jobs, on_tasks
 
-MOST_TASKS = 500
-"""Tasks that are throttled, or go on, in one run; what is left is for the next, which comes at once."""
+MOST_TASKS, MOST_JOBS = 100, 5000
+"""Tasks that are throttled, or go on, in one run, and jobs after which no other owner's are moved; what is left is for the next
+run, which comes at once.
+"""
 
 
 @agent("limit")
@@ -37,6 +39,8 @@ def limit_jobs(run: Run, owners: Mapping[Owner, OwnerJobs]) -> int:
             moved += hold_back(jobs.waiting, run.who, verdict.why)
         elif verdict.step == "go" and jobs.held:
             moved += let_go(jobs.held, run.who)
+        if moved >= MOST_JOBS:
+            break
     return moved
 
 

@@ -1,5 +1,6 @@
-"""Agent watch. Takes production tasks of which jobs fail, and jobs of users that wait in vain. Leaves the tasks throttled until
-somebody lets them go on, and the jobs closed, their files ready. Next: people; generate.
+"""Agent watch. Takes production tasks of which jobs fail, tasks whose input is only at busy queues, and jobs of users that wait
+in vain. Leaves the tasks throttled, until somebody lets them go on or a queue is free, and the jobs closed, their files ready.
+Next: people; generate.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.gdpconfig.values import pick
+from brokerage.agents.withholding import withhold
 from brokerage.config_keys import SERVER
 from brokerage.ledger.rebrokering import rebroker
 from brokerage.queries.failing_tasks import EndedJobs, ended_jobs
@@ -17,13 +19,16 @@ from workqueues.ledger.throttles import Cause, throttle_while
 from workqueues.models import Task
 from workqueues.queries.units import Units
 from workqueues.rules.jobs.activity import PRODUCTION_LABELS
-from workqueues.rules.throttle.failing import CAUSE, failing, limited
+from workqueues.rules.task.failing import CAUSE, failing, limited
+
+MOST_JOBS = 5000
+"""After so many jobs no further task's are closed in a run; the next one comes at once."""
 
 
 @agent("watch")
 def watch(run: Run) -> int:
     """Stop what fails, and move what waits in vain: how many tasks and jobs."""
-    return throttle_failing(run) + rebroker_idle(run)
+    return throttle_failing(run) + withhold(run) + rebroker_idle(run)
 
 
 def throttle_failing(run: Run) -> int:
@@ -57,7 +62,8 @@ def rebroker_idle(run: Run) -> int:
         config = gdpconfig.component("rebroker", vo=jobs.vo, app=SERVER)
         if why := why_anew(jobs.waits_s, jobs.moved, jobs.queue, jobs.status, jobs.group, config):
             reasons[jobs.queue_id, jobs.task_id] = why
-    waiting = waiting_at(sorted({queue_id for queue_id, _ in reasons}))
-    return sum(
-        rebroker([at], run.who, reasons[at.queue_id, at.task_id]) for at in waiting if (at.queue_id, at.task_id) in reasons
-    )
+    closed = 0
+    for at in waiting_at(sorted({queue_id for queue_id, _ in reasons})):
+        if closed < MOST_JOBS and (at.queue_id, at.task_id) in reasons:
+            closed += rebroker([at], run.who, reasons[at.queue_id, at.task_id])
+    return closed

@@ -15,6 +15,13 @@ CAP_TASKS_THROTTLE | float | 0.95 | 0..1 | facts on users 7
 CAP_TASKS_RELEASE | float | 0.85 | 0..1 | facts on users 7
     They go on below this part of both.
 
+[task_withholder]
+LIMIT_PRIORITY_<label> | int | unset | | facts on gdpconfig 1.2.7
+    Tasks of this source label and of a lower priority make no jobs while their input is only at queues that are busy, or take no
+    jobs; unset: never.
+LIMIT_IOINTENSITY_<label> | float kB/s | 100 | 0.. | facts on gdpconfig 1.2.7
+    Only those with more I/O than this; 100 at least.
+
 [pandaserver:rebroker]
 ANALY_TIMEOUT | duration | 12h | 0s..365d | seed 001, input data transfer
     Jobs of a user that wait at a queue for longer are brokered anew, where no other job of their task got on there lately.

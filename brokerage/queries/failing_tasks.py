@@ -9,7 +9,7 @@ from django.db import connection
 
 from brokerage.rules.facts.job_kind import MERGING_KINDS
 from workqueues.rules.jobs.split_rule import NO_AUTO_PAUSE
-from workqueues.rules.throttle.failing import CAUSE
+from workqueues.rules.task.failing import CAUSE
 from workqueues.states import MASTER_TYPES, TASK
 
 _ENDED = f"""

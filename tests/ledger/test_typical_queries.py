@@ -48,6 +48,7 @@ from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek, queues_of_failures
 from brokerage.queries.waiting import WaitingWork
+from brokerage.queries.withholdable_tasks import queues_at_data, withheld_tasks, withholdable_tasks
 from monitoring.queries.counts import longest_waiting
 from monitoring.queries.job import job_outputs, merges_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
@@ -252,6 +253,9 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("tasks that are nearly done", lambda: nearly_done(["user"], 95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
     ("jobs of tasks that may fail", lambda: ended_jobs(["user"], 5), ("job_ended_lately", "task_change_once")),
     ("jobs of users that wait in vain", lambda: idle_jobs(10800.0), ("job_open", "job_ended_lately")),
+    ("tasks to withhold", lambda: withholdable_tasks({"user": (100.0, 500)}), ("task_",)),
+    ("tasks that are withheld", withheld_tasks, ("workqueues_task_pkey",)),
+    ("queues with what they read", queues_at_data, ("job_open",)),
     ("running tasks to measure", lambda: tasks_to_measure(5, 100), ("dataset_of_task", "job_of_task")),
     ("what users have at once", jobs_of_owners, ("job_open",)),
     ("tasks of users over their cap", lambda: tasks_to_throttle([("demo", "user7"), ("demo", "group:group1")], 500), ()),

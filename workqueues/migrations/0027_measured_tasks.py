@@ -15,6 +15,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="taskthrottle",
             name="cause",
-            field=models.CharField(help_text="attempts, disk_transfers, tape_staging, user_cap, failing", max_length=24),
+            field=models.CharField(help_text="attempts, disk_transfers, tape_staging, user_cap, failing, busy_sites", max_length=24),
         ),
     ]

@@ -201,7 +201,7 @@ class TaskThrottle(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     task = models.ForeignKey(Task, models.CASCADE, related_name="throttles")
-    cause = models.CharField(max_length=24, help_text="attempts, disk_transfers, tape_staging, user_cap, failing")
+    cause = models.CharField(max_length=24, help_text="attempts, disk_transfers, tape_staging, user_cap, failing, busy_sites")
     since = models.DateTimeField(db_default=Now())
     until = models.DateTimeField(null=True, blank=True, help_text="when it ends by itself; null: when what caused it is over")
     why = text(255, "the cause with its numbers")
