@@ -48,7 +48,7 @@ def limit_tasks(run: Run, owners: Mapping[Owner, OwnerJobs]) -> int:
     """Throttle the tasks of whoever has about as much as he may; let those of who has not go on: how many."""
     held = throttled_tasks()
     verdicts = {owner: _on_tasks(owner, owners) for owner in {*owners, *(task.owner for task in held)}}
-    over = [task.task_id for task in held if verdicts[task.owner].step == "go"][:MOST_TASKS]
+    over = [task.task_id for task in held if not task.rests or verdicts[task.owner].step == "go"][:MOST_TASKS]
     capped = [owner for owner, verdict in verdicts.items() if verdict.step == "hold"]
     causes = [Cause(task.task_id, CAUSE, verdicts[task.owner].why) for task in tasks_to_throttle(capped, MOST_TASKS)]
     return throttle_while(causes, over, CAUSE, run.who) if causes or over else 0

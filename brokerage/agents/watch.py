@@ -16,13 +16,13 @@ from brokerage.queries.idle_jobs import idle_jobs
 from brokerage.queries.movable_jobs import waiting_at
 from brokerage.rules.dispatch.idle_jobs import why_anew
 from workqueues.ledger.throttles import Cause, throttle_while
-from workqueues.models import Task
+from workqueues.models import Task, TaskThrottle
 from workqueues.queries.units import Units
 from workqueues.rules.jobs.activity import PRODUCTION_LABELS
 from workqueues.rules.task.failing import CAUSE, failing, limited
 
-MOST_JOBS = 5000
-"""After so many jobs no further task's are closed in a run; the next one comes at once."""
+MOST_TASKS, MOST_JOBS = 100, 5000
+"""So many tasks are stopped in a run, and after so many jobs no further task's are closed; the next run comes at once."""
 
 
 @agent("watch")
@@ -40,12 +40,13 @@ def throttle_failing(run: Run) -> int:
         for label in PRODUCTION_LABELS
         if any(limited(label, config) for config in configs)
     }
-    if not least:
-        return 0
-    units = Units.load()
-    found = ended_jobs(list(least), min(least.values()))
-    causes = [Cause(task.task_id, CAUSE, why) for task in found if (why := _failing(task, units))]
-    return throttle_while(causes, [], CAUSE, run.who) if causes else 0
+    causes = []
+    if least:
+        units = Units.load()
+        found = ended_jobs(list(least), min(least.values()))
+        causes = [Cause(task.task_id, CAUSE, why) for task in found if (why := _failing(task, units))][:MOST_TASKS]
+    over = list(TaskThrottle.objects.filter(cause=CAUSE).exclude(task__status="throttled").values_list("task_id", flat=True))
+    return throttle_while(causes, over, CAUSE, run.who) if causes or over else 0
 
 
 def _failing(task: EndedJobs, units: Units) -> str:

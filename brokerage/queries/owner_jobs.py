@@ -44,7 +44,7 @@ ORDER BY t.id LIMIT %(limit)s
 """
 
 _THROTTLED = f"""
-SELECT t.vo, {OWNER}, t.id FROM workqueues_taskthrottle h JOIN workqueues_task t ON t.id = h.task_id
+SELECT t.vo, {OWNER}, t.id, t.status = 'throttled' FROM workqueues_taskthrottle h JOIN workqueues_task t ON t.id = h.task_id
 WHERE h.cause = %(cause)s AND (t.locked_by = '' OR t.locked_time < now()) ORDER BY t.id
 """
 
@@ -70,10 +70,11 @@ class OwnerJobs:
 
 
 class OwnedTask(NamedTuple):
-    """A task, with whose it is."""
+    """A task, with whose it is; `rests`: it is throttled."""
 
     owner: Owner
     task_id: int
+    rests: bool = False
 
 
 def jobs_of_owners() -> dict[Owner, OwnerJobs]:
@@ -103,7 +104,7 @@ def tasks_to_throttle(owners: Collection[Owner], limit: int) -> list[OwnedTask]:
 
 
 def throttled_tasks() -> list[OwnedTask]:
-    """Those that a cap holds."""
+    """Those that a cap holds, or held when they ended."""
     with connection.cursor() as cursor:
         cursor.execute(_THROTTLED, {"cause": CAUSE})
-        return [OwnedTask((vo, owner), task_id) for vo, owner, task_id in cursor.fetchall()]
+        return [OwnedTask((vo, owner), task_id, rests) for vo, owner, task_id, rests in cursor.fetchall()]

@@ -19,7 +19,7 @@ SELECT t.id, t.vo, t.gshare, h.id IS NOT NULL
 FROM unnest(%(labels)s::text[], %(io)s::float8[], %(priorities)s::int[]) AS l(label, io, priority)
     JOIN workqueues_task t ON t.prod_source_label = l.label AND t.io_intensity > l.io AND t.current_priority < l.priority
     LEFT JOIN workqueues_taskthrottle h ON h.task_id = t.id AND h.cause = %(cause)s
-WHERE (h.id IS NOT NULL OR t.status IN ({TASK.throttling.sql})
+WHERE (t.status = 'throttled' AND h.id IS NOT NULL OR t.status IN ({TASK.throttling.sql})
         AND (t.status <> 'pending' OR t.old_status IN ({TASK.throttling.sql})))
     AND (t.locked_by = '' OR t.locked_time < now())
 ORDER BY h.id IS NULL, t.current_priority, t.id LIMIT %(limit)s

@@ -114,3 +114,19 @@ def test_without_a_limit_nothing_rests() -> None:
     (queue,) = grid("ALPHA")
     key("MIN_JOBS_TO_PAUSE_managed", 10)
     assert task(queue).status == "running"
+
+
+def test_one_that_came_to_its_end_meanwhile_rests_no_more_and_a_retry_counts_anew(queue: ComputingQueue) -> None:
+    made = task(queue, jobs=20, maxAttempt=1)
+    assert made.status == "throttled"
+    for _ in range(10):
+        ended(queue)
+    Task.objects.update(next_look_at=None)  # an hour later
+    run_agents(3)
+    made.refresh_from_db()
+    assert made.status == "finished"
+    assert not TaskThrottle.objects.exists()
+    command(made.id, "retry", "user:ada")
+    run_agents()
+    made.refresh_from_db()
+    assert made.status == "running"

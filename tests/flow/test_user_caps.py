@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import Client
 
+from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue, Job, JobChange
 from brokerage.queries.task_status import task_status
 from brokerage.rules.explain.task_status_text import headline, reasons
+from tests.api.people import person
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end, run_agents, take, try_take
 from workqueues.ledger.commands import command
@@ -160,3 +163,25 @@ def test_what_is_paused_stays_so_and_what_is_resumed_while_over_the_cap_is_held_
     command(made.id, "kill", "user:ada")
     run_agents(3)
     assert status(made) == "aborted"
+
+
+def test_page_and_rest_tell_the_user_what_holds_her_task_and_her_jobs(queue: ComputingQueue) -> None:
+    made = task()
+    for _ in range(3):
+        take(queue)
+    cap("CAP_RUNNING_USER_JOBS", 2)
+    limit()
+    why = "ada has 3 running jobs, 2 at most"
+    told = person("ada", ("demo", "submitter")).get(f"tasks/{made.id}/waiting/").json()
+    assert told["headline"] == f"Throttled: {why}"
+    assert told["throttles"] == [{"cause": "user_cap", "why": why, "until": None}]
+    assert [reason["message"] for reason in told["reasons"][:2]] == [
+        f"It makes no new jobs while this holds: {why}.",
+        "3 jobs are held back at ALPHA until fewer jobs of the owner run.",
+    ]
+    client = Client()
+    client.force_login(ensure_user("ada", roles=[("demo", "submitter")]))
+    assert f"Throttled: {why}" in client.get(f"/tasks/{made.id}/").content.decode()
+    assert "held back at ALPHA" in client.get(f"/tasks/{made.id}/brokerage/").content.decode()
+    held = Job.objects.filter(status="throttled").earliest("id")
+    assert "user_cap" in client.get(f"/jobs/{held.id}/").content.decode()
