@@ -121,7 +121,6 @@ def test_one_that_came_to_its_end_meanwhile_rests_no_more_and_a_retry_counts_ane
     assert made.status == "throttled"
     for _ in range(10):
         ended(queue)
-    Task.objects.update(next_look_at=None)  # an hour later
     run_agents(3)
     made.refresh_from_db()
     assert made.status == "finished"
