@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from broker_site.foundation.access.credentials import ensure_user
@@ -16,7 +18,7 @@ from tests.api.people import person
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end, run_agents, take, try_take
 from workqueues.ledger.commands import command
-from workqueues.models import Task, TaskThrottle
+from workqueues.models import File, Task, TaskThrottle
 
 pytestmark = pytest.mark.django_db
 
@@ -185,3 +187,19 @@ def test_page_and_rest_tell_the_user_what_holds_her_task_and_her_jobs(queue: Com
     assert "held back at ALPHA" in client.get(f"/tasks/{made.id}/brokerage/").content.decode()
     held = Job.objects.filter(status="throttled").earliest("id")
     assert "user_cap" in client.get(f"/jobs/{held.id}/").content.decode()
+
+
+def test_a_job_that_is_held_back_for_seven_days_is_closed_and_its_input_waits_for_another(queue: ComputingQueue) -> None:
+    made = task()
+    for _ in range(3):
+        take(queue)
+    cap("CAP_RUNNING_USER_JOBS", 2)
+    limit()
+    held = Job.objects.filter(status="throttled")
+    held.update(status_since=Now() - timedelta(days=6.9))
+    run_agents(1, ["reap"])
+    assert held.count() == 3
+    held.update(status_since=Now() - timedelta(days=7.1))
+    run_agents(1, ["reap"])
+    assert sorted(Job.objects.filter(task_id=made.id).values_list("status", flat=True)) == ["closed"] * 3 + ["running"] * 3
+    assert File.objects.filter(task_id=made.id, type="pseudo_input", status="ready", failed_attempt=0).count() == 3
