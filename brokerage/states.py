@@ -44,6 +44,9 @@ class JobMachine(Machine):
     unsuccessful = Names("failed closed")
     """Ends with an error of their own, of which a task is told."""
 
+    got_on = Names("finished cancelled")
+    """Ends that say nothing against its queue."""
+
     spared = Names("running holding transferring merging")
     """A soft finish of the task lets it end by itself (facts on commands); what waits to be merged is merged."""
 
@@ -60,6 +63,11 @@ class JobMachine(Machine):
     def waiting(self) -> Names:
         """No pilot has had the job."""
         return self.live - self.leased - self.delivering
+
+    @property
+    def begun(self) -> Names:
+        """Its payload has begun."""
+        return self.live - self.waiting - self.starting
 
     @property
     def placed(self) -> Names:

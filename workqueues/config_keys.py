@@ -20,6 +20,16 @@ PENDING_TIMEOUT_<label> | duration | 7d | 50ms..3650d | facts on gdpconfig 1.2.7
 EXHAUSTED_TIMEOUT | duration | 10d | 50ms..3650d | seed 001, exhausted tasks; decision A2
     An exhausted task that nobody retries ends so much later, as its files tell; not with disableAutoFinish.
 
+MAX_JOB_FAILURE_RATE_TO_PAUSE_<label> | float | unset | 0..1 zero_is_unset | facts on gdpconfig 1.2.7; decision D25
+    A running production task of this source label of whose jobs this part failed, or more, makes no more of them until it is
+    resumed; not with noAutoPause. Counted from its start on, or since somebody last resumed it.
+MAX_JOB_FAILURE_RATE_TO_PAUSE_<label>_<queue> | float | unset | 0..1 | facts on gdpconfig 1.2.7
+    The same for one share or work queue. 0 = never.
+MIN_JOBS_TO_PAUSE_<label> | int jobs | 1000 | 1.. | facts on gdpconfig 1.2.7
+    Not before so many of its jobs have ended.
+MIN_REMAINING_JOBS_TO_PAUSE_<label> | int jobs | 100 | 0.. | facts on gdpconfig 1.2.7
+    Not with fewer jobs left to come.
+
 [pandaserver:dbproxy]
 MAX_ACTIVE_TASKS_PER_USER_<label> | int tasks | unset | 0.. | facts on gdpconfig 1.2.4; facts on task parameters 2.4
     A new task of this source label is refused while its owner has more active ones than this; unset: no limit.
@@ -59,6 +69,11 @@ SCOUT_CPU_ABUSE | float | 2 | 0.. | facts on workflows 7.8
     A task with a scout that used so many times the cores that it was given is exhausted. 0 = never.
 SCOUT_MIN_OK_RATE_EXHAUSTED | float | unset | 0..1 zero_is_unset | facts on gdpconfig 1.2.5
     Where at least this part of the scouts succeeds, but less than the task wants, it is exhausted instead of broken.
+
+MEASURE_FROM | int jobs | 5 | 0.. | facts on the brokerage 9
+    What the jobs of a task need is measured once so many have finished, also where it had no scouts. 0 = only by scouts.
+MEASURE_AGAIN | int jobs | 100 | 0.. | facts on the brokerage 9
+    It is measured again once so many have finished. 0 = never.
 
 # The same for one source label.
 SCOUT_SHORT_EXECTIME_<label> | duration | unset | 0s..30d | facts on gdpconfig 1.2.5
@@ -105,6 +120,25 @@ BOOST_PRIORITY | int | 900 | | seed 001, automatic priority boosting
     The priority that a boosted task and its jobs get, unless theirs is higher.
 EXPRESS_SHARE | str | Express | | seed 001, automatic priority boosting; decision D22
     The leaf share that a boosted task moves to, with its jobs that wait, where the share tree of its VO has it.
+
+BOOST_PRIORITY_ANALYSIS | int | 1000 | | facts on the brokerage 10
+    The priority that a task of a user and its waiting jobs get when it is nearly done, unless theirs is higher.
+EXPRESS_SHARE_ANALYSIS | str | Express Analysis | | facts on the brokerage 10; decision D22
+    The leaf share that such a task moves to, with its jobs that wait, where the share tree of its VO has it.
+
+[pandaserver:analy_eval]
+USER_USAGE_THRESHOLD_A | int slots | 1000 | 0.. | facts on gdpconfig 1.2.8
+    Users and groups with no more running cores than this are of class A.
+USER_USAGE_THRESHOLD_B | int slots | 10000 | 0.. | facts on gdpconfig 1.2.8
+    With no more than this of class B, with more of class C.
+PROGRESS_TO_BOOST_A | float % | 90 | 0..100 | facts on gdpconfig 1.2.8
+    A task of a user of class A of whose input files so many are through is nearly done, when few jobs are left.
+PROGRESS_TO_BOOST_B | float % | 95 | 0..100 | facts on gdpconfig 1.2.8
+    The same for class B. Tasks of class C are not boosted.
+MAX_REM_JOBS_TO_BOOST_A | int jobs | 500 | 0.. | facts on gdpconfig 1.2.8
+    Few, for class A: no more than this.
+MAX_REM_JOBS_TO_BOOST_B | int jobs | 200 | 0.. | facts on gdpconfig 1.2.8
+    Few, for class B.
 
 [jobgen]
 JOB_SUBMISSION | bool | true | | facts on gdpconfig 1.2.4

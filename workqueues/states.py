@@ -28,6 +28,9 @@ class TaskMachine(Machine):
     judged = generating | ("throttled", "preprocessing")
     """Its inputs may be through (facts on timeouts and endings 5.1)."""
 
+    throttling = Names("ready running pending")
+    """It may be throttled; a pending one where the state before it may."""
+
     achieving = Names("running pending")
     """A goal that is reached ends them early (facts on timeouts and endings 4.4)."""
 
@@ -383,7 +386,7 @@ TASK_SENTENCES = {
     "toincexec": "An incremental execution was accepted; the inputs are looked at again.",
     "rerefine": "The parameters are read again for an incremental execution.",
     "paused": "Somebody paused the task; it goes on when it is resumed.",
-    "throttled": "The task makes no jobs for a while, because too many of its tries failed.",
+    "throttled": "The task makes no jobs for a while; the reason says why, and what ends it.",
     "exhausted": "The task cannot go on by itself: retry it, finish it or kill it.",
     "passed": "The task is on its way to its final state.",
 }

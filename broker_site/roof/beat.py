@@ -19,6 +19,7 @@ from brokerage.agents import (  # noqa: F401 - declares them
     finish,
     free,
     generate,
+    limit,
     links,
     merge,
     reap,
@@ -28,6 +29,7 @@ from brokerage.agents import (  # noqa: F401 - declares them
     stage,
     storage,
     transfer,
+    watch,
 )
 from workqueues.agents import achieve, feed, refine, wake  # noqa: F401 - declares them
 from workqueues.states import TASK
@@ -54,6 +56,8 @@ for _duty in (
     AgentDuty("links", 60.0, (), "counts what waits on the links and how fast it goes"),
     AgentDuty("evict", 30.0, (), "removes copies that nobody needs"),
     AgentDuty("stage", OFTEN_S, (), "looks for input that jobs wait for, and limits what is brought for each user"),
+    AgentDuty("limit", 60.0, (), "keeps users and groups to what they may have running"),
+    AgentDuty("watch", 600.0, (), "stops tasks of which too many jobs fail, and moves jobs that wait in vain"),
     AgentDuty("seal", 60.0, (), "seals the audit"),
 ):
     AGENTS.add(_duty.name, _duty)

@@ -1,5 +1,5 @@
-"""Agent assess. Takes tasks that scout. Leaves them with measured needs, and running, exhausted or to be broken once their scouts
-have ended. Next: generate, for more scouts or all other jobs.
+"""Agent assess. Takes tasks that scout, and running ones of which enough jobs have finished. Leaves them with measured needs;
+those that scout running, exhausted or to be broken once their scouts ended. Next: generate, for more scouts or all other jobs.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from typing import Any
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.gdpconfig.values import pick
-from brokerage.ledger.scouts import Assessment, make_more, scale_out
+from brokerage.ledger.scouts import Assessment, make_more, note_needs, scale_out
 from brokerage.ledger.scouts import assess as write
+from brokerage.queries.measurable_tasks import tasks_to_measure
 from brokerage.queries.scouts import ScoutStanding, figures_of, standings
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.facts.needs import BASE_WALLTIME_S, CPU_EFFICIENCY, size_mb
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
@@ -29,15 +31,41 @@ def assess(run: Run) -> int:
     make_more([one.task_id for one in found.values() if one.step.more and one.rests])
     due = [one for one in found.values() if one.step.end or (one.step.measured and not one.assessed)]
     moved = write(list(_assessments(due)), run.who)
-    return moved + scale_out(run.who)
+    return moved + scale_out(run.who) + measure_running()
+
+
+def measure_running() -> int:
+    """Measure what running tasks need once enough of their jobs have finished, those too that had no scouts: how many."""
+    config = gdpconfig.component("dbproxy")
+    due = tasks_to_measure(config["MEASURE_FROM"], config["MEASURE_AGAIN"])
+    ids = [one.task_id for one in due]
+    figures = figures_of(ids, (JobKind.NORMAL, JobKind.SCOUT))
+    tasks, masters = Task.objects.in_bulk(ids), _masters(ids)
+    return note_needs(
+        [
+            Assessment(
+                one.task_id, _measured(task, masters.get(task.id, ()), credible(figures.get(task.id, ()))), n_jobs=one.finished
+            )
+            for one in due
+            if (task := tasks.get(one.task_id))
+        ]
+    )
+
+
+def _measured(task: Task, masters: Sequence[Dataset], figures: Sequence[JobFigures]) -> Mapping[str, Any]:
+    """What these jobs of a task show. Its memory is never lowered where it was raised, as jobs ran out of it."""
+    config = gdpconfig.component("dbproxy", vo=task.vo)
+    columns = measure(figures, needs_of(task, reads_files=reads_files(masters)), parse(task.split_rule), config)
+    asked, now = _asked(task, "ramCount"), task.ram_count or 0
+    if "ram_count" in columns and (task.n_measured or (asked is not None and now > asked)):
+        columns["ram_count"] = max(columns["ram_count"], now)
+    return columns
 
 
 def _assessments(due: Sequence[ScoutStanding]) -> Iterator[Assessment]:
     ids = [one.task_id for one in due]
     tasks, figures = Task.objects.in_bulk(ids), figures_of(ids)
-    masters: dict[int, list[Dataset]] = {}
-    for dataset in Dataset.objects.filter(task_id__in=ids, type__in=MASTER_TYPES, master=None, excluded=False):
-        masters.setdefault(dataset.task_id, []).append(dataset)
+    masters = _masters(ids)
     for one in due:
         if task := tasks.get(one.task_id):
             config = gdpconfig.component("dbproxy", vo=task.vo)
@@ -47,10 +75,9 @@ def _assessments(due: Sequence[ScoutStanding]) -> Iterator[Assessment]:
 def _assessment(
     task: Task, standing: ScoutStanding, figures: Sequence[JobFigures], masters: Sequence[Dataset], config: Mapping[str, Any]
 ) -> Assessment:
-    reads_files = any(dataset.type == "input" for dataset in masters)
-    columns = measure(figures, needs_of(task, reads_files=reads_files), standing.rules, config)
+    columns = measure(figures, needs_of(task, reads_files=reads_files(masters)), standing.rules, config)
     if not standing.step.end:
-        return Assessment(task.id, columns)
+        return Assessment(task.id, columns, n_jobs=standing.counts.finished)
     scouted = ScoutedTask(
         activity=activity_of(task.prod_source_label),
         rules=standing.rules,
@@ -66,7 +93,20 @@ def _assessment(
     )
     labelled = {name: pick(config, f"{name}_<label>", label=task.prod_source_label) for name in LABELLED}
     of_label = {name: value for name, value in labelled.items() if value is not None}
-    return Assessment(task.id, columns, verdict(scouted, {**config, **of_label}))
+    return Assessment(task.id, columns, verdict(scouted, {**config, **of_label}), standing.counts.finished)
+
+
+def _masters(task_ids: Sequence[int]) -> Mapping[int, Sequence[Dataset]]:
+    """The master datasets of these tasks."""
+    masters: dict[int, list[Dataset]] = {}
+    for dataset in Dataset.objects.filter(task_id__in=task_ids, type__in=MASTER_TYPES, master=None, excluded=False):
+        masters.setdefault(dataset.task_id, []).append(dataset)
+    return masters
+
+
+def reads_files(masters: Sequence[Dataset]) -> bool:
+    """Whether jobs of these datasets read files."""
+    return any(dataset.type == "input" for dataset in masters)
 
 
 def needs_of(task: Task, *, reads_files: bool) -> TaskNeeds:

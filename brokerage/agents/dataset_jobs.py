@@ -13,6 +13,7 @@ from broker_site.foundation.agency.run import Run
 from broker_site.foundation.kernel.dice import dice
 from brokerage.agents.decision_cycle import DecisionCycle
 from brokerage.agents.throttling import Throttle
+from brokerage.config_keys import SERVER
 from brokerage.ledger.generate import give_up, make_jobs, take_input
 from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.owner_traffic import OwnerTraffic
@@ -31,6 +32,7 @@ from brokerage.rules.placement.place_jobs import Placement, most_jobs, place_job
 from brokerage.rules.placement.room import parts_of_shares, queue_loads
 from brokerage.rules.placement.slots import JobGrants
 from brokerage.rules.placement.usable_input import UsableInput
+from brokerage.rules.placement.user_priority import OwnerStanding, boosted_priority
 from brokerage.rules.transfers.job_wishes import owner_of
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
@@ -65,8 +67,8 @@ class GenerateRun:
     the jobs that it gave to queues.
 
     `last_change`: number of the last move of a job before it. `loaded`: by task, whether what it reads could be loaded. `full`:
-    those for which no queue had room. `traffic`: what is on the way for users, read where it matters. `scouts`: how many more are
-    to be made of tasks that scout.
+    those for which no queue had room. `traffic`: what is on the way for users, read where it matters. `made_for`: how many jobs,
+    by owner. `scouts`: how many more are to be made of tasks that scout.
     """
 
     run: Run
@@ -79,6 +81,7 @@ class GenerateRun:
     loaded: dict[int, bool] = field(default_factory=dict)
     full: list[int] = field(default_factory=list)
     traffic: OwnerTraffic = field(default_factory=OwnerTraffic)
+    made_for: Counter[tuple[str, str]] = field(default_factory=Counter)
     scouts: dict[int, int] = field(init=False)
     grants: JobGrants = field(init=False)
 
@@ -172,12 +175,32 @@ def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> Da
         return 0, Delay(str(error), gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), decision=task_decision)
     give_up(run.id, task.id, usable, placement.dropped, run.who)
     jobs, lack = deal(usable, placement.jobs)
-    make_jobs(run.id, task, usable, jobs, decision_id, run.who, placement.ways)
+    owner = _owner(task, task_decision, run_state)
+    make_jobs(run.id, task, usable, jobs, decision_id, run.who, placement.ways, owner)
+    run_state.made_for[owner_key(task)] += len(jobs)
     if jobs or placement.dropped:
         return len(jobs), None
     if reason := lack or placement.reason:
         return 0, Delay(reason, gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), pending=False)
     return 0, QUEUES_FULL
+
+
+def owner_key(task: Task) -> tuple[str, str]:
+    """Who has the jobs of the task: its VO, and its user or group."""
+    return task.vo, owner_of(task.user_name, task.working_group)
+
+
+def _owner(task: Task, task_decision: TaskDecision[Queues], run_state: GenerateRun) -> OwnerStanding | None:
+    """How many jobs the owner of an analysis task has already, and the priority that operators gave them."""
+    if activity_of(task.prod_source_label) != "analysis":
+        return None
+    usage = task_decision.inputs.ask.usage
+    boosts = gdpconfig.value("dbproxy", "USER_JOB_PRIO_BOOST_DICTS", vo=task.vo, app=SERVER)
+    return OwnerStanding(
+        usage.running_jobs + usage.queued_jobs + run_state.made_for[owner_key(task)],
+        gdpconfig.value("jobgen", "USER_JOBS_PER_POINT", vo=task.vo),
+        boosted_priority(boosts, task.user_name, task.working_group, run_state.run.now.date()),
+    )
 
 
 def _give_up_all(task: Task, usable: UsableInput, run: Run) -> None:

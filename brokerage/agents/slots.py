@@ -58,7 +58,7 @@ def _work_of(run: Run, tasks: Sequence[WaitingTask], queues: Container[str]) -> 
             return []
         policy = config.policy(facts.ask.vo, facts.policy.activity)
         passed = passed_queues(decide_task(DecisionRequest(snapshot, facts.task_facts, facts.ask, policy, config)), queues)
-        held = throttle.get(task.group, "")
+        held = f"cap: {task.held}" if task.held else throttle.get(task.group, "")
         why = f"a task that passes here now waits until {task.next_look_at:%H:%M:%S} UTC" if task.next_look_at else MAKING
         return [
             Work(

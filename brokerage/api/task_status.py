@@ -37,7 +37,7 @@ class ErrorsShown(serializers.Serializer[Any]):
 class ThrottleShown(serializers.Serializer[Any]):
     """A cause for which the task is throttled."""
 
-    cause = serializers.CharField(help_text="attempts, disk_transfers, tape_staging, failing or operator")
+    cause = serializers.CharField(help_text="attempts, disk_transfers, tape_staging, user_cap, failing or busy_sites")
     why = serializers.CharField(help_text="the cause with its numbers")
     until = serializers.DateTimeField(allow_null=True, help_text="when it ends by itself; null: when what caused it is over")
 

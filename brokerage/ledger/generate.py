@@ -27,12 +27,13 @@ from brokerage.ledger.transfers.incomplete_logs import clean_logs
 from brokerage.ledger.transfers.new_jobs import AwaitedInput, ask_for_input
 from brokerage.models.job import RETRY_RELATION
 from brokerage.queries.usable_input import max_files_of, usable_input
-from brokerage.rules.facts.job_kind import JobKind, priority_of
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.placement.input_ways import InputWay
 from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
 from brokerage.rules.placement.new_job import DealtFiles, DealtJob, NewJob
 from brokerage.rules.placement.place_jobs import NO_WAYS
 from brokerage.rules.placement.usable_input import UsableInput, files_wanted, most_jobs_of
+from brokerage.rules.placement.user_priority import OwnerStanding, job_priorities
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.events import drop, insert_ranges, settle_file_states
 from workqueues.ledger.moves import Stale, move_dataset, move_task
@@ -84,11 +85,13 @@ def make_jobs(
     decision_id: int,
     who: str,
     ways: Mapping[str, InputWay] = NO_WAYS,
+    owner: OwnerStanding | None = None,
 ) -> None:
     """Make the placed jobs, with the files of secondary datasets that were dealt to them.
 
-    `ways`: how jobs get input that may not be at their queue. Raises Stale if the claim is gone, NoPlace if serial numbers are
-    used up, UnresolvedPlaceholder if a job lacks a value, BadPlan if the generator gives no text.
+    `ways`: how jobs get input that may not be at their queue; `owner`: whose they are, where their priorities depend on that.
+    Raises Stale if the claim is gone, NoPlace if serial numbers are used up, UnresolvedPlaceholder if a job lacks a value,
+    BadPlan if the generator gives no text.
     """
     if not placed:
         return
@@ -103,7 +106,7 @@ def make_jobs(
         jobs = (builder.job(i, p, queues[p.job.queue_id, p.job.slot]) for i, p in enumerate(placed))
         cut = [usable.dataset.id] if usable.pieces else []
         dealt = dealt_files(usable.others, placed)
-        generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt, ways)
+        generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt, ways, owner)
 
 
 @contextmanager
@@ -126,6 +129,7 @@ def generate(
     cut: Collection[int] = (),
     dealt: Sequence[DealtFiles] = (),
     ways: Mapping[str, InputWay] = NO_WAYS,
+    owner: OwnerStanding | None = None,
 ) -> None:
     """Insert jobs, their inputs picked -> running, their outputs, one history row each; the task starts to run. Jobs are
     activated, or assigned where input must come to their queue, for which they ask.
@@ -147,7 +151,7 @@ def generate(
         _use_inputs(task_id, made)
         if cut:
             _use_ranges(task_id, [r for j in made for r in j.ranges])
-        _copy_jobs(task, made, decision_id, needs)
+        _copy_jobs(task, made, decision_id, needs, owner)
         tell_after_commit(Counter(job.computing_queue_id for job in made if job.id not in needs.awaited))
         copy_lines("brokerage_jobchange", _CHANGE, _births(made, needs, who))
         for dataset_id, n in dealt:
@@ -205,20 +209,19 @@ def _births(jobs: Iterable[NewJob], needs: AwaitedInput, who: str) -> Iterator[s
             yield f"{j.id}\t{NEW}\tactivated\t0\t{who}\tmade for {j.queue}"
 
 
-def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None, needs: AwaitedInput) -> None:
+def _copy_jobs(
+    task: Task, jobs: Sequence[NewJob], decision_id: int | None, needs: AwaitedInput, owner: OwnerStanding | None
+) -> None:
     """The narrow and the wide rows; what all jobs of the task have in common is put into text once. They are of one kind."""
-    priority = priority_of(jobs[0].kind, task.current_priority) if jobs else 0
-    ready, awaiting = (
-        "\t".join(map(cell, (task.id, state, priority, turn, task.work_queue_id, task.resource_type)))
-        for state, turn in (("activated", -priority), ("assigned", None))
-    )
+    priorities = job_priorities(jobs[0].kind, task.current_priority, len(jobs), owner) if jobs else []
+    common = "\t".join(map(cell, (task.work_queue_id, task.resource_type)))
     copy_lines(
         "brokerage_job",
         _JOB,
         (
             f"{j.id}\t{j.kind:d}\t{j.computing_queue_id}\t{j.task_queue_id}\t{j.slot.core_count}\t{j.attempt_nr}"
-            f"\t{awaiting if j.id in needs.awaited else ready}"
-            for j in jobs
+            f"\t{task.id}\t{_turn(priority, j.id in needs.awaited)}\t{common}"
+            for j, priority in zip(jobs, priorities, strict=True)
         ),
     )
     release = " ".join(filter(None, [task.trans_uses, task.trans_home]))
@@ -242,6 +245,11 @@ def _copy_jobs(task: Task, jobs: Sequence[NewJob], decision_id: int | None, need
             for j in jobs
         ),
     )
+
+
+def _turn(priority: int, awaits: bool) -> str:
+    """State, priority, and place in the order in which jobs are handed out."""
+    return f"assigned\t{priority}\t\\N" if awaits else f"activated\t{priority}\t{-priority}"
 
 
 def _whole_files(jobs: Iterable[NewJob], made: list[NewJob]) -> Iterator[str]:

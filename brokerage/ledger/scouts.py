@@ -26,12 +26,13 @@ from workqueues.rules.task.scouts import ScoutVerdict
 
 class Assessment(NamedTuple):
     """What the finished scouts of a task show. `columns`: of the task, with `gb_per_job` for its split rule; `verdict`: what
-    follows at their end, None before.
+    follows at their end, None before; `n_jobs`: how many have finished.
     """
 
     task_id: int
     columns: Mapping[str, Any]
     verdict: ScoutVerdict | None = None
+    n_jobs: int = 0
 
 
 def free_tasks(task_ids: Iterable[int], status: str) -> list[Task]:
@@ -66,11 +67,25 @@ def assess(assessments: Sequence[Assessment], who: str) -> int:
             columns = _columns(task, one.columns)
             _note(task, columns)
             if one.verdict is None:
-                Task.objects.filter(id=task.id).update(assessment_time=Now(), **columns)
+                Task.objects.filter(id=task.id).update(assessment_time=Now(), n_measured=one.n_jobs, **columns)
                 continue
-            _end(task, one.verdict, columns, who)
+            _end(task, one.verdict, {**columns, "n_measured": one.n_jobs}, who)
             moved += 1
         return moved
+
+
+def note_needs(assessments: Sequence[Assessment]) -> int:
+    """Write what was measured of the finished jobs of running tasks: of how many."""
+    if not assessments:
+        return 0
+    with transaction.atomic():
+        by_id = {one.task_id: one for one in assessments}
+        tasks = free_tasks(by_id, "running")
+        for task in tasks:
+            columns = _columns(task, by_id[task.id].columns)
+            _note(task, columns)
+            Task.objects.filter(id=task.id).update(assessment_time=Now(), n_measured=by_id[task.id].n_jobs, **columns)
+        return len(tasks)
 
 
 def _columns(task: Task, measured: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from brokerage.rules.dispatch.matching import Requirement, Resource
 from brokerage.rules.dispatch.stranding import HANDS_OUT
 from workqueues.queries.agent_work import FREE, WORK
 from workqueues.rules.throttle.units import Group
+from workqueues.rules.throttle.user_caps import CAUSE
 from workqueues.states import TASK
 
 MOST_TASKS = 500
@@ -40,7 +41,7 @@ class SlotAsk(NamedTuple):
 class WaitingTask(NamedTuple):
     """One of the tasks that stand equally in their last decisions, with how many files of all of them are due.
 
-    `next_look_at`: until when it waits, if it does.
+    `next_look_at`: until when it waits, if it does; `held`: why, where it is held to a cap of its owner.
     """
 
     task_id: int
@@ -49,6 +50,7 @@ class WaitingTask(NamedTuple):
     next_look_at: datetime | None
     decision_id: int
     files: int
+    held: str
 
 
 def idle_slots() -> list[SlotAsk]:
@@ -106,14 +108,17 @@ def waiting_jobs(queues: dict[int, str], most: int) -> list[Work]:
 
 _TASKS = f"""
 SELECT min(id), vo, prod_source_label, gshare, work_queue_id, resource_type, max(current_priority), min(next_look_at),
-    max(decision_id), sum(files)::bigint
+    max(decision_id), sum(files)::bigint, held
 FROM (
     SELECT t.id, t.vo, t.prod_source_label, t.gshare, coalesce(t.work_queue_id, 0) AS work_queue_id, t.resource_type,
-        t.current_priority, t.next_look_at, last.id AS decision_id, last.sameness, due.files
+        t.current_priority, t.next_look_at, last.id AS decision_id, last.sameness, due.files,
+        CASE t.status WHEN 'throttled' THEN t.error_dialog ELSE '' END AS held
     FROM (
         SELECT t.* FROM unnest(%(states)s) AS s(status), LATERAL (
             SELECT t.* FROM workqueues_task t
             WHERE t.status = s.status AND (t.status <> 'pending' OR t.old_status = ANY (%(states)s))
+                AND (t.status <> 'throttled' OR EXISTS (
+                    SELECT FROM workqueues_taskthrottle h WHERE h.task_id = t.id AND h.cause = %(cause)s))
                 AND {FREE} AND {WORK["unused inputs"]}
             ORDER BY t.current_priority DESC LIMIT %(most)s
         ) AS t ORDER BY t.current_priority DESC LIMIT %(most)s
@@ -124,16 +129,16 @@ FROM (
         SELECT sum(n_files_to_be_used - n_files_used) AS files FROM workqueues_dataset d
         WHERE d.task_id = t.id AND d.master_id IS NULL AND d.status = 'ready' AND d.n_files_to_be_used > d.n_files_used
     ) AS due
-) AS task GROUP BY sameness, vo, prod_source_label, gshare, work_queue_id, resource_type ORDER BY 7 DESC LIMIT %(groups)s
+) AS task GROUP BY sameness, vo, prod_source_label, gshare, work_queue_id, resource_type, held ORDER BY 7 DESC LIMIT %(groups)s
 """
 
 
 def waiting_tasks() -> list[WaitingTask]:
     """Tasks with files due and a decision about queues, one of each group that stands equally, by priority."""
     nuclei = [name for name, policy in POLICIES.items() if policy.activity == "nucleus"]
-    states = [*TASK.generating, "pending"]
+    states = [*TASK.generating, "pending", "throttled"]
     with connection.cursor() as cursor:
-        cursor.execute(_TASKS, {"states": states, "most": MOST_TASKS, "groups": MOST_GROUPS, "nuclei": nuclei})
+        cursor.execute(_TASKS, {"cause": CAUSE, "states": states, "most": MOST_TASKS, "groups": MOST_GROUPS, "nuclei": nuclei})
         return [WaitingTask(id_, Group(*columns[:5]), *columns[5:]) for id_, *columns in cursor.fetchall()]
 
 

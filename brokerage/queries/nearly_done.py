@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from django.db import connection
@@ -13,10 +14,11 @@ LATEST = 100
 
 _NEAR = f"""
 WITH near AS MATERIALIZED (
-    SELECT t.id, t.vo, t.prod_source_label, t.current_priority, t.gshare,
+    SELECT t.id, t.vo, t.user_name, t.working_group, t.current_priority, t.gshare,
         sum(d.n_files_to_be_used) AS wanted, sum(d.n_files_finished + d.n_files_failed) AS through
     FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id
-    WHERE t.status IN ({TASK.working.sql}) AND (t.current_priority < %(priority)s OR t.gshare <> %(share)s)
+    WHERE t.status IN ({TASK.working.sql}) AND t.prod_source_label = ANY (%(labels)s)
+        AND (t.current_priority < %(priority)s OR t.gshare <> %(share)s)
         AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND NOT d.excluded
         AND NOT EXISTS (
             SELECT FROM workqueues_task p
@@ -25,7 +27,7 @@ WITH near AS MATERIALIZED (
     HAVING sum(d.n_files_finished + d.n_files_failed) < sum(d.n_files_to_be_used)
         AND 100.0 * sum(d.n_files_finished + d.n_files_failed) >= %(progress)s * sum(d.n_files_to_be_used)
 )
-SELECT near.id, vo, prod_source_label, current_priority, gshare, wanted::int, through::int, lately.jobs, lately.files
+SELECT near.id, vo, user_name, working_group, current_priority, gshare, wanted::int, through::int, lately.jobs, lately.files
 FROM near CROSS JOIN LATERAL (
     SELECT count(DISTINCT j.id) AS jobs, count(DISTINCT i.file_id) AS files
     FROM (SELECT id FROM brokerage_job WHERE task_id = near.id ORDER BY id DESC LIMIT %(latest)s) j
@@ -39,7 +41,8 @@ class NearlyDone(NamedTuple):
 
     id: int
     vo: str
-    prod_source_label: str
+    user: str
+    group: str
     priority: int
     gshare: str
     wanted: int
@@ -48,8 +51,12 @@ class NearlyDone(NamedTuple):
     files: int
 
 
-def nearly_done(progress: float, priority: int, share: str) -> list[NearlyDone]:
-    """Those of which this percentage is through, and that have not this priority and share yet; one statement."""
+def nearly_done(labels: Collection[str], progress: float, priority: int, share: str) -> list[NearlyDone]:
+    """Those of these source labels of which this percentage is through, and that have not this priority and share yet; one
+    statement.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_NEAR, {"progress": progress, "priority": priority, "share": share, "latest": LATEST})
+        cursor.execute(
+            _NEAR, {"labels": list(labels), "progress": progress, "priority": priority, "share": share, "latest": LATEST}
+        )
         return [NearlyDone(*row) for row in cursor.fetchall()]

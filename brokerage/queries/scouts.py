@@ -41,7 +41,7 @@ _FIGURES = f"""
 SELECT j.task_id, extract(epoch FROM r.end_time - r.start_time)::float8, j.core_count, coalesce(q.corepower, 0)::float8,
     s.n_events, r.metrics, s.input_bytes, o.total, o.largest
 FROM unnest(%(tasks)s::bigint[]) AS v(task_id) CROSS JOIN LATERAL (
-    SELECT * FROM brokerage_job WHERE task_id = v.task_id AND status IN ({JOB.succeeded.sql}) AND kind = {JobKind.SCOUT.value}
+    SELECT * FROM brokerage_job WHERE task_id = v.task_id AND status IN ({JOB.succeeded.sql}) AND kind = ANY (%(kinds)s)
     ORDER BY id DESC LIMIT %(most)s) j
 JOIN brokerage_jobresult r ON r.job_id = j.id JOIN brokerage_jobspec s ON s.job_id = j.id
 JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
@@ -104,13 +104,13 @@ def _standings(which: str, values: list[Any], using: str = "default") -> dict[in
         }
 
 
-def figures_of(task_ids: Sequence[int]) -> Mapping[int, Sequence[JobFigures]]:
-    """What the finished scouts of these tasks used, by task."""
+def figures_of(task_ids: Sequence[int], kinds: Sequence[JobKind] = (JobKind.SCOUT,)) -> Mapping[int, Sequence[JobFigures]]:
+    """What the finished jobs of these kinds used, by task."""
     by_task: dict[int, list[JobFigures]] = defaultdict(list)
     if not task_ids:
         return by_task
     with connection.cursor() as cursor:
-        cursor.execute(_FIGURES, {"tasks": list(task_ids), "most": MOST_FIGURES})
+        cursor.execute(_FIGURES, {"tasks": list(task_ids), "most": MOST_FIGURES, "kinds": [kind.value for kind in kinds]})
         for task_id, exec_s, cores, power, events, told, in_bytes, out_bytes, largest in cursor.fetchall():
             metrics = json.loads(told)
             by_task[task_id].append(

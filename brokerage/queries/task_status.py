@@ -19,6 +19,7 @@ from brokerage.states import JOB
 from workqueues.models import Task
 from workqueues.queries.units import throttle_reason
 from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.throttle.user_caps import CAUSE
 from workqueues.states import INPUT_FILE, MASTER_TYPES, TASK
 
 PILOT_SEEN_MIN = 10
@@ -125,15 +126,16 @@ def queue_loads(task_id: int, using: str = "default") -> list[QueueLoad]:
             f"""
             SELECT q.name, q.status, j.waiting, j.leased,
                    (SELECT count(*) FROM brokerage_pilot p
-                    WHERE p.queue_id = q.id AND p.last_seen > now() - make_interval(mins => %(minutes)s)), j.delivering
+                    WHERE p.queue_id = q.id AND p.last_seen > now() - make_interval(mins => %(minutes)s)), j.delivering, j.held
             FROM (
                 SELECT computing_queue_id, count(lease_holder) AS leased,
                     count(*) FILTER (WHERE lease_holder IS NULL AND status NOT IN ({JOB.delivering.sql})) AS waiting,
-                    count(*) FILTER (WHERE status IN ({JOB.delivering.sql})) AS delivering
+                    count(*) FILTER (WHERE status IN ({JOB.delivering.sql})) AS delivering,
+                    count(*) FILTER (WHERE status = 'throttled' AND sub_status = %(user_cap)s) AS held
                 FROM brokerage_job WHERE task_id = %(task)s AND ended_at IS NULL GROUP BY computing_queue_id
             ) AS j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
             ORDER BY j.waiting DESC, q.name LIMIT %(most)s
             """,
-            {"task": task_id, "minutes": PILOT_SEEN_MIN, "most": MOST_QUEUES},
+            {"task": task_id, "minutes": PILOT_SEEN_MIN, "most": MOST_QUEUES, "user_cap": CAUSE},
         )
         return [QueueLoad(*row) for row in cursor.fetchall()]

@@ -44,6 +44,8 @@ ROUND = (
     "links",
     "evict",
     "stage",
+    "limit",
+    "watch",
     "seal",
 )
 

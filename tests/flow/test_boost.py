@@ -79,9 +79,41 @@ def test_without_such_a_share_only_the_priority_rises_and_a_higher_one_stays(que
     assert (task.current_priority, task.gshare) == (900, "Work")
 
 
-@pytest.mark.parametrize("case", ["analysis", "claimed", "too many jobs left", "parent"])
+def test_a_task_of_a_user_with_few_slots_moves_to_the_express_share_of_analysis(queue: ComputingQueue) -> None:
+    GlobalShare.objects.create(name="Express Analysis", vo="demo", value=10, prod_source_label="none")
+    task = nearly_done(queue, prodSourceLabel="user")
+    (job,) = Job.objects.filter(status="activated")
+    assert (task.gshare, job.task_queue.gshare) == ("Work", "Work")
+    run_agents(1, ["boost"])
+    task.refresh_from_db()
+    job.refresh_from_db()
+    assert (task.current_priority, task.gshare) == (1000, "Express Analysis")
+    assert (job.priority, job.task_queue.gshare) == (1000, "Express Analysis")
+    assert Audit.objects.get(act="task.boost").reason == "95.0 % of its files are through, jobs left: about 1"
+    run_agents(1, ["boost"])
+    assert Audit.objects.filter(act="task.boost").count() == 1, "once is enough"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("USER_USAGE_THRESHOLD_B", 0), ("PROGRESS_TO_BOOST_B", 96), ("MAX_REM_JOBS_TO_BOOST_B", 0)]
+)
+def test_of_users_with_more_slots_more_must_be_done_or_nothing_is_boosted(queue: ComputingQueue, key: str, value: int) -> None:
+    set_override("analy_eval", "USER_USAGE_THRESHOLD_A", 0, app="pandaserver", who="test", why="one job is more")
+    task = nearly_done(queue, prodSourceLabel="user")
+    take(queue)
+    set_override("analy_eval", key, value, app="pandaserver", who="test", why="test")
+    run_agents(1, ["boost"])
+    task.refresh_from_db()
+    assert (task.current_priority, task.gshare) == (500, "Work")
+    set_override("analy_eval", key, {"USER_USAGE_THRESHOLD_B": 1}.get(key, 95), app="pandaserver", who="test", why="test")
+    run_agents(1, ["boost"])
+    task.refresh_from_db()
+    assert (task.current_priority, task.gshare) == (1000, "Work"), "there is no express share for analysis"
+
+
+@pytest.mark.parametrize("case", ["claimed", "too many jobs left", "parent"])
 def test_these_are_left_as_they_are(queue: ComputingQueue, case: str) -> None:
-    task = nearly_done(queue, prodSourceLabel="user" if case == "analysis" else "managed")
+    task = nearly_done(queue, prodSourceLabel="managed")
     if case == "claimed":
         Task.objects.update(locked_by="run", locked_time="2100-01-01T00:00:00Z")
     elif case == "too many jobs left":

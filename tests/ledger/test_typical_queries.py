@@ -18,6 +18,7 @@ from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.agency.run import BODIES, new_run
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger import heartbeats, lease, merged_jobs, moves, settle
+from brokerage.ledger.capped_jobs import hold_back, let_go
 from brokerage.ledger.expiry import expire_leases
 from brokerage.ledger.paused_tasks import follow_pauses
 from brokerage.ledger.pilots import note_pilots_at_work
@@ -33,9 +34,13 @@ from brokerage.queries import job_document as offer
 from brokerage.queries import movable_jobs
 from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.decisions import latest
+from brokerage.queries.failing_tasks import ended_jobs
+from brokerage.queries.idle_jobs import idle_jobs
 from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
+from brokerage.queries.measurable_tasks import tasks_to_measure
 from brokerage.queries.nearly_done import nearly_done
+from brokerage.queries.owner_jobs import jobs_of_owners, tasks_to_throttle, throttled_tasks
 from brokerage.queries.pilots import outcomes
 from brokerage.queries.placement_rounds import last_change, recent_starts
 from brokerage.queries.premerged import premerged_files, site_merges, stranded_merges, tasks_to_merge, waiting_to_merge
@@ -43,6 +48,7 @@ from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek, queues_of_failures
 from brokerage.queries.waiting import WaitingWork
+from brokerage.queries.withholdable_tasks import queues_at_data, withheld_tasks, withholdable_tasks
 from monitoring.queries.counts import longest_waiting
 from monitoring.queries.job import job_outputs, merges_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
@@ -244,7 +250,17 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         ("brokerage_jobchange_pkey",),
     ),
     ("tasks whose files were tried often", often_tried, ("file_often_tried",)),
-    ("tasks that are nearly done", lambda: nearly_done(95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
+    ("tasks that are nearly done", lambda: nearly_done(["user"], 95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
+    ("jobs of tasks that may fail", lambda: ended_jobs(["user"], 5), ("job_ended_lately", "task_change_once")),
+    ("jobs of users that wait in vain", lambda: idle_jobs(10800.0), ("job_open", "job_ended_lately")),
+    ("tasks to withhold", lambda: withholdable_tasks({"user": (100.0, 500)}), ("task_",)),
+    ("tasks that are withheld", withheld_tasks, ("workqueues_task_pkey",)),
+    ("queues with what they read", queues_at_data, ("job_open",)),
+    ("running tasks to measure", lambda: tasks_to_measure(5, 100), ("dataset_of_task", "job_of_task")),
+    ("what users have at once", jobs_of_owners, ("job_open",)),
+    ("tasks of users over their cap", lambda: tasks_to_throttle([("demo", "user7"), ("demo", "group:group1")], 500), ()),
+    ("tasks that a cap holds", throttled_tasks, ("workqueues_task_pkey",)),
+    ("jobs of users over their cap", lambda: (hold_back([7, LARGE_TASK], "t", "w"), let_go([7], "t")), ("job_of_task",)),
     ("a task that is boosted", lambda: raise_tasks([Urgency(7, 900, "Express", "")]), ("job_of_task",)),
     ("jobs of a task that waits or goes on", lambda: (paused_task(), follow_pauses("test")), ("task_commanded", "job_of_task")),
     ("tasks with outputs to merge", tasks_to_merge, ("file_to_merge",)),

@@ -75,6 +75,20 @@ def throttle_for_tries(rests: Collection[Rest], who: str) -> int:
     return len(resting)
 
 
+def throttle_while(causes: Collection[Cause], over: Collection[int], name: str, who: str) -> int:
+    """Throttle the tasks of these new causes for as long as they hold, and end the cause of this name for those of which it is
+    over: how many changed their state. A task that somebody works on is left for the next time.
+    """
+    with transaction.atomic():
+        rows = _idle([*(cause.task_id for cause in causes), *over])
+        TaskThrottle.objects.filter(cause=name, task_id__in=[id_ for id_ in over if id_ in rows]).delete()
+        held = [c for c in causes if c.task_id in rows and _may_be(rows[c.task_id])]
+        TaskThrottle.objects.bulk_create(
+            [TaskThrottle(task_id=c.task_id, cause=name, why=c.why[:255]) for c in held], ignore_conflicts=True
+        )
+        return _follow(rows, who)
+
+
 def forget_causes(task_id: int) -> None:
     """The task is throttled no more, since somebody commanded it; what still holds is seen again."""
     TaskThrottle.objects.filter(task_id=task_id).delete()

@@ -73,6 +73,7 @@ class Task(models.Model):
     throttled_time = _time("when throttling ends")
     num_throttled = models.SmallIntegerField(null=True, blank=True, help_text="how many times throttled so far")
     assessment_time = _time("when the statistics were updated")
+    n_measured = models.IntegerField(default=0, db_default=0, help_text="finished jobs by which its needs were measured last")
     rescue_time = _time("when the rescue process last checked the task")
     locked_by = text(56, "agent run that holds the claim")
     locked_time = _time("when the claim ends unless renewed")
@@ -200,7 +201,7 @@ class TaskThrottle(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     task = models.ForeignKey(Task, models.CASCADE, related_name="throttles")
-    cause = models.CharField(max_length=24, help_text="attempts, disk_transfers, tape_staging, failing, operator")
+    cause = models.CharField(max_length=24, help_text="attempts, disk_transfers, tape_staging, user_cap, failing, busy_sites")
     since = models.DateTimeField(db_default=Now())
     until = models.DateTimeField(null=True, blank=True, help_text="when it ends by itself; null: when what caused it is over")
     why = text(255, "the cause with its numbers")

@@ -32,9 +32,10 @@ WORK = {
 
 FREE = "t.quarantined_at IS NULL"
 RESTED = f"{FREE} AND (t.next_look_at IS NULL OR t.next_look_at <= now())"
-DUE = {**dict.fromkeys(WORK, RESTED), "inputs to look for": FREE, "outputs to merge": FREE}
-"""When a task is due for a work: once it has rested, but files that are looked for or merged have times of their own. Never
-while it is in quarantine.
+THROUGH = f"({RESTED} OR {FREE} AND t.status = 'throttled' AND t.agent_faults = 0)"
+DUE = {**dict.fromkeys(WORK, RESTED), "inputs to look for": FREE, "outputs to merge": FREE, "all inputs settled": THROUGH}
+"""When a task is due for a work: once it has rested, but files that are looked for or merged have times of their own, and one
+that is throttled ends when its inputs are through, whatever holds it. Never while it is in quarantine.
 """
 
 STANDINGS = """LEFT JOIN workqueues_sharestanding s ON s.share_id = t.gshare

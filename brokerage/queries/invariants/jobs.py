@@ -48,12 +48,12 @@ INVARIANTS = (
     ),
     Invariant(
         "job_held_back",
-        "A job is held back exactly while its task is paused, or soon after.",
+        "A job is held back exactly while its task is paused, or soon after, or while its owner has enough running.",
         """
         SELECT 'job ' || j.id || ' is ' || j.status || ', its task ' || t.id || ' is ' || t.status
         FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
         WHERE t.command = '' AND (t.status = 'paused') <> (j.status = 'throttled')
-            AND j.status = ANY(%(ready_or_held)s)
+            AND j.status = ANY(%(ready_or_held)s) AND j.sub_status <> %(user_cap)s
         """,
     ),
     Invariant(

@@ -9,6 +9,7 @@ from typing import Any
 from broker_site.foundation.kernel.machine import Machine
 from brokerage.rules.facts.job_kind import BUILT_KINDS, JobKind
 from brokerage.states import JOB, TRANSFER
+from workqueues.rules.throttle.user_caps import CAUSE as USER_CAP
 from workqueues.states import INPUT_DATASET, INPUT_TYPES, OUTPUT_DATASET, TASK
 
 
@@ -33,6 +34,7 @@ PARAMETERS: Mapping[str, Any] = {
     "known_kinds": [kind.value for kind in JobKind],
     "merge_kind": JobKind.MERGE.value,
     "ready_or_held": list(JOB.ready_or_held),
+    "user_cap": USER_CAP,
     "built_kinds": [kind.value for kind in BUILT_KINDS],
     "input_types": list(INPUT_TYPES),
     "task_arrows": arrows(TASK),

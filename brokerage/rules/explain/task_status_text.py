@@ -71,7 +71,8 @@ class PausedFiles:
 class QueueLoad:
     """Live jobs of a task at one computing queue, those that wait and those under a lease, and the pilots seen there lately.
 
-    `delivering`: jobs whose outputs are on their way.
+    `delivering`: jobs whose outputs are on their way; `held`: those of the waiting that are held back, as their owner has enough
+    running.
     """
 
     queue: str
@@ -80,6 +81,7 @@ class QueueLoad:
     leased: int
     pilots: int
     delivering: int = 0
+    held: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +270,12 @@ def _jobs(task: TaskStatus) -> list[Reason]:
         jobs = _count(delivering, "job has ended and waits", "jobs have ended and wait")
         lines.append(Reason("jobs", f"{jobs} until the outputs are where they are collected.", "idle"))
     for load in task.loads:
-        jobs = _count(load.waiting, "job waits", "jobs wait")
-        if not load.waiting:
+        if load.held:
+            held = _count(load.held, "job is", "jobs are")
+            lines.append(Reason("jobs", f"{held} held back at {load.queue} until fewer jobs of the owner run.", "wait"))
+        free = load.waiting - load.held
+        jobs = _count(free, "job waits", "jobs wait")
+        if not free:
             continue
         if load.status != "online":
             lines.append(Reason("jobs", f"{jobs} at {load.queue}, which is {load.status}.", "bad"))

@@ -21,7 +21,9 @@ PER_START = 2
 """Jobs that may wait for each one that began in the last two rounds: the next two may begin as many, and more slots may come."""
 
 _MOVING = "assigned"
-_STANDING = JOB.waiting - {_MOVING}
+_HELD_BACK = "throttled"
+"""Jobs that no pilot gets, whatever is free: they take no room from others."""
+_STANDING = JOB.waiting - {_MOVING, _HELD_BACK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,9 @@ def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, Mapping[str, i
     A slot is one that runs a job, or whose pilot idles: at least one where a pilot asked lately, which may be between two jobs.
     Declared slots count where they are more.
     """
-    held, moving, delivering = (defaultdict[str, int](int) for _ in range(3))
+    held, moving, beside = (defaultdict[str, int](int) for _ in range(3))
     waiting: dict[str, Counter[str]] = defaultdict(Counter)
-    counted = ((JOB.leased, held), ({_MOVING}, moving), (JOB.delivering, delivering))
+    counted = ((JOB.leased, held), ({_MOVING}, moving), (JOB.delivering | (_HELD_BACK,), beside))
     count_of = {status: count for statuses, count in counted for status in statuses}
     for entry in facts.jobs:
         if entry["status"] in _STANDING:
@@ -92,10 +94,10 @@ def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, Mapping[str, i
             waiting.get(queue, {}),
             moving[queue],
             held[queue],
-            held[queue] + sum(waiting.get(queue, {}).values()) + moving[queue] + delivering[queue],
+            held[queue] + sum(waiting.get(queue, {}).values()) + moving[queue] + beside[queue],
             starts.get(queue, {}),
         )
-        for queue in {*held, *waiting, *moving, *delivering, *pilots, *declared, *starts}
+        for queue in {*held, *waiting, *moving, *beside, *pilots, *declared, *starts}
     }
 
 

@@ -46,7 +46,7 @@ def load(
         ((jobs("running", 4),), 7),
         ((jobs("sent", 1), jobs("starting", 1), jobs("running", 2)), 7),
         ((jobs("running", 4), jobs("activated", 5), jobs("activated", 1, "other share")), 1),
-        ((jobs("defined", 2), jobs("throttled", 1)), 0),
+        ((jobs("defined", 2), jobs("throttled", 1)), 1),
         ((jobs("holding", 9), jobs("transferring", 9), jobs("finished", 9)), 3),
     ],
 )

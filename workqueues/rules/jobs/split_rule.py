@@ -18,6 +18,9 @@ NO_SCOUTS, SCOUTS_FIRST, SCOUTS_OVER = 1, 2, 3
 NO_AUTO_FINISH = r"\mDF=1"
 """How the text of a task with disableAutoFinish looks, as the database searches for it."""
 
+NO_AUTO_PAUSE = r"\mNP=1"
+"""The same with noAutoPause."""
+
 _RULE = re.compile(r"([A-Z]{2})=(-?\d+)")
 _FIELDS = re.compile(r"AN=(\d+(?:,\d+)*)")
 

@@ -239,7 +239,7 @@ class TaskParameters(BaseModel):
     goal: Percent | None = parameter("Percent of events or files at which the task is good enough.", column="goal")
     termCondition: str = text("The goal in words, as in: 90% of files.", "term_condition")
     failWhenGoalUnreached: Flag = flag("A task below its goal fails.", code="FG")
-    noAutoPause: Flag = flag("Failures never pause the task; nothing pauses tasks by itself.", code="NP")
+    noAutoPause: Flag = flag("Never throttled, however many of its jobs fail.", code="NP")
     workflowHoldup: Flag = flag("Waits while workflow steps feed its input.", row="J9", code="WH")
     disableAutoFinish: Flag = flag("No end by a goal that is reached, nor of an exhausted task by time.", code="DF")
     noThrottle: Flag = flag("Never throttled, however often its files were tried.")

@@ -8,6 +8,7 @@ import brokerage.config_keys
 from broker_site.foundation.gdpconfig.values import Config
 from broker_site.roof.conformance.registry import Answer, Given, family
 from brokerage.rules.dispatch.timeouts import QueueFacts, limit_s, silence_s
+from brokerage.rules.placement.user_priority import user_job_priority
 from workqueues.rules.jobs.event_ranges import after_try
 from workqueues.rules.jobs.feeding import NewFile, with_events
 from workqueues.rules.jobs.job_size import GB, size_budgets
@@ -92,6 +93,12 @@ def priority_boost(given: Given) -> Answer:
     """The share becomes the express share where the tree has one."""
     boosted = boost(given["pct_done"], given["jobs_left"], given["prio"], Config().component("task_watcher"))
     return {"priority": boosted.priority, "gshare_express": boosted.express}
+
+
+@family("user_job_priority", given="offset n_jobs", expect="priority")
+def priority_of_a_users_job(given: Given) -> Answer:
+    """The priority of the next job of a user with so many, as of a task of priority 1000."""
+    return {"priority": user_job_priority(given["n_jobs"], offset=given["offset"])}
 
 
 @family("throttled_duration", given="max_attempt num_throttled", expect="throttled minutes")

@@ -1,0 +1,43 @@
+"""Configuration keys of what users and groups may have at once."""
+
+from __future__ import annotations
+
+from broker_site.foundation.gdpconfig.table import declare_table
+from brokerage.rules.placement.user_priority import bad_boosts
+
+declare_table(
+    """
+[pandaserver:prio_mgr]
+CAP_JOBS_RELEASE | float | 0.9 | 0..1 | facts on users 7
+    Jobs that are held back since their user has more running than his cap are let go below this part of it.
+CAP_TASKS_THROTTLE | float | 0.95 | 0..1 | facts on users 7
+    Tasks of a user make no more jobs from this part of his cap on, by what runs, or of twice the cap, by what waits.
+CAP_TASKS_RELEASE | float | 0.85 | 0..1 | facts on users 7
+    They go on below this part of both.
+
+[task_withholder]
+LIMIT_PRIORITY_<label> | int | unset | | facts on gdpconfig 1.2.7
+    Tasks of this source label and of a lower priority make no jobs while their input is only at queues that are busy, or take no
+    jobs; unset: never.
+LIMIT_IOINTENSITY_<label> | float kB/s | 100 | 0.. | facts on gdpconfig 1.2.7
+    Only those with more I/O than this; 100 at least.
+
+[pandaserver:rebroker]
+ANALY_TIMEOUT | duration | 12h | 0s..365d | seed 001, input data transfer
+    Jobs of a user that wait at a queue for longer are brokered anew, where no other job of their task got on there lately.
+ANALY_TIMEOUT_<group> | duration | unset | 0s..365d zero_is_unset | facts on timeouts 4.6
+    The same for jobs of a working group.
+ANALY_QUIET | duration | 3h | 50ms..30d | facts on timeouts 4.6
+    Lately means in this time, which they wait in any case; at a queue that is offline or in test no longer than this.
+
+[pandaserver:dbproxy]
+USER_JOB_PRIO_BOOST_DICTS | json | [] | | facts on gdpconfig 1.2.8
+    Users and groups whose new jobs get another priority: a list of {"name": ..., "type": "user" or "group", "prio": ...,
+    "expire": "YYYYMMDD", the last day, or null}.
+
+[jobgen]
+USER_JOBS_PER_POINT | float jobs | 5 | 0.. | facts on the brokerage 10
+    For so many jobs that a user, or group, has already the next one gets a priority that is lower by one. 0 = never.
+""",
+    {"USER_JOB_PRIO_BOOST_DICTS": {"check": bad_boosts}},
+)
