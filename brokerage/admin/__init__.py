@@ -1,3 +1,13 @@
 """Django's admin of supply: the grid to edit, each edit audited; jobs, pilots and decisions to read."""
 
-from brokerage.admin import decisions, grid, grid_facts, grid_feeds, grid_overrides, jobs, transfers, waiting  # noqa: F401 - registers them
+from brokerage.admin import (  # noqa: F401 - registers them
+    decisions,
+    grid,
+    grid_facts,
+    grid_feeds,
+    grid_overrides,
+    jobs,
+    retry_rules,
+    transfers,
+    waiting,
+)
