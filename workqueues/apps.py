@@ -17,6 +17,8 @@ class WorkqueuesConfig(AppConfig):
         from workqueues.queries.place_faults import check_places
         from workqueues.rules.task.commands import COMMANDS
 
-        for name, right in {command.right.permission: command.right for command in COMMANDS.values()}.items():
+        everything = {option.name: True for command in COMMANDS.values() for option in command.options}
+        rights = [right for command in COMMANDS.values() for right in command.rights_for(everything)]
+        for name, right in {right.permission: right for right in rights}.items():
             PERMISSIONS.add(name, Permission(name, frozenset({"user"}), right.roles, audited=True, superuser=True, own=False))
         register(check_places, Tags.database)

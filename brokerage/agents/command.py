@@ -9,11 +9,19 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.paused_tasks import follow_pauses
 from brokerage.queries.jobs import failure_rate, live_jobs, live_merges
+from brokerage.queries.retry_limits import retry_excess
 from brokerage.states import JOB
 from workqueues.agents.each import each
 from workqueues.catalogue.outputs import close_outputs
 from workqueues.ledger.claims import claim_tasks, release
-from workqueues.ledger.commands import carry_out_finish, carry_out_kill, carry_out_retry, kill_children
+from workqueues.ledger.commands import (
+    carry_out_finish,
+    carry_out_kill,
+    carry_out_retry,
+    exhaust_retry,
+    kill_children,
+    refuse_retry,
+)
 from workqueues.ledger.holds import kick_children
 from workqueues.models import Task
 from workqueues.rules.task.commands import COMMANDS
@@ -31,7 +39,7 @@ def command(run: Run) -> int:
 def carry_out(run: Run, task: Task) -> bool:
     """Do what can be done of one claimed task's command: whether it is done."""
     if task.status == "toretry":
-        carry_out_retry(run.id, task.id, task.params.task_params.get("maxAttempt") or 3, run.who)
+        _retry(run, task)
         return True
     live = live_jobs(task.id)
     if not live:
@@ -50,3 +58,15 @@ def carry_out(run: Run, task: Task) -> bool:
     kill_jobs(doomed, task.command_by or run.who, f"task command {task.command}")
     release(task.id, run.id)
     return False
+
+
+def _retry(run: Run, task: Task) -> None:
+    """Carry a retry out, unless the task is beyond a limit of retries, and nobody said that this does not matter."""
+    beyond = COMMANDS["retry"].has("transcend", task.command_comment)
+    excess = None if beyond else retry_excess(task)
+    if excess is None:
+        carry_out_retry(run.id, task.id, task.params.task_params.get("maxAttempt") or 3, run.who)
+    elif excess.exhausts:
+        exhaust_retry(run.id, task.id, excess.reason, run.who)
+    else:
+        refuse_retry(run.id, task.id, excess.reason, run.who)

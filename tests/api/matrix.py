@@ -39,6 +39,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "task:look": frozenset({"submitter", "session", "operator", "superuser"}),
     "task:pause": frozenset({"submitter", "session", "operator", "superuser"}),
     "task:avalanche": frozenset({"production", "operator", "superuser"}),
+    "task:transcend": frozenset({"production", "operator", "superuser"}),
     "queue:look": frozenset({"operator", "superuser"}),
     "job:rebroker": frozenset({"operator", "superuser"}),
     "transfer:read": _READERS,

@@ -27,6 +27,7 @@ from workqueues.ledger.throttles import forget_causes
 from workqueues.models import Dataset, Task, TaskChange
 from workqueues.queries.datasets import written_names
 from workqueues.queries.ranges import GIVEN_BACK
+from workqueues.queries.retry_limits import most_tries_reached
 from workqueues.queries.shares import share_anew
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
@@ -40,11 +41,16 @@ def command_task(
 ) -> Task:
     """Give a command in somebody's name, with an audit row: the task as it is then. REST, pages and admin come here.
 
-    Refused: 403 without the command's right to this task, 409 in a state that does not take the command.
+    Refused: 403 without the command's right to this task, 409 in a state that does not take the command, or beyond the limit of
+    tries of a file.
     """
-    check_right(principal, task, row.right)
+    for right in row.rights_for(options or {}):
+        check_right(principal, task, right)
     kept = row.kept(comment, options or {})
     before = task.status
+    limited = row.name == "retry" and before in row.states and not _goes_on(task) and not row.has("transcend", kept)
+    if limited and (why := most_tries_reached(task)):
+        raise Refused(409, "The limit of tries is reached", f"Task {task.id} is not retried: {why}.")
     try:
         with transaction.atomic():
             task = command(task.id, row.name, f"user:{principal.name}", kept)
@@ -76,7 +82,7 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
             raise NotAllowed("task", task.status, row.target)
         if task.status not in row.states:
             return _free(task, who)
-        if row.name == "retry" and task.status == "exhausted" and task.old_status in TASK.outcomes("carry_on"):
+        if row.name == "retry" and _goes_on(task):
             return _carry_on(task, who, comment)
         if task.status == "throttled":
             forget_causes(task_id)
@@ -97,6 +103,11 @@ def command(task_id: int, name: str, who: str, comment: str = "") -> Task:
         )
         look_after_commit("command")
         return task
+
+
+def _goes_on(task: Task) -> bool:
+    """Whether a retry of the task leads straight back to what it did."""
+    return task.status == "exhausted" and task.old_status in TASK.outcomes("carry_on")
 
 
 def _carry_on(task: Task, who: str, comment: str) -> Task:
@@ -209,6 +220,23 @@ def carry_out_retry(run_id: str, task_id: int, more: int, who: str) -> None:
             task = lock_claimed(task_id, run_id)
             return_picked(task_id)
             _refuse_retry(task, str(error), who)
+
+
+def exhaust_retry(run_id: str, task_id: int, reason: str, who: str) -> None:
+    """A retry beyond a limit ends here: a claimed task is exhausted, with the reason."""
+    with transaction.atomic():
+        task = lock_claimed(task_id, run_id)
+        return_picked(task_id)
+        why = f"not retried: {reason}"
+        move_task(task, "exhausted", who, why, old_status="", frozen_time=None, error_dialog=why[:510], **DONE)
+
+
+def refuse_retry(run_id: str, task_id: int, reason: str, who: str) -> None:
+    """A claimed task is what it was before it was to be retried."""
+    with transaction.atomic():
+        task = lock_claimed(task_id, run_id)
+        return_picked(task_id)
+        _refuse_retry(task, reason, who)
 
 
 def _refuse_retry(task: Task, reason: str, who: str) -> None:
