@@ -22,8 +22,8 @@ _JOBS = Prepared(
     "bigint[]",
     """
     SELECT j.id, j.task_id, t.split_rule,
-        (SELECT count(*) FROM brokerage_jobinput i JOIN workqueues_dataset d ON d.id = i.dataset_id
-        WHERE i.job_id = j.id AND d.master_id IS NULL)
+        (SELECT count(*) FROM brokerage_jobinput i
+        WHERE i.job_id = j.id AND (SELECT d.master_id IS NULL FROM workqueues_dataset d WHERE d.id = i.dataset_id))
     FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
     WHERE j.id = ANY($1)
     """,

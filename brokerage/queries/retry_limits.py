@@ -28,16 +28,19 @@ FROM (
 """Of all jobs of a task that finished or failed; what was not measured counts as no work."""
 
 
+def figures_of(task: Task) -> RetryFigures:
+    """What its jobs did."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FIGURES, [task.id])
+        return RetryFigures(task.attempt_nr, *(cursor.fetchone() or ()))
+
+
 def retry_excess(task: Task) -> RetryExcess | None:
     """The limit beyond which the task must not be retried; None: it may be."""
     limits = limits_of(task)
     if not limits:
         return None
-    figures = RetryFigures(task.attempt_nr)
-    if JOB_FIGURES & limits.keys():
-        with connection.cursor() as cursor:
-            cursor.execute(_FIGURES, [task.id])
-            figures = RetryFigures(task.attempt_nr, *(cursor.fetchone() or ()))
+    figures = figures_of(task) if JOB_FIGURES & limits.keys() else RetryFigures(task.attempt_nr)
     if "JOB_MAX_ATTEMPT" in limits:
         figures = figures._replace(max_attempt=most_tries(task))
     return judged(figures, limits, task.prod_source_label)
