@@ -52,7 +52,7 @@ def own_steps(offset: int, step: int, most: int) -> NextStep:
         more: float = offset
         if more <= floor_mb and step:
             more = offset + (floor((floor_mb - offset) / step) + 1) * step
-        return max(min(more, most or more), ram_count)
+        return max(min(more, most or more, MOST_MB), ram_count)
 
     return next_step_of_task
 
