@@ -79,6 +79,14 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "moving": [] if row.status in TASK.final else files_moving(task_id),
         "may_look": row.next_look_at is not None and may(visitor, "task:look", row.vo, row.user_name, row.submitted_by),
         "may_rebroker": may(visitor, "job:rebroker", row.vo),
+        "beyond": []
+        if row.status != "exhausted"
+        else [
+            option.name
+            for command in COMMANDS.values()
+            for option in command.options
+            if option.right and may(visitor, option.right.permission, row.vo, row.user_name, row.submitted_by)
+        ],
         "commands": [
             command
             for command in COMMANDS.values()

@@ -177,7 +177,7 @@ COMMANDS: Mapping[str, Command] = {
                     sentence="A task beyond a limit of retries is exhausted instead, unless transcend is set, "
                     "which takes the role production.",
                     box="transcend",
-                    box_label="Whatever the limits of retries",
+                    box_label="whatever the limits of retries",
                     right=TO_TRANSCEND,
                 ),
             ),
