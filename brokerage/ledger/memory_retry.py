@@ -111,7 +111,8 @@ def _raise_task(task_id: int, more: int, compensation: float) -> None:
         n_failed, n_jobs = cursor.fetchone()
         task = Task.objects.select_for_update(no_key=True).get(id=task_id)
         before = task.ram_count or 0
-        if more <= before or not raises_task(n_failed, n_jobs):
+        least = gdpconfig.value("jobbroker", "MEMORY_RAISE_MIN_JOBS", vo=task.vo)
+        if more <= before or not raises_task(n_failed, n_jobs, least):
             return
         kind = resource_type(task.core_count, more, task.ram_unit or "MB", task.base_ram_count, compensation=compensation)
         Task.objects.filter(id=task_id).update(ram_count=more, resource_type=kind)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from broker_site.foundation.access.models import Audit
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.waits import grid_changed
 from brokerage.models import ComputingQueue, Job, JobSpec
 from brokerage.rules.dispatch.settlement import Report
@@ -132,3 +133,13 @@ def test_the_last_hungry_file_waits_for_no_other() -> None:
             end(leased)
         run_agents()
     assert set(File.objects.filter(type="input").values_list("status", flat=True)) == {"finished"}
+
+
+def test_how_many_jobs_must_have_ended_is_configured(django_capture_on_commit_callbacks: Any) -> None:
+    set_override("jobbroker", "MEMORY_RAISE_MIN_JOBS", "2", who="ada", why="test")
+    task, queue = task_of(3)
+    for report in (None, out_of_memory()):
+        with django_capture_on_commit_callbacks(execute=True):
+            end(take(queue), report)
+    task.refresh_from_db()
+    assert task.ram_count == 2000

@@ -215,3 +215,21 @@ def test_a_task_without_files_follows_them_as_well() -> None:
     rule()
     end(take(queue), BAD)
     assert File.objects.get(type="pseudo_input").status == "failed"
+
+
+def test_files_beside_those_of_the_master_have_no_limit() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 1)
+    catalogue_dataset("other.data", 3)
+    task = reading("t", "in.data", nFilesPerJob=1, maxAttempt=5)
+    task["jobParameters"].append(
+        {"type": "template", "param_type": "input", "dataset": "other.data", "value": "--beside ${IN2/L}", "ratio": 1}
+    )
+    submitted(task)
+    run_agents()
+    rule()
+    end(take(queue), BAD)
+    assert list(File.objects.filter(dataset__dataset_name="in.data").values_list("status", flat=True)) == ["failed"]
+    beside = File.objects.filter(dataset__dataset_name="other.data")
+    assert set(beside.values_list("status", flat=True)) == {"ready"}
+    assert not [finding for finding in look() if finding.violations]

@@ -233,11 +233,11 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
 def _limit_tries(
     files: Sequence[_File], whole: Mapping[int, JobOutcome], cut: Mapping[int, JobOutcome], notes: list[FileChange]
 ) -> None:
-    """Locked files whose tries are limited by the end of their job: before the tries are counted, and told of."""
+    """Locked files of masters whose tries are limited by the end of their job: before the tries are counted, and told of."""
     limited = []
     for file in files:
         job = whole.get(file.id) or cut.get(file.id)
-        if job is None or job.limit is None or (file.id in whole and file.job_id != job.job_id):
+        if job is None or job.limit is None or not file.master or (file.id in whole and file.job_id != job.job_id):
             continue
         most = job.limit.most
         if most is None:
@@ -246,7 +246,8 @@ def _limit_tries(
             file.max_attempt = most
             limited.append(file)
             notes.append(_note(file, job, "limited", job.limit.why))
-    _LIMIT.run([file.id for file in limited], [file.max_attempt for file in limited])
+    if limited:
+        _LIMIT.run([file.id for file in limited], [file.max_attempt for file in limited])
 
 
 def _note(file: _File, job: JobOutcome, new: str, why: str) -> FileChange:

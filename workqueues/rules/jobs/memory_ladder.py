@@ -63,6 +63,8 @@ def _need(max_pss: float, unit: str, base_mb: float, cores: int) -> float:
     return (used - base_mb) / max(cores, 1) if is_per_core(unit) else used
 
 
-def raises_task(n_failed_memory: int, n_jobs: int) -> bool:
-    """Whether so many of the ended jobs ran out of memory that the whole task asks for more (row J21; decision D5)."""
-    return n_jobs >= RAISE_FROM and 100.0 * n_failed_memory >= RAISE_PERCENT * n_jobs
+def raises_task(n_failed_memory: int, n_jobs: int, least: int = RAISE_FROM) -> bool:
+    """Whether so many of the ended jobs, at least `least`, ran out of memory that the whole task asks for more (row J21;
+    decision D5).
+    """
+    return n_jobs >= least and 100.0 * n_failed_memory >= RAISE_PERCENT * n_jobs
