@@ -6,14 +6,17 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from brokerage.ledger.lease import register
-from brokerage.models import ComputingQueue, Pilot, QueueStorage, Site, StorageEndpoint
+from brokerage.models import ComputingQueue, Pilot, QueueStorage, RetryRule, Site, StorageEndpoint
 from workqueues.ledger.submit import first_columns, submit
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica, Task, WorkQueue
 from workqueues.queries.tasks import newest_named
 
 
 def grid(*names: str, path: str = "") -> list[ComputingQueue]:
-    """One site with one storage and one online queue for each name."""
+    """One site with one storage and one online queue for each name, and the rule that every broker begins with."""
+    RetryRule.objects.get_or_create(
+        name="out of memory", defaults={"component": "pilot", "error_code": "PAYLOAD_MEMORY", "action": "increase_memory"}
+    )
     WorkQueue.objects.get_or_create(queue_name="default", queue_type="", vo="*", defaults={"queue_order": 1000})
     made = []
     for name in names or ("ALPHA",):

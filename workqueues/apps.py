@@ -18,7 +18,9 @@ class WorkqueuesConfig(AppConfig):
         from workqueues.rules.task.changes import CHANGES
         from workqueues.rules.task.commands import COMMANDS
 
-        rights = [*(row.right for row in COMMANDS.values()), *(row.right for row in CHANGES.values())]
+        everything = {option.name: True for command in COMMANDS.values() for option in command.options}
+        of_commands = [right for command in COMMANDS.values() for right in command.rights_for(everything)]
+        rights = [*of_commands, *(row.right for row in CHANGES.values())]
         for name, right in {right.permission: right for right in rights}.items():
             PERMISSIONS.add(name, Permission(name, frozenset({"user"}), right.roles, audited=True, superuser=True, own=False))
         register(check_places, Tags.database)

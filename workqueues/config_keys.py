@@ -93,6 +93,20 @@ SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_<label> | float kB/s | unset | 0.. | facts 
 SCOUT_MIN_OK_RATE_EXHAUSTED_<label> | float | unset | 0..1 | facts on gdpconfig 1.2.5
     SCOUT_MIN_OK_RATE_EXHAUSTED for tasks of one source label.
 
+[retry_task]
+TASK_MAX_ATTEMPT_<label> | int retries | unset | 0.. zero_is_unset | decision D20; facts on gdpconfig 1.2.7
+    A task of this source label that was retried so often becomes exhausted when it is to be retried once more.
+MAX_FAILED_HEP_SCORE_HOURS_<label> | float h | unset | 0.. zero_is_unset | decision D20; facts on gdpconfig 1.2.7
+    So does one whose failed jobs used so much: hours x cores x power of a core.
+MAX_FAILED_HEP_SCORE_RATE_<label> | float | unset | 0..1 zero_is_unset | decision D20; facts on gdpconfig 1.2.7
+    So does one of whose work failed jobs took this part, among those that finished or failed.
+MAX_JOB_FAILURE_RATE_<label> | float | unset | 0..1 zero_is_unset | decision D20; facts on gdpconfig 1.2.7
+    So does one of whose jobs this part failed, among those that finished or failed.
+JOB_MAX_ATTEMPT_<label> | int tries | unset | 0.. zero_is_unset | decision D20; facts on gdpconfig 1.2.7
+    No retry of a task of this source label is accepted with a file that may be tried so often already.
+MIN_CPU_EFFICIENCY_<label> | float % | unset | 0..100 zero_is_unset | decision D20; facts on gdpconfig 1.2.7
+    A task whose finished jobs used less of their cores, in the middle, becomes exhausted when it is to be retried.
+
 [storage]
 LOST_CONFIRM | duration | 10min | 50ms..30d | decision D16
     From the look that misses a file on a storage that is up to the one that calls it lost; lost ones are looked for so often.

@@ -7,6 +7,7 @@ from brokerage.admin import (  # noqa: F401 - registers them
     grid_feeds,
     grid_overrides,
     jobs,
+    retry_rules,
     task_changes,
     transfers,
     waiting,

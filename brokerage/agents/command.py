@@ -11,11 +11,19 @@ from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.paused_tasks import follow_pauses
 from brokerage.ledger.reassigned_tasks import follow_reassigned
 from brokerage.queries.jobs import failure_rate, live_jobs, live_merges
+from brokerage.queries.retry_limits import retry_excess
 from brokerage.states import JOB
 from workqueues.agents.each import each
 from workqueues.catalogue.outputs import close_outputs
 from workqueues.ledger.claims import claim_tasks, release
-from workqueues.ledger.commands import carry_out_finish, carry_out_kill, carry_out_retry, kill_children
+from workqueues.ledger.commands import (
+    call_off_retry,
+    carry_out_finish,
+    carry_out_kill,
+    carry_out_retry,
+    exhaust_retry,
+    kill_children,
+)
 from workqueues.ledger.holds import kick_children
 from workqueues.ledger.incexec import carry_out_incexec
 from workqueues.models import Task
@@ -34,11 +42,8 @@ def command(run: Run) -> int:
 
 def carry_out(run: Run, task: Task) -> bool:
     """Do what can be done of one claimed task's command: whether it is done."""
-    if task.status == "toretry":
-        carry_out_retry(run.id, task.id, task.params.task_params.get("maxAttempt") or 3, run.who)
-        return True
-    if task.status == "toincexec":
-        carry_out_incexec(run.id, task.id, task.params.task_params.get("maxAttempt") or 3, run.who)
+    if task.status in ("toretry", "toincexec"):
+        _run_again(run, task)
         return True
     live = live_jobs(task.id)
     if not live:
@@ -57,3 +62,18 @@ def carry_out(run: Run, task: Task) -> bool:
     kill_jobs(doomed, task.command_by or run.who, f"task command {task.command}")
     release(task.id, run.id)
     return False
+
+
+def _run_again(run: Run, task: Task) -> None:
+    """Carry a retry or an incremental execution out, unless the task is beyond a limit of retries, and nobody said that this does
+    not matter.
+    """
+    beyond = COMMANDS[task.command or "retry"].has("transcend", task.command_comment)
+    excess = None if beyond else retry_excess(task)
+    if excess is None:
+        carry_out = carry_out_retry if task.status == "toretry" else carry_out_incexec
+        carry_out(run.id, task.id, task.params.task_params.get("maxAttempt") or 3, run.who)
+    elif excess.exhausts:
+        exhaust_retry(run.id, task.id, excess.reason, run.who)
+    else:
+        call_off_retry(run.id, task.id, excess.reason, run.who)

@@ -28,12 +28,14 @@ from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.input_ways import NoPlace, Reachable, reachable
 from brokerage.rules.placement.job_builder import deal
+from brokerage.rules.placement.memory_turns import MemoryTurns
 from brokerage.rules.placement.place_jobs import Placement, most_jobs, place_jobs
 from brokerage.rules.placement.room import parts_of_shares, queue_loads
 from brokerage.rules.placement.slots import JobGrants
 from brokerage.rules.placement.usable_input import UsableInput
 from brokerage.rules.placement.user_priority import OwnerStanding, boosted_priority
 from brokerage.rules.transfers.job_wishes import owner_of
+from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.job_parameters import UnresolvedPlaceholder
@@ -122,19 +124,35 @@ def load(task: Task, run_state: GenerateRun) -> bool:
 
 
 def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJobs:
-    """Make jobs from one dataset, as many as there is room for; none, and no wait, where the throttler has none left."""
-    if run_state.throttle.room(task) == 0:  # since the master before
-        return 0, None
+    """Make jobs from one dataset, as many as there is room for; none, and no wait, where the throttler has none left.
+
+    Of files whose jobs ask for different memory in turns: where those of one find no place, those of the next may.
+    """
+    turns, made, delays = MemoryTurns(task.ram_count or 0, parse(task.split_rule).cutting), 0, []
+    room = run_state.throttle.room(task)
+    while room is None or room > made:  # since the master before
+        n, delay = _turn(task, dataset, made, turns, run_state)
+        made += n
+        delays += [delay] if delay else []
+        if not turns.more or run_state.scouts.get(task.id) == 0:
+            break
+        give_back_picked(run_state.run.id, task.id)
+    return made, None if made else min(delays, key=lambda delay: delay.seconds, default=None)
+
+
+def _turn(task: Task, dataset: Dataset, before: int, turns: MemoryTurns, run_state: GenerateRun) -> DatasetJobs:
+    """Make jobs of the files whose turn it is; so many were made `before`, of which the throttler does not know yet."""
+    turns.more = False
     pending_s = gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo)
     if closed := run_state.cycle.requests.batch.withheld.get(task.id):
         return 0, Delay(f"waiting for the input {closed}, {NOT_READ_ANY_MORE}", pending_s)
     if run_state.stale:
         return 0, Delay(run_state.stale[0], gdpconfig.value("feeds", "FEED_PERIOD"))
     try:
-        most = _most_jobs(task, run_state)
+        most = _most_jobs(task, run_state, before)
         if task.id in run_state.scouts:
             most = min(most, run_state.scouts[task.id])
-        made, delay = _make(task, dataset, most, run_state) if most else (0, QUEUES_FULL)
+        made, delay = _make(task, dataset, most, turns, run_state) if most else (0, QUEUES_FULL)
         if task.id in run_state.scouts:
             run_state.scouts[task.id] -= made
         return made, delay
@@ -142,7 +160,7 @@ def jobs_from(task: Task, dataset: Dataset, run_state: GenerateRun) -> DatasetJo
         return 0, Delay(str(error), pending_s)
 
 
-def _most_jobs(task: Task, run_state: GenerateRun) -> int:
+def _most_jobs(task: Task, run_state: GenerateRun, before: int = 0) -> int:
     """Jobs that can be made for the task now, before anything is known of its input."""
     ask = Ask(
         prod_source_label=task.prod_source_label,
@@ -152,14 +170,15 @@ def _most_jobs(task: Task, run_state: GenerateRun) -> int:
         processing_type=task.processing_type,
     )
     requests, room = run_state.cycle.requests, run_state.throttle.room(task)
+    room = None if room is None else room - before
     policy = requests.config.policy(task.vo, activity_of(task.prod_source_label))
     return most_jobs(requests.snapshot, policy, ask, run_state.grants, gdpconfig.component("jobbroker", vo=task.vo), room)
 
 
-def _make(task: Task, dataset: Dataset, most: int, run_state: GenerateRun) -> DatasetJobs:
+def _make(task: Task, dataset: Dataset, most: int, turns: MemoryTurns, run_state: GenerateRun) -> DatasetJobs:
     """Pick input, decide on queues, place and make the jobs. Raises NoPlace and what deciding and cutting raise."""
     run, cycle = run_state.run, run_state.cycle
-    usable = take_input(run.id, task, dataset, most, run.who)
+    usable = take_input(run.id, task, dataset, most, run.who, turns)
     if not len(usable.columns):
         return 0, None
     if not (smallest := usable.smallest(most)):

@@ -32,6 +32,7 @@ class ErrorsShown(serializers.Serializer[Any]):
     n_jobs = serializers.IntegerField()
     message = serializers.CharField(help_text="the commonest one: the line that tells")
     job_id = serializers.IntegerField(help_text="the newest of the jobs")
+    n_not_retried = serializers.IntegerField(help_text="of how many of them the files are not tried again, by a retry rule")
 
 
 class ThrottleShown(serializers.Serializer[Any]):

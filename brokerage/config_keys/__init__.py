@@ -47,6 +47,8 @@ NQUEUELIMITSITE_<gshare> | int jobs | unset | 0.. | facts on gdpconfig 1.2.1
 LOOK_AGAIN | duration | 10s | 0s..1h | decision B18
     A task that waits for a queue is looked at again so soon after a queue that may take it got room, or a pilot asked in vain
     there. 0: only when the time is over that the brokerage told it to wait.
+MEMORY_RAISE_MIN_JOBS | int jobs | 10 | 1..100000 | seed 001, memory increase in job retry; decision D5
+    Once so many jobs of a task have ended, it asks for more memory itself where 30 % of the latest ran out of it.
 RETRY_PAUSE | duration | 30s | 0s..30d | decision D17
     After the first try that failed an input file waits so long for the next one, after each further one twice as long. 0: not.
 RETRY_PAUSE_MAX | duration | 30min | 0s..30d | decision D17

@@ -30,6 +30,7 @@ from brokerage.queries.usable_input import max_files_of, usable_input
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.placement.input_ways import InputWay
 from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
+from brokerage.rules.placement.memory_turns import MemoryTurns
 from brokerage.rules.placement.new_job import DealtFiles, DealtJob, NewJob
 from brokerage.rules.placement.place_jobs import NO_WAYS
 from brokerage.rules.placement.usable_input import UsableInput, files_wanted, most_jobs_of
@@ -50,15 +51,17 @@ MOST_BYTES = 2**63 - 1
 """As many as a column holds: files of the catalogue may claim to be larger together."""
 
 
-def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int, who: str) -> UsableInput:
+def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int, who: str, turns: MemoryTurns) -> UsableInput:
     """Pick files of a master dataset, and of its secondary ones, for at most so many jobs. Raises NoGenerator, Stale.
 
-    Files whose partner in a secondary dataset is held back wait; those whose partner is lost are given up.
+    Those whose turn it is not (`turns`) stay picked until they are given back. Files whose partner in a secondary dataset is
+    held back wait; those whose partner is lost are given up.
     """
     dataset.refresh_from_db(fields=["n_files_used", "n_files_to_be_used"])  # a dead run's files, and those of jobs, came back
     wanted = files_wanted(parse(task.split_rule).cutting, dataset, max_files_of(task), jobs)
-    files = take_files(run_id, task.id, dataset.id, min(wanted, MOST_FILES))
-    usable = usable_input(task, dataset, files)
+    picked = take_files(run_id, task.id, dataset.id, min(wanted, MOST_FILES))
+    files, taken = turns.chosen(picked), len(picked)
+    usable = usable_input(task, dataset, files, taken=taken, apart=not turns.last)
     if not files:
         return usable
     whole, bound = not usable.pieces, usable.rules.boundary > 0 and dataset.type != "pseudo_input"
@@ -67,7 +70,8 @@ def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int, who: str) -
     for file_id, partner in loaded.lost.items():
         drop(run_id, task.id, [DroppedEvents(file_id, 0, 0)], f"it belongs together with {partner}", who)
     if left_out := loaded.left_out:
-        usable = usable_input(task, dataset, [f for f in files if f.id not in left_out])
+        files = [f for f in files if f.id not in left_out]
+        usable = usable_input(task, dataset, files, taken=taken - len(left_out), apart=not turns.last)
     return replace(usable, others=loaded.secondaries)
 
 

@@ -1,67 +1,118 @@
-"""More memory after a job that ran out of it: for the next try of its inputs, and for the whole task where many did.
+"""More memory after jobs that ran out of it: for the next try of their inputs, and for the whole task where many did.
 
-In the transaction of the end of the job, which holds the datasets of its inputs.
+In the transaction of the end of the jobs, which holds the datasets of their inputs. Which jobs ran out of memory retry rules say.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM
-from brokerage.models import JobInput
-from workqueues.models import File, Task
-from workqueues.rules.jobs.memory_ladder import MEMORY_CODES, asked_for, next_step, raises_task
+from broker_site.foundation.sql.prepared import Prepared
+from brokerage.rules.dispatch.retry_rules import INCREASE_MEMORY
+from workqueues.models import Task
+from workqueues.rules.jobs.memory_ladder import asked_for, is_per_core, next_step, own_steps, raises_task
 from workqueues.rules.jobs.resource_type import resource_type
+from workqueues.rules.jobs.split_rule import parse
 
 LATEST = 1000
 """So many of the latest ended jobs speak for a task."""
 
-_JOB = """
-SELECT j.task_id, t.vo, t.ram_count, t.ram_unit, coalesce(t.base_ram_count, 0), j.core_count, s.ram_mb
-FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id JOIN brokerage_jobspec s ON s.job_id = j.id WHERE j.id = %s
-"""
+_JOBS = Prepared(
+    "memory_of_failed_jobs",
+    "bigint[]",
+    """
+    SELECT j.id, j.task_id, t.vo, t.ram_count, t.ram_unit, coalesce(t.base_ram_count, 0), t.split_rule, j.core_count, s.ram_mb
+    FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id JOIN brokerage_jobspec s ON s.job_id = j.id
+    WHERE j.id = ANY($1)
+    """,
+)
+_MORE = Prepared(
+    "more_memory",
+    "bigint[], int[], text[]",
+    """
+    WITH wanted AS (
+        SELECT DISTINCT ON (i.file_id) i.file_id, v.job_id, v.more, v.why
+        FROM unnest($1, $2, $3) AS v(job_id, more, why) JOIN brokerage_jobinput i ON i.job_id = v.job_id AND i.tracked
+        ORDER BY i.file_id, v.more DESC
+    ), raised AS (
+        UPDATE workqueues_file f SET ram_count = w.more FROM wanted w WHERE f.id = w.file_id AND f.ram_count < w.more
+        RETURNING f.id, f.task_id, f.status, w.job_id, w.why
+    )
+    INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
+    SELECT id, task_id, status, 'more memory', 'job:' || job_id, why FROM raised
+    """,
+)
 _FAILED = """
-SELECT count(*) FILTER (WHERE r.error_code = ANY(%s)), count(*)
+SELECT count(*) FILTER (WHERE r.retry_actions @> jsonb_build_array(jsonb_build_object('action', %s::text))), count(*)
 FROM (SELECT id FROM brokerage_job WHERE task_id = %s AND ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT %s) j
     LEFT JOIN brokerage_jobresult r ON r.job_id = j.id
 """
 
 
-def ask_for_more_memory(job_id: int, max_pss: float, *, merging: bool = False) -> None:
-    """The inputs of a job that ran out of memory get the next step of the ladder, and so does its task where many jobs did.
-
-    The task is looked at once the end of the job is committed, since who works on a task locks it before its datasets. A process
-    that is killed between leaves that to the next job that fails so. `merging`: the job merged what others made, which counts by
-    itself, in MB, and says nothing of the task.
+class MemoryFailure(NamedTuple):
+    """A job that ran out of memory, by a rule. `merges`: it merged what others made, which counts by itself, in MB, and says
+    nothing of the task.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_JOB, [job_id])
-        if (row := cursor.fetchone()) is None:
-            return
-    task_id, vo, of_task, unit, base, cores, ram_mb = row
-    compensation = gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=vo)
-    if merging:
-        unit, base, compensation = "MB", 0, 1.0
-    asked = asked_for(ram_mb, compensation, unit or "MB", base, cores)
-    more = round(next_step(max_pss, asked, unit or "MB", base, cores))
-    if more > asked:
-        inputs = JobInput.objects.filter(job_id=job_id, tracked=True).values("file_id")
-        File.objects.filter(id__in=inputs, ram_count__lt=more).update(ram_count=more)
-        if more > (of_task or 0) and not merging:
-            transaction.on_commit(partial(_raise_task, task_id, more, compensation))
+
+    job_id: int
+    max_pss: float
+    merges: bool
+    rule: str
+
+
+def ask_for_more_memory(failures: Sequence[MemoryFailure]) -> dict[int, str]:
+    """The inputs of jobs that ran out of memory get the next step of the ladder, or of those of their task; so does a task where
+    many jobs did: what was done for each job, in words.
+
+    The task is looked at once the end of the jobs is committed, since who works on a task locks it before its datasets. A process
+    that is killed between leaves that to the next job that fails so.
+    """
+    if not failures:
+        return {}
+    rows = {row[0]: row[1:] for row in _JOBS.run([failure.job_id for failure in failures])}
+    told: dict[int, str] = {}
+    raised: list[tuple[int, int, str]] = []
+    tasks: dict[int, tuple[int, float]] = {}
+    for failure in failures:
+        if failure.job_id not in rows:
+            continue
+        task_id, vo, of_task, unit, base, split_rule, cores, ram_mb = rows[failure.job_id]
+        compensation = gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=vo)
+        steps = parse(split_rule).retry_ram
+        if failure.merges:
+            unit, base, compensation, steps = "MB", 0, 1.0, None
+        unit = unit or "MB"
+        asked = asked_for(ram_mb, compensation, unit, base, cores)
+        next_ = own_steps(*steps) if steps else next_step
+        more = round(next_(failure.max_pss, asked, unit, base, cores))
+        mb = "MB a core" if is_per_core(unit) else "MB"
+        told[failure.job_id] = f"{more} {mb} for the next try" if more > asked else f"there is no step above its {asked} {mb}"
+        if more > asked:
+            raised.append((failure.job_id, more, f"retry rule {failure.rule}: {told[failure.job_id]}"))
+            if more > (of_task or 0) and not failure.merges:
+                tasks[task_id] = max(tasks.get(task_id, (0, 1.0)), (more, compensation))
+    if raised:
+        _MORE.run(*map(list, zip(*raised, strict=True)))
+    for task_id, (more, compensation) in tasks.items():
+        transaction.on_commit(partial(_raise_task, task_id, more, compensation))
+    return told
 
 
 def _raise_task(task_id: int, more: int, compensation: float) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_FAILED, [list(MEMORY_CODES), task_id, LATEST])
+        cursor.execute(_FAILED, [INCREASE_MEMORY, task_id, LATEST])
         n_failed, n_jobs = cursor.fetchone()
         task = Task.objects.select_for_update(no_key=True).get(id=task_id)
         before = task.ram_count or 0
-        if more <= before or not raises_task(n_failed, n_jobs):
+        least = gdpconfig.value("jobbroker", "MEMORY_RAISE_MIN_JOBS", vo=task.vo)
+        if more <= before or not raises_task(n_failed, n_jobs, least):
             return
         kind = resource_type(task.core_count, more, task.ram_unit or "MB", task.base_ram_count, compensation=compensation)
         Task.objects.filter(id=task_id).update(ram_count=more, resource_type=kind)

@@ -16,9 +16,9 @@ from brokerage.ledger.ending_jobs import FILE_OUTCOME, EndingJob, job_outcome, r
 from brokerage.ledger.held_inputs import held_inputs
 from brokerage.ledger.lease import ANY_TOKEN, OVERLAP_S
 from brokerage.ledger.lock_patience import LockPatience
-from brokerage.ledger.memory_retry import ask_for_more_memory
 from brokerage.ledger.merged_jobs import MergeEnd, end_merged, files_beside, lock_tied
 from brokerage.ledger.moves import move_jobs
+from brokerage.ledger.retry_actions import Failure, Followings, carry_out, followings
 from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.departure import LeavingFile, send_off
 from brokerage.models.job import NOTES
@@ -28,6 +28,7 @@ from brokerage.rules.dispatch.settlement import (
     Report,
     ReportedOutput,
     Settlement,
+    errors_of,
     first_line,
     settle,
     with_known_events,
@@ -40,7 +41,6 @@ from workqueues.ledger.outputs import CatalogueEntry, add_replica, registered_be
 from workqueues.models import CatalogueFile
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.event_ranges import Outcome
-from workqueues.rules.jobs.memory_ladder import MEMORY_CODES
 
 Registered = Mapping[tuple[str, str], CatalogueFile]
 """Files that the catalogue has, by dataset and name."""
@@ -254,6 +254,7 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
         fresh = [entry for entry in end.entries() if (entry.dataset_name, entry.lfn) not in registered]
         new_files.setdefault(end.job.vo, []).extend(fresh)
     holds = {end.job.id: held_inputs(end.job, end.word.report, end.settlement) for end in ends}
+    follow = _followings(ends) if settlement.ending == "failed" else {}
     writes = [
         move_jobs(ids, "holding", who, [_told(end.word.report) for end in ends], epochs=epochs),
         *(call for vo, files in new_files.items() for call in registering(vo, files)),
@@ -272,10 +273,8 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
                 add_replica(file, entry)
     delivering = _depart(ends, departing)
     merged = end_merged([_merge_end(end) for end in staying if end.job.merges], ends[0].word.who)
-    run_together(settling([*(_outcome(end, holds[end.job.id]) for end in staying), *merged]))
-    if settlement.ending == "failed" and settlement.error_code in MEMORY_CODES:
-        for end in staying:
-            ask_for_more_memory(end.job.id, end.word.report.most_memory_mb, merging=end.job.merges)
+    run_together(settling([*(_outcome(end, holds[end.job.id], follow) for end in staying), *merged]))
+    carry_out(follow)
     more = {
         "command": any(end.job.commanded for end in ends),
         "storage": any(end.settlement.down for end in ends),
@@ -286,10 +285,16 @@ def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:
     return delivering
 
 
-def _outcome(end: _End, holds: Mapping[int, Hold]) -> JobOutcome:
+def _followings(ends: Sequence[_End]) -> Followings:
+    return followings([Failure(e.job, errors_of(e.settlement, e.word.report), e.word.report.most_memory_mb) for e in ends])
+
+
+def _outcome(end: _End, holds: Mapping[int, Hold], follow: Followings) -> JobOutcome:
     """The end as the job's own files see it; inputs of one whose outputs are to be merged wait with it."""
     unreadable = end.settlement.sub_status == INPUT_MISSING
     outcome = job_outcome(end.job, end.outcome, end.settlement.made, holds, unreadable=unreadable)
+    if end.job.id in follow:
+        outcome = follow[end.job.id].limited(outcome)
     return replace(outcome, inputs=(), cut=(), premerged=True) if end.merging else outcome
 
 

@@ -14,9 +14,11 @@ from broker_site.foundation.sql.prepared import run_together
 from brokerage.ledger.ending_jobs import FILE_OUTCOME, EndingJob, job_outcome, read_jobs, uses
 from brokerage.ledger.merged_jobs import MergeEnd, Tie, end_merged, lock_tied, tell_unmerged
 from brokerage.ledger.moves import move_jobs
+from brokerage.ledger.retry_actions import Failure, carry_out, followings
 from brokerage.ledger.transfers.releasing import release
 from brokerage.ledger.transfers.withdrawal import withdraw
 from brokerage.models import JobResult
+from brokerage.rules.dispatch.retry_rules import JobError
 from brokerage.rules.dispatch.settlement import Ending
 from brokerage.states import INPUT_MISSING, JOB, MERGE_GONE
 from workqueues.ledger.files import Hold, settling
@@ -53,8 +55,11 @@ def end_jobs(
         gone = _end_pointless_merges(ties, ids, who)
         _take_back([*seen, *gone], code, who, {**dict.fromkeys((job.id for job in gone), POINTLESS), **whys})
         outcome = FILE_OUTCOME[ending]
+        failures = seen if ending == "failed" else []
+        follow = followings([Failure(job, [JobError("broker", code, whys[job.id])]) for job in failures])
         unreadable = sub_status == INPUT_MISSING
         outcomes = [job_outcome(job, outcome, {}, holds.get(job.id, {}), unreadable=unreadable) for job in seen]
+        outcomes = [follow[o.job_id].limited(o) if o.job_id in follow else o for o in outcomes]
         outcomes += [job_outcome(job, "returned", {}, {}) for job in gone]
         merges = [MergeEnd(job, outcome, killed=ending == "cancelled") for job in seen if job.merges]
         merges += [MergeEnd(job, "untried") for job in gone]
@@ -68,6 +73,7 @@ def end_jobs(
             ],
             ignore_conflicts=True,
         )
+        carry_out(follow)
         look_after_commit("generate", "finish", "command", *(["merge"] if ties else []))
 
 

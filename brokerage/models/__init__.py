@@ -7,6 +7,7 @@ from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
 from brokerage.models.grid_feeds import Feed
 from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
+from brokerage.models.retry_rule import RetryRule
 from brokerage.models.transfer import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
 from brokerage.models.transfer_figures import LinkHour, LinkLoad, TransferCount
 from brokerage.models.waiting import GridRevision, TaskWait, WaitGroup
@@ -36,6 +37,7 @@ __all__ = [
     "PlacementRound",
     "QueueStorage",
     "ReplicaChange",
+    "RetryRule",
     "Site",
     "Software",
     "StorageEndpoint",

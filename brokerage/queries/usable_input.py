@@ -31,10 +31,16 @@ def max_files_of(task: Task) -> int:
     return int(gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
 
 
-def usable_input(task: Task, dataset: Dataset, files: Sequence[InputFile]) -> UsableInput:
-    """What these files of a task give; where events are cut, their free events are looked up. Raises NoGenerator."""
+def usable_input(
+    task: Task, dataset: Dataset, files: Sequence[InputFile], *, taken: int | None = None, apart: bool = False
+) -> UsableInput:
+    """What these files of a task give; where events are cut, their free events are looked up. Raises NoGenerator.
+
+    `taken`: how many were picked with them; `apart`: none that comes later may join them.
+    """
     rules, generation = parse(task.split_rule).cutting, generation_of(task)
-    complete = dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open"
+    taken = len(files) if taken is None else taken
+    complete = apart or (dataset.n_files_to_be_used <= dataset.n_files_used + taken and dataset.state != "open")
     pieces = free_pieces(files) if cuts_events(dataset.type, rules) else None
     columns = columns_of(files, pieces, complete=complete, named=not generation.standard)
     return UsableInput(dataset, rules, max_files_of(task), files, pieces or (), columns, generation)

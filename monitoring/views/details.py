@@ -88,6 +88,12 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
             if change.suits(row.status, row.old_status)
             and may(visitor, change.right.permission, row.vo, row.user_name, row.submitted_by)
         ],
+        "beyond": [
+            option.name
+            for command in COMMANDS.values()
+            for option in command.options
+            if option.right and may(visitor, option.right.permission, row.vo, row.user_name, row.submitted_by)
+        ],
         "commands": [
             command
             for command in COMMANDS.values()

@@ -19,7 +19,7 @@ OURS = ("workqueues", "brokerage", "agency")
 ADMINS = {model: page for model, page in admin.site._registry.items() if model._meta.app_label in OURS}
 EDITED = {
     *("Site", "StorageEndpoint", "ComputingQueue", "QueueStorage", "LocalOverride", "Feed"),
-    *("WorkQueue", "GlobalShare", "ReadGrant"),
+    *("WorkQueue", "GlobalShare", "ReadGrant", "RetryRule"),
     *("Link", "Software", "DeclaredSlots", "Measured", "TransferLink"),
 }
 """Models that people edit; all others are written by the system alone."""

@@ -48,6 +48,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "task:tries": frozenset({"submitter", "session", "production", "operator", "superuser"}),
     "job:kill": frozenset({"submitter", "session", "operator", "superuser"}),
     "job:retry": frozenset({"submitter", "session", "operator", "superuser"}),
+    "task:transcend": frozenset({"production", "operator", "superuser"}),
     "queue:look": frozenset({"operator", "superuser"}),
     "job:rebroker": frozenset({"operator", "superuser"}),
     "transfer:read": _READERS,

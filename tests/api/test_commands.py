@@ -11,6 +11,7 @@ from django.urls import resolve, reverse
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.routes import permission_of
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import Job
 from tests.api.people import Person, faults, person
 from tests.builders import grid, parameters, submitted
@@ -242,3 +243,30 @@ def test_a_revoked_role_commands_no_more(task: Task) -> None:
     olga = person("olga", ("demo", "operator"))
     ensure_user("olga").roles.all().delete()
     assert olga.post(f"tasks/{task.id}/kill/").status_code == 403
+
+
+def test_who_may_go_beyond_the_limits_of_retries_over_rest_and_from_the_page(ada: Person, task: Task) -> None:
+    owner, other = page("ada", ("demo", "submitter")), page("oscar", ("demo", "operator"))
+    label = "Retry whatever the limits of retries"
+    assert label not in other.get(f"/tasks/{failed(task).id}/").text
+    assert ada.post(f"tasks/{task.id}/retry/", {"transcend": True}).status_code == 403
+    assert status(task) == "failed"
+    Task.objects.filter(id=task.id).update(status="toretry", ended_at=None)
+    Task.objects.filter(id=task.id).update(status="exhausted")
+    assert label not in owner.get(f"/tasks/{task.id}/").text
+    assert label in other.get(f"/tasks/{task.id}/").text
+    assert press(owner, f"/tasks/{task.id}/command/retry/", transcend="1").status_code == 403
+    assert press(other, f"/tasks/{task.id}/command/retry/", transcend="1").status_code == 302
+    task.refresh_from_db()
+    assert (task.status, task.command_comment) == ("toretry", "transcend retry")
+
+
+def test_beyond_the_tries_of_its_files_a_retry_is_409_over_rest(ada: Person, task: Task) -> None:
+    set_override("retry_task", "JOB_MAX_ATTEMPT_user", "3", who="opa", why="test")
+    run_agents()
+    answer = ada.post(f"tasks/{failed(task).id}/retry/", {})
+    assert answer.status_code == 409
+    assert answer.json()["detail"] == (
+        f"Task {task.id} is not retried: a file of it may have 3 tries already, the limit is 3 (JOB_MAX_ATTEMPT_user)."
+    )
+    assert status(task) == "failed"

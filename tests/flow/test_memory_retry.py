@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from broker_site.foundation.access.models import Audit
+from broker_site.foundation.gdpconfig import set_override
+from brokerage.ledger.waits import grid_changed
 from brokerage.models import ComputingQueue, Job, JobSpec
 from brokerage.rules.dispatch.settlement import Report
 from tests.builders import catalogue_dataset, grid, reading, submitted
-from tests.flow.steps import end, run_agents, take
+from tests.flow.steps import BAD, end, run_agents, take, try_take
 from workqueues.models import File, Task
 
 pytestmark = pytest.mark.django_db
@@ -81,3 +84,62 @@ def test_the_whole_task_asks_for_more_once_three_of_ten_jobs_ran_out_of_memory(d
         end(take(queue), out_of_memory())
     task.refresh_from_db()
     assert task.ram_count == 2000, "this job still ran with 1000 MB"
+
+
+def failed_in_two_ways(**more: Any) -> tuple[Task, ComputingQueue]:
+    """A task of six files, two a job: a job ran out of memory, another failed with something else, and the third is done."""
+    task, queue = task_of(6, nFilesPerJob=2, **more)
+    for report in (out_of_memory(), BAD, None):
+        end(take(queue), report)
+    return task, queue
+
+
+def test_files_that_ran_out_of_memory_share_no_job_with_others() -> None:
+    _, queue = failed_in_two_ways()
+    run_agents()
+    assert memory_of_waiting() == [1800, 900]
+    for job in Job.objects.filter(status="activated"):
+        files = File.objects.filter(job_id=job.id, type="input").values_list("ram_count", flat=True)
+        assert len(files) == 2
+        assert len(set(files)) == 1, f"{queue}: all of a job need the same"
+
+
+def test_files_for_which_no_slot_is_large_enough_are_in_no_ones_way() -> None:
+    task, queue = failed_in_two_ways()
+    ComputingQueue.objects.update(maxrss=1000)
+    run_agents()
+    assert memory_of_waiting() == [900]
+    end(take(queue))
+    run_agents()
+    task.refresh_from_db()
+    assert task.status == "pending"
+    assert "a job needs 1800 MB" in task.error_dialog
+    ComputingQueue.objects.update(maxrss=8000)
+    Task.objects.update(next_look_at=task.creation_date - timedelta(hours=1))
+    grid_changed()
+    run_agents(3)
+    assert memory_of_waiting() == [1800]
+
+
+def test_the_last_hungry_file_waits_for_no_other() -> None:
+    _, queue = task_of(3, nFilesPerJob=2)
+    for _ in range(2):
+        end(take(queue), out_of_memory())
+        run_agents()
+    File.objects.filter(id=File.objects.filter(type="input").latest("id").id).update(ram_count=4000)
+    run_agents()
+    for _ in range(3):
+        if (leased := try_take(queue)) is not None:
+            end(leased)
+        run_agents()
+    assert set(File.objects.filter(type="input").values_list("status", flat=True)) == {"finished"}
+
+
+def test_how_many_jobs_must_have_ended_is_configured(django_capture_on_commit_callbacks: Any) -> None:
+    set_override("jobbroker", "MEMORY_RAISE_MIN_JOBS", "2", who="ada", why="test")
+    task, queue = task_of(3)
+    for report in (None, out_of_memory()):
+        with django_capture_on_commit_callbacks(execute=True):
+            end(take(queue), report)
+    task.refresh_from_db()
+    assert task.ram_count == 2000

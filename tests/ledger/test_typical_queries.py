@@ -17,7 +17,7 @@ from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.agency.run import BODIES, new_run
 from broker_site.foundation.sql.prepared import Prepared
-from brokerage.ledger import heartbeats, lease, merged_jobs, moves, settle
+from brokerage.ledger import heartbeats, lease, memory_retry, merged_jobs, moves, reduced_input, retry_actions, settle
 from brokerage.ledger.capped_jobs import hold_back, let_go
 from brokerage.ledger.expiry import expire_leases
 from brokerage.ledger.paused_tasks import follow_pauses
@@ -44,6 +44,7 @@ from brokerage.queries.owner_jobs import jobs_of_owners, tasks_to_throttle, thro
 from brokerage.queries.pilots import outcomes
 from brokerage.queries.placement_rounds import last_change, recent_starts
 from brokerage.queries.premerged import premerged_files, site_merges, stranded_merges, tasks_to_merge, waiting_to_merge
+from brokerage.queries.retry_limits import figures_of
 from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek, queues_of_failures
@@ -72,6 +73,7 @@ from workqueues.ledger.validation import lose_absent_outputs
 from workqueues.models import Dataset, File, Task
 from workqueues.queries import ranges
 from workqueues.queries.read_grants import withheld_inputs
+from workqueues.queries.retry_limits import most_tries
 from workqueues.queries.tasks import input_writers, live_writers, newest_named, written_by_others
 from workqueues.queries.tries import often_tried
 from workqueues.rules.jobs.event_ranges import InputFile
@@ -229,6 +231,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("tasks that wait beside idle slots", waiting_tasks, ("decision_of_task",)),
     ("idle slots by queue", lambda: idle_at_queues(7), ()),
     ("jobs of a task that live", lambda: live_jobs(7), ("job_of_task",)),
+    ("what a retry of a task is judged by", lambda: (figures_of(Task(id=7)), most_tries(Task(id=7))), ("job_of_task",)),
     ("what became of jobs", lambda: outcomes([(1, 1), (2, 1)], "Q7"), ("brokerage_job_pkey",)),
     ("jobs per queue and state", job_counts, ("job_open",)),
     ("task queues with waiting jobs", lambda: WaitingWork().of(7, "Q7", fresh=True), ("job_ready",)),
@@ -306,7 +309,20 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("the tries of a job", lambda: tries_of(7), ("brokerage_jobretryhistory_old_job_id",)),
     ("what waits longest", lambda: longest_waiting(ALL), ("task_list_by_state",)),
 )
-PREPARING = (heartbeats, lease, merged_jobs, settle, offer, files_ledger, outputs, events, ranges)
+PREPARING = (
+    heartbeats,
+    lease,
+    merged_jobs,
+    settle,
+    offer,
+    files_ledger,
+    outputs,
+    events,
+    ranges,
+    retry_actions,
+    memory_retry,
+    reduced_input,
+)
 """The modules that prepare statements."""
 REST = (
     ("tasks/", "task_list_by_vo"),

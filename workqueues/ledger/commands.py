@@ -30,6 +30,7 @@ from workqueues.ledger.throttles import forget_causes
 from workqueues.models import Dataset, Task, TaskChange, TaskParams
 from workqueues.queries.datasets import written_names
 from workqueues.queries.ranges import GIVEN_BACK
+from workqueues.queries.retry_limits import most_tries_reached
 from workqueues.queries.shares import share_anew
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
@@ -50,12 +51,16 @@ def command_task(
     """Give a command in somebody's name, with an audit row: the task as it is then. REST, pages and admin come here.
 
     Refused: 403 without the command's right to this task or for changes that need a role, 409 in a state that does not take the
-    command, 422 for changes that may not be.
+    command, or beyond the limit of tries of a file, 422 for changes that may not be.
     """
-    check_right(principal, task, row.right)
+    for right in row.rights_for(options or {}):
+        check_right(principal, task, right)
     if changes:
         may_change(principal, task, changes)
     kept = row.kept(comment, options or {})
+    limited = row.tries_again and task.status in row.states and not _goes_on(task) and not row.has("transcend", kept)
+    if limited and (why := most_tries_reached(task)):
+        raise Refused(409, "The limit of tries is reached", f"Task {task.id} is not retried: {why}.")
     before = {"status": task.status, **_parameters(task, changes or {})}
     try:
         with transaction.atomic():
@@ -98,7 +103,7 @@ def command(task_id: int, name: str, who: str, comment: str = "", changes: Mappi
             if asked.differences:
                 raise NotAllowed("task", task.status, row.target)
             return _free(task, who)
-        if asked == NOTHING and row.name == "retry" and _rests_at_work(task):
+        if asked == NOTHING and row.name == "retry" and _goes_on(task):
             return _carry_on(task, who, comment)
         return _accept(task, row, who, comment, asked)
 
@@ -129,7 +134,8 @@ def _accept(task: Task, row: Command, who: str, comment: str, asked: Changed) ->
     return task
 
 
-def _rests_at_work(task: Task) -> bool:
+def _goes_on(task: Task) -> bool:
+    """Whether a retry of the task leads straight back to what it did."""
     return task.status == "exhausted" and task.old_status in TASK.outcomes("carry_on")
 
 
@@ -251,6 +257,23 @@ def carry_out_retry(run_id: str, task_id: int, more: int, who: str) -> None:
             task = lock_claimed(task_id, run_id)
             return_picked(task_id)
             refuse_retry(task, str(error), who)
+
+
+def exhaust_retry(run_id: str, task_id: int, reason: str, who: str) -> None:
+    """A retry beyond a limit ends here: a claimed task is exhausted, with the reason."""
+    with transaction.atomic():
+        task = lock_claimed(task_id, run_id)
+        return_picked(task_id)
+        why = f"not retried: {reason}"
+        move_task(task, "exhausted", who, why, old_status="", frozen_time=None, error_dialog=why[:510], **DONE)
+
+
+def call_off_retry(run_id: str, task_id: int, reason: str, who: str) -> None:
+    """A claimed task is what it was before it was to be retried."""
+    with transaction.atomic():
+        task = lock_claimed(task_id, run_id)
+        return_picked(task_id)
+        refuse_retry(task, reason, who)
 
 
 def refuse_retry(task: Task, reason: str, who: str) -> None:

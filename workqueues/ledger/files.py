@@ -40,6 +40,14 @@ class Hold(NamedTuple):
     due_s: float = 0.0
 
 
+class TryLimit(NamedTuple):
+    """How many tries the files of a job get at most, and why; `most` None: none after this, the `attempt_nr`-th of the job."""
+
+    most: int | None
+    attempt_nr: int
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
     """The end of one job as its files see it.
@@ -50,7 +58,7 @@ class JobOutcome:
     `holds`: ids of input files that the job could not read, or that wait for a storage. `pause`: how long files of masters wait
     for their next try after one that failed, or that was closed because an input could not be read (`unreadable`). `on_hold`: its
     outputs were on their way, and its inputs counted as on hold. `premerged`: what it made waits to be merged; `merges`: files of
-    others that it was to merge, and what becomes of each.
+    others that it was to merge, and what becomes of each. `limit`: of the tries of its inputs, from now on.
     """
 
     job_id: int
@@ -66,6 +74,7 @@ class JobOutcome:
     on_hold: bool = False
     premerged: bool = False
     merges: Mapping[int, MergeVerdict] = field(default_factory=dict)
+    limit: TryLimit | None = None
 
     def pause_s(self, attempt_nr: int, failed_attempt: int) -> float:
         """How long a file with so many tries and failures, this one included, waits for its next try."""
@@ -117,6 +126,11 @@ _SETTLE = Prepared(
     """,
 )
 """An output that failed is no file of its dataset any more, and the events of an output are those of its finished files."""
+_LIMIT = Prepared(
+    "limit_tries",
+    "bigint[], int[]",
+    "UPDATE workqueues_file f SET max_attempt = v.most FROM unnest($1, $2) AS v(id, most) WHERE f.id = v.id",
+)
 _SETTLED = (
     "id",
     "status",
@@ -189,6 +203,8 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
     notes: list[FileChange] = []
     settled = []
     files = [_File(*row) for row in _LOCK.run(ids)]
+    if any(o.limit for o in outcomes):
+        _limit_tries(files, by_input, by_cut, notes)
     stands = end_ranges(sorted(by_cut), {o.job_id: o.outcome for o in outcomes if o.cut}) if by_cut else {}
     for file in files:
         delta = deltas[file.dataset_id]
@@ -212,6 +228,30 @@ def settling(outcomes: Sequence[JobOutcome]) -> list[Call]:
     columns = [[getattr(file, name) for file in settled] for name in _SETTLED]
     counted = sorted(deltas)
     return [_SETTLE.with_values(*columns, counted, *([getattr(deltas[i], name) for i in counted] for name in _COUNTED))]
+
+
+def _limit_tries(
+    files: Sequence[_File], whole: Mapping[int, JobOutcome], cut: Mapping[int, JobOutcome], notes: list[FileChange]
+) -> None:
+    """Locked files of masters whose tries are limited by the end of their job: before the tries are counted, and told of."""
+    limited = []
+    for file in files:
+        job = whole.get(file.id) or cut.get(file.id)
+        if job is None or job.limit is None or not file.master or (file.id in whole and file.job_id != job.job_id):
+            continue
+        most = job.limit.most
+        if most is None:
+            most = file.attempt_nr + 1 if file.id in whole else job.limit.attempt_nr
+        if file.max_attempt is None or most < file.max_attempt:
+            file.max_attempt = most
+            limited.append(file)
+            notes.append(_note(file, job, "limited", job.limit.why))
+    if limited:
+        _LIMIT.run([file.id for file in limited], [file.max_attempt for file in limited])
+
+
+def _note(file: _File, job: JobOutcome, new: str, why: str) -> FileChange:
+    return FileChange(file_id=file.id, task_id=file.task_id, old=file.status, new=new, who=f"job:{job.job_id}", why=why[:510])
 
 
 _HOLD_ON = Prepared(
@@ -283,8 +323,7 @@ def _hold(file: _File, job: JobOutcome, notes: list[FileChange]) -> bool:
     file.held, file.held_storage, file.due_s = hold.reason[:255], hold.storage, hold.due_s
     if not hold.due_s:
         look_after_commit("feed")  # it is to be looked for at once
-    why = hold.reason[:510]
-    notes.append(FileChange(file_id=file.id, task_id=file.task_id, old=file.status, new="held", who=f"job:{job.job_id}", why=why))
+    notes.append(_note(file, job, "held", hold.reason))
     return True
 
 

@@ -41,7 +41,7 @@ class DatasetChange(Change):
 
 
 class FileChange(Change):
-    """One move or note of a file that no job caused: lost, missing, held, reopened, broken."""
+    """One move of a file that no job caused (lost, missing, reopened, broken), or a note: held, limited, more memory."""
 
     file_id = models.BigIntegerField(db_index=True)
     task_id = models.BigIntegerField(db_index=True)

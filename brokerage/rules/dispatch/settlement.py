@@ -12,6 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
 from broker_site.foundation.outside_data import Whole, fault
+from brokerage.rules.dispatch.retry_rules import JobError
 from brokerage.states import INPUT_MISSING, OUTPUT_EXISTS, PILOT_CLOSED, STORAGE_DOWN
 
 LARGEST = 2**31 - 1
@@ -213,6 +214,17 @@ def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: 
     if report.status == "finished":
         return _finished(report, order, notes)
     return replace(_not_finished(report, order, kill_requested, kill_outcome), made=_logs(report, order))
+
+
+def errors_of(settlement: Settlement, report: Report) -> list[JobError]:
+    """The errors of a job that failed, as retry rules judge them: that of the pilot, or of the broker that does not believe its
+    success, then that of the payload.
+    """
+    judge = "pilot" if report.status == "failed" else "broker"
+    errors = [JobError(judge, settlement.error_code, settlement.error_message)]
+    if report.exit_code:
+        errors.append(JobError("payload", str(report.exit_code), settlement.error_message))
+    return errors
 
 
 def with_known_events(report: Report, expected: Sequence[ExpectedOutput]) -> Report:

@@ -117,12 +117,22 @@ class SiteMerge:
 
 @dataclass(frozen=True, slots=True)
 class ErrorGroup:
-    """Jobs of a task that ended with one error code: how many, the commonest line of their messages, and the newest of them."""
+    """Jobs of a task that ended with one error code: how many, the commonest line of their messages, the newest of them, and
+    of how many the files are not tried again, by a retry rule.
+    """
 
     code: str
     n_jobs: int
     message: str
     job_id: int
+    n_not_retried: int = 0
+
+    @property
+    def not_retried(self) -> str:
+        """That a retry rule ended tries; empty where none did."""
+        if not self.n_not_retried:
+            return ""
+        return f"the files of {_count(self.n_not_retried, 'job', 'jobs')} are not tried again, by a retry rule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +146,7 @@ class JobErrors:
         """One for each code."""
         return [
             f"{g.n_jobs:,} of {_count(self.n_ended, 'job', 'jobs')} ended with {g.code}{f': {g.message}' if g.message else ''}"
+            f"{f'; {g.not_retried}' if g.not_retried else ''}"
             for g in self.groups
         ]
 

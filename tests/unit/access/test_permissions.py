@@ -32,6 +32,7 @@ def test_strangers_and_users_without_role_have_nothing(permission: str) -> None:
 READS = {p for p in PERMISSIONS if ":read" in p}
 OPERATES = {
     *("task:command", "task:pause", "task:avalanche", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"),
+    "task:transcend",
     *("transfer:retry", "transfer:cancel", "link:edit"),
     *("task:priority", "task:share", "task:release", "task:split", "task:attributes", "task:reassign", "task:tries"),
     *("job:kill", "job:retry"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workqueues.rules.jobs.memory_ladder import STEPS, asked_for, next_step, raises_task
+from workqueues.rules.jobs.memory_ladder import MOST_MB, STEPS, asked_for, next_step, own_steps, raises_task
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,27 @@ def test_what_a_job_asked_for_is_told_from_the_memory_that_it_got(ram: int, core
 )
 def test_the_whole_task_asks_for_more_from_thirty_percent_of_ten_jobs_on(failed: int, jobs: int, raised: bool) -> None:
     assert raises_task(failed, jobs) is raised
+
+
+@pytest.mark.parametrize(
+    ("said", "used", "asked", "more"),
+    [
+        ((3000, 500, 4500), 0, 2000, 3000),
+        ((3000, 500, 4500), 0, 3000, 3500),
+        ((3000, 500, 4500), 3900, 3000, 4000),
+        ((3000, 500, 4500), 0, 4500, 4500),
+        ((3000, 500, 4500), 0, 5000, 5000),
+        ((3000, 0, 0), 0, 2000, 3000),
+        ((3000, 0, 0), 0, 3000, 3000),
+        ((0, 700, 0), 0, 2000, 2100),
+        ((0, 700, 2050), 0, 2000, 2050),
+        ((3000, 500, 0), nan, 3000, 3500),
+        ((0, 2**31 - 1, 0), 0, 2000, MOST_MB),
+    ],
+)
+def test_a_task_that_says_its_own_steps_goes_by_them(said: tuple[int, int, int], used: float, asked: int, more: float) -> None:
+    assert own_steps(*said)(used, asked, "MB", 0, 1) == more
+
+
+def test_own_steps_of_a_task_that_counts_by_cores_are_by_cores() -> None:
+    assert own_steps(1000, 100, 0)(16_000, 1000, "MBPerCore", 0, 8) == 2100

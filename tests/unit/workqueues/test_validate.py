@@ -140,6 +140,8 @@ def test_a_number_has_two_limits(name: str) -> None:
         ({"allowInputLAN": "never"}, ("allowInputLAN", "choice")),
         ({"ramUnit": "MB", "ramCountUnit": "MBPerCore"}, ("ramCountUnit", "contradiction")),
         ({"ramUnit": "GB"}, ("ramUnit", "format")),
+        ({"retryRamMax": 4000}, ("retryRamMax", "contradiction")),
+        ({"retryRamMax": 2000, "retryRamOffset": 3000}, ("retryRamMax", "contradiction")),
         ({"goal": 101}, ("goal", "range")),
         ({"goal": 90, "termCondition": "80% of files"}, ("termCondition", "contradiction")),
         ({"termCondition": "when it looks good"}, ("termCondition", "format")),

@@ -39,7 +39,7 @@ class SplitRules:
     `stay_on_site`, `intermediate`: outputs are not collected at the nucleus. `use_scouts`: whether a few first jobs measure the
     task, or have done so; `n_scouts` of them, of which `scout_success_rate` tenths must succeed with `min_cpu_efficiency`
     percent; `target_output_gb`: nGBPerJob is then set so that the largest output of a job gets this size.
-    `merge_output`: outputs are merged, so many files, events or GB in a job.
+    `merge_output`: outputs are merged, so many files, events or GB in a job. `retry_ram_...`: memory after a job ran out of it.
     """
 
     files_per_job: int | None = None
@@ -89,6 +89,15 @@ class SplitRules:
     max_files_per_merge_job: int | None = None
     events_per_merge_job: int | None = None
     gb_per_merge_job: int | None = None
+    retry_ram_offset: int | None = None
+    retry_ram_step: int | None = None
+    retry_ram_max: int | None = None
+
+    @property
+    def retry_ram(self) -> tuple[int, int, int] | None:
+        """Offset, step and most of the memory after a failure, 0 where not said; None: by the ladder."""
+        said = (self.retry_ram_offset or 0, self.retry_ram_step or 0, self.retry_ram_max or 0)
+        return said if said[0] or said[1] else None
 
     @property
     def scouting(self) -> bool:
@@ -140,6 +149,9 @@ NUMBERS: Mapping[str, str] = {
     "ZM": "max_files_per_merge_job",
     "ZE": "events_per_merge_job",
     "ZG": "gb_per_merge_job",
+    "RX": "retry_ram_offset",
+    "RY": "retry_ram_step",
+    "RZ": "retry_ram_max",
 }
 FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",

@@ -109,6 +109,10 @@ def _places(task: TaskParameters) -> Faults:
 def _needs(task: TaskParameters) -> Faults:
     if task.ramUnit and task.ramCountUnit and task.ramCountUnit != task.ramUnit:
         yield "ramCountUnit", "contradiction", "ramUnit and ramCountUnit are two names of one thing"
+    if task.retryRamMax and not (task.retryRamOffset or task.retryRamStep):
+        yield "retryRamMax", "contradiction", "it limits retryRamOffset and retryRamStep, and neither is given"
+    if 0 < task.retryRamMax < task.retryRamOffset:
+        yield "retryRamMax", "contradiction", f"{task.retryRamMax} is below retryRamOffset {task.retryRamOffset}"
 
 
 def _endings(task: TaskParameters) -> Faults:

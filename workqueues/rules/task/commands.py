@@ -41,9 +41,16 @@ TO_SCALE_OUT = Right(
 """Scouts protect all others from the errors of one: their owner alone does not end them."""
 
 
+TO_TRANSCEND = Right(
+    "task:transcend",
+    frozenset({"operator", "production"}),
+    "neither an operator of {vo}, nor has the role production there, as it takes to retry task {id} beyond its limits",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A yes or no that a command takes."""
+    """A yes or no that a command takes. `right`: needed besides that to the command, where it is not at its default."""
 
     name: str
     default: bool
@@ -52,6 +59,7 @@ class Option:
     box: str
     """Name of the tick box of the page, which turns the default round."""
     box_label: str
+    right: Right | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,11 @@ class Command:
         return status in self.states or (self.frees and quarantined)
 
     @property
+    def tries_again(self) -> bool:
+        """Whether inputs of the task that were given up get more tries; limits of retries hold for it."""
+        return self.event in ("reopen", "extend")
+
+    @property
     def words(self) -> str:
         """Its name in a sentence."""
         return self.name.replace("_", " ")
@@ -111,6 +124,10 @@ class Command:
             return comment
         chosen = [o.name for o in self.options if options.get(o.name, o.default)]
         return ": ".join(filter(None, [" ".join([*chosen, self.name]), comment]))
+
+    def rights_for(self, options: Mapping[str, bool]) -> list[Right]:
+        """What it takes to give it with these options."""
+        return [self.right, *(o.right for o in self.options if o.right and options.get(o.name, o.default) != o.default)]
 
     def has(self, option: str, kept: str) -> bool:
         """Whether the option was on when this was kept."""
@@ -133,6 +150,15 @@ KEEP = Option(
     sentence="Keep lets it have the priority and the share that it has now; otherwise it gets those of its parameters.",
     box="keep",
     box_label="Keep priority and share",
+)
+TRANSCEND = Option(
+    "transcend",
+    default=False,
+    field_help="whatever the limits of retries (component retry_task); takes the role production",
+    sentence="A task beyond a limit of retries is exhausted instead, unless transcend is set, which takes the role production.",
+    box="transcend",
+    box_label="whatever the limits of retries",
+    right=TO_TRANSCEND,
 )
 
 COMMANDS: Mapping[str, Command] = {
@@ -177,8 +203,11 @@ COMMANDS: Mapping[str, Command] = {
             "One in quarantine, on which an agent failed too often, goes on where it was.",
             notice="Inputs that were given up get more tries; a task in quarantine goes on.",
             confirmed=False,
-            actions=(Action("retry", "Retry selected tasks"),),
-            options=(SOLE, KEEP),
+            actions=(
+                Action("retry", "Retry selected tasks"),
+                Action("retry_beyond_limits", "Retry selected tasks whatever the limits of retries", {"transcend": True}),
+            ),
+            options=(SOLE, KEEP, TRANSCEND),
             changeable=True,
             frees=True,
         ),
@@ -195,7 +224,7 @@ COMMANDS: Mapping[str, Command] = {
             notice="The inputs are read again: new files are added, and those that were given up or lost are tried again.",
             confirmed=True,
             actions=(Action("incexec", "Run selected tasks again on what is new in their input"),),
-            options=(SOLE, KEEP),
+            options=(SOLE, KEEP, TRANSCEND),
             changeable=True,
         ),
         Command(

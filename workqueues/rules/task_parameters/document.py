@@ -178,9 +178,9 @@ class TaskParameters(BaseModel):
     ioIntensityUnit: str = text("Unit of ioIntensity.", "io_intensity_unit", pattern=r"kBPerS")
     mergeCoreCount: Whole = number("Cores of a merge job; one when absent.", column="merge_core_count", high=1000)
     mergeRamCount: Whole = number("Memory of a merge job, MB; 2000 when absent, and at least.", column="merge_ram_count")
-    retryRamOffset: Whole = number("Memory after a failure: at least this.", row="J21", code="RX")
-    retryRamStep: Whole = number("Memory after a failure: in steps of this.", row="J21", code="RY")
-    retryRamMax: Whole = number("Memory after a failure: at most this.", row="J21", code="RZ")
+    retryRamOffset: Whole = number("Memory after a failure for lack of it: at least this, in ramUnit.", code="RX")
+    retryRamStep: Whole = number("Memory after such a failure: more in steps of this.", code="RY")
+    retryRamMax: Whole = number("Memory after such a failure: at most this.", code="RZ")
 
     # Where the jobs may run.
     cloud: str = text("Cloud; WORLD for brokerage to a nucleus.", "cloud")
