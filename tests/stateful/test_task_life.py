@@ -98,7 +98,7 @@ def end_by_files(task: Task) -> str:
     """
     states = states_of_inputs(task)
     some = "finished" in states or EventRange.objects.filter(task=task, status="done").exists()
-    parents_done = not Task.objects.filter(id=task.parent_tid).exclude(id=task.id).exclude(status="done").exists()
+    parents_done = not Task.objects.filter(id=task.parent_tid or task.id).exclude(id=task.id).exclude(status="done").exists()
     return "done" if set(states) == {"finished"} and parents_done else "finished" if some else "failed"
 
 
