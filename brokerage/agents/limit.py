@@ -14,7 +14,7 @@ from brokerage.queries.owner_jobs import Owner, OwnerJobs, jobs_of_owners, tasks
 from workqueues.ledger.throttles import Cause, throttle_while
 from workqueues.rules.throttle.user_caps import CAUSE, CapVerdict, Used, caps_of, on_jobs, on_tasks
 
-MOST_TASKS, MOST_JOBS = 100, 5000
+MOST_TASKS, MOST_JOBS = 50, 2000
 """Tasks that are throttled, or go on, in one run, and jobs after which no other owner's are moved; what is left is for the next
 run, which comes at once.
 """

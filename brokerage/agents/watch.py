@@ -21,7 +21,7 @@ from workqueues.queries.units import Units
 from workqueues.rules.jobs.activity import PRODUCTION_LABELS
 from workqueues.rules.task.failing import CAUSE, failing, limited
 
-MOST_TASKS, MOST_JOBS = 100, 5000
+MOST_TASKS, MOST_JOBS = 50, 2000
 """So many tasks are stopped in a run, and after so many jobs no further task's are closed; the next run comes at once."""
 
 

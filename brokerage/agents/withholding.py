@@ -13,7 +13,7 @@ from workqueues.ledger.throttles import Cause, throttle_while
 from workqueues.rules.jobs.activity import ANALYSIS_LABELS, PRODUCTION_LABELS
 from workqueues.rules.refine import dataset_key
 
-MOST_TASKS = 100
+MOST_TASKS = 50
 """Tasks that are withheld, or go on, in a run."""
 
 

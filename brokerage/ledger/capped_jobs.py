@@ -15,7 +15,7 @@ from brokerage.rules.facts.job_kind import MERGING_KINDS
 from workqueues.rules.throttle.user_caps import CAUSE
 
 BATCH = 1000
-ROUNDS = 5
+ROUNDS = 2
 """Batches of one owner in a run at most; what is left is for the next, which comes at once."""
 LET_GO = "its owner has room for more running jobs"
 
