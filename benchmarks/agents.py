@@ -132,6 +132,7 @@ def _tasks(first: int, last: int, per_task: int) -> int:
 
 def _task(n: int, now: datetime) -> Task:
     from workqueues.models import Task
+    from workqueues.states import TASK
 
     kind = n % 20
     status = {0: "scouting", 1: "paused", 2: "throttled", 3: "pending", 4: "exhausted"}.get(kind, "running")
@@ -143,7 +144,7 @@ def _task(n: int, now: datetime) -> Task:
         prod_source_label=label,
         task_type=type_,
         status=status,
-        old_status="" if status in ("running", "scouting") else "running",
+        old_status="" if status in TASK.generating else "running",
         resource_type="SCORE",
         task_priority=500,
         current_priority=500,
@@ -152,7 +153,7 @@ def _task(n: int, now: datetime) -> Task:
         ram_count=2000,
         ram_unit="MB",
         goal=999 if kind == 7 else None,
-        next_look_at=now + timedelta(days=1) if status in ("throttled", "pending") else None,
+        next_look_at=now + timedelta(days=1) if status in TASK.resting else None,
         start_time=now - timedelta(days=1),
     )
 

@@ -48,6 +48,9 @@ class TaskMachine(Machine):
     commanded = Names("aborting finishing toretry toincexec")
     """A command was accepted and is not yet carried out."""
 
+    rerun = Names("toretry toincexec")
+    """It is to be run again, as far as its limits of retries allow."""
+
     merging = generating | ("pending", "scouted", "throttled", "finishing", "exhausted")
     """What its jobs made is merged, whether or not further jobs are made of its inputs."""
 

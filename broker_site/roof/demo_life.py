@@ -12,6 +12,7 @@ from typing import Protocol
 
 from brokerage.models import Job
 from brokerage.rules.facts.job_kind import JobKind
+from brokerage.states import JOB
 from workqueues.models import Task, TaskChange
 
 PAUSE_S = 1.5
@@ -53,7 +54,7 @@ class Hand:
 
 
 def _works(task_id: int) -> bool:
-    return Job.objects.filter(task_id=task_id, status__in=("running", "finished")).exists()
+    return Job.objects.filter(task_id=task_id).exclude(status__in=JOB.waiting).exists()
 
 
 def wanted(name: str) -> str:

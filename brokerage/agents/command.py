@@ -42,7 +42,7 @@ def command(run: Run) -> int:
 
 def carry_out(run: Run, task: Task) -> bool:
     """Do what can be done of one claimed task's command: whether it is done."""
-    if task.status in ("toretry", "toincexec"):
+    if task.status in TASK.rerun:
         _run_again(run, task)
         return True
     live = live_jobs(task.id)

@@ -123,8 +123,12 @@ class TaskLife(DataOnTheMove):
         more = {"parentTaskName": parent.task_name, "mergeOutput": merging or None}
         submitted(reading(f"t{self.now.n}", f"{parent.task_name}.{stream}", **more))
 
-    @rule(number=numbers, choice=numbers, turned=st.booleans(), wild=st.sampled_from([False, False, False, True]))
-    def a_command_is_given(self, number: int, choice: int, turned: bool, wild: bool) -> None:
+    @rule(orders=st.lists(st.tuples(numbers, numbers, st.booleans(), st.sampled_from([False, False, False, True])), max_size=4))
+    def commands_are_given(self, orders: list[tuple[int, int, bool, bool]]) -> None:
+        for order in orders:
+            self._command(*order)
+
+    def _command(self, number: int, choice: int, turned: bool, wild: bool) -> None:
         """One that the task takes, or, if wild, any."""
         tasks = list(Task.objects.order_by("id"))
         task = tasks[number % len(tasks)]
