@@ -20,6 +20,7 @@ from workqueues.models import Dataset, File, Task, TaskParams
 from workqueues.queries.ranges import free_pieces
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.event_ranges import InputFile
+from workqueues.rules.jobs.open_inputs import MUTABLE
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.splitters.generation import STANDARD, Generation
 from workqueues.splitters.generator import GeneratorTask
@@ -34,7 +35,8 @@ def max_files_of(task: Task) -> int:
 def usable_input(task: Task, dataset: Dataset, files: Sequence[InputFile]) -> UsableInput:
     """What these files of a task give; where events are cut, their free events are looked up. Raises NoGenerator."""
     rules, generation = parse(task.split_rule).cutting, generation_of(task)
-    complete = dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and dataset.state != "open"
+    more_come = dataset.state == MUTABLE and rules.respect_split_rule
+    complete = dataset.n_files_to_be_used <= dataset.n_files_used + len(files) and not more_come
     pieces = free_pieces(files) if cuts_events(dataset.type, rules) else None
     columns = columns_of(files, pieces, complete=complete, named=not generation.standard)
     return UsableInput(dataset, rules, max_files_of(task), files, pieces or (), columns, generation)

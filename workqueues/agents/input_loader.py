@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
 from workqueues.catalogue import catalogue
-from workqueues.ledger.feed import add_files, bind_by_number
-from workqueues.models import Dataset, OutputTemplate, Task
+from workqueues.ledger.feed import CatalogueLook, add_files, bind_by_number
+from workqueues.ledger.open_inputs import let_go_collected
+from workqueues.models import Dataset, File, OutputTemplate, Task
+from workqueues.queries.tasks import input_writers, parent_facts
 from workqueues.rules.jobs.dataset_attributes import read_attributes
-from workqueues.rules.jobs.feeding import LoadedInputs
+from workqueues.rules.jobs.feeding import LoadedInputs, NewFile
+from workqueues.rules.jobs.open_inputs import MUTABLE, bunch, followed, held_at_first
 from workqueues.rules.jobs.split_rule import SplitRules, parse
-from workqueues.rules.refine import DatasetFacts, DatasetPlan, Reader, TaskDocument, TaskPlan, dataset_key
+from workqueues.rules.jobs.staging import NOT_LOOKED_AT
+from workqueues.rules.refine import (
+    DatasetFacts,
+    DatasetPlan,
+    InputWriterFacts,
+    Reader,
+    Refined,
+    TaskDocument,
+    TaskPlan,
+    dataset_key,
+    plan,
+    read_task,
+)
 from workqueues.rules.refine.input_files import InputFiles, usable_files
+from workqueues.rules.refine.plan import being_written
 from workqueues.splitters.pairs import binding_of
 from workqueues.states import INPUT_TYPES, MASTER_TYPES
 
@@ -24,23 +43,49 @@ def look_up_inputs(task: Task, document: TaskDocument) -> tuple[Mapping[str, Dat
     return known, catalogue().withheld(reader, [name for name in document.input_names if name not in known])
 
 
-def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
-    """Fill every input dataset of a claimed task, masters first. Raises CannotFeed, and what the catalogue raises."""
+class InputsSeen(NamedTuple):
+    """What the catalogue and the parents say of a task's inputs now: its plan, the parents that were inferred, and the datasets
+    that live parents write.
+    """
+
+    planned: Refined
+    writers: Sequence[InputWriterFacts]
+    written: Collection[str]
+
+
+def see_inputs(task: Task) -> InputsSeen:
+    """Look at the inputs of a task, parents first: what one that has ended since has written is in its datasets."""
+    document = read_task(task.params.task_params)
+    parent, writers = parent_facts(task), input_writers(task)
+    known, withheld = look_up_inputs(task, document)
+    planned = plan(
+        document, task_id=task.id, user_name=task.user_name, parent=parent, writers=writers, known=known, withheld=withheld
+    )
+    return InputsSeen(planned, writers, being_written(parent, writers))
+
+
+def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str] = ()) -> LoadedInputs:
+    """Fill every input dataset of a claimed task, masters first, with what it does not have yet.
+
+    `written`: the datasets that live parents write. Raises CannotFeed, and what the catalogue raises.
+    """
     plans: dict[tuple[str, str], DatasetPlan] = {(p.name, p.type): p for p in planned.datasets}
     inputs = [p for p in planned.datasets if p.type == "input"]
     catalogued = usable_files({p.name: catalogue().files(dataset_key(task.vo, p.name, p.data_vo)) for p in inputs}, inputs)
     rules, templates = parse(task.split_rule), OutputTemplate.objects.filter(task_id=task.id).order_by("id")
     patterns = list(templates.values_list("filename_template", flat=True)) if rules.fields_of_file else []
-    input_files = InputFiles(task.id, rules, catalogued, patterns)
-    empty = []
-    for dataset in Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES).order_by("id"):
+    datasets = list(Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES).order_by("id"))
+    input_files = InputFiles(task.id, rules, catalogued, patterns, _fed(datasets))
+    growing = followed(rules, {p.name: p.state for p in inputs}, written)
+    empty, new = [], 0
+    for dataset in datasets:
         p = plans[dataset.dataset_name, dataset.type]
         files = input_files.of(p)
-        if p.type == "input" and not (p.master or files):
+        if p.type == "input" and not (p.master or files or dataset.n_files):
             empty.append(p.name)
         tracked = p.master or p.type == "random_seed" or read_attributes(p.attributes).tracked
         limited = p.master  # tries of the others never end a file of a master (decision F6)
-        add_files(
+        new += add_files(
             run.id,
             dataset.id,
             files,
@@ -49,10 +94,38 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
             max_failure=planned.max_failure if limited else None,
             tracked=tracked,
             data_vo=p.data_vo,
+            look=_look(run, task, p, rules, growing=p.name in growing, fed=dataset.n_files > 0),
         )
+    still = Dataset.objects.filter(task_id=task.id, state=MUTABLE, excluded=False)
+    growing_names = list(still.order_by("id").values_list("dataset_name", flat=True))
+    if rules.no_wait_parent:
+        size = bunch(rules, gdpconfig.value("feeder", "JOBS_TO_WAIT", vo=task.vo))
+        let_go_collected(run.id, task.id, size, run.who, growing=bool(growing_names))
     _bind_numbers(run, task, rules)
     masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
-    return LoadedInputs(sum(masters.values_list("n_files_to_be_used", flat=True)), empty, input_files.without_events)
+    usable = sum(masters.values_list("n_files_to_be_used", flat=True))
+    return LoadedInputs(usable, empty, input_files.without_events, new, growing_names)
+
+
+def _fed(datasets: Sequence[Dataset]) -> dict[str, list[NewFile]]:
+    """What masters that were read before have, in the order in which they got it."""
+    columns = ("lfn", "fsize", "checksum", "guid", "n_events", "boundary_id", "lumi_block_nr", "first_event")
+    fed = {}
+    for dataset in datasets:
+        if dataset.type == "input" and dataset.master_id is None and dataset.n_files:
+            rows = File.objects.filter(dataset_id=dataset.id).order_by("id").values_list(*columns)
+            fed[dataset.dataset_name] = [NewFile(*row) for row in rows]
+    return fed
+
+
+def _look(run: Run, task: Task, p: DatasetPlan, rules: SplitRules, *, growing: bool, fed: bool) -> CatalogueLook:
+    """What is kept of this look at an input; `fed`: it has files already."""
+    state = p.state or "closed"
+    if p.type != "input" or not growing:
+        return CatalogueLook(state, held=NOT_LOOKED_AT if fed and rules.pre_staging else "")
+    again = run.now + timedelta(seconds=gdpconfig.value("feeder", "CHECK_INTERVAL", vo=task.vo))
+    held = NOT_LOOKED_AT if fed and rules.pre_staging else held_at_first(rules) if p.master else ""
+    return CatalogueLook(state, again, held, p.n_events)
 
 
 def _bind_numbers(run: Run, task: Task, rules: SplitRules) -> None:

@@ -11,8 +11,9 @@ from django.db.models.functions import Now
 
 from workqueues.models import Dataset, File, FileChange
 from workqueues.rules.jobs.held_files import REPORTED, STORAGE_IS_BACK, HeldFile
+from workqueues.rules.jobs.open_inputs import MUTABLE
 from workqueues.rules.refine import DatasetKey, dataset_key
-from workqueues.rules.task.finish import DatasetCounts
+from workqueues.rules.task.finish import DatasetCounts, is_through, masters
 from workqueues.splitters.protocol import SecondaryRow
 from workqueues.states import INPUT_FILE, MASTER_TYPES, OUTPUT_TYPES, WRITTEN_TYPES
 
@@ -29,10 +30,10 @@ def dataset_counts(task_id: int) -> list[DatasetCounts]:
 def counts_by_task(task_ids: Collection[int]) -> dict[int, list[DatasetCounts]]:
     """The counters of all datasets of these tasks."""
     by_task: dict[int, list[DatasetCounts]] = defaultdict(list)
-    rows = Dataset.objects.filter(task_id__in=task_ids).order_by("id").values_list("task_id", "master_id", *COUNTED)
-    for task_id, master_id, *values in rows:
+    rows = Dataset.objects.filter(task_id__in=task_ids).order_by("id").values_list("task_id", "master_id", "state", *COUNTED)
+    for task_id, master_id, state, *values in rows:
         columns: dict[str, Any] = {name: 0 if value is None else value for name, value in zip(COUNTED, values, strict=True)}
-        by_task[task_id].append(DatasetCounts(**columns, master=master_id is None))
+        by_task[task_id].append(DatasetCounts(**columns, master=master_id is None, mutable=state == MUTABLE))
     return by_task
 
 
@@ -44,6 +45,15 @@ def output_names(task_id: int) -> list[str]:
 def written_names(task_id: int) -> list[str]:
     """All datasets that its jobs write to, with those of files that are merged later."""
     return list(Dataset.objects.filter(task_id=task_id, type__in=WRITTEN_TYPES).values_list("dataset_name", flat=True))
+
+
+def through_since_read(task_id: int) -> bool | None:
+    """Whether all files of the inputs of a task are through that it follows, so that it waits for more; None: they were not read
+    before, or it did not wait for more.
+    """
+    if not Dataset.objects.filter(task_id=task_id, status="toupdate").exists():
+        return None
+    return all(is_through(counts) for counts in masters(dataset_counts(task_id)))
 
 
 def files_to_look_for(task_id: int) -> dict[DatasetKey, list[HeldFile]]:

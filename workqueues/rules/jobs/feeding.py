@@ -51,10 +51,14 @@ def ordered(files: Sequence[NewFile], rules: SplitRules, shuffle: Random | None 
     return sorted(files, key=lambda f: (_last(f.boundary_id) if by_boundary else (), _last(f.lumi_block_nr) if by_lumi else ()))
 
 
-def by_name_fields(files: Sequence[NewFile], rules: SplitRules) -> list[NewFile]:
-    """The files with a boundary for each middle name that they give, so that a job keeps to one (addNthFieldToLFN of files)."""
+def by_name_fields(files: Sequence[NewFile], rules: SplitRules, fed: Sequence[NewFile] = ()) -> list[NewFile]:
+    """The files with a boundary for each middle name that they give, so that a job keeps to one (addNthFieldToLFN of files);
+    `fed`: files that have theirs already.
+    """
     names = [fields_of(f.lfn, rules.name_fields) for f in files]
-    numbers = {name: i for i, name in enumerate(sorted(set(names)), start=1)}
+    numbers = {fields_of(f.lfn, rules.name_fields): f.boundary_id or 0 for f in fed}
+    first = max(numbers.values(), default=0) + 1
+    numbers |= {name: i for i, name in enumerate(sorted(set(names) - numbers.keys()), start=first)}
     return [f._replace(boundary_id=numbers[name]) for f, name in zip(files, names, strict=True)]
 
 
@@ -135,12 +139,14 @@ def most_jobs(files: Sequence[NewFile], rules: SplitRules) -> int:
 
 class LoadedInputs(NamedTuple):
     """Files of the masters that may be used, the names of secondary datasets without any, and how many files of the masters were
-    left out since they have no events.
+    left out since they have no events; how many files are new, and the datasets to which more may come.
     """
 
     usable: int
     empty: Sequence[str] = ()
     without_events: int = 0
+    new: int = 0
+    growing: Sequence[str] = ()
 
 
 class AfterFeeding(NamedTuple):
@@ -166,7 +172,7 @@ def after_feeding(inputs: LoadedInputs, rules: SplitRules, *, still_open: bool =
         lack = "the only file of the input has no events" if n == 1 else f"the {n:,} files of the input have no events"
     else:
         lack = "the input has no files"
-    if rules.wait_input and still_open:
+    if inputs.growing or (rules.wait_input and still_open):
         return AfterFeeding("wait", f"{lack} yet")
     return AfterFeeding("finish" if rules.allow_empty_input else "break", lack)
 

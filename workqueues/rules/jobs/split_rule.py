@@ -36,7 +36,9 @@ class SplitRules:
     `stay_on_site`, `intermediate`: outputs are not collected at the nucleus. `use_scouts`: whether a few first jobs measure the
     task, or have done so; `n_scouts` of them, of which `scout_success_rate` tenths must succeed with `min_cpu_efficiency`
     percent; `target_output_gb`: nGBPerJob is then set so that the largest output of a job gets this size.
-    `merge_output`: outputs are merged, so many files, events or GB in a job.
+    `merge_output`: outputs are merged, so many files, events or GB in a job. `run_until_closed`: new files of open inputs are
+    used; `no_wait_parent`: so are those that a parent still writes, once there are enough for `chunks_to_wait` jobs, or one
+    with `no_input_pooling`.
     """
 
     files_per_job: int | None = None
@@ -86,6 +88,10 @@ class SplitRules:
     max_files_per_merge_job: int | None = None
     events_per_merge_job: int | None = None
     gb_per_merge_job: int | None = None
+    run_until_closed: bool = False
+    no_wait_parent: bool = False
+    no_input_pooling: bool = False
+    chunks_to_wait: int | None = None
 
     @property
     def scouting(self) -> bool:
@@ -137,6 +143,7 @@ NUMBERS: Mapping[str, str] = {
     "ZM": "max_files_per_merge_job",
     "ZE": "events_per_merge_job",
     "ZG": "gb_per_merge_job",
+    "NT": "chunks_to_wait",
 }
 FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",
@@ -161,6 +168,9 @@ FLAGS: Mapping[str, str] = {
     "IN": "intermediate",
     "RR": "respect_split_rule",
     "MO": "merge_output",
+    "RC": "run_until_closed",
+    "NW": "no_wait_parent",
+    "NI": "no_input_pooling",
 }
 
 

@@ -5,8 +5,8 @@ Here: what each kind of dataset gives. Not here: asking the catalogue, the rows,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 from broker_site.foundation.kernel.dice import dice
@@ -40,7 +40,8 @@ class InputFiles:
     """The inputs of one task, asked for one after the other, masters first.
 
     `catalogued`: files of inputs that were not asked for yet: there may be a million in each. `patterns`: of the names of
-    outputs. `events`, `jobs`: what the masters so far come to: events (None: not known), and the most jobs of them at one time.
+    outputs. `fed`: what masters have from before, as they have it; only what is new is given then. `events`,
+    `jobs`: what the masters so far come to: events (None: not known), and the most jobs of them at one time.
     `without_events`: files of masters that are left out, because nothing can be cut of them.
     """
 
@@ -48,9 +49,16 @@ class InputFiles:
     rules: SplitRules
     catalogued: dict[str, Files]
     patterns: Sequence[str] = ()
+    fed: Mapping[str, Files] = field(default_factory=dict)
     events: int | None = 0
     jobs: int = 0
     without_events: int = 0
+
+    def __post_init__(self) -> None:
+        """New files are counted behind all that there are."""
+        for files in self.fed.values():
+            self.events = feeding.events_after(files, self.events)
+            self.jobs += feeding.most_jobs(files, self.rules)
 
     def of(self, p: DatasetPlan) -> Iterable[NewFile]:
         """The files of the dataset: from the catalogue, or numbered records; seeds are made as jobs need them.
@@ -73,18 +81,23 @@ class InputFiles:
 
     def _of_master(self, p: DatasetPlan) -> list[NewFile]:
         """The part of the dataset that the task asked for, in the order of its use, with the events that count."""
-        files = feeding.counted(self.catalogued.pop(p.name), p.events_per_file, p.real_events)
+        fed = self.fed.get(p.name, ())
+        names = {f.lfn for f in fed}
+        files = [f for f in self.catalogued.pop(p.name) if f.lfn not in names]
+        files = feeding.counted(files, p.events_per_file, p.real_events)
         if self.rules.fields_of_file:
             self._check_names(files)
-            files = feeding.by_name_fields(files, self.rules)
-        files = feeding.ordered(files, self.rules, self._shuffle(p))
+            files = feeding.by_name_fields(files, self.rules, fed)
+        files = [*fed, *feeding.ordered(files, self.rules, self._shuffle(p))]
         used = feeding.used_part([f.n_events for f in files], p.n_files, p.n_events)
         if used is None:
             raise CannotFeed(f"nEvents is asked for, but the events of some files of {p.name} are not known")
-        files = files[:used]
+        cut = self.rules.events_per_job or self.rules.target_events
+        files = feeding.cut_to(files[:used], p.n_events) if cut and p.n_events is not None else files[:used]
+        files = files[len(fed) :]
         _check_counted(files, p, "; give nEventsPerInputFile")
-        if self.rules.events_per_job or self.rules.target_events:
-            wanted = files if p.n_events is None else feeding.cut_to(files, p.n_events)
+        if cut:
+            wanted = files
             files = feeding.with_events(wanted)
             self.without_events += len(wanted) - len(files)
         if self.rules.skip_short_input and self.rules.events_per_job:

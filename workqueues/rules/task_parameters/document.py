@@ -125,7 +125,7 @@ class TaskParameters(BaseModel):
         "Where the catalogue knows the events of a file, nEventsPerInputFile does not count.", code="UE"
     )
     pfnList: Any = parameter("Physical names of the input files.", row="J26", code="PL")
-    runUntilClosed: Flag = flag("New files are picked up until the input is closed.", row="J9", code="RC")
+    runUntilClosed: Flag = flag("New files are picked up until the input is closed.", code="RC")
     orderInputBy: Literal["eventsAlignment"] | None = parameter("Order of the input files.", row="J6", code="OI")
     waitInput: Flag = flag("The task waits for an input dataset that does not exist yet.", code="WI")
     allowEmptyInput: Flag = flag("An input without files ends the task at once instead of breaking it.", code="AE")
@@ -144,8 +144,13 @@ class TaskParameters(BaseModel):
     segmentedWork: Flag = flag("One numbered pseudo input for each segment.", row="J27", code="SW")
     segmentSpecs: Any = parameter("The segments.", row="J27")
     inputPreStaging: Flag = flag("Inputs are staged from tape before jobs are made of them.", code="IS")
-    noInputPooling: Flag = flag("Jobs as soon as one input is there.", row="J9", code="NI")
-    nChunksToWait: Whole = number("Chunks to collect before jobs are made.", row="J9", code="NT")
+    noInputPooling: Flag = flag("With noWaitParent: jobs as soon as there are files for one.", code="NI")
+    nChunksToWait: Whole = number(
+        "With noWaitParent: so many jobs are made at once, when there are files for them; 20 when absent.",
+        low=1,
+        high=10_000,
+        code="NT",
+    )
     nScouts: Whole = number(
         "How many jobs measure the task first; 10 where not given. None do where fewer than twice as many jobs are expected.",
         low=1,
@@ -211,7 +216,7 @@ class TaskParameters(BaseModel):
     )
     ddmBackEnd: str = text("Which data management.", default="local", row="U5", code="DE")
     allowIncompleteInDS: Flag = flag("Replicas may be incomplete.", row="P7", code="AI")
-    noWaitParent: Flag = flag("Runs beside its parent.", row="J9", code="NW")
+    noWaitParent: Flag = flag("Begins while its parent still writes the input.", code="NW")
     pushJob: Flag = flag("Jobs are pushed by a message broker.", row="U5", code="PJ")
     useSecrets: Flag = flag("The user's secrets go with the job.", row="U5", code="ST")
     encJobParams: Flag = flag("Job parameters are encoded on the way.", row="U5", code="EJ")

@@ -1,4 +1,6 @@
-"""`manage.py catalogue`: whose the datasets of the catalogue are: `list` those that nobody has, `give` them to a VO."""
+"""`manage.py catalogue`: whose the datasets of the catalogue are: `list` those that nobody has, `give` them to a VO; `close` them
+when no more files come.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from django.db.models import Q
 
 from broker_site.foundation.access.authentication import roles_of
 from broker_site.foundation.sql.wildcards import named
+from workqueues.ledger.open_inputs import StillWritten, close_dataset
 from workqueues.ledger.outputs import CannotGive, give_datasets
 from workqueues.models import CatalogueDataset
 
@@ -17,11 +20,11 @@ from workqueues.models import CatalogueDataset
 class Command(BaseCommand):
     """A dataset is seen by its VO only; one that was imported before datasets had VOs may have none."""
 
-    help = "List datasets that no VO has, or give datasets to a VO."
+    help = "List datasets that no VO has, give datasets to a VO, or close them."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|give")
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|give|close")
         listing = verbs.add_parser("list", help="datasets of a VO, by name; without --vo those that nobody has")
         listing.add_argument("--vo", default="")
         give = verbs.add_parser("give", help="make datasets those of a VO")
@@ -29,11 +32,16 @@ class Command(BaseCommand):
         give.add_argument("--vo", required=True)
         give.add_argument("--owner", default="", help="user who may write to them; without: who has the role production")
         give.add_argument("--from", dest="of", default="", metavar="VO", help="whose they are now; without: nobody's")
+        close = verbs.add_parser("close", help="no more files come to datasets of a VO")
+        close.add_argument("names", nargs="+", metavar="NAME")
+        close.add_argument("--vo", required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """CommandError when nothing can be given."""
         if options["verb"] == "list":
             self._list(options["vo"])
+        elif options["verb"] == "close":
+            self._close(options["names"], options["vo"])
         else:
             self._give(options["names"], options["vo"], options["owner"], options["of"])
 
@@ -45,6 +53,17 @@ class Command(BaseCommand):
             self.stdout.write("  ".join(filter(None, dataset)))
         if none:
             self.stderr.write(f"VO {vo} has no datasets" if vo else "every dataset has a VO")
+
+    def _close(self, names: list[str], vo: str) -> None:
+        known = dict(CatalogueDataset.objects.filter(vo=vo, name__in=names).values_list("name", "id"))
+        if missing := [name for name in names if name not in known]:
+            raise CommandError(f"VO {vo} has no dataset {missing[0]}; nothing was closed")
+        for name in names:
+            try:
+                close_dataset(known[name])
+            except StillWritten as refused:
+                raise CommandError(str(refused)) from None
+            self.stdout.write(f"{name} is closed")
 
     def _give(self, names: list[str], vo: str, owner: str, of: str) -> None:
         if owner and not roles_of(owner, vo):
