@@ -33,7 +33,7 @@ def test_its_owner_and_an_operator_close_a_dataset_and_it_stays_closed() -> None
     answer = ada.post("datasets/close/", NAMED)
     assert (answer.status_code, answer.json()) == (200, {**NAMED, "owner": "ada", "state": "closed"})
     assert olga.post("datasets/close/", NAMED).json()["state"] == state() == "closed"
-    assert list(Audit.objects.filter(act="dataset.close").values_list("who", "object")) == [("user:ada", "dataset in.data")]
+    assert list(Audit.objects.filter(act="dataset.close").values_list("who", "object")) == [("ada", "dataset in.data")]
 
 
 def test_others_may_not_and_who_is_not_of_the_vo_learns_nothing() -> None:
