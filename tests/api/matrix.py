@@ -51,6 +51,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "dataset:read": _READERS,
     "dataset:grant": frozenset({"submitter", "session", "operator", "superuser"}),
     "dataset:close": frozenset({"submitter", "session", "operator", "superuser"}),
+    "dataset:recover": frozenset({"submitter", "session", "operator", "superuser"}),
     "decision:read": _READERS,
     "agent:read": _READERS,
     "grid:read": _READERS,

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
+from workqueues.agents.recovered_inputs import records_of, recovered_files
 from workqueues.catalogue import catalogue
 from workqueues.ledger.feed import CatalogueLook, add_files, bind_by_number
 from workqueues.ledger.open_inputs import let_go_collected
 from workqueues.models import Dataset, File, OutputTemplate, Task
+from workqueues.queries.lost_outputs import recovery_of
 from workqueues.queries.tasks import input_writers, parent_facts
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import LoadedInputs, NewFile
@@ -71,7 +73,10 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     """
     plans: dict[tuple[str, str], DatasetPlan] = {(p.name, p.type): p for p in planned.datasets}
     inputs = [p for p in planned.datasets if p.type == "input"]
+    recovery = recovery_of(task) if parse(task.split_rule).recovery else None
     catalogued = usable_files({p.name: catalogue().files(dataset_key(task.vo, p.name, p.data_vo)) for p in inputs}, inputs)
+    if recovery:
+        catalogued = recovered_files(recovery.contents, catalogued)
     rules, templates = parse(task.split_rule), OutputTemplate.objects.filter(task_id=task.id).order_by("id")
     patterns = list(templates.values_list("filename_template", flat=True)) if rules.fields_of_file else []
     datasets = list(Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES).order_by("id"))
@@ -80,7 +85,7 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     empty, new = [], 0
     for dataset in datasets:
         p = plans[dataset.dataset_name, dataset.type]
-        files = input_files.of(p)
+        files = records_of(recovery.contents, p) if recovery and p.type != "input" else input_files.of(p)
         if p.type == "input" and not (p.master or files or dataset.n_files):
             empty.append(p.name)
         tracked = p.master or p.type == "random_seed" or read_attributes(p.attributes).tracked

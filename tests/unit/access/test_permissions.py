@@ -32,7 +32,7 @@ def test_strangers_and_users_without_role_have_nothing(permission: str) -> None:
 READS = {p for p in PERMISSIONS if ":read" in p}
 OPERATES = {
     *("task:command", "task:pause", "task:avalanche", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"),
-    *("transfer:retry", "transfer:cancel", "link:edit", "dataset:close"),
+    *("transfer:retry", "transfer:cancel", "link:edit", "dataset:close", "dataset:recover"),
 }
 
 
@@ -45,7 +45,9 @@ OPERATES = {
         (SUPERUSER, READS | OPERATES),
         (
             user(atlas="submitter"),
-            READS | {"task:command", "task:pause", "task:submit", "dataset:grant", "dataset:close", "task:look"},
+            READS
+            | {"task:command", "task:pause", "task:submit", "dataset:grant", "task:look"}
+            | {"dataset:close", "dataset:recover"},
         ),
         (user(atlas="operator"), READS | OPERATES),
         (user(atlas="auditor"), READS),

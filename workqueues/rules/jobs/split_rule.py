@@ -1,7 +1,7 @@
 """The split rule of a task: one text of two-letter codes, and its meaning.
 
-Format and codes: facts on task parameters 3.1, 3.2; TE, SI, SH and NU (tgtNumEventsPerJob, skipShortInput, skipShortOutput,
-nScouts) are ours.
+Format and codes: facts on task parameters 3.1, 3.2; TE, SI, SH, NU and RV (tgtNumEventsPerJob, skipShortInput, skipShortOutput,
+nScouts, lostFiles) are ours.
 A flag stands as `XX=1`; a code that is absent is off.
 """
 
@@ -17,6 +17,9 @@ NO_SCOUTS, SCOUTS_FIRST, SCOUTS_OVER = 1, 2, 3
 
 NO_AUTO_FINISH = r"\mDF=1"
 """How the text of a task with disableAutoFinish looks, as the database searches for it."""
+
+SIZES = frozenset({"NF", "MF", "NE", "NG", "TE", "TN", "RL", "OL"})
+"""Codes of what bounds a job as the task says."""
 
 _RULE = re.compile(r"([A-Z]{2})=(-?\d+)")
 _FIELDS = re.compile(r"AN=(\d+(?:,\d+)*)")
@@ -38,7 +41,7 @@ class SplitRules:
     percent; `target_output_gb`: nGBPerJob is then set so that the largest output of a job gets this size.
     `merge_output`: outputs are merged, so many files, events or GB in a job. `run_until_closed`: new files of open inputs are
     used; `no_wait_parent`: so are those that a parent still writes, once there are enough for `chunks_to_wait` jobs, or one
-    with `no_input_pooling`.
+    with `no_input_pooling`. `recovery`: it makes lost files of another task again.
     """
 
     files_per_job: int | None = None
@@ -92,6 +95,7 @@ class SplitRules:
     no_wait_parent: bool = False
     no_input_pooling: bool = False
     chunks_to_wait: int | None = None
+    recovery: bool = False
 
     @property
     def scouting(self) -> bool:
@@ -171,6 +175,7 @@ FLAGS: Mapping[str, str] = {
     "RC": "run_until_closed",
     "NW": "no_wait_parent",
     "NI": "no_input_pooling",
+    "RV": "recovery",
 }
 
 

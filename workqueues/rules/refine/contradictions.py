@@ -122,4 +122,25 @@ def _endings(task: TaskParameters) -> Faults:
         yield "transPath", "format", "expected a path below the software area, without '..'"
 
 
-_RULES: tuple[Callable[[TaskParameters], Faults], ...] = (_event_sizes, _ceilings, _no_input, _short, _places, _needs, _endings)
+def _recovery(task: TaskParameters) -> Faults:
+    for name, other in (("lostFiles", "oldDatasetName"), ("oldDatasetName", "lostFiles")):
+        if getattr(task, name) and not getattr(task, other):
+            yield other, "required", f"{name} needs {other}"
+    for name in ("nFiles", "nEvents") if task.lostFiles and not task.noInput else ():
+        if getattr(task, name):
+            yield name, "contradiction", f"lostFiles says which files are read, and {name} too"
+    for name in ("mergeOutput", "instantiateTmpl", "instantiateTmplSite", "useFileAsSourceLFN") if task.lostFiles else ():
+        if getattr(task, name):
+            yield name, "not_supported_yet", f"{name} and lostFiles together are not supported yet"
+
+
+_RULES: tuple[Callable[[TaskParameters], Faults], ...] = (
+    _event_sizes,
+    _ceilings,
+    _no_input,
+    _short,
+    _places,
+    _needs,
+    _endings,
+    _recovery,
+)

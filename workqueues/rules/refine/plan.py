@@ -121,6 +121,7 @@ def plan(
         max_attempt=1 if task.disableAutoRetry else task.maxAttempt,
         max_failure=task.maxFailure or None,
         shares_outputs=task.allowTaskDuplication,
+        continues=task.oldDatasetName,
         notes=notes(document),
     )
 
@@ -194,6 +195,9 @@ def _split_rule(items: Sequence[Item], task: TaskParameters) -> str:
         codes["RS"] = offset_of(items, "RNDMSEED")
     if first := offset_of(items, "FIRSTEVENT"):
         codes["FT"] = first
+    if task.lostFiles:  # each job is as one of the old task was, whatever limits made that
+        codes = {code: value for code, value in codes.items() if code not in split_rule.SIZES}
+        codes |= {"RV": 1} if task.noInput else {"RV": 1, "GB": 4}
     codes["US"] = split_rule.NO_SCOUTS if task.skipScout else split_rule.SCOUTS_FIRST
     return split_rule.written(codes)
 

@@ -161,6 +161,9 @@ class TaskParameters(BaseModel):
     periodJobs: Whole = number("Jobs a round.", row="J16")
     periodUntil: str = text("When the rounds end.", row="J16")
 
+    lostFiles: Names = parameter("Lost files of oldDatasetName that are made again, under the same names.", ())
+    oldDatasetName: str = text("Dataset of another task, of which lost files are made again.", length=255)
+
     # What a job needs.
     coreCount: Whole = number("Cores a job; 0: as many as a slot has.", high=4096, default=1, column="core_count")
     maxCoreCount: Whole = number("Most cores a job, where they vary.", code="CC")
