@@ -21,7 +21,7 @@ from workqueues.ledger.open_inputs import go_on, kick_followers, put_off_reading
 from workqueues.ledger.outputs import DatasetOfAnother
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
-from workqueues.queries.datasets import files_to_look_for, reporting_queues, through_since_read, written_names
+from workqueues.queries.datasets import files_to_look_for, next_reading, reporting_queues, through_since_read, written_names
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.feeding import LoadedInputs, after_feeding
@@ -65,7 +65,8 @@ def feed_task(run: Run, task: Task) -> bool:
 def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs, writers: Sequence[InputWriterFacts]) -> None:
     read_before = through_since_read(task.id)
     if read_before and inputs.growing:
-        retry_later(run.id, task.id, waiting(inputs.growing), _check_interval_s(task))
+        next_at = next_reading(task.id) or run.now
+        retry_later(run.id, task.id, waiting(inputs.growing), max((next_at - run.now).total_seconds(), 0.0))
         return
     still_open = any(p.state == "open" for p in planned.datasets if p.type == "input")
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)

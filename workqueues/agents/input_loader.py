@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
-from workqueues.agents.recovered_inputs import records_of, recovered_files
+from workqueues.agents.recovered_inputs import recovered_files, recovered_records
+from workqueues.agents.rounds import new_round
 from workqueues.catalogue import catalogue
 from workqueues.ledger.feed import CatalogueLook, add_files, bind_by_number
 from workqueues.ledger.open_inputs import let_go_collected
 from workqueues.models import Dataset, File, OutputTemplate, Task
-from workqueues.queries.lost_outputs import recovery_of
+from workqueues.queries.lost_outputs import Recovery, recovery_of
 from workqueues.queries.tasks import input_writers, parent_facts
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import LoadedInputs, NewFile
@@ -85,7 +86,7 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     empty, new = [], 0
     for dataset in datasets:
         p = plans[dataset.dataset_name, dataset.type]
-        files = records_of(recovery.contents, p) if recovery and p.type != "input" else input_files.of(p)
+        files, look = _files(run, task, dataset, p, input_files, growing=p.name in growing, recovery=recovery)
         if p.type == "input" and not (p.master or files or dataset.n_files):
             empty.append(p.name)
         tracked = p.master or p.type == "random_seed" or read_attributes(p.attributes).tracked
@@ -99,7 +100,7 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
             max_failure=planned.max_failure if limited else None,
             tracked=tracked,
             data_vo=p.data_vo,
-            look=_look(run, task, p, rules, growing=p.name in growing, fed=dataset.n_files > 0),
+            look=look,
         )
     still = Dataset.objects.filter(task_id=task.id, state=MUTABLE, excluded=False)
     growing_names = list(still.order_by("id").values_list("dataset_name", flat=True))
@@ -110,6 +111,17 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
     usable = sum(masters.values_list("n_files_to_be_used", flat=True))
     return LoadedInputs(usable, empty, input_files.without_events, new, growing_names)
+
+
+def _files(
+    run: Run, task: Task, dataset: Dataset, p: DatasetPlan, inputs: InputFiles, *, growing: bool, recovery: Recovery | None
+) -> tuple[Iterable[NewFile], CatalogueLook]:
+    """The files of one dataset, and what is kept of this look at it."""
+    if p.master and inputs.rules.period_s:
+        return new_round(run, task, dataset, p, inputs.rules)
+    recovered = recovery is not None and p.type != "input"
+    files = recovered_records(recovery.contents, p) if recovery and recovered else inputs.of(p)
+    return files, _look(run, task, p, inputs.rules, growing=growing, fed=dataset.n_files > 0)
 
 
 def _fed(datasets: Sequence[Dataset]) -> dict[str, list[NewFile]]:

@@ -26,6 +26,6 @@ def recovered_files(contents: Sequence[Content], catalogued: Mapping[str, Files]
     return files
 
 
-def records_of(contents: Sequence[Content], p: DatasetPlan) -> list[NewFile]:
+def recovered_records(contents: Sequence[Content], p: DatasetPlan) -> list[NewFile]:
     """The numbered records or seeds that the jobs had of a dataset."""
     return [c.file for c in contents if (c.dataset_name, c.type) == (p.name, p.type)]

@@ -49,6 +49,9 @@ class CatalogueLook:
 
 CLOSED = CatalogueLook()
 
+FEW = 1000
+"""So many names are looked up one by one; a dataset may have a million."""
+
 
 def add_files(
     run_id: str,
@@ -74,7 +77,7 @@ def add_files(
         dataset = Dataset.objects.select_for_update(no_key=True).get(id=dataset_id)
         if dataset.n_files and dataset.data_vo != data_vo:
             return 0
-        known = set(File.objects.filter(dataset_id=dataset_id).values_list("lfn", flat=True)) if dataset.n_files else set()
+        known = _known(dataset, files)
         room = None if dataset.n_files_wanted is None else max(dataset.n_files_wanted - dataset.n_files, 0)
         new = _Counted(islice((f for f in files if f.lfn not in known), room))
         copy_rows(
@@ -100,6 +103,14 @@ def add_files(
         else:
             Dataset.objects.filter(id=dataset_id).update(**counts)
         return new.files
+
+
+def _known(dataset: Dataset, files: Iterable[NewFile]) -> set[str]:
+    """The names of files that the dataset has; of these few only, where they are."""
+    rows = File.objects.filter(dataset_id=dataset.id)
+    if isinstance(files, list) and len(files) <= FEW:
+        rows = rows.filter(lfn__in=[f.lfn for f in files])
+    return set(rows.values_list("lfn", flat=True)) if dataset.n_files else set()
 
 
 def bind_by_number(run_id: str, task_id: int, dataset_id: int, master_ids: Sequence[int]) -> None:

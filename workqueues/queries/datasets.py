@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, Min, Q
 from django.db.models.functions import Now
 
 from workqueues.models import Dataset, File, FileChange
@@ -54,6 +55,13 @@ def through_since_read(task_id: int) -> bool | None:
     if not Dataset.objects.filter(task_id=task_id, status="toupdate").exists():
         return None
     return all(is_through(counts) for counts in masters(dataset_counts(task_id)))
+
+
+def next_reading(task_id: int) -> datetime | None:
+    """When the first input of a task that is open is read again."""
+    followed = Dataset.objects.filter(task_id=task_id, excluded=False)
+    due: datetime | None = followed.aggregate(due=Min("state_check_expiration"))["due"]
+    return due
 
 
 def files_to_look_for(task_id: int) -> dict[DatasetKey, list[HeldFile]]:

@@ -6,9 +6,11 @@ Source: facts on workflows 7.2, rules 3, 5, 8 and 9; facts on datasets 1.2.3; de
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
+from workqueues.rules.jobs.pseudo_files import PREFIX
 from workqueues.rules.jobs.split_rule import SplitRules
 
 MUTABLE = "mutable"
@@ -47,14 +49,31 @@ def let_go(n_held: int, size: int, *, growing: bool) -> int:
     return n_held // size * size if growing else n_held
 
 
-def next_round(due: datetime | None, period_s: float, now: datetime) -> datetime:
-    """When the next round of a periodic task is due: a period after this one was, or, where that is past too, after now."""
+class Round(NamedTuple):
+    """What is due of a periodic task: whether jobs are made now, and when it is looked at again (None: its rounds are over)."""
+
+    now: bool
+    next_at: datetime | None
+
+
+def round_due(due: datetime | None, period_s: float, until: datetime | None, now: datetime, *, first: bool) -> Round:
+    """What is due: the `first` round at once, others at `due`. Those that were missed are left out; the next is a period after
+    this one was due.
+    """
+    if until is not None and now >= until:
+        return Round(False, None)
+    is_due = first or (due is not None and due <= now)
+    if not is_due:
+        return Round(False, due)
     period = timedelta(seconds=period_s)
-    return due + period if due is not None and due + period > now else now + period
+    following = due + period if due is not None and due + period > now else now + period
+    return Round(True, min(following, until) if until is not None else following)
 
 
-def waiting(names: Iterable[str]) -> str:
-    """Why a task goes on although all known files are through."""
+def waiting(names: Sequence[str]) -> str:
+    """Why a task goes on although all known files are through; the records of a periodic task are its rounds."""
+    if all(name.startswith(PREFIX) for name in names):
+        return "all rounds so far are through; the next one begins when its time has come"
     return f"all files so far are through; {still_open(sorted(names))}"
 
 

@@ -1,7 +1,7 @@
 """The split rule of a task: one text of two-letter codes, and its meaning.
 
-Format and codes: facts on task parameters 3.1, 3.2; TE, SI, SH, NU and RV (tgtNumEventsPerJob, skipShortInput, skipShortOutput,
-nScouts, lostFiles) are ours.
+Format and codes: facts on task parameters 3.1, 3.2; TE, SI, SH, NU, RV, PD and PN (tgtNumEventsPerJob, skipShortInput,
+skipShortOutput, nScouts, lostFiles, period, periodJobs) are ours.
 A flag stands as `XX=1`; a code that is absent is off.
 """
 
@@ -42,6 +42,7 @@ class SplitRules:
     `merge_output`: outputs are merged, so many files, events or GB in a job. `run_until_closed`: new files of open inputs are
     used; `no_wait_parent`: so are those that a parent still writes, once there are enough for `chunks_to_wait` jobs, or one
     with `no_input_pooling`. `recovery`: it makes lost files of another task again.
+    `period_s`: every so often `jobs_per_period` jobs are made.
     """
 
     files_per_job: int | None = None
@@ -96,6 +97,8 @@ class SplitRules:
     no_input_pooling: bool = False
     chunks_to_wait: int | None = None
     recovery: bool = False
+    period_s: int | None = None
+    jobs_per_period: int | None = None
 
     @property
     def scouting(self) -> bool:
@@ -148,6 +151,8 @@ NUMBERS: Mapping[str, str] = {
     "ZE": "events_per_merge_job",
     "ZG": "gb_per_merge_job",
     "NT": "chunks_to_wait",
+    "PD": "period_s",
+    "PN": "jobs_per_period",
 }
 FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",

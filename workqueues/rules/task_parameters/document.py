@@ -157,9 +157,9 @@ class TaskParameters(BaseModel):
         high=1000,
         code="NU",
     )
-    period: Amount = number("Seconds between two rounds of jobs of a periodic task.", row="J16")
-    periodJobs: Whole = number("Jobs a round.", row="J16")
-    periodUntil: str = text("When the rounds end.", row="J16")
+    period: Whole = number("Seconds between two rounds of jobs of a task without input.", low=1, code="PD")
+    periodJobs: Whole = number("Jobs a round; 1 when absent.", low=1, high=10_000, code="PN")
+    periodUntil: str = text("When the rounds end, as in 2027-01-31T12:00:00Z; without it when the task is told to.", length=40)
 
     lostFiles: Names = parameter("Lost files of oldDatasetName that are made again, under the same names.", ())
     oldDatasetName: str = text("Dataset of another task, of which lost files are made again.", length=255)
