@@ -14,8 +14,9 @@ from workqueues.catalogue import catalogue
 from workqueues.ledger.feed import CatalogueLook, add_files, bind_by_number
 from workqueues.ledger.open_inputs import let_go_collected
 from workqueues.models import Dataset, File, OutputTemplate, Task
-from workqueues.queries.lost_outputs import Recovery, recovery_of
+from workqueues.queries.lost_outputs import Recovery, recovery_of, sound_outputs
 from workqueues.queries.tasks import input_writers, parent_facts
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import LoadedInputs, NewFile
 from workqueues.rules.jobs.open_inputs import MUTABLE, bunch, followed, held_at_first
@@ -75,7 +76,7 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     plans: dict[tuple[str, str], DatasetPlan] = {(p.name, p.type): p for p in planned.datasets}
     inputs = [p for p in planned.datasets if p.type == "input"]
     recovery = recovery_of(task) if parse(task.split_rule).recovery else None
-    catalogued = usable_files({p.name: catalogue().files(dataset_key(task.vo, p.name, p.data_vo)) for p in inputs}, inputs)
+    catalogued = usable_files(_checked(task, planned, _catalogued(task, inputs)), inputs)
     if recovery:
         catalogued = recovered_files(recovery.contents, catalogued)
     rules, templates = parse(task.split_rule), OutputTemplate.objects.filter(task_id=task.id).order_by("id")
@@ -111,6 +112,26 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
     usable = sum(masters.values_list("n_files_to_be_used", flat=True))
     return LoadedInputs(usable, empty, input_files.without_events, new, growing_names)
+
+
+def _catalogued(task: Task, inputs: Sequence[DatasetPlan]) -> dict[str, Sequence[NewFile]]:
+    return {p.name: catalogue().files(dataset_key(task.vo, p.name, p.data_vo)) for p in inputs}
+
+
+def _checked(task: Task, planned: TaskPlan, files: dict[str, Sequence[NewFile]]) -> dict[str, Sequence[NewFile]]:
+    """The files, of inputs that are checked and that the parent wrote only those that it has finished and that are not lost.
+
+    Masters of production tasks with a parent are checked always (facts on workflows 7.2).
+    """
+    parent = parent_facts(task)
+    written = parent.outputs if parent else ()
+    production = activity_of(task.prod_source_label) == "production"
+    for p in planned.datasets:
+        checked = read_attributes(p.attributes).checked or (production and p.master)
+        if checked and p.type == "input" and p.name in written and not p.data_vo:
+            sound = sound_outputs(task.vo, p.name)
+            files[p.name] = [f for f in files[p.name] if f.lfn in sound]
+    return files
 
 
 def _files(

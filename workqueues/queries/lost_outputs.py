@@ -47,6 +47,14 @@ def made_by_jobs(task_id: int, dataset_name: str, job_ids: Collection[int]) -> l
     return [MadeOutput(i, lfn, t, j or 0, at is not None) for i, lfn, t, j, at in rows.order_by("id").values_list(*columns)]
 
 
+def sound_outputs(vo: str, dataset_name: str) -> set[str]:
+    """The files of the dataset that tasks have finished and that are not lost."""
+    rows = File.objects.filter(
+        dataset__dataset_name=dataset_name, dataset__vo=vo, type__in=OUTPUT_TYPES, status="finished", lost_at__isnull=True
+    )
+    return set(rows.values_list("lfn", flat=True))
+
+
 def cut_by_events(task_id: int, job_ids: Collection[int]) -> bool:
     """Whether one of these jobs of a task had events of files, not whole ones."""
     return EventRange.objects.filter(task_id=task_id, job_id__in=job_ids).exists()
