@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from itertools import count
 
 from django.db import transaction
 from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import Principal
-from workqueues.ledger.output_names import claim_outputs
-from workqueues.ledger.submit import first_columns, submit
+from workqueues.ledger.output_names import OutputConflict, claim_outputs
+from workqueues.ledger.submit import first_columns, hold_name, submit
 from workqueues.models import CatalogueDataset, CatalogueFile, File, FileChange, Task
 from workqueues.queries.lost_outputs import (
     MadeOutput,
@@ -98,11 +99,18 @@ def _writes(task: Task, key: DatasetKey) -> bool:
     return bool(task.params.task_params["oldDatasetName"] == key.name)
 
 
+def _number(old: Task) -> int:
+    """Which recovery of the task this is; nobody else gets this number."""
+    hold_name(old.vo, old.user_name, f"{old.task_name}.recov")
+    known = Task.objects.filter(vo=old.vo, user_name=old.user_name)
+    return next(n for n in count(1) if not known.filter(task_name=f"{old.task_name}.recov{n}").exists())
+
+
 def _new_task(
     old: Task, key: DatasetKey, lost: Sequence[MadeOutput], writers: Sequence[InputWriterFacts], by: Principal, why: str
 ) -> Task:
     """Flag the files, take them out of the catalogue, and register the task that makes them again."""
-    number = Task.objects.filter(task_name__startswith=f"{old.task_name}.recov", vo=old.vo, user_name=old.user_name).count() + 1
+    number = _number(old)
     names = [output.lfn for output in lost]
     params = recovery_parameters(old.params.task_params, vo=key.vo, number=number, dataset=key.name, lost=names)
     document = read_task(params)
@@ -110,7 +118,10 @@ def _new_task(
         raise CannotRecover(f"files of task {old.id} cannot be made again: {document.problems[0].message}")
     columns = first_columns(params, old.user_name) | {"current_priority": old.current_priority}
     task, _ = submit(params, columns, by.name, f"user:{by.name}", writers=writers)
-    claim_outputs(task, document.outputs, shared=False, continues=key.name)
+    try:
+        claim_outputs(task, document.outputs, shared=False, continues=key.name)
+    except OutputConflict as conflict:
+        raise CannotRecover(str(conflict)) from None
     said = "; ".join(filter(None, [why, f"task {task.id} makes it again"]))[:510]
     known = [output.file_id for output in lost if not output.lost]
     File.objects.filter(id__in=known, lost_at__isnull=True).update(lost_at=Now())

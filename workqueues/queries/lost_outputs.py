@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
-from workqueues.models import Dataset, EventRange, File, Replica, Task, TaskParams
+from workqueues.models import Dataset, EventRange, File, PlannedOutput, Replica, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.refine import DatasetKey, dataset_key
@@ -107,9 +107,10 @@ def gone_inputs(files: Sequence[Content]) -> dict[DatasetKey, list[str]]:
 
 def recovering_tasks(vo: str, dataset_name: str) -> dict[str, Task]:
     """Files of the dataset that live tasks make again, with these tasks."""
-    params = TaskParams.objects.filter(task_params__oldDatasetName=dataset_name, task__vo=vo)
-    rows = params.exclude(task__status__in=TASK.final).select_related("task").order_by("task_id")
-    return {lfn: row.task for row in rows for lfn in row.task_params["lostFiles"]}
+    planned = PlannedOutput.objects.filter(writer__dataset_name=dataset_name, writer__vo=vo)
+    rows = planned.exclude(task__status__in=TASK.final).select_related("task__params").order_by("task_id")
+    again = [row.task for row in rows if row.task.params.task_params.get("oldDatasetName") == dataset_name]
+    return {lfn: task for task in again for lfn in task.params.task_params["lostFiles"]}
 
 
 def check_lost(vo: str, dataset_name: str, lfns: Sequence[str]) -> Iterator[Problem]:
