@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.agency.run import Run, run_agent
+from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, Job
 from brokerage.queries.task_status import task_status
 from brokerage.rules.explain.task_status_text import headline, reasons
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
-from tests.flow.steps import end, run_agents, run_jobs, take
+from tests.flow.steps import end, let_confirm, run_agents, run_jobs, take
+from workqueues.agents.input_loader import load_inputs, see_inputs
+from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.commands import command
 from workqueues.ledger.open_inputs import StillWritten, close_dataset
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, Replica, Task, TaskChange
 from workqueues.rules.jobs.open_inputs import COLLECTED
+from workqueues.rules.refine import TaskPlan
 
 pytestmark = pytest.mark.django_db
 
@@ -212,6 +216,45 @@ def test_a_task_that_was_killed_while_its_input_was_open_follows_it_again_when_i
     assert run_jobs(queue) == 1
     run_agents(2)
     assert status(task) == "defined"
+
+
+def test_a_file_that_the_catalogue_has_no_more_is_lost_once_that_is_confirmed(queue: ComputingQueue) -> None:
+    dataset = open_dataset("in.data", 3)
+    task = submitted(reading("t", "in.data", runUntilClosed=True, respectSplitRule=True))
+    run_agents()
+    run_jobs(queue)
+    dataset.files.filter(lfn="in.data.000002").delete()
+    let_check()
+    run_agents()
+    file = File.objects.get(task=task, lfn="in.data.000002")
+    assert file.held.startswith("the catalogue does not have it any more")
+    let_confirm()
+    run_agents()
+    file.refresh_from_db()
+    assert file.status == "lost"
+    close_dataset(dataset.id)
+    run_agents(3)
+    assert status(task) == "finished"
+    assert task.error_dialog == "2 of 3 files were processed, 1 is lost or damaged"
+
+
+def test_a_run_that_died_between_reading_and_going_on_is_made_good_by_the_next(queue: ComputingQueue) -> None:
+    dataset = open_dataset("in.data", 2)
+    task = submitted(reading("t", "in.data", runUntilClosed=True))
+    run_agents()
+    run_jobs(queue)
+    run_agents(2)
+    grow(dataset, 2)
+    let_check()
+    run = Run("feed", "feed:dead", clock.now(), 60)
+    (claimed,) = claim_tasks(run.id, run.claim_s, ["defined"], 1)
+    planned, _, written = see_inputs(claimed)
+    assert isinstance(planned, TaskPlan)
+    assert load_inputs(run, claimed, planned, written).new == 2
+    Task.objects.update(locked_time="2020-01-01T00:00Z")
+    run_agents(2)
+    assert run_jobs(queue) == 1
+    assert len(lfns(task)) == 4
 
 
 def parent_and_child(**more: Any) -> tuple[Task, Task]:

@@ -12,7 +12,7 @@ from workqueues.agents.recovered_inputs import recovered_files, recovered_record
 from workqueues.agents.rounds import new_round
 from workqueues.catalogue import catalogue
 from workqueues.ledger.feed import CatalogueLook, add_files, bind_by_number
-from workqueues.ledger.open_inputs import let_go_collected
+from workqueues.ledger.open_inputs import hold_absent, let_go_collected
 from workqueues.models import Dataset, File, OutputTemplate, Task
 from workqueues.queries.lost_outputs import Recovery, recovery_of, sound_outputs
 from workqueues.queries.tasks import input_writers, parent_facts
@@ -76,12 +76,16 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     plans: dict[tuple[str, str], DatasetPlan] = {(p.name, p.type): p for p in planned.datasets}
     inputs = [p for p in planned.datasets if p.type == "input"]
     recovery = recovery_of(task) if parse(task.split_rule).recovery else None
-    catalogued = usable_files(_checked(task, planned, _catalogued(task, inputs)), inputs)
+    datasets = list(Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES).order_by("id"))
+    read = _catalogued(task, inputs)
+    for dataset in datasets:
+        if dataset.n_files and dataset.type == "input":
+            hold_absent(run.id, dataset, {f.lfn for f in read[dataset.dataset_name]}, run.who)
+    catalogued = usable_files(_checked(task, planned, read), inputs)
     if recovery:
         catalogued = recovered_files(recovery.contents, catalogued)
     rules, templates = parse(task.split_rule), OutputTemplate.objects.filter(task_id=task.id).order_by("id")
     patterns = list(templates.values_list("filename_template", flat=True)) if rules.fields_of_file else []
-    datasets = list(Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES).order_by("id"))
     input_files = InputFiles(task.id, rules, catalogued, patterns, _fed(datasets))
     growing = followed(rules, {p.name: p.state for p in inputs}, written)
     empty, new = [], 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from django.contrib.postgres.functions import TransactionNow
@@ -16,7 +16,7 @@ from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import CatalogueDataset, Dataset, File, FileChange, PlannedOutput, Task
-from workqueues.rules.jobs.open_inputs import COLLECTED, MUTABLE, let_go, waiting
+from workqueues.rules.jobs.open_inputs import ABSENT, COLLECTED, MUTABLE, let_go, waiting
 from workqueues.states import INPUT_DATASET, MASTER_TYPES, TASK
 
 _FOLLOWED = Q(state=MUTABLE, excluded=False)
@@ -71,6 +71,23 @@ def let_go_collected(run_id: str, task_id: int, size: int, who: str, *, growing:
         if chosen:
             look_after_commit("generate")
         return len(chosen)
+
+
+def hold_absent(run_id: str, dataset: Dataset, known: Collection[str], who: str) -> int:
+    """Files of an input of a claimed task that no job has, and that the catalogue does not know any more, are held until somebody
+    has looked for them, as others that are not found (decision D16): how many.
+    """
+    with transaction.atomic():
+        lock_claimed(dataset.task_id, run_id)
+        list(Dataset.objects.select_for_update(no_key=True).filter(id=dataset.id))
+        unused = File.objects.filter(dataset_id=dataset.id, status="ready", held__in=("", COLLECTED))
+        absent = [id_ for id_, lfn in unused.order_by("id").values_list("id", "lfn") if lfn not in known]
+        File.objects.filter(id__in=absent).update(held=ABSENT, look_due=TransactionNow())
+        FileChange.objects.bulk_create(
+            (FileChange(file_id=id_, task_id=dataset.task_id, old="ready", new="held", who=who, why=ABSENT) for id_ in absent),
+            batch_size=1000,
+        )
+        return len(absent)
 
 
 def read_again_now(vo: str, names: Sequence[str]) -> None:

@@ -20,6 +20,10 @@ COLLECTED = "collected until there are enough files for more jobs"
 """Why a new file of a running parent is held."""
 
 
+ABSENT = "the catalogue does not have it any more"
+"""Why a file is held that was not there when its dataset was read again."""
+
+
 def followed(rules: SplitRules, states: Mapping[str, str], written: Collection[str]) -> frozenset[str]:
     """The inputs to which files may still come, as the task wishes: `states` in the catalogue by name; `written`: those that a
     parent that has not ended writes.
